@@ -1,0 +1,65 @@
+# Needs Python >= 3.11, make and git; everything else is installed into .venv.
+#
+#   make demo    solve the embedded example and draw it
+#   make test    run the tests
+#   make lint    check style and formatting
+#   make types   check the annotations
+#   make bench   time the kernels
+#   make clean   remove the environment and every cache
+#
+# Choose an interpreter with `make PYTHON=python3.12 test`,
+# pass options with `make test PYTEST_ARGS="-k sinkhorn -x"`.
+
+IS_NEW := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	if $$p -c "$(IS_NEW)" >/dev/null 2>&1; then echo $$p; break; fi; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+PYTEST_ARGS ?=
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint types bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
+demo: $(VENV)/.stamp-plot
+	$(BIN)/epsilot demo
+
+test: $(VENV)/.stamp-dev
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.stamp-dev
+	$(BIN)/mypy
+
+bench: $(VENV)/.stamp-plot
+	$(BIN)/python benchmarks/kernels.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp per set of extras; a changed pyproject.toml installs again.
+$(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
+	@echo "Installing epsilot[$*] into $(VENV) (a few minutes the first time) ..."
+	@$(PIP) install --editable ".[$*]"
+	@touch $@
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "No Python >= 3.11 found (tried python3.13, python3.12, python3.11, python3);" \
+			"install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; fi
+	@if ! $(PYTHON) -c "$(IS_NEW)" 2>/dev/null; then \
+		echo "$(PYTHON) is missing or older than 3.11;" \
+			"epsilot needs Python >= 3.11: make PYTHON=/path/to/python" >&2; exit 1; fi
+	@echo "Creating $(VENV) with $(PYTHON) ..."
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot create environments;" \
+			"install its venv module (Debian: python3-venv)" >&2; exit 1; }

@@ -1,0 +1,80 @@
+"""epsilot: discrete optimal transport to the accuracy you ask for, with a proof.
+
+>>> import numpy as np, epsilot
+>>> M = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+>>> result = epsilot.solve(M, eps=0.01)
+>>> bool(result.gap <= 0.01)
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .version import __version__
+
+if TYPE_CHECKING:
+    from .approximate import exact, solve
+    from .auditing import certify, round_plan
+    from .certificate import Certificate
+    from .errors import (
+        CertificateError,
+        ConvergenceWarning,
+        InvalidProblem,
+        NotConverged,
+        UnknownMethod,
+    )
+    from .geometry import Dense, Geometry
+    from .plan import Plan
+    from .result import Record, Result, Status
+    from .solvers import methods
+
+# Public names load their module on first use, so that importing the package is quick.
+_HOMES = {
+    "approximate": ("exact", "solve"),
+    "auditing": ("certify", "round_plan"),
+    "certificate": ("Certificate",),
+    "errors": (
+        "CertificateError", "ConvergenceWarning", "InvalidProblem", "NotConverged",
+        "UnknownMethod",
+    ),
+    "geometry": ("Dense", "Geometry"),
+    "plan": ("Plan",),
+    "result": ("Record", "Result", "Status"),
+    "solvers": ("methods",),
+}  # fmt: skip
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Certificate",
+    "CertificateError",
+    "ConvergenceWarning",
+    "Dense",
+    "Geometry",
+    "InvalidProblem",
+    "NotConverged",
+    "Plan",
+    "Record",
+    "Result",
+    "Status",
+    "UnknownMethod",
+    "__version__",
+    "certify",
+    "exact",
+    "methods",
+    "round_plan",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

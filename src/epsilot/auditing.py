@@ -1,0 +1,114 @@
+"""Audits of anybody's output: round it, transform it, derive what is missing, prove a bracket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._types import Matrix
+from .approximate import internal_potentials, solve
+from .certificate import Certificate
+from .errors import InvalidProblem
+from .geometry import Geometry
+from .plan import Explicit, Plan
+from .problem import Problem, make_problem, numeric
+from .result import Result, audit
+from .rounding import round_onto
+
+#: Accuracy to which the half that was not given is derived.
+_DERIVED_RTOL = 1e-4
+
+
+def round_plan(X: ArrayLike, a: ArrayLike, b: ArrayLike) -> Matrix:
+    """Return the nonnegative matrix X rounded onto the plans with marginals a and b.
+
+    Altschuler, Weed, Rigollet 2017, Algorithm 2. A feasible X is returned unchanged up to
+    rounding errors.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> epsilot.round_plan(np.ones((2, 2)), [0.5, 0.5], [0.25, 0.75]).sum(axis=0)
+    array([0.25, 0.75])
+    """
+    plan = _plan_array(X)
+    problem = make_problem(np.zeros(plan.shape), a, b)
+    core = Explicit(plan / problem.mass)
+    return round_onto(core, problem.p, problem.q).plan.scaled(problem.mass).toarray()
+
+
+def certify(
+    M: ArrayLike | Geometry,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    *,
+    plan: ArrayLike | Plan | None = None,
+    potentials: tuple[ArrayLike, ArrayLike] | None = None,
+) -> Certificate:
+    """Bracket the optimal cost with anybody's plan, potentials, or both.
+
+    A plan that misses its marginals is rounded, and potentials are c-transformed. If only one
+    of them is given, the other is computed here (to 0.01 %), so the gap then measures how
+    far the given one is from optimal.
+
+    Parameters
+    ----------
+    M, a, b
+        The problem, as in :func:`solve`.
+    plan : (n, m) array-like, sparse matrix or plan operator, optional
+        Nonnegative plan; need not be feasible.
+    potentials : (f, g), optional
+        Any dual potentials in units of M; need not be feasible.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> c = epsilot.certify(np.array([[0.0, 1.0], [1.0, 0.0]]), plan=np.eye(2) / 2)
+    >>> c.upper, c.is_feasible
+    (0.0, True)
+    """
+    if plan is None and potentials is None:
+        raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
+    problem = make_problem(M, a, b)
+    start = internal_potentials(potentials, problem, slice(None), slice(None))
+    core = None if plan is None else _core(plan, problem)
+    if core is None or start is None:
+        derived = _solved(problem)
+        core = derived.plan_operator if core is None else core
+        start = derived.potentials if start is None else start
+    return audit(problem, core, start[0])
+
+
+def _solved(problem: Problem) -> Result:
+    """Solve the problem in its internal units."""
+    return solve(problem.geometry, problem.p, problem.q, rtol=_DERIVED_RTOL, on_limit="ignore")
+
+
+def _core(plan: Any, problem: Problem) -> Any:
+    if isinstance(plan, Plan):
+        return plan.scaled(1 / problem.mass)
+    X = _plan_array(plan)
+    if X.shape != problem.shape:
+        raise InvalidProblem(
+            f"the plan has shape {X.shape}; it must have the cost's shape {problem.shape} "
+            "(transpose it?)."
+        )
+    return Explicit(X / problem.mass)
+
+
+def _plan_array(X: Any) -> Any:
+    """Return a checked plan: dense or sparse, two-dimensional, finite and nonnegative."""
+    is_sparse = hasattr(X, "tocsr")
+    plan = X.tocsr() if is_sparse else numeric(X, "the plan")
+    entries = np.asarray(plan.data if is_sparse else plan)
+    if plan.ndim != 2 or 0 in plan.shape:
+        raise InvalidProblem(f"the plan has shape {plan.shape}; it must be an (n, m) matrix.")
+    if not np.isfinite(entries).all() or (entries < 0).any():
+        worst = entries[~np.isfinite(entries) | (entries < 0)].flat[0]
+        raise InvalidProblem(
+            f"the plan has the entry {worst:.6g}; its entries must be finite and nonnegative "
+            "(clip tiny negative entries first)."
+        )
+    return plan

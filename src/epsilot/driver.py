@@ -1,0 +1,285 @@
+"""The only loop: clock, stops, evaluation schedule, observers, checkpoints.
+
+``drive`` advances a solver epoch by epoch, evaluates the certificate off the clock on a
+geometric schedule of operations, and ends when the certified gap is reached, a published
+rule fires, or a limit does. The best plan and the best dual are kept apart: their bracket
+only ever shrinks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ._types import Potentials
+from .certificate import bracket
+from .geometry import Dense
+from .plan import Plan, embedded, spread
+from .problem import Entropic, Problem, Target
+from .result import Record, Status
+from .solvers.base import Solver
+from .work import Work, certificate_work
+
+#: The gap must improve by 1 % before the work has grown by this factor, or the run has stalled.
+STALL_FACTOR = 8.0
+STALL_EPOCHS = 5000
+
+
+class Schedule(Protocol):
+    """Chooses the targets a solver runs through: one η, or a decreasing sequence of them."""
+
+    #: Whether the method's published rule, not the certificate, ends the run.
+    is_published: bool
+    #: An evaluation is due when the operations since the last one reach this share of all.
+    evaluate_after: float
+
+    def first(self) -> Target:
+        """Return the first target."""
+
+    def at(self, eta: float) -> Target:
+        """Return the target with this η, for a run that resumes there."""
+
+    def after(self, target: Target, violation: float, run: Run) -> Target | None:
+        """Return the next target if it is time to move on, else None."""
+
+    def is_published_stop(self, solver: Solver, target: Target, state: Any) -> bool:
+        """Tell whether a published rule ends the run here."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The gap to reach, in internal units: absolute, or relative to the lower bound."""
+
+    eps: float | None = None
+    rtol: float | None = None
+    offset: float = 0.0
+    tiny: float = 0.0
+    reg: float | None = None
+
+    def allowed(self, lower: float) -> float:
+        """Return the gap that ends the run, given the best lower bound."""
+        if self.rtol is None:
+            return self.eps or 0.0
+        if not math.isfinite(lower):
+            return 0.0
+        return self.rtol * max(abs(lower + self.offset), self.tiny)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What may end a run early."""
+
+    max_iter: int = 1_000_000
+    max_seconds: float = math.inf
+    callback: Callable[[Record], Any] | None = None
+
+
+@dataclass
+class Run:
+    """Everything a run has found so far; what a checkpoint saves besides the state."""
+
+    n_iter: int = 0
+    work: Work = field(default_factory=Work)
+    seconds: float = 0.0
+    plan: Plan | None = None
+    potentials: Potentials | None = None
+    upper: float = math.inf
+    lower: float = -math.inf
+    marginal_error: float = math.inf
+    history: list[Record] = field(default_factory=list)
+    last_progress: tuple[float, int, int] = (math.inf, 0, 0)  # gap, operations, epoch
+    evaluated_at: int = -1  # epoch of the last evaluation
+    next_evaluation: int = 0  # operations at which the next one is due
+    status: Status = Status.MAX_ITER
+    eta: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """Best certified gap, in internal units."""
+        return self.upper - self.lower
+
+
+@dataclass
+class Driver:
+    """One run of one solver on one problem.
+
+    ``problem`` is what is certified; ``inner`` the same without empty rows and columns, whose
+    kept indices are ``rows`` and ``cols``.
+    """
+
+    problem: Problem
+    inner: Problem
+    rows: Any
+    cols: Any
+    solver: Solver
+    schedule: Schedule
+    goal: Goal
+    limits: Limits
+    rng: np.random.Generator
+    observers: Sequence[Callable[[Record], Any]] = ()
+    save: Callable[[Driver, Target, Any], None] | None = None
+    run: Run = field(default_factory=Run)
+
+    def drive(self, potentials: Potentials | None = None, resumed: Any = None) -> Run:
+        """Run to the goal or to a limit; ``resumed`` is a (target, state) pair to continue."""
+        run, solver = self.run, self.solver
+        began = time.perf_counter()
+        with graceful_interrupts() as interrupted:
+            if resumed is None:
+                target = self.schedule.first()
+                state = self._init(target, potentials)
+            else:
+                target, state = resumed
+            while True:
+                run.eta = target.eta
+                ending = self._ending(target, state, interrupted, began)
+                if ending is not None:
+                    run.status = ending
+                    break
+                following = self.schedule.after(target, solver.violation(target, state), run)
+                if following is not None:
+                    state = self._init(following, solver.potentials(target, state))
+                    target = following
+                with self._clock():
+                    run.work += solver.step(target, state, self.rng)
+                run.n_iter += 1
+            if run.status is not Status.NOT_FINITE and run.evaluated_at != run.n_iter:
+                if self.save is not None:
+                    self.save(self, target, state)
+                self._evaluate(target, state)
+            if not self.schedule.is_published and run.gap <= self.goal.allowed(run.lower):
+                run.status = Status.CERTIFIED
+        return run
+
+    def _init(self, target: Target, potentials: Potentials | None) -> Any:
+        with self._clock():
+            state, work = self.solver.init(target, self.rng, potentials)
+        self.run.work += work
+        return state
+
+    @contextmanager
+    def _clock(self) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.run.seconds += time.perf_counter() - began
+
+    def _ending(self, target: Target, state: Any, interrupted: Any, began: float) -> Status | None:
+        """Evaluate if it is due and return the status if the run is over."""
+        run, limits = self.run, self.limits
+        if not _is_finite(self.solver.potentials(target, state)):
+            return Status.NOT_FINITE
+        stop_published = self.schedule.is_published_stop(self.solver, target, state)
+        if run.n_iter > 0 and run.work.operations >= run.next_evaluation:
+            wants_to_stop = self._evaluate(target, state)
+            if self.save is not None:
+                self.save(self, target, state)
+            if wants_to_stop:
+                return Status.CALLBACK
+        if stop_published:
+            return Status.PUBLISHED_STOP
+        if not self.schedule.is_published and run.gap <= self.goal.allowed(run.lower):
+            return Status.CERTIFIED
+        if interrupted():
+            return Status.INTERRUPTED
+        if run.n_iter >= limits.max_iter:
+            return Status.MAX_ITER
+        if time.perf_counter() - began >= limits.max_seconds:
+            return Status.MAX_SECONDS
+        _, operations, epoch = run.last_progress
+        if (
+            run.work.operations > STALL_FACTOR * operations
+            and run.n_iter > epoch + STALL_EPOCHS
+            and not self.schedule.is_published
+        ):
+            return Status.STALLED
+        return None
+
+    def _evaluate(self, target: Target, state: Any) -> bool:
+        """Certify the current iterate; return True if an observer asks to stop."""
+        run, problem = self.run, self.problem
+        errors = []
+        for core, row in self.solver.candidates(target, state):
+            f = spread(row, self.rows, problem.shape[0], -np.inf)
+            if self.inner is not problem:
+                core = embedded(core, problem.geometry, self.rows, self.cols)
+            found = bracket(problem, core, f, self.goal.reg)
+            errors.append(found.marginal_error)
+            run.work += certificate_work(*problem.shape)
+            if found.upper < run.upper:
+                run.upper, run.plan = found.upper, found.plan
+            if found.lower > run.lower:
+                run.lower, run.potentials = found.lower, found.potentials
+        run.marginal_error = errors[0]
+        operations = run.work.operations
+        run.evaluated_at = run.n_iter
+        if run.gap < 0.99 * run.last_progress[0]:
+            run.last_progress = (run.gap, operations, run.n_iter)
+        spacing = certificate_work(*self.inner.shape).certificate
+        run.next_evaluation = operations + max(
+            spacing, int(self.schedule.evaluate_after * operations)
+        )
+        mass = problem.mass
+        record = Record(
+            run.n_iter, operations, run.seconds, problem.to_user(run.upper),
+            problem.to_user(run.lower), mass * run.gap, mass * run.marginal_error, target.eta,
+        )  # fmt: skip
+        run.history.append(record)
+        for observer in self.observers:
+            observer(record)
+        callback = self.limits.callback
+        return callback is not None and callback(record) is True
+
+
+def _is_finite(potentials: Potentials) -> bool:
+    """Tell whether potentials are usable: -inf marks an empty row, NaN and +inf an overflow."""
+    return all(bool((x < np.inf).all()) for x in potentials)
+
+
+@contextmanager
+def graceful_interrupts() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a flag, so that no step is torn; the second one raises."""
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag.is_set
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def handler(number: int, frame: Any) -> None:
+        flag.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield flag.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+_warm: set[tuple[Any, ...]] = set()
+
+
+def warm_up(solver: Solver, target: Target) -> None:
+    """Compile a solver's kernels on a tiny instance, so that no clock sees the compiler."""
+    key = (type(solver), type(target.geometry), repr(solver))
+    if key in _warm:
+        return
+    _warm.add(key)
+    geometry = Dense(np.array([[0.0, 1.0], [1.0, 0.5]]))
+    half = np.array([0.5, 0.5])
+    tiny = dataclasses.replace(target, geometry=geometry, p=half, q=half)
+    if isinstance(tiny, Entropic):
+        tiny = dataclasses.replace(tiny, eta=0.5)
+    rng = np.random.default_rng(0)
+    state, _ = solver.init(tiny, rng)
+    solver.step(tiny, state, rng)
+    for core, row in solver.candidates(tiny, state):
+        bracket(Problem(geometry, half, half), core, row)

@@ -1,0 +1,29 @@
+"""What can go wrong, each with a sentence that says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class InvalidProblem(ValueError):
+    """The input does not describe a transport problem this call can solve."""
+
+
+class UnknownMethod(ValueError):
+    """No method, or no option of it, has the given name."""
+
+
+class NotConverged(RuntimeError):
+    """A limit ended the run before the target; ``result`` is feasible and certified."""
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class CertificateError(RuntimeError):
+    """A certified bound contradicts another one: a bug, never a success."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A limit ended the run before the target was reached."""

@@ -1,0 +1,355 @@
+"""Read arrays and images from files, and write files so that none is ever half written."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from ._types import Matrix
+from .errors import InvalidProblem
+
+TEXT_SUFFIXES = (".csv", ".txt")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif")
+SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, *IMAGE_SUFFIXES)
+
+StrPath = str | os.PathLike[str]
+Array = npt.NDArray[Any]
+
+_NPY_MAGIC = b"\x93NUMPY"
+_LUMINANCE = (0.299, 0.587, 0.114)  # ITU-R BT.601
+
+
+def read_array(path: StrPath, key: str | None = None) -> Array:
+    """Return the numbers a file holds.
+
+    Parameters
+    ----------
+    path
+        A ``.npy``, ``.npz``, ``.csv``, ``.txt`` or image file. Text files are separated by
+        commas, semicolons or white space, may start with a line of column names, and always
+        give a two-dimensional array; images give their mass, see `read_image`.
+    key
+        Name of the array inside a ``.npz`` archive; needed when it holds several.
+
+    Returns
+    -------
+    array
+        Integers and floats keep their type.
+
+    Raises
+    ------
+    InvalidProblem
+        When the file is missing, empty, damaged, of another type or not numeric.
+    """
+    path = _existing(path)
+    suffix = path.suffix.lower()
+    if key is not None and suffix != ".npz":
+        raise InvalidProblem(
+            f"{path} was given the array name {key!r}, but only .npz archives hold named arrays "
+            "(leave the name out)"
+        )
+    if suffix == ".npy":
+        array = _read_npy(path)
+    elif suffix == ".npz":
+        array = _read_npz(path, key)
+    elif suffix in TEXT_SUFFIXES:
+        array = _read_text(path)
+    elif suffix in IMAGE_SUFFIXES:
+        array = read_image(path)
+    else:
+        raise InvalidProblem(
+            f"{path} has the file type {suffix or '(none)'}; required is one of "
+            f"{', '.join(SUFFIXES)} (save the array with numpy.save)"
+        )
+    return _numeric(array, path)
+
+
+def read_image(path: StrPath) -> Matrix:
+    """Return the mass of a picture: luminance times opacity, each between 0 and 1.
+
+    Parameters
+    ----------
+    path
+        An image of any mode pillow reads: black and white, grey of 8, 16 or 32 bits, colour,
+        palette, with or without transparency. Of an animation the first frame is taken.
+
+    Returns
+    -------
+    mass
+        (height, width) nonnegative array, not normalised.
+    """
+    path = _existing(path)
+    if path.suffix.lower() not in IMAGE_SUFFIXES:
+        raise InvalidProblem(
+            f"{path} has the file type {path.suffix or '(none)'}; an image is required, one of "
+            f"{', '.join(IMAGE_SUFFIXES)} (convert it, or pass numbers as a cost or points)"
+        )
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise InvalidProblem(
+            f"{path} is an image, and reading images requires pillow "
+            "(run: pip install epsilot[plot])"
+        ) from error
+    try:
+        with Image.open(path) as image:
+            mass = _mass_of_image(image)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise InvalidProblem(
+            f"{path} cannot be read as an image ({_first_line(error)}); a complete image file is "
+            "required (open and save it again in an image editor)"
+        ) from error
+    if not np.isfinite(mass).all() or mass.min() < 0:
+        raise InvalidProblem(
+            f"{path} holds negative or non-finite pixels; masses must be nonnegative and finite "
+            "(shift or clean the image)"
+        )
+    return mass
+
+
+def write_atomically(path: StrPath, writer: Callable[[BinaryIO], object]) -> None:
+    """Write a file completely or not at all.
+
+    Parameters
+    ----------
+    path
+        Where the file goes; an existing file is replaced only once the new one is complete.
+    writer
+        Called with a binary file open for writing, in the directory of `path`.
+
+    Raises
+    ------
+    InvalidProblem
+        When the directory is missing or cannot be written to.
+    """
+    target = check_writable(path)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with draft.open("xb") as file:
+            writer(file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: StrPath) -> Path:
+    """Return the resolved path, or raise at once when a file could not be written there.
+
+    Meant for the start of long work, so that its result is not lost at the end.
+    """
+    target = Path(os.path.realpath(path))
+    directory = target.parent
+    if not directory.is_dir():
+        problem, remedy = f"there is no directory {directory}", "create the directory first"
+    elif target.is_dir():
+        problem, remedy = "it is a directory", "name a file inside it"
+    elif target.exists() and not target.is_file():
+        problem, remedy = "it is not a regular file", "name an ordinary file"
+    elif not os.access(directory, os.W_OK | os.X_OK):
+        problem, remedy = f"the directory {directory} is read-only", "choose another directory"
+    else:
+        return target
+    raise InvalidProblem(
+        f"{path} cannot be written: {problem}; a file in a writable directory is required "
+        f"({remedy})"
+    )
+
+
+def _existing(path: StrPath) -> Path:
+    """Return the path of a nonempty readable file."""
+    path = Path(path)
+    if path.is_dir():
+        raise InvalidProblem(f"{path} is a directory; a file is required (name a file inside it)")
+    if not path.exists():
+        raise InvalidProblem(f"{path} does not exist; a readable file is required (check the path)")
+    if not os.access(path, os.R_OK):
+        raise InvalidProblem(
+            f"{path} is not readable by this user; a readable file is required "
+            "(change its permissions)"
+        )
+    if path.is_file() and path.stat().st_size == 0:
+        raise InvalidProblem(
+            f"{path} is empty (0 bytes); a file with numbers is required (write it again)"
+        )
+    return path
+
+
+def _read_npy(path: Path) -> Array:
+    """Read one array in NumPy's format."""
+    with path.open("rb") as file:
+        if file.read(len(_NPY_MAGIC)) != _NPY_MAGIC:
+            raise InvalidProblem(
+                f"{path} is not in NumPy's format; a .npy file is required "
+                "(save it with numpy.save, or give text the ending .csv)"
+            )
+        file.seek(0)
+        try:
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+        except (ValueError, EOFError, OSError, MemoryError) as error:
+            raise _broken_array(str(path), error) from error
+    return array
+
+
+def _read_npz(path: Path, key: str | None) -> Array:
+    """Read one array of an archive."""
+    if not zipfile.is_zipfile(path):
+        raise InvalidProblem(
+            f"{path} is not a NumPy archive; a .npz file is required (save it with numpy.savez)"
+        )
+    with np.load(path, allow_pickle=False) as archive:
+        names = archive.files
+        listed = ", ".join(names) or "nothing"
+        if key is None and len(names) != 1:
+            raise InvalidProblem(
+                f"{path} holds {len(names)} arrays ({listed}); one must be chosen "
+                f"(name it, as in {path.name}:{names[0] if names else 'name'})"
+            )
+        if key is not None and key not in names:
+            raise InvalidProblem(
+                f"{path} holds no array {key!r}; one of its arrays is required (it has: {listed})"
+            )
+        name = names[0] if key is None else key
+        try:
+            member = archive[name]
+        except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
+            raise _broken_array(f"{path}:{name}", error) from error
+    if not isinstance(member, np.ndarray):
+        raise InvalidProblem(
+            f"{path}:{name} is not in NumPy's format; an array is required "
+            "(save the archive with numpy.savez)"
+        )
+    return member
+
+
+def _broken_array(name: str, error: BaseException) -> InvalidProblem:
+    """Say why an array could not be loaded."""
+    if "Object arrays" in str(error):
+        return InvalidProblem(
+            f"{name} holds Python objects; an array of numbers is required "
+            "(convert it with array.astype(float) before saving)"
+        )
+    return InvalidProblem(
+        f"{name} is damaged ({_first_line(error)}); a complete array is required (save it again)"
+    )
+
+
+def _numeric(array: Array, path: Path) -> Array:
+    """Return a nonempty array of real numbers in the machine's byte order."""
+    if array.dtype.kind not in "biuf":
+        raise InvalidProblem(
+            f"{path} holds values of type {array.dtype}; real numbers are required "
+            "(convert it with array.astype(float) before saving)"
+        )
+    if array.size == 0:
+        raise InvalidProblem(
+            f"{path} holds an array of shape {array.shape} without any number; at least one is "
+            "required (check what was saved)"
+        )
+    if array.dtype.kind == "b":
+        return array.astype(np.float64)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _read_text(path: Path) -> Array:
+    """Read a table of numbers separated by commas, semicolons or white space."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidProblem(
+            f"{path} is not a text file in UTF-8; a table of numbers is required "
+            "(save it as CSV in UTF-8)"
+        ) from error
+    rows = [
+        (number, content)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if (content := line.partition("#")[0].strip())
+    ]
+    delimiter = _delimiter(rows)
+    if len(rows) > 1 and not any(map(_is_number, _cells(rows[0][1], delimiter))):
+        rows = rows[1:]
+    if not rows:
+        raise InvalidProblem(
+            f"{path} holds no numbers; a table of numbers is required (check what was saved)"
+        )
+    try:
+        return np.loadtxt(
+            [content for _, content in rows], delimiter=delimiter, quotechar='"', ndmin=2
+        )
+    except ValueError as error:
+        raise _bad_cell(path, rows, delimiter, error) from error
+
+
+def _bad_cell(
+    path: Path, rows: Sequence[tuple[int, str]], delimiter: str | None, error: ValueError
+) -> InvalidProblem:
+    """Find the first line that is not numbers, or has not as many as the first."""
+    first, width = rows[0][0], len(_cells(rows[0][1], delimiter))
+    for number, content in rows:
+        cells = _cells(content, delimiter)
+        for column, cell in enumerate(cells, start=1):
+            if not _is_number(cell):
+                return InvalidProblem(
+                    f"{path}, line {number}, column {column} holds {cell!r}; a number with a "
+                    "decimal point is required (correct or remove the cell)"
+                )
+        if len(cells) != width:
+            return InvalidProblem(
+                f"{path}, line {number} holds {len(cells)} values and line {first} holds {width}; "
+                "all lines must have as many (fill or remove the line)"
+            )
+    return InvalidProblem(
+        f"{path} is not a table of numbers ({_first_line(error)}); plain decimal numbers are "
+        "required (save it as CSV)"
+    )
+
+
+def _delimiter(rows: Sequence[tuple[int, str]]) -> str | None:
+    """Return the separator of a table; None stands for white space."""
+    return next((mark for mark in ";," if any(mark in content for _, content in rows)), None)
+
+
+def _cells(line: str, delimiter: str | None) -> list[str]:
+    """Split a line of text into its cells."""
+    return [cell.strip().strip('"') for cell in line.split(delimiter)]
+
+
+def _is_number(cell: str) -> bool:
+    """Tell whether a cell can be read as a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _mass_of_image(image: Any) -> Matrix:
+    """Return luminance times opacity of an open picture."""
+    if image.mode == "1":
+        image = image.convert("L")
+    if image.mode == "F":
+        return np.asarray(image, dtype=np.float64)
+    if image.mode.startswith("I"):
+        deep = np.asarray(image).astype(np.float64)
+        return deep / (65535.0 if deep.max() <= 65535 else 2.0**31 - 1)
+    has_alpha = "A" in image.getbands() or "transparency" in image.info
+    if image.mode == "L" and not has_alpha:
+        return np.asarray(image, dtype=np.float64) / 255.0
+    pixels = np.asarray(image.convert("RGBA" if has_alpha else "RGB"), dtype=np.float64) / 255.0
+    mass: Matrix = pixels[..., :3] @ np.array(_LUMINANCE)
+    return mass * pixels[..., 3] if has_alpha else mass
+
+
+def _first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, without a final stop."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -1,0 +1,226 @@
+"""What a cost can do, whatever its form: nothing above this file assumes an array in memory.
+
+A geometry answers seven questions about C and the Gibbs plan X = exp((f + g - C) / η), with
+potentials f, g in cost units: log-sum-exp by rows or columns, both marginals, X v, Xᵀ u, the
+cost of X, C v, and c-transforms. The base class answers all of them from blocks of rows, so
+a lazy geometry need only say how to compute a block; structured ones override the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from ._types import Index, Matrix, Vector
+from .kernels import dense as kernels
+from .kernels import threads
+
+# Entries in a block of a lazy cost: 2 MiB of float64, about the second-level cache.
+BLOCK_ENTRIES = 1 << 18
+N_CHUNKS = 8
+
+
+class Geometry(ABC):
+    """A cost between n sources and m targets.
+
+    Subclasses set ``shape`` and implement :meth:`block`; methods take and return float64
+    arrays and release the GIL while they work.
+    """
+
+    shape: tuple[int, int]
+    #: Whether rows of C can be had cheaply, which coordinate and row methods need.
+    has_rows: bool = True
+    #: Whether C is stored, so that plans may be too.
+    is_dense: bool = False
+
+    @abstractmethod
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of C, C-ordered float64."""
+
+    @abstractmethod
+    def shifted(self, delta: float) -> Geometry:
+        """Return the geometry of C + delta."""
+
+    def restricted(self, rows: Index, cols: Index) -> Geometry | None:
+        """Return the geometry on a subset of sources and targets, or None if it cannot."""
+        return None
+
+    # -- sizes -----------------------------------------------------------------------------
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that an explicit float64 cost or plan would take."""
+        return 8 * self.shape[0] * self.shape[1]
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest cost."""
+        lows, highs = zip(*((C.min(), C.max()) for _, _, C in self.blocks()), strict=True)
+        return float(min(lows)), float(max(highs))
+
+    def digest(self) -> str:
+        """Return a hash of the cost, for checkpoints and saved results."""
+        h = hashlib.sha256(repr(self.shape).encode())
+        for _, _, C in self.blocks():
+            h.update(C.data)
+        return h.hexdigest()[:16]
+
+    def blocks(self) -> Iterator[tuple[int, int, Matrix]]:
+        """Yield (start, stop, C[start:stop]) until all rows are seen."""
+        n, m = self.shape
+        step = n if self.is_dense else max(1, BLOCK_ENTRIES // m)
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            yield start, stop, self.block(start, stop)
+
+    def row(self, i: int) -> Vector:
+        """Return row i of C."""
+        return np.asarray(self.block(i, i + 1)[0])
+
+    # -- log-sum-exp -----------------------------------------------------------------------
+
+    def lse_rows(self, g: Vector, eta: float, out: Vector | None = None) -> Vector:
+        """Return log sum_j exp((g_j - C_ij) / η)."""
+        out = np.empty(self.shape[0]) if out is None else out
+        for start, stop, C in self.blocks():
+            threads.share(kernels.lse_rows, stop - start, C.size, C, g, 1 / eta, out[start:stop])
+        return out
+
+    def lse_cols(self, f: Vector, eta: float, out: Vector | None = None) -> Vector:
+        """Return log sum_i exp((f_i - C_ij) / η)."""
+        out = np.empty(self.shape[1]) if out is None else out
+        part = out
+        for start, stop, C in self.blocks():
+            part = out if start == 0 else np.empty_like(out)
+            threads.share(kernels.lse_cols, out.size, C.size, C, f[start:stop], 1 / eta, part)
+            if start > 0:
+                np.logaddexp(out, part, out=out)
+        return out
+
+    def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
+        """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X, in one pass."""
+        n, m = self.shape
+        log_r = np.empty(n)
+        parts, levels = [], []
+        for start, stop, C in self.blocks():
+            n_chunks = min(N_CHUNKS, max(1, C.size // threads.MIN_ENTRIES_PER_THREAD))
+            part, level = np.empty((n_chunks, m)), np.empty(n_chunks)
+            threads.share(
+                kernels.log_marginals, n_chunks, C.size,
+                C, f[start:stop], g, 1 / eta, log_r[start:stop], part, level,
+            )  # fmt: skip
+            parts.append(part)
+            levels.append(level)
+        level = np.concatenate(levels)
+        top = level.max()
+        c = np.exp(level - top) @ np.concatenate(parts)
+        if c.min() > 1e-250:
+            log_c = np.log(c) + top
+        else:  # a column far below the largest entry: take its own maximum
+            log_c = self.lse_cols(f, eta) + g / eta
+        highest = log_r.max()
+        return log_r, log_c, float(highest + np.log(np.exp(log_r - highest).sum()))
+
+    # -- the Gibbs plan as an operator -----------------------------------------------------
+
+    def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
+        """Return X v."""
+        out = np.empty(self.shape[0])
+        for start, stop, C in self.blocks():
+            threads.share(
+                kernels.apply_rows, stop - start, C.size,
+                C, f[start:stop], g, 1 / eta, v, out[start:stop],
+            )  # fmt: skip
+        return out
+
+    def apply_cols(self, f: Vector, g: Vector, eta: float, u: Vector) -> Vector:
+        """Return Xᵀ u."""
+        total = np.zeros(self.shape[1])
+        part = np.empty_like(total)
+        for start, stop, C in self.blocks():
+            threads.share(
+                kernels.apply_cols, part.size, C.size,
+                C, f[start:stop], g, 1 / eta, u[start:stop], part,
+            )  # fmt: skip
+            total += part
+        return total
+
+    def price_rows(
+        self, f: Vector, g: Vector, eta: float, v: Vector, d: Vector
+    ) -> tuple[Vector, Vector, Vector]:
+        """Return X v, (C * X) v and C d in one pass."""
+        mass, cost, shipped = np.empty((3, self.shape[0]))
+        for start, stop, C in self.blocks():
+            threads.share(
+                kernels.apply_cost_rows, stop - start, C.size,
+                C, f[start:stop], g, 1 / eta, v, d,
+                mass[start:stop], cost[start:stop], shipped[start:stop],
+            )  # fmt: skip
+        return mass, cost, shipped
+
+    def gibbs(self, f: Vector, g: Vector, eta: float, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of X."""
+        log_X = self.block(start, stop) * (-1 / eta)
+        log_X += (f[start:stop] / eta)[:, None] + g / eta
+        return np.exp(log_X, out=log_X)
+
+    # -- the cost as an operator -----------------------------------------------------------
+
+    def matvec(self, v: Vector) -> Vector:
+        """Return C v."""
+        return np.concatenate([C @ v for _, _, C in self.blocks()])
+
+    def ctransform_rows(self, g: Vector) -> Vector:
+        """Return min_j C_ij - g_j."""
+        out = np.empty(self.shape[0])
+        for start, stop, C in self.blocks():
+            threads.share(kernels.ctransform_rows, stop - start, C.size, C, g, out[start:stop])
+        return out
+
+    def ctransform_cols(self, f: Vector) -> Vector:
+        """Return min_i C_ij - f_i."""
+        out = np.full(self.shape[1], np.inf)
+        part = np.empty_like(out)
+        for start, stop, C in self.blocks():
+            threads.share(kernels.ctransform_cols, out.size, C.size, C, f[start:stop], part)
+            np.minimum(out, part, out=out)
+        return out
+
+
+class Dense(Geometry):
+    """An explicit (n, m) cost matrix.
+
+    Parameters
+    ----------
+    M : (n, m) array-like
+        Finite costs of any sign and scale.
+    """
+
+    is_dense = True
+
+    def __init__(self, M: Matrix) -> None:
+        self.C: Matrix = np.ascontiguousarray(M, dtype=np.float64)
+        self.shape = self.C.shape[0], self.C.shape[1]
+
+    def __repr__(self) -> str:
+        return f"Dense({self.shape[0]} x {self.shape[1]})"
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return a view of rows ``start:stop``."""
+        return self.C[start:stop]
+
+    def shifted(self, delta: float) -> Dense:
+        """Return the geometry of C + delta."""
+        if delta == 0:
+            return self
+        moved = Dense(self.C + delta)
+        moved.bounds = self.bounds[0] + delta, self.bounds[1] + delta
+        return moved
+
+    def restricted(self, rows: Index, cols: Index) -> Dense:
+        """Return the geometry on a subset of rows and columns."""
+        return Dense(self.C[np.ix_(rows, cols)])

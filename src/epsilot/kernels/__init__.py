@@ -1,0 +1,1 @@
+"""Compiled array functions, their NumPy twins (``reference``) and the threads that share them."""

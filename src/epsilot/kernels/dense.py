@@ -1,0 +1,209 @@
+"""Passes over an explicit block of the cost matrix.
+
+``C`` is (n, m) and C-ordered, ``f`` and ``g`` are row and column potentials in cost units,
+``inv_eta`` is 1/η. Potentials may be -inf (an empty row or column), never +inf or NaN. Every
+kernel writes ``out[start:stop]`` and nothing else, so slices may run in different threads.
+Rows are read along memory; columns are taken in tiles of ``TILE`` columns so that the C-order
+is still followed and the accumulators stay in the first-level cache.
+
+``reassoc`` lets sums be vectorised; ``nnan`` (extrema only, whose inputs are validated)
+lets LLVM recognise a maximum. Neither touches infinities.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .vexp import exp, wide_vectors
+
+TILE = 512  # columns per tile
+STRIP = 32  # rows per strip of the streaming column log-sum-exp
+
+_SUM = {"cache": True, "nogil": True, "error_model": "numpy",
+        "fastmath": {"reassoc", "contract", "nsz"}}  # fmt: skip
+_EXTREMUM = {**_SUM, "fastmath": {"reassoc", "contract", "nsz", "nnan"}}
+
+
+@njit(**_EXTREMUM)
+def row_max(row, g):
+    """Return max_j g_j - row_j."""
+    wide_vectors()
+    best = g[0] - row[0]
+    for j in range(1, row.size):
+        value = g[j] - row[j]
+        best = value if value > best else best
+    return best
+
+
+@njit(**_SUM)
+def exp_sum(row, g, shift, inv_eta):
+    """Return sum_j exp((g_j - row_j - shift) / η)."""
+    total = row[0] * 0
+    for j in range(row.size):
+        total += exp((g[j] - row[j] - shift) * inv_eta)
+    return total
+
+
+@njit(**_SUM)
+def lse_rows(C, g, inv_eta, out, start, stop):
+    """out_i = log sum_j exp((g_j - C_ij) / η)."""
+    for i in range(start, stop):
+        best = row_max(C[i], g)
+        if best == -np.inf:
+            out[i] = -np.inf
+        else:
+            out[i] = best * inv_eta + math.log(exp_sum(C[i], g, best, inv_eta))
+
+
+@njit(**_EXTREMUM)
+def _raise_to(row, fi, best):
+    """best_j = max(best_j, f_i - C_ij) on one tile of a row."""
+    wide_vectors()
+    for j in range(best.size):
+        value = fi - row[j]
+        best[j] = value if value > best[j] else best[j]
+
+
+@njit(**_SUM)
+def _add_exp(row, fi, shift, inv_eta, total):
+    """total_j += exp((f_i - C_ij - shift_j) / η) on one tile of a row."""
+    for j in range(total.size):
+        total[j] += exp((fi - row[j] - shift[j]) * inv_eta)
+
+
+@njit(**_SUM)
+def lse_cols(C, f, inv_eta, out, start, stop):
+    """out_j = log sum_i exp((f_i - C_ij) / η), streamed: one read of C from memory."""
+    n = C.shape[0]
+    work = np.empty((3, TILE), C.dtype)
+    for lo in range(start, stop, TILE):
+        hi = min(lo + TILE, stop)
+        shift, best, total = work[0, : hi - lo], work[1, : hi - lo], work[2, : hi - lo]
+        shift[:] = 0
+        best[:] = -np.inf
+        total[:] = 0
+        for first in range(0, n, STRIP):
+            last = min(first + STRIP, n)
+            for i in range(first, last):
+                _raise_to(C[i, lo:hi], f[i], best)
+            for j in range(total.size):
+                level = best[j] if best[j] > -np.inf else shift[j]
+                if total[j] > 0:
+                    total[j] *= exp((shift[j] - level) * inv_eta)
+                shift[j] = level
+            for i in range(first, last):
+                _add_exp(C[i, lo:hi], f[i], shift, inv_eta, total)
+        for j in range(total.size):
+            out[lo + j] = shift[j] * inv_eta + math.log(total[j])
+
+
+@njit(**_SUM)
+def apply_rows(C, f, g, inv_eta, v, out, start, stop):
+    """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
+    for i in range(start, stop):
+        fi = f[i]
+        total = v[0] * 0
+        for j in range(C.shape[1]):
+            total += exp((fi + g[j] - C[i, j]) * inv_eta) * v[j]
+        out[i] = total
+
+
+@njit(**_SUM)
+def _add_gibbs(row, fi, ui, g, inv_eta, total):
+    """total_j += exp((f_i + g_j - C_ij) / η) u_i on one tile of a row."""
+    for j in range(total.size):
+        total[j] += exp((fi + g[j] - row[j]) * inv_eta) * ui
+
+
+@njit(**_SUM)
+def apply_cols(C, f, g, inv_eta, u, out, start, stop):
+    """out_j = sum_i exp((f_i + g_j - C_ij) / η) u_i."""
+    out[start:stop] = 0
+    for lo in range(start, stop, TILE):
+        hi = min(lo + TILE, stop)
+        for i in range(C.shape[0]):
+            _add_gibbs(C[i, lo:hi], f[i], u[i], g[lo:hi], inv_eta, out[lo:hi])
+
+
+@njit(**_SUM)
+def apply_cost_rows(C, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
+    """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
+    for i in range(start, stop):
+        fi = f[i]
+        total = v[0] * 0
+        price = v[0] * 0
+        extra = v[0] * 0
+        for j in range(C.shape[1]):
+            x = exp((fi + g[j] - C[i, j]) * inv_eta) * v[j]
+            total += x
+            price += x * C[i, j]
+            extra += C[i, j] * d[j]
+        mass[i] = total
+        cost[i] = price
+        shipped[i] = extra
+
+
+@njit(**_SUM)
+def _weighted_row(row, g, shift, inv_eta, weights):
+    """weights_j = exp((g_j - row_j - shift) / η); return their sum."""
+    total = row[0] * 0
+    for j in range(row.size):
+        weights[j] = exp((g[j] - row[j] - shift) * inv_eta)
+        total += weights[j]
+    return total
+
+
+@njit(**_SUM)
+def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
+    """Both marginals of X = exp((f + g - C) / η) with one exponential an entry.
+
+    ``log_r`` gets the logarithms of the row sums. Chunk k of the rows adds its column sums to
+    ``parts[k]``, divided by exp(``levels[k]``), its largest entry so far; ``start`` and
+    ``stop`` number chunks.
+    """
+    n, m = C.shape
+    n_chunks = parts.shape[0]
+    weights = np.empty(m, C.dtype)
+    for k in range(start, stop):
+        part = parts[k]
+        part[:] = 0
+        level = -np.inf
+        for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
+            best = row_max(C[i], g)
+            top = (f[i] + best) * inv_eta
+            if top == -np.inf:
+                log_r[i] = -np.inf
+                continue
+            log_r[i] = top + math.log(_weighted_row(C[i], g, best, inv_eta, weights))
+            if top > level:
+                scale = exp(level - top)
+                for j in range(m):
+                    part[j] *= scale
+                level = top
+            factor = exp(top - level)
+            for j in range(m):
+                part[j] += factor * weights[j]
+        levels[k] = level
+
+
+@njit(**_EXTREMUM)
+def ctransform_rows(C, g, out, start, stop):
+    """out_i = min_j C_ij - g_j."""
+    for i in range(start, stop):
+        out[i] = -row_max(C[i], g)
+
+
+@njit(**_EXTREMUM)
+def ctransform_cols(C, f, out, start, stop):
+    """out_j = min_i C_ij - f_i."""
+    for lo in range(start, stop, TILE):
+        hi = min(lo + TILE, stop)
+        best = out[lo:hi]
+        best[:] = -np.inf
+        for i in range(C.shape[0]):
+            _raise_to(C[i, lo:hi], f[i], best)
+        for j in range(best.size):
+            best[j] = -best[j]

@@ -1,0 +1,59 @@
+"""Share a kernel's index range among threads.
+
+Kernels release the GIL and write disjoint slices of their outputs, so the result does not
+depend on the number of threads. (numba's own ``parallel=True`` is avoided: its default
+threading layer aborts the process when two Python threads enter it at once.)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+# Matrix entries below which handing work to a thread (about 50 µs) costs more than it saves.
+MIN_ENTRIES_PER_THREAD = 1 << 16
+
+_limit: ContextVar[int | None] = ContextVar("epsilot_threads", default=None)
+
+
+@contextmanager
+def limit(n_threads: int | None) -> Iterator[None]:
+    """Use at most ``n_threads`` threads inside the block (None: one per core)."""
+    token = _limit.set(n_threads)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def available() -> int:
+    """Return the number of threads kernels may use."""
+    allowed = _limit.get()
+    if allowed is not None:
+        return max(1, allowed)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
+    """Return the pool of one process; the pid keeps forked children from reusing it."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="epsilot")
+
+
+def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: Any) -> None:
+    """Call ``kernel(*args, start, stop)`` on slices that cover ``range(n_items)``."""
+    n_threads = min(available(), n_items, max(1, n_entries // MIN_ENTRIES_PER_THREAD))
+    if n_threads == 1:
+        kernel(*args, 0, n_items)
+        return
+    edges = [n_items * k // n_threads for k in range(n_threads + 1)]
+    pool = _pool(n_threads - 1, os.getpid())
+    futures = [pool.submit(kernel, *args, edges[k], edges[k + 1]) for k in range(1, n_threads)]
+    kernel(*args, edges[0], edges[1])
+    for future in futures:
+        future.result()

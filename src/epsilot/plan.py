@@ -1,0 +1,274 @@
+"""Transport plans: a core, two scalings and a rank-one term, which is what rounding produces.
+
+    X = diag(s) K diag(t) + e dᵀ
+
+The core K is the Gibbs plan of two potentials (nothing is stored but the potentials), a dense
+array (averaged plans), a sparse matrix (simplex solutions), or another plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+from scipy.special import xlogy
+
+from ._types import Matrix, Vector
+from .geometry import Geometry
+
+#: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
+DENSE_LIMIT = 4 << 30
+_BLOCK_ENTRIES = 1 << 18
+
+
+class Core(Protocol):
+    """A nonnegative matrix known by its products."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+
+    def rows(self, v: Vector) -> Vector:
+        """Return K v."""
+
+    def cols(self, u: Vector) -> Vector:
+        """Return Kᵀ u."""
+
+    def marginals(self) -> tuple[Vector, Vector]:
+        """Return K 1 and Kᵀ 1."""
+
+    def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return K v, (C * K) v and C d."""
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of K."""
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """K = exp((f + g - C) / η), in O(n + m) memory."""
+
+    geometry: Geometry
+    f: Vector
+    g: Vector
+    eta: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+    def rows(self, v: Vector) -> Vector:
+        """Return K v."""
+        return self.geometry.apply_rows(self.f, self.g, self.eta, v)
+
+    def cols(self, u: Vector) -> Vector:
+        """Return Kᵀ u."""
+        return self.geometry.apply_cols(self.f, self.g, self.eta, u)
+
+    def marginals(self) -> tuple[Vector, Vector]:
+        """Return K 1 and Kᵀ 1."""
+        log_r, log_c, _ = self.geometry.log_marginals(self.f, self.g, self.eta)
+        return np.exp(log_r), np.exp(log_c)
+
+    def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return K v, (C * K) v and C d."""
+        return geometry.price_rows(self.f, self.g, self.eta, v, d)
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of K."""
+        return self.geometry.gibbs(self.f, self.g, self.eta, start, stop)
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """A dense array or a SciPy sparse matrix."""
+
+    X: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.X.shape[0], self.X.shape[1]
+
+    def rows(self, v: Vector) -> Vector:
+        """Return K v."""
+        return np.asarray(self.X @ v)
+
+    def cols(self, u: Vector) -> Vector:
+        """Return Kᵀ u."""
+        return np.asarray(self.X.T @ u)
+
+    def marginals(self) -> tuple[Vector, Vector]:
+        """Return K 1 and Kᵀ 1."""
+        n, m = self.shape
+        return self.rows(np.ones(m)), self.cols(np.ones(n))
+
+    def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return K v, (C * K) v and C d."""
+        costs = []
+        for start, stop, C in geometry.blocks():
+            K = self.X[start:stop]
+            costs.append(K.multiply(C) @ v if sparse.issparse(K) else (C * K) @ v)
+        shipped = geometry.matvec(d) if d.any() else np.zeros(self.shape[0])
+        return self.rows(v), np.concatenate(costs), shipped
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of K."""
+        K = self.X[start:stop]
+        return np.array(K.toarray() if sparse.issparse(K) else K, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """X = diag(s) K diag(t) + e dᵀ, usable as a linear operator.
+
+    ``X @ V``, ``X.T @ U``, ``X.row(i)``, ``X.marginals()``, ``X.toarray()`` and
+    ``X.tosparse(threshold)`` work without forming X, but for the last two.
+    """
+
+    core: Core
+    s: Vector
+    t: Vector
+    e: Vector
+    d: Vector
+
+    @classmethod
+    def of(cls, core: Core) -> Plan:
+        """Return the plan that is its core."""
+        n, m = core.shape
+        return cls(core, np.ones(n), np.ones(m), np.zeros(n), np.zeros(m))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.core.shape
+
+    @property
+    def T(self) -> _Transposed:
+        """The transposed operator."""
+        return _Transposed(self)
+
+    def __matmul__(self, V: Matrix) -> Matrix:
+        return _columnwise(self.rows, V)
+
+    def rows(self, v: Vector) -> Vector:
+        """Return X v."""
+        return self.s * self.core.rows(self.t * v) + self.e * (self.d @ v)
+
+    def cols(self, u: Vector) -> Vector:
+        """Return Xᵀ u."""
+        return self.t * self.core.cols(self.s * u) + self.d * (self.e @ u)
+
+    def marginals(self) -> tuple[Vector, Vector]:
+        """Return X 1 and Xᵀ 1."""
+        n, m = self.shape
+        return self.rows(np.ones(m)), self.cols(np.ones(n))
+
+    def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return X v, (C * X) v and C d: a plan can be the core of another."""
+        mass, cost, shipped = self.core.price(geometry, self.t * v, d)
+        held = self.d * v
+        extra = self.e * geometry.matvec(held) if held.any() and self.e.any() else 0.0
+        return self.s * mass + self.e * held.sum(), self.s * cost + extra, shipped
+
+    def cost(self, geometry: Geometry) -> float:
+        """Return <C, X>."""
+        m = self.shape[1]
+        return float(self.price(geometry, np.ones(m), np.zeros(m))[1].sum())
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of X as an array."""
+        X = self.core.block(start, stop)
+        X *= self.s[start:stop, None]
+        X *= self.t
+        X += self.e[start:stop, None] * self.d
+        return X
+
+    def row(self, i: int) -> Vector:
+        """Return row i of X."""
+        return np.asarray(self.block(i, i + 1)[0])
+
+    def blocks(self) -> Any:
+        """Yield (start, rows) until the whole of X is seen."""
+        n, m = self.shape
+        step = max(1, _BLOCK_ENTRIES // m)
+        for start in range(0, n, step):
+            yield start, self.block(start, min(start + step, n))
+
+    def entropy(self) -> float:
+        """Return H(X) = -sum X log X."""
+        return -float(sum(xlogy(X, X).sum() for _, X in self.blocks()))
+
+    def toarray(self, limit: int = DENSE_LIMIT) -> Matrix:
+        """Return X as an (n, m) array, if it takes at most ``limit`` bytes."""
+        n, m = self.shape
+        if 8 * n * m > limit:
+            raise MemoryError(
+                f"a dense plan of {n} x {m} entries takes {8 * n * m / 2**30:.1f} GiB; the limit "
+                f"is {limit / 2**30:.1f} GiB (use plan_operator: products, rows, tosparse; or "
+                "plan_operator.toarray(limit=...))."
+            )
+        out = np.empty((n, m))
+        for start, X in self.blocks():
+            out[start : start + X.shape[0]] = X
+        return out
+
+    def tosparse(self, threshold: float = 0.0) -> Any:
+        """Return the entries above ``threshold`` as a CSR matrix."""
+        if isinstance(self.core, Explicit) and sparse.issparse(self.core.X) and not self.e.any():
+            X = sparse.diags_array(self.s) @ self.core.X @ sparse.diags_array(self.t)
+            X.data[X.data <= threshold] = 0
+            X.eliminate_zeros()
+            return sparse.csr_array(X)
+        parts = [sparse.csr_array(np.where(threshold < X, X, 0.0)) for _, X in self.blocks()]
+        return sparse.csr_array(sparse.vstack(parts))
+
+    def scaled(self, s: Vector | float, t: Vector | float = 1.0) -> Plan:
+        """Return diag(s) X diag(t)."""
+        return replace(self, s=self.s * s, t=self.t * t, e=self.e * s, d=self.d * t)
+
+
+def embedded(core: Core, geometry: Geometry, rows: Any, cols: Any) -> Core:
+    """Return a core on the kept rows and columns of a larger problem, zero elsewhere."""
+    n, m = geometry.shape
+    if isinstance(core, Gibbs):
+        f, g = spread(core.f, rows, n, -np.inf), spread(core.g, cols, m, -np.inf)
+        return Gibbs(geometry, f, g, core.eta)
+    X = sparse.coo_array(core.X)  # type: ignore[attr-defined]
+    i, j = np.arange(n)[rows][X.coords[0]], np.arange(m)[cols][X.coords[1]]
+    return Explicit(sparse.csr_array((X.data, (i, j)), shape=(n, m)))
+
+
+def spread(x: Vector, index: Any, size: int, fill: float) -> Vector:
+    """Return a vector of ``size`` with ``x`` at ``index`` and ``fill`` elsewhere."""
+    out = np.full(size, fill)
+    out[index] = x
+    return out
+
+
+@dataclass(frozen=True)
+class _Transposed:
+    plan: Plan
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, m = self.plan.shape
+        return m, n
+
+    @property
+    def T(self) -> Plan:
+        return self.plan
+
+    def __matmul__(self, U: Matrix) -> Matrix:
+        return _columnwise(self.plan.cols, U)
+
+
+def _columnwise(product: Any, V: Matrix) -> Matrix:
+    """Apply a matrix-vector product to a vector or to each column of a matrix."""
+    V = np.asarray(V, dtype=np.float64)
+    if V.ndim == 1:
+        return np.asarray(product(V))
+    return np.stack([product(np.ascontiguousarray(v)) for v in V.T], axis=1)

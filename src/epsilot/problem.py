@@ -1,0 +1,252 @@
+"""The transport problem, validated once and frozen; and its entropic relaxation."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._types import Vector
+from .errors import InvalidProblem
+from .geometry import Dense, Geometry
+
+# Totals that differ by less than this (relative) differ by rounding, and are made equal.
+_TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
+_TOTALS_FLOAT64 = 1e-9
+
+
+@dataclass(frozen=True)
+class Problem:
+    """min <C, X> over plans X >= 0 with X 1 = p and Xᵀ 1 = q.
+
+    ``geometry`` is the user's cost minus ``offset``, so that its smallest entry is 0; ``p``
+    and ``q`` are the user's weights divided by their total ``mass``. Values and potentials
+    return to the user's units through :meth:`to_user`.
+    """
+
+    geometry: Geometry
+    p: Vector
+    q: Vector
+    offset: float = 0.0
+    mass: float = 1.0
+
+    @cached_property
+    def cost_max(self) -> float:
+        """Largest cost after the shift, ‖C‖∞."""
+        return self.geometry.bounds[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+    @property
+    def scale(self) -> float:
+        """Largest absolute cost in the user's units, times the mass: the unit of round-off."""
+        return self.mass * max(abs(self.offset), abs(self.offset + self.cost_max))
+
+    def to_user(self, value: float) -> float:
+        """Return a transport cost in the user's units."""
+        return self.mass * (value + self.offset)
+
+    def digest(self) -> str:
+        """Return a hash of cost and weights."""
+        h = hashlib.sha256(self.geometry.digest().encode())
+        h.update(self.p.tobytes() + self.q.tobytes())
+        h.update(np.array([self.offset, self.mass]).tobytes())
+        return h.hexdigest()[:16]
+
+    def support(self) -> tuple[Problem, Any, Any]:
+        """Return the problem without empty rows and columns, and the indices kept.
+
+        A geometry that cannot be restricted keeps everything.
+        """
+        rows, cols = np.flatnonzero(self.p > 0), np.flatnonzero(self.q > 0)
+        if rows.size == self.p.size and cols.size == self.q.size:
+            return self, slice(None), slice(None)
+        geometry = self.geometry.restricted(rows, cols)
+        if geometry is None:
+            return self, slice(None), slice(None)
+        return Problem(geometry, self.p[rows], self.q[cols], self.offset, self.mass), rows, cols
+
+
+@dataclass(frozen=True)
+class Entropic:
+    """min <C, X> - η H(X) over the plans with marginals p, q (perhaps smoothed: p', q')."""
+
+    geometry: Geometry
+    eta: float
+    p: Vector
+    q: Vector
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+    @cached_property
+    def log_p(self) -> Vector:
+        """Logarithms of the row masses, -inf where empty."""
+        return _log(self.p)
+
+    @cached_property
+    def log_q(self) -> Vector:
+        """Logarithms of the column masses, -inf where empty."""
+        return _log(self.q)
+
+
+@dataclass(frozen=True)
+class Additive:
+    """The unregularised problem with an accuracy ε for methods that plan with one."""
+
+    geometry: Geometry
+    epsilon: float
+    p: Vector
+    q: Vector
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+    @property
+    def eta(self) -> float:
+        """No regularisation."""
+        return 0.0
+
+
+Target = Entropic | Additive
+
+
+def _log(x: Vector) -> Vector:
+    with np.errstate(divide="ignore"):
+        return np.log(x)
+
+
+def smooth(p: Vector, weight: float) -> Vector:
+    """Mix a marginal with the uniform one: (1 - weight) p + weight / n."""
+    return (1 - weight) * p + weight / p.size
+
+
+# -- validation ----------------------------------------------------------------------------
+
+
+def make_problem(
+    M: ArrayLike | Geometry,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    *,
+    normalize: bool = False,
+) -> Problem:
+    """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
+    geometry = M if isinstance(M, Geometry) else Dense(_cost(M))
+    n, m = geometry.shape
+    weights_a, tolerance_a = _weights(a, "a", n, m)
+    weights_b, tolerance_b = _weights(b, "b", m, n)
+    total_a, total_b = float(weights_a.sum()), float(weights_b.sum())
+    if a is None:
+        total_a = total_b  # uniform weights carry whatever mass the other side has
+        weights_a *= total_b
+    elif b is None:
+        total_b = total_a
+        weights_b *= total_a
+    mass = 1.0 if normalize else total_a
+    if not normalize and abs(total_a - total_b) > max(tolerance_a, tolerance_b) * total_a:
+        raise InvalidProblem(
+            f"a sums to {total_a:.10g} and b to {total_b:.10g}; the totals must be equal "
+            "(pass normalize=True to rescale both to 1)."
+        )
+    low, high = geometry.bounds
+    if not np.isfinite(high - low):
+        raise InvalidProblem(_infinite(geometry))
+    return Problem(
+        geometry.shifted(-low), _freeze(weights_a / weights_a.sum()),
+        _freeze(weights_b / weights_b.sum()), low, mass,
+    )  # fmt: skip
+
+
+def _freeze(x: Vector) -> Vector:
+    x.setflags(write=False)
+    return x
+
+
+def numeric(x: Any, name: str) -> Vector:
+    """Return ``x`` as a float64 array without copying one that already is."""
+    try:
+        array = np.asarray(x)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+        if array.dtype.kind not in "biuf":
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = getattr(x, "dtype", type(x).__name__)
+        raise InvalidProblem(
+            f"{name} is of type {kind}; it must be a rectangular array of real numbers "
+            "(convert it with numpy.asarray(..., dtype=float))."
+        ) from None
+
+
+def _cost(M: Any) -> Vector:
+    if hasattr(M, "toarray"):
+        raise InvalidProblem(
+            "M is a sparse matrix; a cost must be dense, since a missing entry is not a cost of "
+            "zero (pass M.toarray() if zeros are meant)."
+        )
+    C = numeric(M, "M")
+    if C.ndim != 2 or C.size == 0:
+        raise InvalidProblem(
+            f"M has shape {C.shape}; a cost must be a matrix with at least one row and one "
+            "column (n sources by m targets)."
+        )
+    return C
+
+
+def _infinite(geometry: Geometry) -> str:
+    """Name the first cost that is not finite."""
+    for start, _, C in geometry.blocks():
+        for i, j in np.argwhere(~np.isfinite(C))[:1]:
+            return (
+                f"the cost of row {start + i}, column {j} is {C[i, j]}; costs must be finite "
+                "(replace inf by a large finite cost, and NaN by the right one)."
+            )
+    return (
+        "the costs span more than float64 can hold; their range must be finite "
+        "(divide them by their largest absolute value)."
+    )
+
+
+def _weights(w: Any, name: str, size: int, other: int) -> tuple[Vector, float]:
+    """Return checked weights and the relative tolerance their dtype deserves."""
+    if w is None:
+        return np.full(size, 1.0 / size), 0.0
+    x = numeric(w, name)
+    tolerance = _TOTALS.get(getattr(w, "dtype", None), _TOTALS_FLOAT64)
+    if x.shape != (size,):
+        hint = " (are a and b swapped?)" if x.shape == (other,) else " (one weight each)"
+        side = "row" if name == "a" else "column"
+        raise InvalidProblem(
+            f"{name} has shape {x.shape}; it must have shape ({size},), one weight for each "
+            f"{side} of the cost{hint}."
+        )
+    for bad, what, remedy in (
+        (~np.isfinite(x), "must be finite", "remove or repair that entry"),
+        (x < 0, "must not be negative", "set it to zero, or shift all weights"),
+    ):
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise InvalidProblem(f"{name}[{i}] is {x[i]:.6g}; weights {what} ({remedy}).")
+    if not x.sum() > 0:
+        raise InvalidProblem(
+            f"{name} sums to 0; weights must have positive total (pass None for uniform weights)."
+        )
+    if not np.isfinite(x.sum()):
+        raise InvalidProblem(
+            f"{name} sums to {x.sum()}; weights must have a finite total (divide them by their "
+            "maximum first)."
+        )
+    return np.array(x), tolerance

@@ -1,0 +1,191 @@
+"""What a solve returns: a feasible plan, a proved bracket, and how it was reached."""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from ._types import Matrix, Potentials, Vector
+from .certificate import Certificate, bracket
+from .errors import InvalidProblem
+from .plan import Core, Explicit, Gibbs, Plan
+from .problem import Problem
+from .work import Work
+
+
+class Status(enum.Enum):
+    """How a run ended; the value is the sentence to show."""
+
+    CERTIFIED = "certified: the gap is within the target"
+    PUBLISHED_STOP = "the method's published stopping rule fired"
+    MAX_ITER = "stopped by max_iter before the target; raise it, loosen eps or try method='auto'"
+    MAX_SECONDS = (
+        "stopped by max_seconds before the target; raise it, loosen eps or try method='auto'"
+    )
+    INTERRUPTED = "interrupted; this is the best certified answer so far"
+    CALLBACK = "stopped by the callback; this is the best certified answer so far"
+    STALLED = (
+        "the gap stopped improving before the target; loosen eps or use method='auto' or 'exact'"
+    )
+    NOT_FINITE = (
+        "the iterate overflowed; this is the best certified answer before it. "
+        "Try method='sinkhorn' or a larger eps"
+    )
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Record(NamedTuple):
+    """One evaluation: the best bounds so far, in the user's units."""
+
+    n_iter: int
+    operations: int
+    seconds: float
+    upper: float
+    lower: float
+    gap: float
+    marginal_error: float
+    reg: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """A feasible plan with a certified optimality gap.
+
+    ``plan`` is built on first access; ``plan_operator`` is the same plan as an operator that
+    stores O(n + m) numbers whenever the method allows. ``potentials`` are dual feasible
+    (with ``reg``: the entropic potentials). ``value - lower_bound = gap`` is proved for this run.
+    """
+
+    plan_operator: Plan = field(repr=False)
+    potentials: Potentials = field(repr=False)
+    value: float
+    value_linear: float
+    lower_bound: float
+    marginal_error: float
+    converged: bool
+    status: Status
+    method: str
+    reg: float
+    seed: int
+    options: dict[str, Any]
+    version: str
+    n_iter: int
+    work: Work
+    seconds: float
+    history: list[Record] = field(repr=False)
+    target: float
+    is_entropic: bool
+    problem_hash: str
+
+    @property
+    def gap(self) -> float:
+        """Certified distance from the optimum: ``value - lower_bound``."""
+        return self.value - self.lower_bound
+
+    @cached_property
+    def plan(self) -> Matrix:
+        """The plan as an (n, m) array, if it fits in memory."""
+        return self.plan_operator.toarray()
+
+    def __repr__(self) -> str:
+        n, m = self.plan_operator.shape
+        mark = "certified" if self.converged else "NOT at the target"
+        return (
+            f"<epsilot.Result {n} x {m}, {self.method}: {mark}\n"
+            f"  value {self.value:.10g}, lower bound {self.lower_bound:.10g}, "
+            f"gap {self.gap:.3g} (target {self.target:.3g})\n"
+            f"  {self.status}; {self.n_iter} epochs, {self.work.operations:.3g} operations, "
+            f"{self.seconds:.3g} s>"
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw upper and lower bound against operations; returns the figure."""
+        from .plotting import plot_convergence
+
+        return plot_convergence(self, ax=ax)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything needed to re-prove the bracket, atomically, as ``.npz``."""
+        from .files import write_atomically
+
+        plan = self.plan_operator
+        arrays: dict[str, Any] = {
+            "f": self.potentials[0], "g": self.potentials[1],
+            "s": plan.s, "t": plan.t, "e": plan.e, "d": plan.d,
+        }  # fmt: skip
+        if isinstance(plan.core, Gibbs):
+            arrays |= {"core_f": plan.core.f, "core_g": plan.core.g, "core_eta": plan.core.eta}
+        else:
+            X = sparse.csr_array(plan.core.X)  # type: ignore[attr-defined]
+            arrays |= {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+        header = {
+            "format": "epsilot-result-1", "shape": plan.shape, "problem_hash": self.problem_hash,
+            "value": self.value, "value_linear": self.value_linear, "gap": self.gap,
+            "lower_bound": self.lower_bound, "target": self.target, "method": self.method,
+            "status": self.status.name, "reg": self.reg, "seed": self.seed,
+            "is_entropic": self.is_entropic,
+            "options": self.options, "version": self.version, "n_iter": self.n_iter,
+            "operations": self.work.operations, "seconds": self.seconds,
+            "history": self.history,
+        }  # fmt: skip
+        arrays["header"] = np.array(json.dumps(header, default=str))
+        write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
+
+
+def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[dict[str, Any], Certificate]:
+    """Prove a saved result again from its plan and potentials; return its header too."""
+    header, arrays = read_npz(path, "epsilot-result-1", "write one with Result.save")
+    n, m = problem.shape
+    if tuple(header["shape"]) != (n, m) or header["problem_hash"] != problem.digest():
+        raise InvalidProblem(
+            f"{os.fspath(path)} holds the result of another problem ({header['shape'][0]} x "
+            f"{header['shape'][1]}, hash {header['problem_hash']}); give the cost and weights it "
+            f"was solved with (these have hash {problem.digest()})."
+        )
+    core: Any
+    if "core_f" in arrays:
+        f, g, eta = arrays["core_f"], arrays["core_g"], float(arrays["core_eta"])
+        core = Gibbs(problem.geometry, f, g, eta)
+    else:
+        parts = arrays["data"], arrays["indices"], arrays["indptr"]
+        core = Explicit(sparse.csr_array(parts, shape=(n, m)))
+    plan = Plan(core, arrays["s"], arrays["t"], arrays["e"], arrays["d"])
+    reg = header["reg"] if header["is_entropic"] else None
+    return header, audit(problem, plan.scaled(1 / problem.mass), arrays["f"] - problem.offset, reg)
+
+
+def audit(problem: Problem, core: Core, f: Vector, reg: float | None = None) -> Certificate:
+    """Return the certificate of a plan of mass 1 and a row potential, in the user's units."""
+    found = bracket(problem, core, f, reg)
+    upper, lower = problem.to_user(found.upper), problem.to_user(found.lower)
+    error = problem.mass * found.marginal_error
+    return Certificate(upper, lower, upper - lower, error, found.marginal_error <= 1e-9)
+
+
+def read_npz(
+    path: str | os.PathLike[str], format_name: str, remedy: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return header and arrays of a file that epsilot wrote, or one sentence."""
+    name = os.fspath(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            header = json.loads(str(file["header"]))
+            arrays = {key: file[key] for key in file.files if key != "header"}
+        if header["format"] != format_name:
+            raise KeyError(format_name)
+    except FileNotFoundError:
+        raise InvalidProblem(f"{name} does not exist; give a file that exists.") from None
+    except Exception as error:
+        raise InvalidProblem(
+            f"{name} is not a readable {format_name} file ({type(error).__name__}); {remedy}."
+        ) from None
+    return header, arrays

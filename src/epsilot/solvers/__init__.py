@@ -1,0 +1,89 @@
+"""The registry: adding an algorithm is one file here and one line below."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from ..errors import UnknownMethod
+from .base import About, Solver
+
+#: name -> module:class
+REGISTRY: dict[str, str] = {
+    "sinkhorn": "sinkhorn:Sinkhorn",
+    "exact": "exact:Exact",
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A line of the table of methods."""
+
+    name: str
+    family: str
+    paper: str
+    year: int
+    complexity: str
+    exactness: str
+    solves_entropic: bool
+    options: tuple[str, ...]
+
+
+def solver_class(name: str) -> Any:
+    """Return the class behind a method name, or suggest near matches."""
+    if name not in REGISTRY:
+        near = difflib.get_close_matches(name, REGISTRY, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else "see epsilot.methods()."
+        raise UnknownMethod(
+            f"method {name!r} is unknown; it must be one of {', '.join(['auto', *REGISTRY])} "
+            f"({hint})"
+        )
+    module, _, attribute = REGISTRY[name].partition(":")
+    return getattr(import_module(f".{module}", __package__), attribute)
+
+
+def make_solver(name: str, options: dict[str, Any]) -> Solver:
+    """Return a solver with its options, or say which option it does not have."""
+    cls = solver_class(name)
+    known = [f.name for f in dataclasses.fields(cls)]
+    for option in options:
+        if option not in known:
+            near = difflib.get_close_matches(option, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else "remove it."
+            raise UnknownMethod(
+                f"{name} has no option {option!r}; its options are "
+                f"{', '.join(known) if known else 'none'} ({hint})"
+            )
+    solver: Solver = cls(**options)
+    return solver
+
+
+def methods() -> list[Method]:
+    """Return the table of methods: name, family, paper, complexity, exactness, options.
+
+    Examples
+    --------
+    >>> import epsilot
+    >>> [m.name for m in epsilot.methods()][:1]
+    ['sinkhorn']
+    """
+    rows = []
+    for name in REGISTRY:
+        cls = solver_class(name)
+        about: About = cls.about
+        rows.append(
+            Method(
+                name,
+                about.family,
+                about.paper,
+                about.year,
+                about.complexity,
+                about.exactness,
+                about.solves_entropic,
+                tuple(f.name for f in dataclasses.fields(cls)),
+            )
+        )
+    return rows

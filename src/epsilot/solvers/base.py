@@ -1,0 +1,136 @@
+"""The one protocol every method follows, and what most of them share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.random import Generator
+
+from .._types import Potentials, Vector
+from ..plan import Core
+from ..problem import Additive, Entropic, Problem, smooth
+from ..work import Work
+
+
+@dataclass(frozen=True)
+class About:
+    """What a method is, for tables and documentation."""
+
+    family: str
+    paper: str
+    year: int
+    complexity: str
+    exactness: str = "to any ε"
+    solves_entropic: bool = True
+    needs_rows: bool = False
+    needs_dense: bool = False
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a method likes its η-continuation (see ``schedules.Continuation``)."""
+
+    start: float = 0.1  # first η as a share of ‖C‖∞
+    factor: float = 2.0  # by which η falls
+    share: float = 0.5  # of η, that violation times ‖C‖∞ may reach before η falls
+
+
+class Solver(Protocol):
+    """An algorithm: frozen options, with the iterate kept in a separate ``State``.
+
+    ``init`` and ``step`` return the work they did; a step is an epoch, about as much work as
+    one pass over the cost. No solver times, prints, certifies or stops itself.
+    """
+
+    about: ClassVar[About]
+    pace: ClassVar[Pace]
+
+    def resolved(self, stop: str, problem: Problem) -> Solver:
+        """Return the solver with options left open (None) filled in for a stop mode."""
+
+    def published(self, problem: Problem, epsilon: float) -> tuple[Any, float]:
+        """Return the target and the tolerance that the method's paper prescribes for ε."""
+
+    def init(
+        self, problem: Any, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[Any, Work]:
+        """Return the first state, warm-started from potentials in cost units if given."""
+
+    def step(self, problem: Any, state: Any, rng: Generator) -> Work:
+        """Advance the state in place by one epoch."""
+
+    def candidates(self, problem: Any, state: Any) -> list[tuple[Core, Vector]]:
+        """Return (plan, row potential) pairs worth certifying, the guaranteed one first.
+
+        Plans need not be rounded; later steps must not change what is returned.
+        """
+
+    def potentials(self, problem: Any, state: Any) -> Potentials:
+        """Return the current potentials in cost units, for warm starts."""
+
+    def violation(self, problem: Any, state: Any) -> float:
+        """Return the l1 marginal violation against the target's marginals."""
+
+    def is_published_stop(self, problem: Any, state: Any, tolerance: float) -> bool:
+        """Tell whether the method's paper would stop here."""
+
+
+class _Defaults:
+    pace: ClassVar[Pace] = Pace()
+
+    def resolved(self, stop: str, problem: Problem) -> Any:
+        """Return the solver itself: it leaves no option open."""
+        return self
+
+
+class EntropicSolver(_Defaults):
+    """Defaults of methods for the entropic problem; their states hold ``violation``."""
+
+    def published(self, problem: Problem, epsilon: float) -> tuple[Entropic, float]:
+        """Return η, smoothed marginals and tolerance of the paper's Appendix C."""
+        return published_parameters(problem, epsilon)
+
+    def violation(self, problem: Entropic, state: Any) -> float:
+        """Return the l1 marginal violation measured by the last step."""
+        return float(state.violation)
+
+    def is_published_stop(self, problem: Entropic, state: Any, tolerance: float) -> bool:
+        """Stop when the violation is within the tolerance."""
+        return self.violation(problem, state) <= tolerance
+
+
+class DirectSolver(_Defaults):
+    """Defaults of methods for the unregularised problem; their states hold ``is_done``."""
+
+    def published(self, problem: Problem, epsilon: float) -> tuple[Additive, float]:
+        """Return the problem itself with ε."""
+        return Additive(problem.geometry, epsilon, problem.p, problem.q), 0.0
+
+    def violation(self, problem: Additive, state: Any) -> float:
+        """Return infinity: direct methods are steered by the certificate alone."""
+        return math.inf
+
+    def is_published_stop(self, problem: Additive, state: Any, tolerance: float) -> bool:
+        """Stop when the method says that it has finished."""
+        return bool(state.is_done)
+
+
+def published_parameters(problem: Problem, epsilon: float) -> tuple[Entropic, float]:
+    """Return η = ε/(2 log nm), p', q' smoothed with ε' = ε/(8 ‖C‖∞), and tolerance ε'/2.
+
+    For n = m these are the constants of Altschuler et al. 2017, Dvurechensky et al. 2018 and
+    the paper's Appendix C: η = ε/(4 log n).
+    """
+    n, m = problem.shape
+    eta = epsilon / (2 * math.log(max(n * m, 2)))
+    slack = epsilon / (8 * problem.cost_max) if problem.cost_max > 0 else 1.0
+    p, q = smooth(problem.p, slack / 8), smooth(problem.q, slack / 8)
+    return Entropic(problem.geometry, eta, p, q), slack / 2
+
+
+def l1(x: Any) -> float:
+    """Return the sum of absolute values."""
+    return float(np.abs(x).sum())

@@ -1,0 +1,89 @@
+"""The network simplex of POT, as a method among the others."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from scipy import sparse
+
+from .._types import Potentials, Vector
+from ..errors import InvalidProblem
+from ..plan import Core, Explicit
+from ..problem import Additive
+from ..work import Work
+from .base import About, DirectSolver
+
+
+@dataclass(slots=True)
+class State:
+    """The basis the simplex ended with."""
+
+    row: Vector  # row potential
+    lam: Vector  # column potential
+    X: Any  # sparse optimal plan
+    is_done: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(DirectSolver):
+    """Solve the linear program by POT's network simplex, in one step.
+
+    Parameters
+    ----------
+    max_pivots : int
+        Simplex pivots before it gives up; the certificate then shows what is missing.
+    """
+
+    max_pivots: int = 100_000_000
+
+    about: ClassVar[About] = About(
+        family="exact",
+        paper="Bonneel, van de Panne, Paris, Heidrich 2011 (POT)",
+        year=2011,
+        complexity="n³ log n",
+        exactness="exact",
+        solves_entropic=False,
+        needs_dense=True,
+    )
+
+    def __post_init__(self) -> None:
+        if not self.max_pivots > 0:
+            raise InvalidProblem(f"max_pivots is {self.max_pivots}; it must be positive.")
+
+    def init(
+        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start from the independent plan of no entries."""
+        n, m = problem.shape
+        row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
+        return State(row, lam, sparse.csr_array((n, m)), False), Work()
+
+    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+        """Solve."""
+        from ot.lp import emd
+
+        n, m = problem.shape
+        C = problem.geometry.block(0, n)
+        unit = problem.geometry.bounds[1] or 1.0  # POT's tolerances are absolute
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plan, log = emd(
+                problem.p, problem.q, C if unit == 1.0 else C / unit,
+                numItermax=self.max_pivots, log=True, center_dual=False,
+            )  # fmt: skip
+        state.X = sparse.csr_array(plan)
+        state.row, state.lam = unit * np.asarray(log["u"]), unit * np.asarray(log["v"])
+        state.is_done = True
+        return Work.of(pivot=n * m)
+
+    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+        """Return the sparse optimal plan and the optimal dual."""
+        return [(Explicit(state.X), state.row)]
+
+    def potentials(self, problem: Additive, state: State) -> Potentials:
+        """Return the optimal dual."""
+        return state.row, state.lam
