@@ -25,10 +25,11 @@ if TYPE_CHECKING:
         NotConverged,
         UnknownMethod,
     )
-    from .geometry import Dense, Geometry
+    from .geometry import Dense, Geometry, Grid, PointCloud
     from .plan import Plan
     from .result import Record, Result, Status
     from .solvers import methods
+    from .structured import solve_grid, solve_sample
 
 # Public names load their module on first use, so that importing the package is quick.
 _HOMES = {
@@ -39,10 +40,11 @@ _HOMES = {
         "CertificateError", "ConvergenceWarning", "InvalidProblem", "NotConverged",
         "UnknownMethod",
     ),
-    "geometry": ("Dense", "Geometry"),
+    "geometry": ("Dense", "Geometry", "Grid", "PointCloud"),
     "plan": ("Plan",),
     "result": ("Record", "Result", "Status"),
     "solvers": ("methods",),
+    "structured": ("solve_grid", "solve_sample"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -52,9 +54,11 @@ __all__ = [
     "ConvergenceWarning",
     "Dense",
     "Geometry",
+    "Grid",
     "InvalidProblem",
     "NotConverged",
     "Plan",
+    "PointCloud",
     "Record",
     "Result",
     "Status",
@@ -65,6 +69,8 @@ __all__ = [
     "methods",
     "round_plan",
     "solve",
+    "solve_grid",
+    "solve_sample",
 ]
 
 

@@ -6,12 +6,9 @@ X_ij = exp((τ_i + λ_j - C_ij) / η). All duals are written as the paper has th
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ._types import Potentials, Vector
-from .plan import Core, Gibbs
+from ._types import Vector
 from .problem import Entropic
 
 
@@ -54,16 +51,3 @@ def semi_dual(problem: Entropic, lam: Vector) -> tuple[float, Vector]:
     held = np.where(problem.p > 0, row, 0.0)
     columns = problem.geometry.apply_cols(row, lam, problem.eta, np.ones_like(row))
     return float(-held @ problem.p - lam @ problem.q), columns - problem.q
-
-
-class DualPlan:
-    """Plan and potentials of a state that holds ``row`` and ``lam``."""
-
-    def candidates(self, problem: Entropic, state: Any) -> list[tuple[Core, Vector]]:
-        """Return the Gibbs plan of the current potentials, and the row potential."""
-        row, lam = state.row.copy(), state.lam.copy()
-        return [(Gibbs(problem.geometry, row, lam, problem.eta), row)]
-
-    def potentials(self, problem: Entropic, state: Any) -> Potentials:
-        """Return the current potentials in cost units."""
-        return state.row, state.lam

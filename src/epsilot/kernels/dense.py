@@ -22,12 +22,12 @@ from .vexp import exp, wide_vectors
 TILE = 512  # columns per tile
 STRIP = 32  # rows per strip of the streaming column log-sum-exp
 
-_SUM = {"cache": True, "nogil": True, "error_model": "numpy",
+SUM = {"cache": True, "nogil": True, "error_model": "numpy",
         "fastmath": {"reassoc", "contract", "nsz"}}  # fmt: skip
-_EXTREMUM = {**_SUM, "fastmath": {"reassoc", "contract", "nsz", "nnan"}}
+EXTREMUM = {**SUM, "fastmath": {"reassoc", "contract", "nsz", "nnan"}}
 
 
-@njit(**_EXTREMUM)
+@njit(**EXTREMUM)
 def row_max(row, g):
     """Return max_j g_j - row_j."""
     wide_vectors()
@@ -38,16 +38,16 @@ def row_max(row, g):
     return best
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def exp_sum(row, g, shift, inv_eta):
     """Return sum_j exp((g_j - row_j - shift) / η)."""
-    total = row[0] * 0
+    total = row.dtype.type(0)
     for j in range(row.size):
         total += exp((g[j] - row[j] - shift) * inv_eta)
     return total
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def lse_rows(C, g, inv_eta, out, start, stop):
     """out_i = log sum_j exp((g_j - C_ij) / η)."""
     for i in range(start, stop):
@@ -58,7 +58,7 @@ def lse_rows(C, g, inv_eta, out, start, stop):
             out[i] = best * inv_eta + math.log(exp_sum(C[i], g, best, inv_eta))
 
 
-@njit(**_EXTREMUM)
+@njit(**EXTREMUM)
 def _raise_to(row, fi, best):
     """best_j = max(best_j, f_i - C_ij) on one tile of a row."""
     wide_vectors()
@@ -67,14 +67,14 @@ def _raise_to(row, fi, best):
         best[j] = value if value > best[j] else best[j]
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def _add_exp(row, fi, shift, inv_eta, total):
     """total_j += exp((f_i - C_ij - shift_j) / η) on one tile of a row."""
     for j in range(total.size):
         total[j] += exp((fi - row[j] - shift[j]) * inv_eta)
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def lse_cols(C, f, inv_eta, out, start, stop):
     """out_j = log sum_i exp((f_i - C_ij) / η), streamed: one read of C from memory."""
     n = C.shape[0]
@@ -100,25 +100,25 @@ def lse_cols(C, f, inv_eta, out, start, stop):
             out[lo + j] = shift[j] * inv_eta + math.log(total[j])
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def apply_rows(C, f, g, inv_eta, v, out, start, stop):
     """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
     for i in range(start, stop):
         fi = f[i]
-        total = v[0] * 0
+        total = v.dtype.type(0)
         for j in range(C.shape[1]):
             total += exp((fi + g[j] - C[i, j]) * inv_eta) * v[j]
         out[i] = total
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def _add_gibbs(row, fi, ui, g, inv_eta, total):
     """total_j += exp((f_i + g_j - C_ij) / η) u_i on one tile of a row."""
     for j in range(total.size):
         total[j] += exp((fi + g[j] - row[j]) * inv_eta) * ui
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def apply_cols(C, f, g, inv_eta, u, out, start, stop):
     """out_j = sum_i exp((f_i + g_j - C_ij) / η) u_i."""
     out[start:stop] = 0
@@ -128,14 +128,14 @@ def apply_cols(C, f, g, inv_eta, u, out, start, stop):
             _add_gibbs(C[i, lo:hi], f[i], u[i], g[lo:hi], inv_eta, out[lo:hi])
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def apply_cost_rows(C, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
     """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
     for i in range(start, stop):
         fi = f[i]
-        total = v[0] * 0
-        price = v[0] * 0
-        extra = v[0] * 0
+        total = v.dtype.type(0)
+        price = v.dtype.type(0)
+        extra = v.dtype.type(0)
         for j in range(C.shape[1]):
             x = exp((fi + g[j] - C[i, j]) * inv_eta) * v[j]
             total += x
@@ -146,17 +146,17 @@ def apply_cost_rows(C, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
         shipped[i] = extra
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def _weighted_row(row, g, shift, inv_eta, weights):
     """weights_j = exp((g_j - row_j - shift) / η); return their sum."""
-    total = row[0] * 0
+    total = row.dtype.type(0)
     for j in range(row.size):
         weights[j] = exp((g[j] - row[j] - shift) * inv_eta)
         total += weights[j]
     return total
 
 
-@njit(**_SUM)
+@njit(**SUM)
 def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
     """Both marginals of X = exp((f + g - C) / η) with one exponential an entry.
 
@@ -189,14 +189,14 @@ def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
         levels[k] = level
 
 
-@njit(**_EXTREMUM)
+@njit(**EXTREMUM)
 def ctransform_rows(C, g, out, start, stop):
     """out_i = min_j C_ij - g_j."""
     for i in range(start, stop):
         out[i] = -row_max(C[i], g)
 
 
-@njit(**_EXTREMUM)
+@njit(**EXTREMUM)
 def ctransform_cols(C, f, out, start, stop):
     """out_j = min_i C_ij - f_i."""
     for lo in range(start, stop, TILE):

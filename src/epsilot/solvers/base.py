@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Potentials, Vector
-from ..plan import Core
+from ..plan import Core, Gibbs
 from ..problem import Additive, Entropic, Problem, smooth
 from ..work import Work
 
@@ -35,7 +35,8 @@ class Pace:
 
     start: float = 0.1  # first η as a share of ‖C‖∞
     factor: float = 2.0  # by which η falls
-    share: float = 0.5  # of η, that violation times ‖C‖∞ may reach before η falls
+    share: float = 2.0  # of η, that violation times ‖C‖∞ may reach before η falls
+    evaluate_after: float = 0.1  # share of all operations between two certificates
 
 
 class Solver(Protocol):
@@ -47,6 +48,8 @@ class Solver(Protocol):
 
     about: ClassVar[About]
     pace: ClassVar[Pace]
+    #: Epochs after which a run ends if the user sets no limit.
+    patience: ClassVar[int]
 
     def resolved(self, stop: str, problem: Problem) -> Solver:
         """Return the solver with options left open (None) filled in for a stop mode."""
@@ -80,6 +83,7 @@ class Solver(Protocol):
 
 class _Defaults:
     pace: ClassVar[Pace] = Pace()
+    patience: ClassVar[int] = 1_000_000
 
     def resolved(self, stop: str, problem: Problem) -> Any:
         """Return the solver itself: it leaves no option open."""
@@ -110,12 +114,25 @@ class DirectSolver(_Defaults):
         return Additive(problem.geometry, epsilon, problem.p, problem.q), 0.0
 
     def violation(self, problem: Additive, state: Any) -> float:
-        """Return infinity: direct methods are steered by the certificate alone."""
-        return math.inf
+        """Return 0 when the method has finished, else infinity: only that steers a schedule."""
+        return 0.0 if state.is_done else math.inf
 
     def is_published_stop(self, problem: Additive, state: Any, tolerance: float) -> bool:
         """Stop when the method says that it has finished."""
         return bool(state.is_done)
+
+
+class DualPlan:
+    """Plan and potentials of a state that holds ``row`` and ``lam``."""
+
+    def candidates(self, problem: Entropic, state: Any) -> list[tuple[Core, Vector]]:
+        """Return the Gibbs plan of the current potentials, and the row potential."""
+        row, lam = state.row.copy(), state.lam.copy()
+        return [(Gibbs(problem.geometry, row, lam, problem.eta), row)]
+
+    def potentials(self, problem: Entropic, state: Any) -> Potentials:
+        """Return the current potentials in cost units."""
+        return state.row, state.lam
 
 
 def published_parameters(problem: Problem, epsilon: float) -> tuple[Entropic, float]:

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Potentials, Vector
-from ..duals import DualPlan
 from ..problem import Entropic
 from ..work import Work
-from .base import About, EntropicSolver, l1
+from .base import About, DualPlan, EntropicSolver, l1
 
 
 @dataclass(slots=True)

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ._types import Index, Matrix, Vector
-from .kernels import dense as kernels
-from .kernels import threads
+from .._types import Index, Matrix, Vector
+from ..kernels import dense as kernels
+from ..kernels import threads
 
 # Entries in a block of a lazy cost: 2 MiB of float64, about the second-level cache.
 BLOCK_ENTRIES = 1 << 18
@@ -76,6 +76,11 @@ class Geometry(ABC):
         for start in range(0, n, step):
             stop = min(start + step, n)
             yield start, stop, self.block(start, stop)
+
+    @cached_property
+    def transposed(self) -> Matrix:
+        """A C-ordered copy of Cᵀ, for methods that read columns."""
+        return np.ascontiguousarray(self.block(0, self.shape[0]).T)
 
     def row(self, i: int) -> Vector:
         """Return row i of C."""
@@ -189,38 +194,3 @@ class Geometry(ABC):
             threads.share(kernels.ctransform_cols, out.size, C.size, C, f[start:stop], part)
             np.minimum(out, part, out=out)
         return out
-
-
-class Dense(Geometry):
-    """An explicit (n, m) cost matrix.
-
-    Parameters
-    ----------
-    M : (n, m) array-like
-        Finite costs of any sign and scale.
-    """
-
-    is_dense = True
-
-    def __init__(self, M: Matrix) -> None:
-        self.C: Matrix = np.ascontiguousarray(M, dtype=np.float64)
-        self.shape = self.C.shape[0], self.C.shape[1]
-
-    def __repr__(self) -> str:
-        return f"Dense({self.shape[0]} x {self.shape[1]})"
-
-    def block(self, start: int, stop: int) -> Matrix:
-        """Return a view of rows ``start:stop``."""
-        return self.C[start:stop]
-
-    def shifted(self, delta: float) -> Dense:
-        """Return the geometry of C + delta."""
-        if delta == 0:
-            return self
-        moved = Dense(self.C + delta)
-        moved.bounds = self.bounds[0] + delta, self.bounds[1] + delta
-        return moved
-
-    def restricted(self, rows: Index, cols: Index) -> Dense:
-        """Return the geometry on a subset of rows and columns."""
-        return Dense(self.C[np.ix_(rows, cols)])

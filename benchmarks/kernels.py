@@ -1,0 +1,85 @@
+"""Time the kernels against NumPy and SciPy, in one run, as ratios.
+
+python benchmarks/kernels.py [--size 2048] [--rounds 7]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from numba import njit
+from rich.console import Console
+from rich.table import Table
+from scipy.special import logsumexp
+
+from epsilot.geometry import Dense
+from epsilot.kernels import reference, threads
+from epsilot.kernels.vexp import exp
+from timing import best_times
+
+
+@njit(cache=True, nogil=True)
+def exp_all(x, out):
+    for i in range(x.size):
+        out[i] = exp(x[i])
+
+
+def on(n_threads, run):
+    """Return ``run`` with a limit on its threads."""
+
+    def limited():
+        with threads.limit(n_threads):
+            run()
+
+    return limited
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=2048)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    n, eta = options.size, 0.05
+    rng = np.random.default_rng(0)
+    C, f, g = rng.random((n, n)), rng.random(n), rng.random(n)
+    geometry = Dense(C)
+
+    table = Table(
+        "pass over C", "rival", "rival ms", "1 thread ms", "ratio", "2 threads ms", "gain"
+    )
+    for name, rival, theirs, ours in (
+        ("row log-sum-exp", "scipy.special.logsumexp",
+         lambda: logsumexp((g - C) / eta, axis=1), lambda: geometry.lse_rows(g, eta)),
+        ("column log-sum-exp", "scipy.special.logsumexp",
+         lambda: logsumexp((f[:, None] - C) / eta, axis=0), lambda: geometry.lse_cols(f, eta)),
+        ("both marginals", "NumPy",
+         lambda: reference.log_marginals(C, f, g, eta),
+         lambda: geometry.log_marginals(f, g, eta)),
+        ("row c-transform", "NumPy",
+         lambda: reference.ctransform_rows(C, g), lambda: geometry.ctransform_rows(g)),
+        ("column c-transform", "NumPy",
+         lambda: (C - f[:, None]).min(axis=0), lambda: geometry.ctransform_cols(f)),
+    ):  # fmt: skip
+        t = best_times({"rival": theirs, "one": on(1, ours), "two": on(2, ours)}, options.rounds)
+        table.add_row(
+            name, rival, f"{1e3 * t['rival']:.2f}", f"{1e3 * t['one']:.2f}",
+            f"{t['rival'] / t['one']:.1f}x", f"{1e3 * t['two']:.2f}",
+            f"{t['one'] / t['two']:.2f}x",
+        )  # fmt: skip
+    for dtype in (np.float64, np.float32):
+        x = (-30 * rng.random(20_000)).astype(dtype)
+        out = np.empty_like(x)
+        rivals = {"rival": lambda: np.exp(x, out=out), "one": lambda: exp_all(x, out)}  # noqa: B023
+        t = best_times(rivals, 50 * options.rounds)
+        table.add_row(
+            f"exp, {x.size} {x.dtype} in cache", "numpy.exp", f"{1e3 * t['rival']:.4f}",
+            f"{1e3 * t['one']:.4f}", f"{t['rival'] / t['one']:.1f}x", "", "",
+        )  # fmt: skip
+    console = Console()
+    console.print(f"{n} x {n}, float64; best of {options.rounds} interleaved rounds")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+"""What a cost can do, whatever its form."""
+
+from .base import Geometry
+from .dense import Dense
+from .grid import Grid
+from .points import PointCloud
+
+__all__ = ["Dense", "Geometry", "Grid", "PointCloud"]

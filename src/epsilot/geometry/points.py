@@ -1,0 +1,247 @@
+"""Costs between two point clouds, computed when they are needed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._types import Index, Matrix, Vector
+from ..errors import InvalidProblem
+from ..kernels import points as kernels
+from ..kernels import threads
+from .base import Geometry
+
+#: Entries up to which the largest cost is found exactly; beyond, the bounding boxes bound it.
+EXACT_BOUNDS = 1 << 28
+#: Exponents (f + g - C) / η up to this size are accurate to 1e-3 in float32.
+SINGLE_LIMIT = 1e4
+
+Metric = str | Callable[[Vector, Matrix], ArrayLike]
+
+
+class PointCloud(Geometry):
+    """The cost between the points of two clouds, never stored.
+
+    Parameters
+    ----------
+    X_a : (n, d) array-like
+        Sources; a vector is n points on a line.
+    X_b : (m, d) array-like
+        Targets.
+    metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"} or callable
+        A callable takes one source (d,) and all targets (m, d) and returns m costs; it runs
+        in Python and is slow.
+    single : bool
+        Allow float32 in log-sum-exp sweeps where exponents are small enough; certificates
+        are in float64 in any case.
+    """
+
+    def __new__(
+        cls, X_a: ArrayLike, X_b: ArrayLike, metric: Metric = "sqeuclidean", **_: Any
+    ) -> Any:
+        """Choose the compiled kernels unless the metric is a Python function."""
+        return object.__new__(cls if callable(metric) else _Fused)
+
+    def __init__(
+        self,
+        X_a: ArrayLike,
+        X_b: ArrayLike,
+        metric: Metric = "sqeuclidean",
+        *,
+        single: bool = False,
+    ) -> None:
+        X, Y = _points(X_a, "X_a"), _points(X_b, "X_b")
+        if X.shape[1] != Y.shape[1]:
+            raise InvalidProblem(
+                f"X_a has {X.shape[1]} coordinates a point and X_b {Y.shape[1]}; both clouds must "
+                "live in one space."
+            )
+        if not callable(metric) and metric not in kernels.METRICS:
+            raise InvalidProblem(
+                f"metric is {metric!r}; it must be one of {', '.join(kernels.METRICS)}, or a "
+                "callable (point, points) -> costs."
+            )
+        if metric == "cosine":
+            X, Y = _unit(X, "X_a"), _unit(Y, "X_b")
+        self.X, self.Y, self.metric, self.single = X, Y, metric, single
+        self.shape = X.shape[0], Y.shape[0]
+        self.shift = 0.0
+
+    def __repr__(self) -> str:
+        name = self.metric if isinstance(self.metric, str) else "callable"
+        return f"PointCloud({self.shape[0]} x {self.shape[1]}, {self.X.shape[1]}-d, {name})"
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Compute rows ``start:stop`` of C."""
+        metric: Any = self.metric
+        rows = [np.asarray(metric(x, self.Y), dtype=float) for x in self.X[start:stop]]
+        return np.ascontiguousarray(rows) + self.shift
+
+    def shifted(self, delta: float) -> PointCloud:
+        """Return the geometry of C + delta."""
+        return self._copy(self.X, self.Y, self.shift + delta, delta)
+
+    def restricted(self, rows: Index, cols: Index) -> PointCloud:
+        """Return the geometry of some of the points."""
+        return self._copy(self.X[rows], self.Y[cols], self.shift)
+
+    def _copy(self, X: Matrix, Y: Matrix, shift: float, moved: float | None = None) -> PointCloud:
+        out: PointCloud = object.__new__(type(self))
+        out.X, out.Y, out.metric, out.single = X, Y, self.metric, self.single
+        out.shape, out.shift = (X.shape[0], Y.shape[0]), shift
+        if moved is not None and "bounds" in self.__dict__:
+            out.bounds = self.bounds[0] + moved, self.bounds[1] + moved
+        return out
+
+    def digest(self) -> str:
+        """Return a hash of points, metric and shift."""
+        h = hashlib.sha256(f"{self.metric!s} {self.shift!r} {self.shape}".encode())
+        h.update(np.ascontiguousarray(self.X).data)
+        h.update(np.ascontiguousarray(self.Y).data)
+        return h.hexdigest()[:16]
+
+
+class _Fused(PointCloud):
+    """A cloud with one of the compiled metrics: every pass is one kernel."""
+
+    def _args(self, swap: bool = False, dtype: Any = np.float64) -> tuple[Any, ...]:
+        """Return what every kernel takes first."""
+        key = ("swapped" if swap else "straight", np.dtype(dtype).name)
+        if key not in self._layouts:
+            X, Y = (self.Y, self.X) if swap else (self.X, self.Y)
+            self._layouts[key] = (
+                np.ascontiguousarray(X, dtype=dtype), np.ascontiguousarray(Y.T, dtype=dtype),
+            )  # fmt: skip
+        X, Y = self._layouts[key]
+        return X, Y, kernels.METRICS[str(self.metric)], dtype(self.shift)
+
+    @cached_property
+    def _layouts(self) -> dict[tuple[str, str], tuple[Any, Any]]:
+        return {}
+
+    def _share(self, kernel: Any, swap: bool, *args: Any, dtype: Any = np.float64) -> None:
+        n_items = self.shape[1] if swap else self.shape[0]
+        n, m = self.shape
+        threads.share(kernel, n_items, n * m, *self._args(swap, dtype), *args)
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Compute rows ``start:stop`` of C."""
+        out = np.empty((stop - start, self.shape[1]))
+        X, *rest = self._args()
+        threads.share(kernels.cost_rows, stop - start, out.size, X[start:stop], *rest, out)
+        return out
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest cost; for very large clouds, bounds of them."""
+        n, m = self.shape
+        if n * m > EXACT_BOUNDS:
+            low = np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
+            high = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
+            corners = self._copy(low[None], high[None], 0.0)
+            return self.shift, self.shift + float(corners.block(0, 1)[0, 0])
+        out, zeros = np.empty(n), np.zeros(m)
+        self._share(kernels.ctransform_rows, False, zeros, 1.0, out)
+        low = float(out.min())
+        self._share(kernels.ctransform_rows, False, zeros, -1.0, out)
+        return low, float((-out).max())
+
+    def _lse(self, swap: bool, x: Vector, eta: float, out: Vector | None, exact: bool) -> Vector:
+        out = np.empty(self.shape[1] if swap else self.shape[0]) if out is None else out
+        if self.single and not exact and self.bounds[1] < SINGLE_LIMIT * eta:
+            level = x.max()  # potentials relative to their largest keep their digits
+            part = np.empty(out.size, dtype=np.float32)
+            scaled = (x - level).astype(np.float32)
+            self._share(kernels.lse_rows, swap, scaled, np.float32(1 / eta), part, dtype=np.float32)
+            np.add(part, level / eta, out=out)
+        else:
+            self._share(kernels.lse_rows, swap, x, 1 / eta, out)
+        return out
+
+    def lse_rows(self, g: Vector, eta: float, out: Vector | None = None) -> Vector:
+        """Return log sum_j exp((g_j - C_ij) / η)."""
+        return self._lse(False, g, eta, out, exact=False)
+
+    def lse_cols(self, f: Vector, eta: float, out: Vector | None = None) -> Vector:
+        """Return log sum_i exp((f_i - C_ij) / η)."""
+        return self._lse(True, f, eta, out, exact=False)
+
+    def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
+        """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X, in float64."""
+        log_r = self._lse(False, g, eta, None, exact=True) + f / eta
+        log_c = self._lse(True, f, eta, None, exact=True) + g / eta
+        top = log_r.max()
+        return log_r, log_c, float(top + np.log(np.exp(log_r - top).sum()))
+
+    def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
+        """Return X v."""
+        out = np.empty(self.shape[0])
+        self._share(kernels.apply_rows, False, f, g, 1 / eta, v, out)
+        return out
+
+    def apply_cols(self, f: Vector, g: Vector, eta: float, u: Vector) -> Vector:
+        """Return Xᵀ u."""
+        out = np.empty(self.shape[1])
+        self._share(kernels.apply_rows, True, g, f, 1 / eta, u, out)
+        return out
+
+    def price_rows(
+        self, f: Vector, g: Vector, eta: float, v: Vector, d: Vector
+    ) -> tuple[Vector, Vector, Vector]:
+        """Return X v, (C * X) v and C d in one pass."""
+        mass, cost, shipped = np.empty((3, self.shape[0]))
+        self._share(kernels.price_rows, False, f, g, 1 / eta, v, d, mass, cost, shipped)
+        return mass, cost, shipped
+
+    def matvec(self, v: Vector) -> Vector:
+        """Return C v."""
+        out = np.empty(self.shape[0])
+        self._share(kernels.matvec, False, v, out)
+        return out
+
+    def ctransform_rows(self, g: Vector) -> Vector:
+        """Return min_j C_ij - g_j."""
+        out = np.empty(self.shape[0])
+        self._share(kernels.ctransform_rows, False, g, 1.0, out)
+        return out
+
+    def ctransform_cols(self, f: Vector) -> Vector:
+        """Return min_i C_ij - f_i."""
+        out = np.empty(self.shape[1])
+        self._share(kernels.ctransform_rows, True, f, 1.0, out)
+        return out
+
+
+def _points(X: Any, name: str) -> Matrix:
+    try:
+        points = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidProblem(
+            f"{name} is not an array of numbers; it must be (n, d) coordinates."
+        ) from None
+    points = points[:, None] if points.ndim == 1 else points
+    if points.ndim != 2 or points.size == 0:
+        raise InvalidProblem(
+            f"{name} has shape {points.shape}; it must be (n, d): n >= 1 points of d >= 1 numbers."
+        )
+    if not np.isfinite(points).all():
+        i = int(np.argwhere(~np.isfinite(points))[0, 0])
+        raise InvalidProblem(
+            f"{name}[{i}] has a coordinate that is not finite; remove or repair that point."
+        )
+    return points
+
+
+def _unit(X: Matrix, name: str) -> Matrix:
+    length = np.linalg.norm(X, axis=1)
+    if not length.all():
+        raise InvalidProblem(
+            f"{name}[{int(np.argmin(length))}] is the zero vector, which has no direction; the "
+            "cosine metric needs nonzero points."
+        )
+    return np.asarray(X / length[:, None])

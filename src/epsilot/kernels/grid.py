@@ -1,0 +1,226 @@
+"""One axis of a separable kernel at a time.
+
+An array on a grid is seen as (outer, length, inner): the axis at work, what lies before it and
+what lies after it. A positive field is kept as ``z exp(t)`` where the plain scaling would leave
+the range of floats, so that one exponential an entry and no logarithm is needed:
+
+    (T, Z) + (t, z) = (max, z exp(t - max) + Z exp(T - max)).
+
+A second field ``w`` on the same level ``t`` carries cost-weighted mass. Kernels work on lines
+``start:stop``, counted along ``outer`` when there is more than one, else along ``inner``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .dense import EXTREMUM, SUM
+from .vexp import exp
+
+
+@njit(**SUM)
+def _range(outer, inner, start, stop):
+    """Return the (outer, inner) ranges that a slice of lines stands for."""
+    if outer > 1:
+        return start, stop, 0, inner
+    return 0, 1, start, stop
+
+
+# -- cityblock: exp(-h |i - j| / η) is a first-order recursive filter ------------------------
+
+
+@njit(**SUM)
+def _decay_step(x, rho, held):
+    """held = x + rho held, on one line across the axis."""
+    for j in range(held.size):
+        held[j] = x[j] + rho * held[j]
+
+
+@njit(**SUM)
+def l1_scaling(x, rho, out, start, stop):
+    """out_i = sum_j rho^|i-j| x_j along the axis: a forward and a backward sweep."""
+    outer, length, inner = x.shape
+    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    held = np.empty(c1 - c0, x.dtype)
+    for a in range(a0, a1):
+        held[:] = 0
+        for i in range(length):
+            _decay_step(x[a, i, c0:c1], rho, held)
+            out[a, i, c0:c1] = held
+        held[:] = 0
+        for i in range(length - 1, 0, -1):
+            _decay_step(x[a, i, c0:c1], rho, held)
+            for j in range(held.size):
+                out[a, i - 1, c0 + j] += rho * held[j]
+
+
+@njit(**SUM)
+def _merge(t, z, w, T, Z, W):
+    """(T, Z, W) += (t, z, w), levels kept apart; empty fields are at level -inf."""
+    for j in range(T.size):
+        top = t[j] if t[j] > T[j] else T[j]
+        base = top if top > -np.inf else 0.0
+        a, b = exp(t[j] - base), exp(T[j] - base)
+        Z[j] = z[j] * a + Z[j] * b
+        W[j] = w[j] * a + W[j] * b
+        T[j] = top
+
+
+@njit(**SUM)
+def _travel(delta, h, T, Z, W):
+    """Move a field one cell on: it decays by delta and every unit of it pays h."""
+    for j in range(T.size):
+        W[j] += h * Z[j]
+        T[j] -= delta
+
+
+@njit(**SUM)
+def l1_log(t, z, w, delta, h, out_t, out_z, out_w, start, stop):
+    """Filter (t, z, w) along the axis in the log domain, w collecting the cost h |i - j|."""
+    outer, length, inner = t.shape
+    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    held = np.empty((3, c1 - c0), t.dtype)
+    T, Z, W = held[0], held[1], held[2]
+    for a in range(a0, a1):
+        T[:] = -np.inf
+        Z[:] = 0
+        W[:] = 0
+        for i in range(length):
+            _merge(t[a, i, c0:c1], z[a, i, c0:c1], w[a, i, c0:c1], T, Z, W)
+            out_t[a, i, c0:c1] = T
+            out_z[a, i, c0:c1] = Z
+            out_w[a, i, c0:c1] = W
+            _travel(delta, h, T, Z, W)
+        T[:] = -np.inf
+        Z[:] = 0
+        W[:] = 0
+        for i in range(length - 1, 0, -1):
+            _merge(t[a, i, c0:c1], z[a, i, c0:c1], w[a, i, c0:c1], T, Z, W)
+            _travel(delta, h, T, Z, W)
+            k = i - 1
+            _merge(T, Z, W, out_t[a, k, c0:c1], out_z[a, k, c0:c1], out_w[a, k, c0:c1])
+
+
+@njit(**EXTREMUM)
+def _highest(x, h, held):
+    """held = max(x, held - h), on one line across the axis."""
+    for j in range(held.size):
+        moved = held[j] - h
+        held[j] = x[j] if x[j] > moved else moved
+
+
+@njit(**EXTREMUM)
+def l1_max(x, h, out, start, stop):
+    """out_i = max_j x_j - h |i - j| along the axis: a distance transform."""
+    outer, length, inner = x.shape
+    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    held = np.empty(c1 - c0, x.dtype)
+    for a in range(a0, a1):
+        held[:] = -np.inf
+        for i in range(length):
+            _highest(x[a, i, c0:c1], h, held)
+            out[a, i, c0:c1] = held
+        for i in range(length - 2, -1, -1):
+            _highest(out[a, i, c0:c1], h, held)
+            out[a, i, c0:c1] = held
+
+
+# -- squared Euclidean: a small dense kernel on every axis -----------------------------------
+
+
+@njit(**EXTREMUM)
+def _axis_top(t, rate, i, c0, c1, top):
+    """top = max_j t_j - rate (i - j)² over the axis, on lines c0..c1."""
+    top[:] = -np.inf
+    for j in range(t.shape[0]):
+        line = t[j, c0:c1]
+        d = rate * (i - j) ** 2
+        for k in range(top.size):
+            value = line[k] - d
+            top[k] = value if value > top[k] else top[k]
+
+
+@njit(**SUM)
+def _axis_add(t, z, w, d, cost, base, Z, W):
+    """(Z, W) += (z, w + cost z) exp(t - d - base), on one line across the axis."""
+    for k in range(Z.size):
+        x = exp(t[k] - d - base[k])
+        Z[k] += z[k] * x
+        W[k] += (w[k] + cost * z[k]) * x
+
+
+@njit(**SUM)
+def sq_log(t, z, w, rate, price, out_t, out_z, out_w, start, stop):
+    """Filter (t, z, w) by exp(-rate (i - j)²), w collecting the cost price (i - j)²."""
+    outer, length, inner = t.shape
+    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    base = np.empty(c1 - c0, t.dtype)
+    for a in range(a0, a1):
+        for i in range(out_t.shape[1]):
+            top, Z, W = out_t[a, i, c0:c1], out_z[a, i, c0:c1], out_w[a, i, c0:c1]
+            _axis_top(t[a], rate, i, c0, c1, top)
+            for k in range(base.size):
+                base[k] = top[k] if top[k] > -np.inf else 0.0
+            Z[:] = 0
+            W[:] = 0
+            for j in range(length):
+                d, cost = rate * (i - j) ** 2, price * (i - j) ** 2
+                _axis_add(t[a, j, c0:c1], z[a, j, c0:c1], w[a, j, c0:c1], d, cost, base, Z, W)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _envelope(x, h, sites, edges, out):
+    """out_i = max_j x_j - h² (i - j)², by the upper envelope of the parabolas."""
+    count = 0
+    for j in range(x.size):
+        if x[j] == -np.inf:
+            continue
+        edge = -np.inf
+        while count > 0:
+            k = sites[count - 1]
+            edge = 0.5 * ((x[k] - x[j]) / (h * h * (j - k)) + j + k)
+            if edge > edges[count - 1]:
+                break
+            count -= 1
+        sites[count] = j
+        edges[count] = edge if count > 0 else -np.inf
+        count += 1
+    at = 0
+    for i in range(out.size):
+        if count == 0:
+            out[i] = -np.inf
+            continue
+        while at + 1 < count and edges[at + 1] < i:
+            at += 1
+        gap = h * (i - sites[at])
+        out[i] = x[sites[at]] - gap * gap
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sq_max(x, h, out, start, stop):
+    """out_i = max_j x_j - h² (i - j)² along the axis, in linear time."""
+    outer, length, inner = x.shape
+    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    sites = np.empty(length, np.int64)
+    edges = np.empty(length)
+    line = np.empty(length)
+    result = np.empty(out.shape[1])
+    for a in range(a0, a1):
+        for c in range(c0, c1):
+            for i in range(length):
+                line[i] = x[a, i, c]
+            _envelope(line, h, sites, edges, result)
+            for i in range(result.size):
+                out[a, i, c] = result[i]
+
+
+# -- entrywise -------------------------------------------------------------------------------
+
+
+@njit(**SUM)
+def exp_into(x, shift, inv_eta, z, out, start, stop):
+    """out_i = z_i exp((x_i - shift) / η)."""
+    part, weight, result = x[start:stop], z[start:stop], out[start:stop]
+    for i in range(part.size):
+        result[i] = weight[i] * exp((part[i] - shift) * inv_eta)

@@ -1,0 +1,182 @@
+"""Passes over the cost between two point clouds, computed on the fly in tiles.
+
+``X`` is (n, d), ``Y`` is (d, m): coordinates of the targets run along memory, so that the cost
+of one source to a tile of targets vectorises. Columns are the rows of the swapped clouds, so
+only row passes exist. Kernels take float64 or float32 arrays; every kernel writes
+``out[start:stop]``. No n x m array is formed: a tile of ``TILE`` costs lives in the
+first-level cache.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .dense import EXTREMUM, SUM, exp_sum, row_max
+from .vexp import exp
+
+TILE = 1024
+
+#: metric -> code; cosine is half the squared distance of normalised points
+METRICS = {"sqeuclidean": 0, "euclidean": 1, "cityblock": 2, "cosine": 3}
+
+
+@njit(**SUM)
+def fill(x, Y, metric, shift, lo, hi, out):
+    """out_j = cost of x and target j of the tile lo..hi, plus shift."""
+    row = out[: hi - lo]
+    half = x.dtype.type(0.5)
+    x0, y0 = x[0], Y[0, lo:hi]
+    if metric == 2:
+        for j in range(row.size):
+            row[j] = abs(x0 - y0[j])
+    else:
+        for j in range(row.size):
+            row[j] = (x0 - y0[j]) * (x0 - y0[j])
+    for k in range(1, x.size):
+        xk = x[k]
+        y = Y[k, lo:hi]
+        if metric == 2:
+            for j in range(row.size):
+                row[j] += abs(xk - y[j])
+        else:
+            for j in range(row.size):
+                row[j] += (xk - y[j]) * (xk - y[j])
+    if metric == 1:
+        for j in range(row.size):
+            row[j] = math.sqrt(row[j])
+    elif metric == 3:
+        for j in range(row.size):
+            row[j] *= half
+    if shift != 0:
+        for j in range(row.size):
+            row[j] += shift
+
+
+@njit(**SUM)
+def cost_rows(X, Y, metric, shift, out, start, stop):
+    """out_ij = cost of source i and target j, for rows start..stop of a block."""
+    m = Y.shape[1]
+    for i in range(start, stop):
+        for lo in range(0, m, TILE):
+            hi = min(lo + TILE, m)
+            fill(X[i], Y, metric, shift, lo, hi, out[i, lo:hi])
+
+
+@njit(**SUM)
+def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
+    """out_i = log sum_j exp((g_j - C_ij) / η)."""
+    m = Y.shape[1]
+    tile = np.empty(TILE, X.dtype)
+    for i in range(start, stop):
+        level = g.dtype.type(-np.inf)
+        total = g.dtype.type(0)
+        for lo in range(0, m, TILE):
+            hi = min(lo + TILE, m)
+            fill(X[i], Y, metric, shift, lo, hi, tile)
+            row = tile[: hi - lo]
+            best = row_max(row, g[lo:hi])
+            if best == -np.inf:
+                continue
+            if best > level:
+                if total > 0:
+                    total *= exp((level - best) * inv_eta)
+                level = best
+            total += exp_sum(row, g[lo:hi], level, inv_eta)
+        out[i] = level * inv_eta + math.log(total) if total > 0 else level
+
+
+@njit(**SUM)
+def _price_tile(row, fi, g, inv_eta, v, d):
+    """Return mass, cost and shipped cost of one tile of X = exp((f + g - C) / η) diag(v)."""
+    mass = v.dtype.type(0)
+    cost = v.dtype.type(0)
+    shipped = v.dtype.type(0)
+    for j in range(row.size):
+        x = exp((fi + g[j] - row[j]) * inv_eta) * v[j]
+        mass += x
+        cost += x * row[j]
+        shipped += row[j] * d[j]
+    return mass, cost, shipped
+
+
+@njit(**SUM)
+def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
+    """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
+    m = Y.shape[1]
+    tile = np.empty(TILE, X.dtype)
+    for i in range(start, stop):
+        mass[i] = 0
+        cost[i] = 0
+        shipped[i] = 0
+        for lo in range(0, m, TILE):
+            hi = min(lo + TILE, m)
+            fill(X[i], Y, metric, shift, lo, hi, tile)
+            part = _price_tile(tile[: hi - lo], f[i], g[lo:hi], inv_eta, v[lo:hi], d[lo:hi])
+            mass[i] += part[0]
+            cost[i] += part[1]
+            shipped[i] += part[2]
+
+
+@njit(**SUM)
+def _apply_tile(row, fi, g, inv_eta, v):
+    """Return sum_j exp((f_i + g_j - row_j) / η) v_j over one tile."""
+    total = v.dtype.type(0)
+    for j in range(row.size):
+        total += exp((fi + g[j] - row[j]) * inv_eta) * v[j]
+    return total
+
+
+@njit(**SUM)
+def apply_rows(X, Y, metric, shift, f, g, inv_eta, v, out, start, stop):
+    """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
+    m = Y.shape[1]
+    tile = np.empty(TILE, X.dtype)
+    for i in range(start, stop):
+        out[i] = 0
+        for lo in range(0, m, TILE):
+            hi = min(lo + TILE, m)
+            fill(X[i], Y, metric, shift, lo, hi, tile)
+            out[i] += _apply_tile(tile[: hi - lo], f[i], g[lo:hi], inv_eta, v[lo:hi])
+
+
+@njit(**SUM)
+def _dot(row, v):
+    """Return <row, v>."""
+    total = v.dtype.type(0)
+    for j in range(row.size):
+        total += row[j] * v[j]
+    return total
+
+
+@njit(**SUM)
+def matvec(X, Y, metric, shift, v, out, start, stop):
+    """out_i = sum_j C_ij v_j."""
+    m = Y.shape[1]
+    tile = np.empty(TILE, X.dtype)
+    for i in range(start, stop):
+        out[i] = 0
+        for lo in range(0, m, TILE):
+            hi = min(lo + TILE, m)
+            fill(X[i], Y, metric, shift, lo, hi, tile)
+            out[i] += _dot(tile[: hi - lo], v[lo:hi])
+
+
+@njit(**EXTREMUM)
+def ctransform_rows(X, Y, metric, shift, g, sign, out, start, stop):
+    """out_i = min_j sign C_ij - g_j; with sign = -1 and g = 0, minus the largest cost of row i."""
+    m = Y.shape[1]
+    tile = np.empty(TILE, X.dtype)
+    for i in range(start, stop):
+        best = -np.inf
+        for lo in range(0, m, TILE):
+            hi = min(lo + TILE, m)
+            fill(X[i], Y, metric, shift, lo, hi, tile)
+            row = tile[: hi - lo]
+            if sign < 0:
+                for j in range(row.size):
+                    row[j] = -row[j]
+            best = max(best, row_max(row, g[lo:hi]))
+        out[i] = -best

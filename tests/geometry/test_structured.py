@@ -1,0 +1,158 @@
+"""Lazy and structured geometries answer every question as the dense one does."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+import epsilot
+from epsilot.geometry import Dense, Grid, PointCloud
+from epsilot.geometry import grid as grid_module
+
+
+def by_hand(x, Y):
+    return ((x - Y) ** 2).sum(axis=1)
+
+
+@st.composite
+def clouds(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, d = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    m = draw(st.sampled_from([1, 5, 1023, 1025]))
+    metric = draw(st.sampled_from(["sqeuclidean", "euclidean", "cityblock", "cosine", by_hand]))
+    X, Y = rng.normal(size=(n, d)) + 0.1, rng.normal(size=(m, d))
+    name = "sqeuclidean" if metric is by_hand else metric
+    return PointCloud(X, Y, metric), cdist(X, Y, name), rng
+
+
+@st.composite
+def grids(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    d = draw(st.integers(1, 3))
+    longest = {1: 30, 2: 7, 3: 4}[d]
+    sizes = st.tuples(*[st.integers(1, longest)] * d)
+    shape_a = draw(sizes)
+    shape_b = draw(st.one_of(st.just(shape_a), sizes))
+    spacing = rng.uniform(0.3, 2.0, d)
+    metric = draw(st.sampled_from(["cityblock", "sqeuclidean"]))
+    cells = [np.indices(s).reshape(d, -1).T * spacing for s in (shape_a, shape_b)]
+    return Grid(shape_a, shape_b, metric, spacing), cdist(*cells, metric), rng
+
+
+@given(st.one_of(clouds(), grids()), st.sampled_from([3.0, 0.1, 2e-3]), st.booleans())
+def test_every_question_has_the_dense_answer(case, eta, some_are_empty):
+    geometry, M, rng = case
+    dense = Dense(M)
+    n, m = M.shape
+    f, g, u, v = rng.normal(size=n), rng.normal(size=m), rng.normal(size=n), rng.normal(size=m)
+    if some_are_empty:
+        f[1::2] = -np.inf
+        g[1::2] = -np.inf
+    h = f - eta * dense.log_marginals(f, g, eta)[2]
+    slack = 2e-13 * (10 + M.max() / eta)
+    np.testing.assert_allclose(geometry.bounds, dense.bounds, rtol=1e-9, atol=1e-12)
+    for question in (
+        ("lse_rows", g, eta), ("lse_cols", f, eta), ("log_marginals", f, g, eta),
+        ("apply_rows", h, g, eta, v), ("apply_cols", h, g, eta, u),
+        ("price_rows", h, g, eta, v**2, v), ("matvec", v),
+        ("ctransform_rows", g), ("ctransform_cols", f), ("block", 0, n),
+    ):  # fmt: skip
+        name, *args = question
+        for shift in (0.0, 1.25):
+            ours = getattr(geometry.shifted(shift), name)(*args)
+            theirs = getattr(dense.shifted(shift), name)(*args)
+            both = (ours, theirs) if isinstance(ours, tuple) else ((ours,), (theirs,))
+            for x, y in zip(*both, strict=True):
+                np.testing.assert_allclose(x, y, rtol=slack, atol=slack, err_msg=name)
+
+
+@pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
+def test_grid_agrees_on_both_sides_of_the_switch_to_the_log_domain(metric, rng, monkeypatch):
+    geometry = Grid((9, 8), metric=metric)
+    g = rng.normal(size=72)
+    used = []
+    log = Grid._log
+    monkeypatch.setattr(Grid, "_log", lambda *args: used.append(1) or log(*args))
+    top = geometry.bounds[1]
+    for eta, domain in ((top / 500, 0), (top / 5000, 1)):
+        expected = Dense(geometry.block(0, 72)).lse_rows(g + top * (np.arange(72) == 0), eta)
+        found = geometry.lse_rows(g + top * (np.arange(72) == 0), eta)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert len(used) == domain
+    monkeypatch.setattr(grid_module, "LONGEST_AXIS", 4)
+    expected = Dense(geometry.block(0, 72)).lse_rows(g, top / 5000)
+    np.testing.assert_allclose(geometry.lse_rows(g, top / 5000), expected, rtol=1e-12)
+
+
+@given(st.one_of(clouds(), grids()))
+def test_solving_follows_the_same_trace_on_every_geometry(case):
+    geometry, M, rng = case
+    n, m = M.shape
+    a, b = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
+    eps = 0.05 * M.max() + 1e-9
+    if M.max() == 0:
+        return
+    ours, theirs = (epsilot.solve(G, a, b, eps=eps, method="sinkhorn") for G in (geometry, M))
+    assert ours.n_iter == theirs.n_iter
+    assert ours.gap <= eps
+    assert ours.value == pytest.approx(theirs.value, rel=1e-9, abs=1e-12)
+    assert ours.lower_bound == pytest.approx(theirs.lower_bound, rel=1e-9, abs=1e-9 * M.max())
+    np.testing.assert_allclose(ours.potentials[0], theirs.potentials[0], atol=1e-9 * M.max())
+    np.testing.assert_allclose(ours.plan, theirs.plan, atol=1e-9)
+
+
+def test_masses_with_zeros_on_a_grid(rng):
+    A, B = rng.random((6, 5)), rng.random((6, 5))
+    A[:3] = 0
+    B[:, 2] = 0
+    B *= A.sum() / B.sum()
+    for metric in ("cityblock", "sqeuclidean"):
+        result = epsilot.solve_grid(A, B, metric=metric, rtol=0.05)
+        M = Grid((6, 5), metric=metric).block(0, 30)
+        exact = epsilot.exact(M, A.ravel(), B.ravel())
+        assert result.converged
+        assert result.lower_bound <= exact.value * (1 + 1e-12)
+        assert exact.value * (1 - 1e-12) <= result.value
+        rows, cols = result.plan_operator.marginals()
+        assert np.abs(rows - A.ravel()).sum() <= 1e-12 * A.sum()
+        assert np.abs(cols - B.ravel()).sum() <= 1e-12 * A.sum()
+
+
+def test_float32_sweeps_lead_to_a_float64_certificate(rng):
+    X, Y = rng.random((60, 2)), rng.random((80, 2))
+    exact = epsilot.exact(cdist(X, Y, "sqeuclidean")).value
+    lazy = epsilot.solve_sample(X, Y, lazy=True, rtol=0.02, method="sinkhorn")
+    assert lazy.converged
+    assert lazy.lower_bound <= exact * (1 + 1e-12) <= lazy.value * (1 + 1e-12)
+    rows, _ = lazy.plan_operator.marginals()
+    np.testing.assert_allclose(rows, 1 / 60, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Grid((2, 2, 2, 2)), "one to three axes"),
+        (lambda: Grid((3,), (3, 3)), "same number"),
+        (lambda: Grid((3,), metric="cosine"), "PointCloud"),
+        (lambda: Grid((3,), spacing=0), "positive"),
+        (lambda: PointCloud([[1.0, 2]], [[1.0]]), "one space"),
+        (lambda: PointCloud([[1.0]], [[1.0]], "manhattan"), "cityblock"),
+        (lambda: PointCloud([[np.nan]], [[1.0]]), "not finite"),
+        (lambda: PointCloud([[0.0, 0]], [[1.0, 1]], "cosine"), "zero vector"),
+        (lambda: PointCloud(np.ones((0, 2)), [[1.0, 1]]), "n >= 1"),
+        (lambda: epsilot.solve_grid(np.ones((2, 2, 2, 2)), np.ones(3)), "one to three axes"),
+        (lambda: epsilot.solve(Grid((3, 3)), method="exact"), "explicit cost matrix"),
+    ],
+)
+def test_bad_input_gets_a_sentence(call, words):
+    with pytest.raises(epsilot.InvalidProblem, match=words):
+        call()
+
+
+def test_a_plan_too_large_to_store_says_what_to_use():
+    mass = np.full(10**6, 1e-6)
+    result = epsilot.solve(Grid((1000, 1000)), mass, mass, rtol=0.5, max_iter=1, on_limit="ignore")
+    with pytest.raises(MemoryError, match=r"7450\.6 GiB.*plan_operator"):
+        result.plan  # noqa: B018
+    assert result.plan_operator.row(5).shape == (10**6,)

@@ -1,0 +1,138 @@
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsilot.geometry import Dense, Geometry
+from epsilot.kernels import reference, threads
+from epsilot.kernels.vexp import exp
+
+
+@numba.njit
+def _exp_all(x):
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out[i] = exp(x[i])
+    return out
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "tolerance"),
+    [(np.float64, -708, 709.7, 1e-14), (np.float32, -87, 88.7, 5e-7)],
+)
+def test_exp_is_accurate_over_its_whole_range(dtype, low, high, tolerance):
+    x = np.linspace(low, high, 200_001).astype(dtype)
+    exact = np.exp(x.astype(np.longdouble))
+    assert (np.abs(_exp_all(x) - exact) <= tolerance * exact).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_exp_at_its_ends(dtype):
+    x = np.array([0.0, -0.0, -np.inf, np.inf, np.nan, -1e30, 1e30], dtype=dtype)
+    expected = np.array([1, 1, 0, np.inf, np.nan, 0, np.inf], dtype=dtype)
+    np.testing.assert_array_equal(_exp_all(x), expected)
+
+
+class Tiled(Geometry):
+    """A cost given by blocks, as lazy geometries are."""
+
+    def __init__(self, C, step):
+        self.C, self.shape, self.step = C, C.shape, step
+
+    def block(self, start, stop):
+        return np.ascontiguousarray(self.C[start:stop])
+
+    def blocks(self):
+        for start in range(0, self.shape[0], self.step):
+            stop = min(start + self.step, self.shape[0])
+            yield start, stop, self.block(start, stop)
+
+    def shifted(self, delta):
+        return Tiled(self.C + delta, self.step)
+
+
+@st.composite
+def cases(draw):
+    n, m = draw(st.integers(1, 80)), draw(st.sampled_from([1, 2, 7, 33, 511, 513, 1030]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    C = rng.random((n, m)) * draw(st.sampled_from([1.0, 100.0]))
+    f, g = rng.normal(size=n), rng.normal(size=m)
+    for x in (f, g):
+        if draw(st.booleans()) and x.size > 1:
+            x[rng.random(x.size) < 0.3] = -np.inf
+            x[rng.integers(x.size)] = 0.5
+    eta = draw(st.sampled_from([1e-3, 0.05, 2.0]))
+    build = draw(st.sampled_from([Dense, lambda C: Tiled(C, 1), lambda C: Tiled(C, 13)]))
+    return build(C), C, f, g, eta, draw(st.integers(1, 3))
+
+
+@given(cases())
+def test_geometry_equals_its_numpy_twin(case):
+    geometry, C, f, g, eta, n_threads = case
+    v, u, d = np.cos(np.arange(g.size)) ** 2, np.sin(np.arange(f.size)) ** 2, np.ones(g.size)
+    with np.errstate(all="ignore"):
+        r, c, mass = reference.log_marginals(C, f, g, eta)
+        shift = eta * mass  # keep the exponentials in range
+        h = f - shift
+        expected = {
+            "lse_rows": reference.lse_rows(C, g, eta),
+            "lse_cols": reference.lse_cols(C, f, eta),
+            "log_r": r, "log_c": c, "mass": np.array(mass),
+            "apply_rows": reference.apply_rows(C, h, g, eta, v),
+            "apply_cols": reference.apply_cols(C, h, g, eta, u),
+            "price": np.concatenate(reference.apply_cost_rows(C, h, g, eta, v, d)),
+            "ctransform_rows": reference.ctransform_rows(C, g),
+            "ctransform_cols": reference.ctransform_cols(C, f),
+            "matvec": C @ v,
+            "gibbs": reference.gibbs(C, h, g, eta),
+        }  # fmt: skip
+    threshold = threads.MIN_ENTRIES_PER_THREAD
+    try:
+        threads.MIN_ENTRIES_PER_THREAD = 16
+        with threads.limit(n_threads):
+            log_r, log_c, log_mass = geometry.log_marginals(f, g, eta)
+            found = {
+                "lse_rows": geometry.lse_rows(g, eta),
+                "lse_cols": geometry.lse_cols(f, eta),
+                "log_r": log_r, "log_c": log_c, "mass": np.array(log_mass),
+                "apply_rows": geometry.apply_rows(h, g, eta, v),
+                "apply_cols": geometry.apply_cols(h, g, eta, u),
+                "price": np.concatenate(geometry.price_rows(h, g, eta, v, d)),
+                "ctransform_rows": geometry.ctransform_rows(g),
+                "ctransform_cols": geometry.ctransform_cols(f),
+                "matvec": geometry.matvec(v),
+                "gibbs": geometry.gibbs(h, g, eta, 0, f.size),
+            }  # fmt: skip
+    finally:
+        threads.MIN_ENTRIES_PER_THREAD = threshold
+    for name, value in expected.items():
+        # exponents reach max|C| / η, and carry that many units of round-off
+        slack = 1e-13 * (1 + C.max() / eta)
+        np.testing.assert_allclose(found[name], value, rtol=slack, atol=slack, err_msg=name)
+
+
+def test_results_do_not_depend_on_the_number_of_threads(rng):
+    n, m, eta = 300, 700, 0.02
+    geometry = Dense(rng.random((n, m)))
+    f, g = rng.normal(size=n), rng.normal(size=m)
+    runs = []
+    for n_threads in (1, 2, 3):
+        with threads.limit(n_threads):
+            runs.append(
+                np.concatenate(
+                    [
+                        geometry.lse_rows(g, eta), geometry.lse_cols(f, eta),
+                        *geometry.log_marginals(f, g, eta)[:2],
+                        geometry.ctransform_cols(f), geometry.apply_cols(f, g, eta, f),
+                    ]
+                )
+            )  # fmt: skip
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_array_equal(runs[0], runs[2])
+
+
+def test_a_column_below_the_smallest_float_keeps_its_logarithm():
+    C = np.array([[0.0, 1e4], [0.0, 1e4]])
+    _, log_c, _ = Dense(C).log_marginals(np.zeros(2), np.zeros(2), 1.0)
+    np.testing.assert_allclose(log_c, [np.log(2), np.log(2) - 1e4])
