@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from . import finite_sum, theory
+    from .applications.color_transfer import ColorTransfer as ColorTransfer
+    from .applications.domain_adaptation import DomainAdapter as DomainAdapter
     from .approximate import exact, solve
     from .auditing import certify, round_plan
     from .certificate import Certificate
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 # Public names load their module on first use, so that importing the package is quick.
 _HOMES = {
+    "applications.color_transfer": ("ColorTransfer",),
+    "applications.domain_adaptation": ("DomainAdapter",),
     "approximate": ("exact", "solve"),
     "auditing": ("certify", "round_plan"),
     "certificate": ("Certificate",),
@@ -46,8 +51,11 @@ _HOMES = {
     "solvers": ("methods",),
     "structured": ("solve_grid", "solve_sample"),
 }  # fmt: skip
+#: Modules that are part of the public API as such.
+_MODULES = ("finite_sum", "theory")
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
+# The estimators are left out: they need scikit-learn, and a star import must not.
 __all__ = [
     "Certificate",
     "CertificateError",
@@ -66,11 +74,13 @@ __all__ = [
     "__version__",
     "certify",
     "exact",
+    "finite_sum",
     "methods",
     "round_plan",
     "solve",
     "solve_grid",
     "solve_sample",
+    "theory",
 ]
 
 
@@ -79,8 +89,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f".{_HOME[name]}", __name__), name)
         globals()[name] = value
         return value
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_HOME})

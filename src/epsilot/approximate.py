@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -11,22 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._types import Potentials
+from .auto import Choice, choose
 from .checkpoint import Checkpoint
 from .driver import Driver, Goal, Limits, Run, warm_up
 from .errors import ConvergenceWarning, InvalidProblem, NotConverged
 from .geometry import Geometry
 from .kernels import threads
+from .plan import detached
 from .problem import Additive, Entropic, Problem, make_problem, numeric
 from .result import Record, Result, Status
-from .schedules import Constant, Continuation
-from .solvers import make_solver
+from .schedules import Constant, Continuation, Refinement
+from .solvers import make_solver, options_of
 from .solvers.base import Solver
 from .version import __version__
 
 #: Relative accuracy that float64 arithmetic can certify.
 SMALLEST_EPS = 1e-13
-#: Entries up to which the network simplex is the fastest certified answer.
-EXACT_ENTRIES = 1 << 22
 
 
 def solve(
@@ -114,16 +115,18 @@ def solve(
     _check_choices(
         stop=(stop, "certificate", "paper"), on_limit=(on_limit, "warn", "raise", "ignore")
     )
+    _check_numbers(seed, n_threads)
     problem = make_problem(M, a, b, normalize=normalize)
     goal = make_goal(problem, eps=eps, rtol=rtol, reg=reg, tol=tol)
-    name = choose_method(problem, goal) if method == "auto" else method
-    solver = make_solver(name, options).resolved(stop, problem)
+    choice = choose(problem, goal.reg) if method == "auto" else None
+    name = method if choice is None else choice.method
+    solver = make_solver(name, options, inspect.signature(solve).parameters).resolved(stop, problem)
     _check_fit(name, solver, problem, goal, stop)
-    limits = _limits(max_iter, max_seconds, callback)
+    limits = _limits(solver.patience if max_iter is None else max_iter, max_seconds, callback)
     inner, rows, cols = (
         (problem, slice(None), slice(None)) if stop == "paper" else problem.support()
     )
-    schedule = _schedule(solver, inner, goal, stop)
+    schedule = _schedule(solver, inner, goal, stop, potentials_init is not None)
     with threads.limit(n_threads):
         warm_up(solver, schedule.first())
         driver = Driver(
@@ -135,7 +138,7 @@ def solve(
         resumed = saved.restore(resume, driver) if resume is not None else None
         start = internal_potentials(potentials_init, problem, rows, cols)
         run = _drive(driver, start, resumed, name, problem, goal, progress)
-    result = _result(run, problem, goal, name, solver, seed)
+    result = _result(run, problem, goal, name, solver, seed, choice)
     _report_limit(result, on_limit)
     return result
 
@@ -200,23 +203,18 @@ def _check_reachable(name: str, value: float, unit: float) -> None:
         )
 
 
-def choose_method(problem: Problem, goal: Goal) -> str:
-    """Return the method that "auto" stands for."""
-    n, m = problem.shape
-    if goal.reg is None and problem.geometry.is_dense and n * m <= EXACT_ENTRIES:
-        return "exact"
-    return "sinkhorn"
-
-
-def _schedule(solver: Solver, inner: Problem, goal: Goal, stop: str) -> Any:
+def _schedule(solver: Solver, inner: Problem, goal: Goal, stop: str, is_warm: bool) -> Any:
     if goal.reg is not None:
         return Constant(Entropic(inner.geometry, goal.reg, inner.p, inner.q))
     if stop == "paper":
         target, tolerance = solver.published(inner, goal.allowed(-inner.offset))
-        return Constant(target, True, tolerance)
+        return Constant(target, True, tolerance, 0.5)  # evaluated for the record only
+    if solver.about.exactness == "exact":
+        target = Additive(inner.geometry, goal.allowed(-inner.offset), inner.p, inner.q)
+        return Constant(target, evaluate_after=solver.pace.evaluate_after)
     if not solver.about.solves_entropic:
-        return Constant(Additive(inner.geometry, goal.allowed(-inner.offset), inner.p, inner.q))
-    return Continuation(inner, goal, solver.pace)
+        return Refinement(inner, goal, solver.pace)
+    return Continuation(inner, goal, solver.pace, is_warm)
 
 
 # -- checks ----------------------------------------------------------------------------------
@@ -256,14 +254,20 @@ def _check_fit(name: str, solver: Solver, problem: Problem, goal: Goal, stop: st
         )
 
 
+def _check_numbers(seed: Any, n_threads: Any) -> None:
+    for name, value, least in (("seed", seed, 0), ("n_threads", n_threads, 1)):
+        if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
+            raise InvalidProblem(f"{name} is {value!r}; it must be an integer, {least} or more.")
+
+
 def _limits(
-    max_iter: int | None, max_seconds: float | None, callback: Callable[[Record], Any] | None
+    max_iter: int, max_seconds: float | None, callback: Callable[[Record], Any] | None
 ) -> Limits:
     for name, value in (("max_iter", max_iter), ("max_seconds", max_seconds)):
         if value is not None and not value >= 0:
             raise InvalidProblem(f"{name} is {value!r}; it must be zero or more, or None.")
     return Limits(
-        Limits.max_iter if max_iter is None else int(max_iter),
+        int(max_iter),
         math.inf if max_seconds is None else float(max_seconds), callback,
     )  # fmt: skip
 
@@ -274,10 +278,10 @@ def internal_potentials(
     """Return warm-start potentials in internal units, on the kept rows and columns."""
     if given is None:
         return None
-    f, g = (numeric(x, "potentials_init") for x in given)
+    f, g = (numeric(x, "a potential") for x in given)
     if (f.size, g.size) != problem.shape or not (np.isfinite(f).all() and np.isfinite(g).all()):
         raise InvalidProblem(
-            f"potentials_init has shapes {f.shape} and {g.shape}; it must be a pair of finite "
+            f"the potentials have shapes {f.shape} and {g.shape}; they must be two finite "
             f"vectors of {problem.shape[0]} and {problem.shape[1]} entries."
         )
     return f[rows] - problem.offset, g[cols].copy()
@@ -286,7 +290,15 @@ def internal_potentials(
 # -- the answer ------------------------------------------------------------------------------
 
 
-def _result(run: Run, problem: Problem, goal: Goal, name: str, solver: Solver, seed: int) -> Result:
+def _result(
+    run: Run,
+    problem: Problem,
+    goal: Goal,
+    name: str,
+    solver: Solver,
+    seed: int,
+    choice: Choice | None,
+) -> Result:
     assert run.plan is not None
     assert run.potentials is not None
     f, g = run.potentials
@@ -294,7 +306,7 @@ def _result(run: Run, problem: Problem, goal: Goal, name: str, solver: Solver, s
     linear = value if goal.reg is None else problem.to_user(run.plan.cost(problem.geometry))
     allowed = goal.allowed(run.lower)
     return Result(
-        plan_operator=run.plan.scaled(problem.mass),
+        plan_operator=detached(run.plan).scaled(problem.mass),
         potentials=(f + problem.offset, g),
         value=value,
         value_linear=linear,
@@ -305,7 +317,7 @@ def _result(run: Run, problem: Problem, goal: Goal, name: str, solver: Solver, s
         method=name,
         reg=goal.reg if goal.reg is not None else run.eta,
         seed=seed,
-        options={k: getattr(solver, k) for k in solver.__dataclass_fields__},  # type: ignore[attr-defined]
+        options=options_of(solver),
         version=__version__,
         n_iter=run.n_iter,
         work=run.work,
@@ -313,7 +325,8 @@ def _result(run: Run, problem: Problem, goal: Goal, name: str, solver: Solver, s
         history=list(run.history),
         target=problem.mass * allowed,
         is_entropic=goal.reg is not None,
-        problem_hash=problem.digest(),
+        problem=problem,
+        choice=None if choice is None else str(choice),
     )
 
 

@@ -50,7 +50,7 @@ class Checkpoint:
         def save(driver: Driver, target: Target, state: Any) -> None:
             run = driver.run
             header = {
-                "format": _FORMAT, **identity, "eta": target.eta, "n_iter": run.n_iter,
+                "format": _FORMAT, **identity, "level": target.level, "n_iter": run.n_iter,
                 "units": run.work.units, "certificate": run.work.certificate,
                 "seconds": run.seconds, "upper": run.upper, "lower": run.lower,
                 "marginal_error": run.marginal_error, "history": run.history,
@@ -89,7 +89,7 @@ class Checkpoint:
         if "best.f" in arrays:
             run.plan = _unpack_plan(arrays, self.problem)
             run.potentials = arrays["best.f"], arrays["best.g"]
-        target = driver.schedule.at(header["eta"])
+        target = driver.schedule.at(header["level"])
         state, _ = driver.solver.init(target, np.random.default_rng(0))
         for name, value in _fields(state).items():
             setattr(state, name, _unpack(arrays[f"state.{name}"], value))

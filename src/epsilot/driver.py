@@ -22,14 +22,14 @@ import numpy as np
 
 from ._types import Potentials
 from .certificate import bracket
-from .geometry import Dense
 from .plan import Plan, embedded, spread
 from .problem import Entropic, Problem, Target
 from .result import Record, Status
 from .solvers.base import Solver
 from .work import Work, certificate_work
 
-#: The gap must improve by 1 % before the work has grown by this factor, or the run has stalled.
+#: The gap (with stop="paper": the violation) must improve by 1 % before the work has grown by
+#: this factor, or the run has stalled.
 STALL_FACTOR = 8.0
 STALL_EPOCHS = 5000
 
@@ -45,8 +45,8 @@ class Schedule(Protocol):
     def first(self) -> Target:
         """Return the first target."""
 
-    def at(self, eta: float) -> Target:
-        """Return the target with this η, for a run that resumes there."""
+    def at(self, level: float) -> Target:
+        """Return the target with this η (or ε), for a run that resumes there."""
 
     def after(self, target: Target, violation: float, run: Run) -> Target | None:
         """Return the next target if it is time to move on, else None."""
@@ -96,7 +96,7 @@ class Run:
     lower: float = -math.inf
     marginal_error: float = math.inf
     history: list[Record] = field(default_factory=list)
-    last_progress: tuple[float, int, int] = (math.inf, 0, 0)  # gap, operations, epoch
+    last_progress: tuple[float, int, int] = (math.inf, 0, 0)  # gap or violation, operations, epoch
     evaluated_at: int = -1  # epoch of the last evaluation
     next_evaluation: int = 0  # operations at which the next one is due
     status: Status = Status.MAX_ITER
@@ -156,8 +156,9 @@ class Driver:
                 if self.save is not None:
                     self.save(self, target, state)
                 self._evaluate(target, state)
-            if not self.schedule.is_published and run.gap <= self.goal.allowed(run.lower):
-                run.status = Status.CERTIFIED
+            if run.plan is None:  # overflowed before the first evaluation: certify a fresh start
+                self._evaluate(target, self._init(target, None))
+            run.status = self._final(run.status)
         return run
 
     def _init(self, target: Target, potentials: Potentials | None) -> Any:
@@ -165,6 +166,14 @@ class Driver:
             state, work = self.solver.init(target, self.rng, potentials)
         self.run.work += work
         return state
+
+    def _final(self, status: Status) -> Status:
+        """Return the status of a run that has been evaluated to its end."""
+        if status is Status.PUBLISHED_STOP and self.schedule.is_published:
+            return status
+        if self.run.gap <= self.goal.allowed(self.run.lower):
+            return Status.CERTIFIED
+        return Status.FINISHED if status is Status.PUBLISHED_STOP else status
 
     @contextmanager
     def _clock(self) -> Iterator[None]:
@@ -178,7 +187,12 @@ class Driver:
         if not _is_finite(self.solver.potentials(target, state)):
             return Status.NOT_FINITE
         stop_published = self.schedule.is_published_stop(self.solver, target, state)
-        if run.n_iter > 0 and run.work.operations >= run.next_evaluation:
+        is_due = run.evaluated_at != run.n_iter and (
+            self.solver.violation(target, state) == 0.0
+            or (self.schedule.evaluate_after < math.inf
+                and run.work.operations >= run.next_evaluation)
+        )  # fmt: skip
+        if run.n_iter > 0 and is_due:
             wants_to_stop = self._evaluate(target, state)
             if self.save is not None:
                 self.save(self, target, state)
@@ -194,11 +208,11 @@ class Driver:
             return Status.MAX_ITER
         if time.perf_counter() - began >= limits.max_seconds:
             return Status.MAX_SECONDS
-        _, operations, epoch = run.last_progress
+        best, operations, epoch = run.last_progress
         if (
             run.work.operations > STALL_FACTOR * operations
             and run.n_iter > epoch + STALL_EPOCHS
-            and not self.schedule.is_published
+            and (math.isfinite(best) or not self.schedule.is_published)
         ):
             return Status.STALLED
         return None
@@ -221,12 +235,13 @@ class Driver:
         run.marginal_error = errors[0]
         operations = run.work.operations
         run.evaluated_at = run.n_iter
-        if run.gap < 0.99 * run.last_progress[0]:
-            run.last_progress = (run.gap, operations, run.n_iter)
+        # A published rule waits for the violation; direct methods have none and never stall.
+        measure = self.solver.violation(target, state) if self.schedule.is_published else run.gap
+        if measure < 0.99 * run.last_progress[0]:
+            run.last_progress = (measure, operations, run.n_iter)
         spacing = certificate_work(*self.inner.shape).certificate
-        run.next_evaluation = operations + max(
-            spacing, int(self.schedule.evaluate_after * operations)
-        )
+        share = min(self.schedule.evaluate_after, 1.0)
+        run.next_evaluation = operations + max(spacing, int(share * operations))
         mass = problem.mass
         record = Record(
             run.n_iter, operations, run.seconds, problem.to_user(run.upper),
@@ -236,7 +251,7 @@ class Driver:
         for observer in self.observers:
             observer(record)
         callback = self.limits.callback
-        return callback is not None and callback(record) is True
+        return callback is not None and bool(callback(record))
 
 
 def _is_finite(potentials: Potentials) -> bool:
@@ -273,13 +288,18 @@ def warm_up(solver: Solver, target: Target) -> None:
     if key in _warm:
         return
     _warm.add(key)
-    geometry = Dense(np.array([[0.0, 1.0], [1.0, 0.5]]))
-    half = np.array([0.5, 0.5])
-    tiny = dataclasses.replace(target, geometry=geometry, p=half, q=half)
+    geometry = target.geometry.miniature()
+    n, m = geometry.shape
+    tiny = dataclasses.replace(target, geometry=geometry, p=np.full(n, 1 / n), q=np.full(m, 1 / m))
+    unit = geometry.bounds[1] or 1.0
     if isinstance(tiny, Entropic):
-        tiny = dataclasses.replace(tiny, eta=0.5)
+        tiny = dataclasses.replace(tiny, eta=0.5 * unit)
+    else:
+        tiny = dataclasses.replace(tiny, epsilon=0.1 * unit)
     rng = np.random.default_rng(0)
     state, _ = solver.init(tiny, rng)
-    solver.step(tiny, state, rng)
-    for core, row in solver.candidates(tiny, state):
-        bracket(Problem(geometry, half, half), core, row)
+    for _ in range(solver.pace.warm_up):
+        solver.step(tiny, state, rng)
+    if _is_finite(solver.potentials(tiny, state)):
+        for core, row in solver.candidates(tiny, state):
+            bracket(Problem(geometry, tiny.p, tiny.q), core, row)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from importlib import resources
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from ._types import Matrix
 from .errors import InvalidProblem
 
 FOREGROUND_AREA = 0.2
+#: Intensity added to every pixel of a digit whose brightest pixel is 1.
+BACKGROUND = 0.01
 METRICS = ("cityblock", "euclidean", "sqeuclidean")
 
 
@@ -47,6 +51,46 @@ def synthetic_pair(side: int, seed: int) -> tuple[Matrix, Matrix]:
         )
     rng = np.random.default_rng(seed)
     return _square_on_noise(side, rng), _square_on_noise(side, rng)
+
+
+def mnist_pair(side: int, seed: int, digits: Matrix | None = None) -> tuple[Matrix, Matrix]:
+    """Pick two handwritten digits and scale them to a size.
+
+    Pixels are averaged by area, a small background is added so that no mass is zero, and each
+    image is scaled to total mass 1.
+
+    Parameters
+    ----------
+    side
+        Pixels along each side; the originals have 28.
+    seed
+        Seed of the generator that picks two different digits.
+    digits
+        Square images to pick from, brightest pixel 1 (see :func:`epsilot.mnist.read_digits`);
+        400 of MNIST's test set, which come with the package, by default.
+
+    Returns
+    -------
+    A, B
+        Two (side, side) images.
+
+    References
+    ----------
+    LeCun, Bottou, Bengio and Haffner (1998).
+
+    Examples
+    --------
+    >>> A, B = mnist_pair(14, seed=0)
+    >>> A.shape, bool(A.min() > 0), bool(abs(A.sum() - 1) < 1e-12)
+    ((14, 14), True, True)
+    """
+    if side < 1:
+        raise InvalidProblem(
+            f"the image side is {side}; at least 1 pixel is required (choose a larger side)"
+        )
+    digits = _digits() if digits is None else digits
+    first, second = np.random.default_rng(seed).choice(len(digits), 2, replace=False)
+    return _downscaled(digits[first], side), _downscaled(digits[second], side)
 
 
 def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
@@ -101,3 +145,27 @@ def _separations(length: int) -> Matrix:
     """Return the distances between the pixels of one line."""
     position = np.arange(length, dtype=np.float64)
     return np.abs(position[:, None] - position[None, :])
+
+
+@cache
+def _digits() -> Matrix:
+    """Return the embedded digits, brightest pixel 1."""
+    file = resources.files(__package__) / "data" / "mnist-400.npz"
+    with file.open("rb") as stream, np.load(stream) as arrays:
+        images = arrays["images"].astype(np.float64)
+    images /= images.max(axis=(1, 2), keepdims=True)
+    images.setflags(write=False)
+    return images
+
+
+def _downscaled(image: Matrix, side: int) -> Matrix:
+    """Average an image by area onto side × side pixels, with a background and unit mass."""
+    old = image.shape[0]
+    edges = np.arange(side + 1) * (old / side)
+    cells = np.arange(old)
+    # share of old pixel j that lies in new pixel i
+    overlap = np.minimum(edges[1:, None], cells + 1) - np.maximum(edges[:-1, None], cells)
+    share = np.maximum(overlap, 0.0) * (side / old)
+    scaled: Matrix = share @ image @ share.T + BACKGROUND
+    scaled /= scaled.sum()
+    return scaled

@@ -108,12 +108,14 @@ class Explicit:
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return K v, (C * K) v and C d."""
-        costs = []
-        for start, stop, C in geometry.blocks():
-            K = self.X[start:stop]
-            costs.append(K.multiply(C) @ v if sparse.issparse(K) else (C * K) @ v)
         shipped = geometry.matvec(d) if d.any() else np.zeros(self.shape[0])
-        return self.rows(v), np.concatenate(costs), shipped
+        if sparse.issparse(self.X):
+            K = sparse.coo_array(self.X)
+            priced = geometry.entries(*K.coords) * K.data
+            cost = sparse.csr_array((priced, K.coords), shape=self.shape) @ v
+        else:
+            cost = np.concatenate([(C * self.X[i:k]) @ v for i, k, C in geometry.blocks()])
+        return self.rows(v), np.asarray(cost), shipped
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of K."""
@@ -229,6 +231,13 @@ class Plan:
     def scaled(self, s: Vector | float, t: Vector | float = 1.0) -> Plan:
         """Return diag(s) X diag(t)."""
         return replace(self, s=self.s * s, t=self.t * t, e=self.e * s, d=self.d * t)
+
+
+def detached(plan: Plan) -> Plan:
+    """Return a plan that later changes of the user's arrays do not reach."""
+    if not isinstance(plan.core, Gibbs):
+        return plan
+    return replace(plan, core=replace(plan.core, geometry=plan.core.geometry.detached()))
 
 
 def embedded(core: Core, geometry: Geometry, rows: Any, cols: Any) -> Core:

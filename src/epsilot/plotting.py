@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from .files import StrPath, check_writable, write_atomically
 from .progress import clock, is_counted, operations_text
 
 if TYPE_CHECKING:
+    from .plan import Plan
     from .result import Result
 
 # Okabe and Ito's palette, told apart by all common kinds of colour vision.
@@ -21,6 +23,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "os^Dv<>"
 AXES = {"operations": "arithmetic operations", "seconds": "solver time (seconds)"}
 DPI = 160
+LEGEND_COLUMNS = 4
+PLAN_ENTRIES = 1 << 22  # larger plans are not drawn entry by entry
+ARROWS = 24  # along each side of a displacement field
 
 
 def plot_convergence(result: Result, ax: Any = None) -> Any:
@@ -40,7 +45,7 @@ def plot_convergence(result: Result, ax: Any = None) -> Any:
     figure
         The matplotlib figure, ready to be shown or saved.
     """
-    figure = _new_figure(7.0, 4.3) if ax is None else ax.figure
+    figure = new_figure(7.0, 4.3) if ax is None else ax.figure
     ax = figure.add_subplot() if ax is None else ax
     axis = "operations" if is_counted(result.work) else "seconds"
     position, upper, lower = _history(result, axis, "upper", "lower")
@@ -52,6 +57,7 @@ def plot_convergence(result: Result, ax: Any = None) -> Any:
     ax.axhline(aim, color="0.35", ls="--", lw=1, label="lower bound + target")
     ax.set_xscale("log")
     ax.set_xlabel(AXES[axis])
+    _label_decades(ax.xaxis)
     quantity = "entropic objective" if result.is_entropic else "transport cost"
     ax.set_ylabel(f"{quantity} (units of M)")
     _title(ax, f"{result.method}: gap {result.gap:.3g} certified")
@@ -74,7 +80,7 @@ def plot_compare(results: Mapping[str, Result], path: StrPath | None = None) -> 
     figure
         The matplotlib figure.
     """
-    figure = _new_figure(11.0, 4.6)
+    figure = new_figure(11.0, 4.2 + 0.2 * math.ceil(len(results) / LEGEND_COLUMNS))
     left, right = figure.subplots(1, 2, sharey=True)
     labelled = {f"{label}: {result.gap:.2g}": result for label, result in results.items()}
     _gap_curves(left, labelled, "operations")
@@ -82,7 +88,12 @@ def plot_compare(results: Mapping[str, Result], path: StrPath | None = None) -> 
     left.set_ylabel("certified gap (units of M)")
     handles, labels = right.get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(LEGEND_COLUMNS, len(labels)),
+        frameon=False,
+        fontsize=9,
     )
     return _written(figure, path)
 
@@ -109,14 +120,18 @@ def plot_demo(
     figure
         The matplotlib figure.
     """
-    figure = _new_figure(13.0, 8.2)
+    figure = new_figure(13.0, 8.2)
     figure.get_layout_engine().set(wspace=0.06)
     axes = figure.subplots(2, 3)
     shown = list(results)[-1]
-    plan = np.asarray(results[shown].plan)
+    plan = results[shown].plan_operator
+    suffix = f" ({shown})" if len(results) > 1 else ""
     _draw_images(figure, axes[0, 0], axes[0, 2], A, B)
-    _draw_displacement(figure, axes[0, 1], A, B, plan, shown)
-    _draw_plan(figure, axes[1, 0], plan, shown)
+    _draw_displacement(figure, axes[0, 1], A, B, plan, suffix)
+    if A.size * B.size <= PLAN_ENTRIES:
+        _draw_plan(figure, axes[1, 0], plan.toarray(), suffix)
+    else:
+        _draw_travel(figure, axes[1, 0], A.shape, plan, suffix)
     _gap_curves(axes[1, 1], results, "operations")
     _title(axes[1, 1], "Certified gap")
     axes[1, 1].set_ylabel("upper − lower bound (units of M)")
@@ -133,12 +148,12 @@ def save_convergence(result: Result, path: StrPath) -> None:
 
 def check_picture(path: StrPath) -> None:
     """Raise at once when a picture could not be written to a path."""
-    figure = _new_figure(1.0, 1.0)
+    figure = new_figure(1.0, 1.0)
     check_writable(path)
     _picture_format(figure, path)
 
 
-def _new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Any:
     """Return a figure that belongs to no window and no global state."""
     try:
         from matplotlib.figure import Figure
@@ -186,6 +201,17 @@ def _title(ax: Any, text: str) -> None:
     legend.set_in_layout(False)
 
 
+def _label_decades(axis: Any) -> None:
+    """Label a logarithmic axis at powers of ten, and at 2 and 5 times them where it is short."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    subs = (1.0, 2.0, 5.0) if high < 100 * low else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def _lighten(ax: Any) -> None:
     """Give axes a light grid and no box."""
     ax.grid(True, which="major", color="0.9", lw=0.6)
@@ -205,15 +231,15 @@ def _history(result: Result, *names: str) -> list[Matrix]:
 def _gap_curves(ax: Any, results: Mapping[str, Result], axis: str) -> None:
     """Draw each run's gap on logarithmic axes, those too small to compare at the foot."""
     target = max(result.target for result in results.values())
-    floor = max(1e-3 * target, 1e-300)
+    floor = max(0.05 * target, 1e-300)
     for k, (label, result) in enumerate(results.items()):
-        position, gap = _history(result, axis, "gap")
         if axis == "operations" and not is_counted(result.work):
-            position, gap, label = np.empty(0), np.empty(0), f"{label} (not counted)"
+            continue
+        position, gap = _history(result, axis, "gap")
         ax.plot(
             position,
             np.maximum(gap, floor),
-            marker=MARKERS[k % len(MARKERS)],
+            marker=MARKERS[(k + k // len(COLOURS)) % len(MARKERS)],
             color=COLOURS[k % len(COLOURS)],
             linestyle=("-", "--", ":")[k // len(COLOURS) % 3],
             ms=4,
@@ -233,6 +259,8 @@ def _gap_curves(ax: Any, results: Mapping[str, Result], axis: str) -> None:
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel(AXES[axis])
+    _label_decades(ax.xaxis)
+    _label_decades(ax.yaxis)
     _lighten(ax)
 
 
@@ -252,17 +280,19 @@ def _picture(ax: Any, title: str) -> None:
     ax.set_yticks([])
 
 
-def _draw_displacement(
-    figure: Any, ax: Any, A: Matrix, B: Matrix, plan: Matrix, label: str
-) -> None:
-    """Draw where the mass of each pixel goes on average, over the surplus to be moved."""
-    height, width = A.shape
-    place = np.stack(np.divmod(np.arange(height * width), width), axis=1).astype(np.float64)
-    mass = plan.sum(axis=1)
-    moved = plan @ place - mass[:, None] * place
+def _draw_displacement(figure: Any, ax: Any, A: Matrix, B: Matrix, plan: Plan, suffix: str) -> None:
+    """Draw where the mass of each pixel goes on average, over the surplus to be moved.
+
+    Images of many pixels get one arrow for each of about ``ARROWS`` x ``ARROWS`` cells.
+    """
+    place, mass, moved = _movement(A.shape, plan)
+    cell = max(1, -(-max(A.shape) // ARROWS))
+    place, mass, moved = (_per_cell(x, A.shape, cell) for x in (mass[:, None] * place, mass, moved))
+    place = np.divide(place, mass[:, None], where=mass[:, None] > 0, out=np.zeros_like(place))
     strength = np.linalg.norm(moved, axis=1)
     drawn = strength > 0.05 * strength.max(initial=0.0)
     step = np.divide(moved, mass[:, None], where=mass[:, None] > 0, out=np.zeros_like(moved))
+    height, width = A.shape
     surplus = 1000 * (A - B)
     reach = np.abs(surplus).max() or 1.0
     shown = ax.imshow(surplus, cmap="PuOr_r", vmin=-reach, vmax=reach)
@@ -279,16 +309,45 @@ def _draw_displacement(
     )
     ax.set_xlim(-0.5, width - 0.5)
     ax.set_ylim(height - 0.5, -0.5)
-    _picture(ax, f"Mean displacement ({label})")
+    _picture(ax, f"Mean displacement{suffix}")
     figure.colorbar(shown, ax=ax, shrink=0.8, label="source − target mass (10⁻³)")
 
 
-def _draw_plan(figure: Any, ax: Any, plan: Matrix, label: str) -> None:
+def _movement(shape: tuple[int, ...], plan: Plan) -> tuple[Matrix, Matrix, Matrix]:
+    """Return the place and the mass of each pixel, and its mass times its mean step."""
+    place = np.indices(shape).reshape(2, -1).T.astype(np.float64)
+    mass, *totals = (plan @ np.stack([np.ones(len(place)), *place.T], axis=1)).T
+    return place, mass, np.stack(totals, axis=1) - mass[:, None] * place
+
+
+def _per_cell(x: Matrix, shape: tuple[int, ...], cell: int) -> Matrix:
+    """Sum a field over square cells of pixels."""
+    if cell == 1:
+        return x
+    height, width = (-(-side // cell) * cell for side in shape)
+    field = x.reshape(*shape, -1)
+    padded = np.zeros((height, width, field.shape[-1]))
+    padded[: shape[0], : shape[1]] = field
+    cells = padded.reshape(height // cell, cell, width // cell, cell, -1).sum(axis=(1, 3))
+    return np.asarray(cells.reshape(-1, *x.shape[1:]))
+
+
+def _draw_travel(figure: Any, ax: Any, shape: tuple[int, ...], plan: Plan, suffix: str) -> None:
+    """Draw how far the mass of each pixel travels on average."""
+    _, mass, moved = _movement(shape, plan)
+    steps = np.linalg.norm(moved, axis=1)
+    distance = np.divide(steps, mass, where=mass > 0, out=np.zeros_like(mass))
+    shown = ax.imshow(distance.reshape(shape), cmap="cividis", vmin=0)
+    _picture(ax, f"Mean distance travelled{suffix}")
+    figure.colorbar(shown, ax=ax, shrink=0.8, label="pixels")
+
+
+def _draw_plan(figure: Any, ax: Any, plan: Matrix, suffix: str) -> None:
     """Draw the plan's entries on a logarithmic colour scale of five decades."""
     top = np.log10(plan.max())
     exponent = np.log10(np.maximum(plan, plan.max() * 1e-6))
     shown = ax.imshow(exponent, cmap="cividis", vmin=top - 5, vmax=top, interpolation="nearest")
-    ax.set_title(f"Transport plan ({label})", loc="left")
+    ax.set_title(f"Transport plan{suffix}", loc="left")
     ax.set_xlabel("target pixel")
     ax.set_ylabel("source pixel")
     figure.colorbar(shown, ax=ax, shrink=0.8, label="log₁₀ mass", extend="min")

@@ -17,15 +17,17 @@ from .geometry import Dense, Geometry
 # Totals that differ by less than this (relative) differ by rounding, and are made equal.
 _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
 _TOTALS_FLOAT64 = 1e-9
+# A smallest cost below this share of the largest is left where it is.
+NEGLIGIBLE_OFFSET = 0.01
 
 
 @dataclass(frozen=True)
 class Problem:
     """min <C, X> over plans X >= 0 with X 1 = p and Xᵀ 1 = q.
 
-    ``geometry`` is the user's cost minus ``offset``, so that its smallest entry is 0; ``p``
-    and ``q`` are the user's weights divided by their total ``mass``. Values and potentials
-    return to the user's units through :meth:`to_user`.
+    ``geometry`` is the user's cost minus ``offset``, so that its smallest entry is (nearly) 0;
+    ``p`` and ``q`` are the user's weights divided by their total ``mass``. Values return to the
+    user's units through :meth:`to_user`.
     """
 
     geometry: Geometry
@@ -88,6 +90,11 @@ class Entropic:
         """(n, m)."""
         return self.geometry.shape
 
+    @property
+    def level(self) -> float:
+        """What a schedule lowers."""
+        return self.eta
+
     @cached_property
     def log_p(self) -> Vector:
         """Logarithms of the row masses, -inf where empty."""
@@ -112,6 +119,11 @@ class Additive:
     def shape(self) -> tuple[int, int]:
         """(n, m)."""
         return self.geometry.shape
+
+    @property
+    def level(self) -> float:
+        """What a schedule lowers."""
+        return self.epsilon
 
     @property
     def eta(self) -> float:
@@ -163,6 +175,8 @@ def make_problem(
     low, high = geometry.bounds
     if not np.isfinite(high - low):
         raise InvalidProblem(_infinite(geometry))
+    if 0 <= low <= NEGLIGIBLE_OFFSET * high:
+        low = 0.0  # not worth a copy of the cost
     return Problem(
         geometry.shifted(-low), _freeze(weights_a / weights_a.sum()),
         _freeze(weights_b / weights_b.sum()), low, mass,

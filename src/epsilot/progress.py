@@ -85,14 +85,14 @@ class Progress:
             target = self.rtol * abs(record.lower)
         reached = target is not None and record.gap <= target
         line = Text(no_wrap=True, overflow="ellipsis")
-        line.append(f"{self.method} ", style="bold")
+        line.append(self.method, style="bold")
+        line.append(f"  {clock(record.seconds)}  ")
         line.append(f"gap {record.gap:.3g}", style="green" if reached else "yellow")
         if target is not None:
             line.append(f" → {target:.3g}")
-        line.append(f"  [{record.lower:.6g}, {record.upper:.6g}]")
+        line.append(f"  [{record.lower:.4g}, {record.upper:.4g}]")
         line.append(
-            f"  epoch {record.n_iter:,}  η {record.reg:.2g}  "
-            f"{scientific(record.operations)} ops  {clock(record.seconds)}",
+            f"  epoch {record.n_iter:,}  η {record.reg:.2g}  {scientific(record.operations)} ops",
             style="dim",
         )
         return line
@@ -121,7 +121,7 @@ def is_counted(work: Work) -> bool:
 
 def operations_text(work: Work) -> str:
     """Return the operations of a run in words."""
-    return f"{scientific(work.operations)} operations" if is_counted(work) else "not counted"
+    return f"{scientific(work.operations) if is_counted(work) else 'uncounted'} operations"
 
 
 def clock(seconds: float) -> str:

@@ -25,6 +25,10 @@ class Status(enum.Enum):
 
     CERTIFIED = "certified: the gap is within the target"
     PUBLISHED_STOP = "the method's published stopping rule fired"
+    FINISHED = (
+        "the method has done all it can and the gap is above the target; raise its limits, "
+        "loosen eps or try method='auto'"
+    )
     MAX_ITER = "stopped by max_iter before the target; raise it, loosen eps or try method='auto'"
     MAX_SECONDS = (
         "stopped by max_seconds before the target; raise it, loosen eps or try method='auto'"
@@ -84,12 +88,18 @@ class Result:
     history: list[Record] = field(repr=False)
     target: float
     is_entropic: bool
-    problem_hash: str
+    problem: Problem = field(repr=False)
+    choice: str | None = None  # what "auto" chose and why
 
     @property
     def gap(self) -> float:
         """Certified distance from the optimum: ``value - lower_bound``."""
         return self.value - self.lower_bound
+
+    @cached_property
+    def problem_hash(self) -> str:
+        """Hash of cost and weights, by which a saved result knows its problem."""
+        return self.problem.digest()
 
     @cached_property
     def plan(self) -> Matrix:

@@ -1,4 +1,4 @@
-"""Which η to solve for, and when to move on: the published constant, or a continuation."""
+"""Which η or ε to solve for, and when to move on: a published constant, or a continuation."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from scipy.special import entr
 
 from .driver import Goal, Run
-from .problem import Entropic, Problem, Target, smooth
+from .problem import Additive, Entropic, Problem, Target, smooth
 from .solvers.base import Pace, Solver
 
 #: Below this share of the largest cost, exponents (f + g - C) / η lose their accuracy.
 SMALLEST_ETA = 1e-7
+#: First η, as a share of the largest cost, when potentials are given and ε is not.
+WARM_START = 0.002
+#: Below this share of the largest cost, float64 arithmetic certifies nothing.
+SMALLEST_EPSILON = 1e-13
 
 
 @dataclass(frozen=True)
@@ -23,17 +28,13 @@ class Constant:
     target: Target
     is_published: bool = False
     tolerance: float = 0.0
-
-    @property
-    def evaluate_after(self) -> float:
-        """Published runs are evaluated for the record only, so less often."""
-        return 0.5 if self.is_published else 0.1
+    evaluate_after: float = 0.1
 
     def first(self) -> Target:
         """Return the target."""
         return self.target
 
-    def at(self, eta: float) -> Target:
+    def at(self, level: float) -> Target:
         """Return the target."""
         return self.target
 
@@ -60,20 +61,30 @@ class Continuation:
     problem: Problem
     goal: Goal
     pace: Pace
+    is_warm: bool = False
     is_published: bool = field(default=False, init=False)
     evaluate_after: float = field(default=0.1, init=False)
 
-    def at(self, eta: float) -> Entropic:
+    @property
+    def _unit(self) -> float:
+        """‖C‖∞, or 1 where all costs are equal and any η does."""
+        return self.problem.cost_max or 1.0
+
+    def at(self, level: float) -> Entropic:
         """Return the problem with this η, smoothed only if an empty row or column is left."""
         p, q = self.problem.p, self.problem.q
         if p.min() == 0 or q.min() == 0:
-            weight = min(0.01, eta / (8 * self.problem.cost_max))
+            weight = min(0.01, level / (8 * self._unit))
             p, q = smooth(p, weight), smooth(q, weight)
-        return Entropic(self.problem.geometry, eta, p, q)
+        return Entropic(self.problem.geometry, level, p, q)
 
     def first(self) -> Entropic:
-        """Return the problem with the largest η."""
-        return self.at(max(self.pace.start * self.problem.cost_max, self._floor(-math.inf)))
+        """Return the problem with the largest η; good potentials start near the last one."""
+        floor = self._floor(-math.inf)
+        start = self.pace.start * self._unit
+        if self.is_warm:
+            start = WARM_START * self._unit if self.goal.rtol is not None else 2 * floor
+        return self.at(max(start, floor))
 
     def after(self, target: Target, violation: float, run: Run) -> Target | None:
         """Move to a smaller η when the marginal error is a small part of the gap."""
@@ -90,8 +101,58 @@ class Continuation:
 
     def _floor(self, lower: float) -> float:
         """Return the η at which the converged entropic plan is certified within the goal."""
-        limit = SMALLEST_ETA * self.problem.cost_max
+        limit = SMALLEST_ETA * self._unit
         if self.goal.rtol is not None and not math.isfinite(lower):
             return limit
         entropy = min(entr(self.problem.p).sum(), entr(self.problem.q).sum())
         return float(max(limit, self.goal.allowed(lower) / (2 * max(entropy, 0.5))))
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """ε falls, each run of a direct method starting from the potentials of the one before.
+
+    The first ε is a share of the bracket that the independent plan and the zero potential give,
+    or the goal itself for a method that does not profit from warm starts. A relative goal is
+    known only when the optimum nearly is, so with one every method starts crudely.
+    """
+
+    problem: Problem
+    goal: Goal
+    pace: Pace
+    is_published: bool = field(default=False, init=False)
+
+    @property
+    def evaluate_after(self) -> float:
+        """As often as the method likes."""
+        return self.pace.evaluate_after
+
+    def at(self, level: float) -> Additive:
+        """Return the problem with this ε."""
+        return Additive(self.problem.geometry, level, self.problem.p, self.problem.q)
+
+    def first(self) -> Additive:
+        """Return the problem with a crude ε, or with the wanted one."""
+        problem, start = self.problem, self.pace.start
+        if self.goal.rtol is None and start == 0:
+            return self.at(self.goal.allowed(-math.inf))
+        upper = problem.p @ problem.geometry.matvec(problem.q)
+        lower = problem.q @ problem.geometry.ctransform_cols(np.zeros_like(problem.p))
+        return self.at(self._bounded((start or 0.25) * float(upper - lower), float(lower)))
+
+    def after(self, target: Target, violation: float, run: Run) -> Target | None:
+        """Move to a smaller ε when the method has finished or the certificate has."""
+        if violation > 0 and run.gap > target.level:
+            return None
+        level = self._bounded(min(run.gap, target.level) / self.pace.factor, run.lower)
+        return self.at(level) if level < target.level else None
+
+    def is_published_stop(self, solver: Solver, target: Target, state: Any) -> bool:
+        """End where the method has finished and no smaller ε makes sense."""
+        is_last = target.level <= self._bounded(0.0, -math.inf)
+        return is_last and solver.is_published_stop(target, state, 0.0)
+
+    def _bounded(self, level: float, lower: float) -> float:
+        """Return an ε no smaller than the goal, nor than what float64 arithmetic can certify."""
+        limit = SMALLEST_EPSILON * (self.problem.cost_max or 1.0)
+        return max(level, self.goal.allowed(lower), limit)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .approximate import solve
 from .errors import InvalidProblem
-from .geometry import Dense, Grid, PointCloud
+from .geometry import Dense, Geometry, Grid, PointCloud
 from .geometry.points import Metric
 from .problem import numeric
 from .result import Result
@@ -52,14 +52,18 @@ def solve_sample(
     >>> round(epsilot.solve_sample(x, x + 0.5, eps=1e-3).value, 2)
     0.25
     """
-    cloud = PointCloud(X_a, X_b, metric)
+    return solve(cloud_geometry(X_a, X_b, metric, lazy), a, b, **keywords)
+
+
+def cloud_geometry(
+    X_a: ArrayLike, X_b: ArrayLike, metric: Metric = "sqeuclidean", lazy: bool | None = None
+) -> Geometry:
+    """Return the cost between two clouds: stored when small, computed on the fly when large."""
+    cloud = PointCloud(X_a, X_b, metric, single=True)
     n, m = cloud.shape
     if lazy is None:
         lazy = n * m > DENSE_ENTRIES
-    if lazy:
-        cloud.single = True
-        return solve(cloud, a, b, **keywords)
-    return solve(Dense(cloud.block(0, n)), a, b, **keywords)
+    return cloud if lazy else Dense(cloud.block(0, n))
 
 
 def solve_grid(

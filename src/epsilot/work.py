@@ -20,8 +20,13 @@ TABLE: dict[str, tuple[int, int]] = {
     "rounding": (8, 0),
     "ctransform": (2, 0),  # subtract, min
     "inner": (2, 0),  # multiply, add
+    "coordinate": (15, 1),  # lse, scale, running sum, ρ (5), distance to the marginal (3)
     "vector": (1, 0),  # one operation an entry
     "pivot": (1, 0),  # an arc priced by a simplex method
+    "arc_relaxed": (4, 0),  # three additions and a comparison of a shortest-path search
+    "arc_tested": (3, 0),  # two additions and a comparison; also an arc of an augmented path
+    "packing_step": (40, 2),  # one coordinate of the packing LP
+    "newton_plan": (5, 1),  # X from potentials with its row and column sums
 }
 
 

@@ -24,6 +24,11 @@ BLOCK_ENTRIES = 1 << 18
 N_CHUNKS = 8
 
 
+def n_chunks(n_entries: int) -> int:
+    """Return the number of pieces a pass is cut into, whatever the number of threads."""
+    return min(N_CHUNKS, max(1, n_entries // threads.MIN_ENTRIES_PER_THREAD))
+
+
 class Geometry(ABC):
     """A cost between n sources and m targets.
 
@@ -48,6 +53,15 @@ class Geometry(ABC):
     def restricted(self, rows: Index, cols: Index) -> Geometry | None:
         """Return the geometry on a subset of sources and targets, or None if it cannot."""
         return None
+
+    def detached(self) -> Geometry:
+        """Return a geometry that later changes of the user's arrays do not reach."""
+        return self
+
+    def miniature(self) -> Geometry:
+        """Return a tiny geometry of the same kind, on which kernels compile."""
+        small = [np.arange(min(2, size)) for size in self.shape]
+        return self.restricted(*small) or self
 
     # -- sizes -----------------------------------------------------------------------------
 
@@ -86,6 +100,14 @@ class Geometry(ABC):
         """Return row i of C."""
         return np.asarray(self.block(i, i + 1)[0])
 
+    def entries(self, rows: Index, cols: Index) -> Vector:
+        """Return the costs C[rows, cols] of single pairs."""
+        out = np.empty(rows.size)
+        for start, stop, C in self.blocks():
+            inside = np.flatnonzero((rows >= start) & (rows < stop))
+            out[inside] = C[rows[inside] - start, cols[inside]]
+        return out
+
     # -- log-sum-exp -----------------------------------------------------------------------
 
     def lse_rows(self, g: Vector, eta: float, out: Vector | None = None) -> Vector:
@@ -112,10 +134,9 @@ class Geometry(ABC):
         log_r = np.empty(n)
         parts, levels = [], []
         for start, stop, C in self.blocks():
-            n_chunks = min(N_CHUNKS, max(1, C.size // threads.MIN_ENTRIES_PER_THREAD))
-            part, level = np.empty((n_chunks, m)), np.empty(n_chunks)
+            part, level = np.empty((n_chunks(C.size), m)), np.empty(n_chunks(C.size))
             threads.share(
-                kernels.log_marginals, n_chunks, C.size,
+                kernels.log_marginals, len(part), C.size,
                 C, f[start:stop], g, 1 / eta, log_r[start:stop], part, level,
             )  # fmt: skip
             parts.append(part)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Index, Matrix
-from .base import Geometry
+from .._types import FloatArray, Index, Matrix, Vector
+from ..kernels import dense as kernels
+from ..kernels import threads
+from ..kernels.pipeline import to_single
+from .base import Geometry, n_chunks
+
+#: Sums within [1/SAFE, SAFE] of a guessed level have lost nothing to under- or overflow.
+SAFE = 1e250
 
 
 class Dense(Geometry):
@@ -23,7 +29,9 @@ class Dense(Geometry):
         # A read-only view, whoever owns the array: kernels then compile for one type only.
         self.C: Matrix = np.ascontiguousarray(M, dtype=np.float64).view()
         self.C.setflags(write=False)
+        self.is_shared = isinstance(M, np.ndarray) and np.may_share_memory(self.C, M)
         self.shape = self.C.shape[0], self.C.shape[1]
+        self._single: tuple[float, FloatArray] | None = None
 
     def __repr__(self) -> str:
         return f"Dense({self.shape[0]} x {self.shape[1]})"
@@ -32,13 +40,50 @@ class Dense(Geometry):
         """Return a view of rows ``start:stop``."""
         return self.C[start:stop]
 
+    def detached(self) -> Dense:
+        """Return a geometry with its own copy of a cost that may be the user's."""
+        return Dense(self.C.copy()) if self.is_shared else self
+
+    def entries(self, rows: Index, cols: Index) -> Vector:
+        """Return the costs C[rows, cols] of single pairs."""
+        return np.asarray(self.C[rows, cols])
+
+    def single(self, unit: float) -> FloatArray:
+        """Return C / unit in float32, kept for the next call."""
+        if self._single is None or self._single[0] != unit:
+            n, m = self.shape
+            out = np.empty((n, m), dtype=np.float32)
+            threads.share(to_single, n, n * m, self.C, 1 / unit, out)
+            self._single = unit, out
+        return self._single[1]
+
     def shifted(self, delta: float) -> Dense:
         """Return the geometry of C + delta."""
         if delta == 0:
             return self
         moved = Dense(self.C + delta)
+        moved.is_shared = False
         moved.bounds = self.bounds[0] + delta, self.bounds[1] + delta
         return moved
+
+    def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
+        """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X.
+
+        The level of the exponents is guessed from one row, which saves looking for the maximum
+        of each; the sums show whether the guess was good.
+        """
+        n, m = self.shape
+        i = int(np.argmax(f))
+        level = float(f[i] + (g - self.C[i]).max())
+        r, parts = np.empty(n), np.empty((n_chunks(n * m), m))
+        threads.share(
+            kernels.marginals_at, len(parts), n * m, self.C, f, g, 1 / eta, level, r, parts
+        )
+        c = parts.sum(axis=0)
+        if not (min(r.min(), c.min()) > 1 / SAFE and max(r.max(), c.max()) < SAFE):
+            return super().log_marginals(f, g, eta)
+        level /= eta
+        return np.log(r) + level, np.log(c) + level, float(np.log(r.sum()) + level)
 
     def restricted(self, rows: Index, cols: Index) -> Dense:
         """Return the geometry on a subset of rows and columns."""

@@ -92,6 +92,10 @@ class Grid(Geometry):
         out.shift = self.shift + delta
         return out
 
+    def miniature(self) -> Grid:
+        """Return a grid of two cells along every axis."""
+        return Grid((2,) * len(self.shape_a), None, self.metric, self.spacing)
+
     def digest(self) -> str:
         """Return a hash of shapes, metric, spacing and shift."""
         return hashlib.sha256(f"{self!r} {self.shift!r}".encode()).hexdigest()[:16]

@@ -219,7 +219,7 @@ class _Fused(PointCloud):
 
 def _points(X: Any, name: str) -> Matrix:
     try:
-        points = np.asarray(X, dtype=np.float64)
+        points = np.array(X, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidProblem(
             f"{name} is not an array of numbers; it must be (n, d) coordinates."

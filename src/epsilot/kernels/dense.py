@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numba import njit
 
-from .vexp import exp, wide_vectors
+from .vexp import exp, larger, wide_vectors
 
 TILE = 512  # columns per tile
 STRIP = 32  # rows per strip of the streaming column log-sum-exp
@@ -33,8 +33,7 @@ def row_max(row, g):
     wide_vectors()
     best = g[0] - row[0]
     for j in range(1, row.size):
-        value = g[j] - row[j]
-        best = value if value > best else best
+        best = larger(g[j] - row[j], best)
     return best
 
 
@@ -63,8 +62,7 @@ def _raise_to(row, fi, best):
     """best_j = max(best_j, f_i - C_ij) on one tile of a row."""
     wide_vectors()
     for j in range(best.size):
-        value = fi - row[j]
-        best[j] = value if value > best[j] else best[j]
+        best[j] = larger(fi - row[j], best[j])
 
 
 @njit(**SUM)
@@ -187,6 +185,30 @@ def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
             for j in range(m):
                 part[j] += factor * weights[j]
         levels[k] = level
+
+
+@njit(**SUM)
+def _sum_row(row, g, shift, inv_eta, part):
+    """part_j += exp((shift + g_j - row_j) / η); return what was added."""
+    total = row.dtype.type(0)
+    for j in range(row.size):
+        x = exp((shift + g[j] - row[j]) * inv_eta)
+        part[j] += x
+        total += x
+    return total
+
+
+@njit(**SUM)
+def marginals_at(C, f, g, inv_eta, level, r, parts, start, stop):
+    """Row sums of X = exp((f + g - C - level) / η); chunk k adds its column sums to parts[k].
+
+    ``start`` and ``stop`` number chunks. The caller guesses the level and checks the sums.
+    """
+    n_chunks = parts.shape[0]
+    for k in range(start, stop):
+        parts[k] = 0
+        for i in range(C.shape[0] * k // n_chunks, C.shape[0] * (k + 1) // n_chunks):
+            r[i] = _sum_row(C[i], g, f[i] - level, inv_eta, parts[k])
 
 
 @njit(**EXTREMUM)

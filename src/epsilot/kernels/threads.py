@@ -57,3 +57,29 @@ def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: Any)
     kernel(*args, edges[0], edges[1])
     for future in futures:
         future.result()
+
+
+def _is_crowded() -> bool:
+    """Tell whether other programs keep the cores busy: threads in step would wait for them."""
+    if not hasattr(os, "getloadavg"):
+        return False
+    return os.getloadavg()[0] > (os.cpu_count() or 1) + 0.5
+
+
+def lead(
+    leader: Callable[[], None], helper: Callable[[int], None], n_helpers: int, is_worth_it: bool
+) -> None:
+    """Run ``leader()`` here, with ``helper(k)`` beside it where threads are to be had.
+
+    Helpers must be dispensable: they may start late, or not at all.
+    """
+    n_helpers = min(n_helpers, available() - 1) if is_worth_it and not _is_crowded() else 0
+    if n_helpers < 1:
+        leader()
+        return
+    pool = _pool(n_helpers, os.getpid())
+    futures = [pool.submit(helper, k) for k in range(n_helpers)]
+    leader()
+    for future in futures:
+        if not future.cancel():
+            future.result()

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from ..errors import UnknownMethod
+from ..errors import InvalidProblem, UnknownMethod
 from .base import About, Solver
 
 #: name -> module:class
 REGISTRY: dict[str, str] = {
     "sinkhorn": "sinkhorn:Sinkhorn",
+    "greenkhorn": "greenkhorn:Greenkhorn",
+    "stochastic_sinkhorn": "stochastic_sinkhorn:StochasticSinkhorn",
+    "accelerated_sinkhorn": "accelerated_sinkhorn:AcceleratedSinkhorn",
+    "aam": "aam:AAM",
+    "apdagd": "apdagd:APDAGD",
+    "apdamd": "apdamd:APDAMD",
+    "apdrcd": "apdrcd:APDRCD",
+    "apdgcd": "apdgcd:APDGCD",
+    "hybrid_primal_dual": "hybrid_primal_dual:HybridPrimalDual",
+    "pdasgd": "pdasgd:PDASGD",
+    "pdasmd": "pdasmd:PDASMD",
+    "packing_lp": "packing_lp:PackingLP",
+    "box_newton": "box_newton:BoxNewton",
+    "dual_extrapolation": "dual_extrapolation:DualExtrapolation",
+    "dijkstra_dfs": "dijkstra_dfs:DijkstraDFS",
     "exact": "exact:Exact",
+    "restricted_simplex": "restricted_simplex:RestrictedSimplex",
 }
 
 
@@ -45,20 +62,35 @@ def solver_class(name: str) -> Any:
     return getattr(import_module(f".{module}", __package__), attribute)
 
 
-def make_solver(name: str, options: dict[str, Any]) -> Solver:
-    """Return a solver with its options, or say which option it does not have."""
+def make_solver(name: str, options: dict[str, Any], keywords: Iterable[str] = ()) -> Solver:
+    """Return a solver with its options, or say which it does not have.
+
+    A misspelt option may be meant for the caller: ``keywords`` are its own names.
+    """
     cls = solver_class(name)
     known = [f.name for f in dataclasses.fields(cls)]
     for option in options:
         if option not in known:
-            near = difflib.get_close_matches(option, known, n=1, cutoff=0.5)
+            near = difflib.get_close_matches(option, [*known, *keywords], n=1, cutoff=0.6)
             hint = f"did you mean {near[0]!r}?" if near else "remove it."
             raise UnknownMethod(
                 f"{name} has no option {option!r}; its options are "
                 f"{', '.join(known) if known else 'none'} ({hint})"
             )
-    solver: Solver = cls(**options)
+    try:
+        solver: Solver = cls(**options)
+    except TypeError as error:
+        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        raise InvalidProblem(
+            f"{name} was given {given}, which it cannot use ({error}); see its documentation for "
+            "the types of its options."
+        ) from None
     return solver
+
+
+def options_of(solver: Any) -> dict[str, Any]:
+    """Return the options a solver runs with."""
+    return {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver)}
 
 
 def methods() -> list[Method]:

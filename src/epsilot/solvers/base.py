@@ -31,11 +31,12 @@ class About:
 
 @dataclass(frozen=True)
 class Pace:
-    """How a method likes its η-continuation (see ``schedules.Continuation``)."""
+    """How a method likes its continuation in η, or a direct one in ε (see ``schedules``)."""
 
-    start: float = 0.1  # first η as a share of ‖C‖∞
-    factor: float = 2.0  # by which η falls
+    start: float = 0.1  # first η as a share of ‖C‖∞, or first ε as a share of a crude bracket
+    factor: float = 2.0  # by which η or ε falls
     share: float = 2.0  # of η, that violation times ‖C‖∞ may reach before η falls
+    warm_up: int = 2  # steps that reach every kernel of the method
     evaluate_after: float = 0.1  # share of all operations between two certificates
 
 
@@ -109,6 +110,8 @@ class EntropicSolver(_Defaults):
 class DirectSolver(_Defaults):
     """Defaults of methods for the unregularised problem; their states hold ``is_done``."""
 
+    pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0)
+
     def published(self, problem: Problem, epsilon: float) -> tuple[Additive, float]:
         """Return the problem itself with ε."""
         return Additive(problem.geometry, epsilon, problem.p, problem.q), 0.0
@@ -151,3 +154,9 @@ def published_parameters(problem: Problem, epsilon: float) -> tuple[Entropic, fl
 def l1(x: Any) -> float:
     """Return the sum of absolute values."""
     return float(np.abs(x).sum())
+
+
+def centred(f: Vector, g: Vector) -> Potentials:
+    """Shift potentials to (f - t, g + t), with the t for which their sup norm is least."""
+    t = (max(f.max(), -g.min()) - max(g.max(), -f.min())) / 2
+    return f - t, g + t

@@ -1,0 +1,129 @@
+"""Pictures in files: read with all that pillow knows of them, written as they were."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidProblem
+from ..files import StrPath, check_writable, write_atomically
+from .extras import require
+
+#: Depth and channels that a file type can hold; other types are pillow's affair.
+_PLAIN = (".jpg", ".jpeg", ".bmp")
+_QUALITY = {".jpg": {"quality": 95, "subsampling": 0}, ".jpeg": {"quality": 95, "subsampling": 0}}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An array of uint8 or uint16, and the colour profile it came with."""
+
+    array: NDArray[Any]
+    profile: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def size_text(self) -> str:
+        """Width, height and kind in words."""
+        height, width = self.array.shape[:2]
+        channels = self.array.shape[2] if self.array.ndim == 3 else 1
+        kind = {1: "grey", 2: "grey with alpha", 3: "RGB", 4: "RGBA"}[channels]
+        return f"{width} × {height}, {kind}, {8 * self.array.itemsize}-bit"
+
+
+def read_picture(path: StrPath) -> Picture:
+    """Read a picture of any mode, upright.
+
+    Grey of 8 and 16 bits, RGB and both with opacity are kept; palettes and other colour spaces
+    become RGB. Of an animation the first frame is taken. (pillow itself reads colours of 16
+    bits a channel in 8.)
+    """
+    Image = require("PIL.Image", "reading pictures", "plot")
+    ImageOps = require("PIL.ImageOps", "reading pictures", "plot")
+    try:
+        with Image.open(path) as file:
+            profile = {k: v for k, v in file.info.items() if k == "icc_profile" and v}
+            array = _array(ImageOps.exif_transpose(file))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0].rstrip(".")
+        raise InvalidProblem(
+            f"{path} cannot be read as a picture ({reason}); a complete image file is required "
+            "(check the path, or save it again in an image editor)."
+        ) from error
+    return Picture(array, profile)
+
+
+def check_picture_path(path: StrPath, picture: Picture, is_grey: bool) -> None:
+    """Raise at once when a picture could not be written to a path as it is."""
+    Image = require("PIL.Image", "writing pictures", "plot")
+    check_writable(path)
+    suffix = Path(path).suffix.lower()
+    if Image.registered_extensions().get(suffix) not in Image.SAVE:
+        raise InvalidProblem(
+            f"{path} has the file type {suffix or '(none)'}, which cannot be written; choose .png, "
+            ".jpg or .tif."
+        )
+    has_alpha = picture.array.ndim == 3 and picture.array.shape[2] % 2 == 0
+    is_deep = picture.array.dtype == np.uint16
+    if suffix in _PLAIN and (has_alpha or is_deep):
+        lost = "transparency" if has_alpha else "16 bits a channel"
+        raise InvalidProblem(
+            f"{path} cannot hold the source's {lost}; write a .png instead (or convert the source)."
+        )
+    if is_deep and not is_grey and suffix != ".png":
+        raise InvalidProblem(
+            f"{path} cannot be written with 16 bits a channel of colour; write a .png instead."
+        )
+
+
+def write_picture(path: StrPath, picture: Picture) -> None:
+    """Write a picture, whole or not at all, in the type its name asks for."""
+    Image = require("PIL.Image", "writing pictures", "plot")
+    suffix = Path(path).suffix.lower()
+    if picture.array.dtype == np.uint16 and picture.array.ndim == 3:
+        content = _deep_png(picture.array)
+        write_atomically(path, lambda file: file.write(content))
+        return
+    kind = Image.registered_extensions()[suffix]
+    image = Image.fromarray(picture.array)
+    options = {**_QUALITY.get(suffix, {}), **picture.profile}
+    write_atomically(path, lambda file: image.save(file, format=kind, **options))
+
+
+def _deep_png(array: NDArray[Any]) -> bytes:
+    """Return 16-bit RGB as a PNG, which pillow cannot write: header, differences of rows, end."""
+    height, width, _ = array.shape
+    rows = array.astype(">u2").view(np.uint8).reshape(height, -1)
+    filtered = np.full((height, 1 + rows.shape[1]), 2, dtype=np.uint8)  # 2: minus the row above
+    filtered[:, 1:] = rows
+    filtered[1:, 1:] -= rows[:-1]
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        check = zlib.crc32(kind + content)
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+    header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
+    body = zlib.compress(filtered.tobytes(), 6)
+    parts = (chunk(b"IHDR", header), chunk(b"IDAT", body), chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def _array(image: Any) -> NDArray[Any]:
+    """Return an open picture as an array of uint8 or uint16."""
+    has_alpha = "A" in image.getbands() or "transparency" in image.info
+    if image.mode.startswith("I;16"):
+        return np.asarray(image).astype(np.uint16)
+    if image.mode in ("I", "F"):
+        deep = np.asarray(image)
+        if not (deep.min() >= 0 and deep.max() <= 65535):
+            raise ValueError("its values are not within 0 and 65535")
+        return np.rint(deep).astype(np.uint16)
+    if image.mode in ("1", "L", "LA"):
+        return np.asarray(image.convert("LA" if has_alpha else "L"))
+    return np.asarray(image.convert("RGBA" if has_alpha else "RGB"))

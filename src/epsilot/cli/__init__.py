@@ -1,0 +1,5 @@
+"""The command line: ``epsilot <command>``."""
+
+from .app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,77 @@
+"""The application: its commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ..errors import InvalidProblem, UnknownMethod
+from ..version import __version__
+from . import certify, compare, demo, methods, reproduce, solve, transfer
+
+app = typer.Typer(
+    name="epsilot",
+    help="Discrete optimal transport to the accuracy you ask for, with a proof.\n\n"
+    "Exit codes: 0 certified, 1 stopped before the target, 2 bad input or usage.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(asked: bool) -> None:
+    """Print the version and exit, when asked to."""
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+for command in (
+    demo.demo,
+    solve.solve,
+    certify.certify,
+    methods.methods,
+    compare.compare,
+    reproduce.reproduce,
+    transfer.transfer,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run a command; bad input becomes one sentence and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    except (InvalidProblem, UnknownMethod) as error:
+        _refuse(str(error))
+    except MemoryError as error:
+        _refuse(
+            f"{str(error).rstrip('.') or 'memory is exhausted'}; a problem that fits in memory is "
+            "required (reduce its size)"
+        )
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        _refuse(f"{where}{error.strerror or error}; check the file and its directory")
+
+
+def _refuse(sentence: str) -> None:
+    """Print a sentence on standard error and exit with code 2."""
+    typer.echo(f"epsilot: {' '.join(sentence.split()).removesuffix('.')}.", err=True)
+    raise SystemExit(2)

@@ -1,0 +1,84 @@
+"""``epsilot certify``: bracket the optimal cost from anybody's output."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InvalidProblem
+from . import options as opt
+
+ANSWER = "Answer to audit"
+
+
+def certify(
+    cost: opt.Cost = None,
+    points: opt.Points = None,
+    images: opt.Images = None,
+    metric: opt.Metric = None,
+    a: opt.WeightsA = None,
+    b: opt.WeightsB = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", rich_help_panel=ANSWER, help="Plan, n by m, from anywhere."),
+    ] = None,
+    potentials: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="F G", rich_help_panel=ANSWER, help="Dual potentials, two vectors."),
+    ] = None,
+    result: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz", rich_help_panel=ANSWER, help="What 'epsilot solve --out' wrote."
+        ),
+    ] = None,
+    normalize: opt.Normalize = False,
+    json: opt.Json = False,
+) -> None:
+    """Audit a plan, potentials or a saved result, and print the bracket they prove.
+
+    The plan is rounded if it must be, the potentials are made feasible, and what is missing is
+    derived.
+    """
+    if (plan is None and potentials is None) == (result is None):
+        raise InvalidProblem(
+            f"{'nothing to audit' if result is None else '--result with another answer'} was "
+            "given; either --result or --plan and --potentials (one or both) are required"
+        )
+    from . import report
+    from .inputs import load_problem, read, read_vector
+
+    problem = load_problem(cost=cost, points=points, images=images, metric=metric, a=a, b=b)
+
+    import epsilot
+
+    header: dict[str, Any] = {}
+    if result is None:
+        weights = problem.normalized() if normalize else problem
+        pair = None
+        if potentials is not None:
+            pair = read_vector(potentials[0]), read_vector(potentials[1])
+        certificate = epsilot.certify(
+            problem.M,
+            weights.a,
+            weights.b,
+            plan=None if plan is None else read(plan),
+            potentials=pair,
+        )
+    else:
+        from ..problem import make_problem
+        from ..result import recertify
+
+        checked = make_problem(problem.M, problem.a, problem.b, normalize=normalize)
+        header, certificate = recertify(result, checked)
+    if json:
+        claim = {key: header[key] for key in ("method", "value", "lower_bound") if key in header}
+        report.print_json(
+            {"shape": problem.shape, **dataclasses.asdict(certificate)}
+            | ({"claimed": claim} if claim else {})
+        )
+    else:
+        report.print_lines("Certificate", report.certificate_lines(certificate), good=True)

@@ -1,0 +1,151 @@
+"""``epsilot compare``: several methods on one problem."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InvalidProblem
+from ..progress import clock, operations_text
+from . import options as opt
+from .demo import EPS, SIDE, demo_problem
+
+if TYPE_CHECKING:
+    from ..result import Result
+
+# Those that reach 1 % in seconds on a thousand points; "--methods all" runs every one.
+USUAL = (
+    "sinkhorn", "aam", "apdagd", "hybrid_primal_dual", "pdasgd", "pdasmd", "dual_extrapolation",
+    "dijkstra_dfs", "box_newton", "exact", "restricted_simplex",
+)  # fmt: skip
+STORED = 1 << 24  # costs of grids and clouds up to this many entries are stored for all methods
+COLUMNS = ("method", "gap", "target", "certified", "value", "epochs", "operations", "time")
+
+
+def compare(
+    methods: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,C", help="Methods to compare, or all (default: the usual)."),
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", rich_help_panel=opt.PROBLEM, help="The images of 'epsilot demo'."),
+    ] = False,
+    cost: opt.Cost = None,
+    points: opt.Points = None,
+    images: opt.Images = None,
+    metric: opt.Metric = None,
+    a: opt.WeightsA = None,
+    b: opt.WeightsB = None,
+    normalize: opt.Normalize = False,
+    eps: opt.Eps = None,
+    rtol: opt.Rtol = None,
+    reg: opt.Reg = None,
+    tol: opt.Tol = None,
+    max_iter: opt.MaxIter = None,
+    max_seconds: opt.MaxSeconds = 60.0,
+    seed: opt.Seed = 0,
+    threads: opt.Threads = None,
+    plot: opt.Plot = None,
+    json: opt.Json = False,
+) -> None:
+    """Run several methods on one problem, each to the same certified accuracy.
+
+    The limits hold for each method by itself; Ctrl-C ends the comparison there.
+    """
+    from ..plotting import check_picture, plot_compare
+    from . import report
+
+    if plot is not None:
+        check_picture(plot)
+    names = method_names(methods, entropic=reg is not None)
+    source = {"cost": cost, "points": points, "images": images, "metric": metric, "a": a, "b": b}
+    M, a_weights, b_weights = _problem(demo, source)
+    if demo and eps is rtol is reg is None:
+        eps = EPS
+
+    import epsilot
+
+    results: dict[str, Result] = {}
+    for name in names:
+        results[name] = epsilot.solve(
+            M,
+            a_weights,
+            b_weights,
+            eps=eps,
+            rtol=rtol,
+            reg=reg,
+            tol=tol,
+            method=name,
+            max_iter=max_iter,
+            max_seconds=max_seconds,
+            seed=seed,
+            n_threads=threads,
+            progress=sys.stderr.isatty(),
+            on_limit="ignore",
+            normalize=normalize,
+        )
+        if results[name].status is epsilot.Status.INTERRUPTED:
+            break
+    if plot is not None:
+        plot_compare(results, plot)
+    if json:
+        fields = [report.result_fields(result) for result in results.values()]
+        report.print_json({"results": fields, "plot": None if plot is None else str(plot)})
+    else:
+        report.print_table(COLUMNS, [_row(name, result) for name, result in results.items()])
+    report.finish(results.values())
+
+
+def method_names(text: str | None, *, entropic: bool) -> list[str]:
+    """Return the methods to run, each once; the usual ones that fit the target by default."""
+    import epsilot
+
+    known = epsilot.methods()
+    if text is None:
+        fits = {entry.name for entry in known if entry.solves_entropic or not entropic}
+        return [name for name in USUAL if name in fits]
+    if text.strip() == "all":
+        return [entry.name for entry in known if entry.solves_entropic or not entropic]
+    names = [name for part in text.split(",") if (name := part.strip())]
+    if not names:
+        raise InvalidProblem(
+            f"--methods is {text!r}; at least one method is required (see 'epsilot methods')"
+        )
+    return list(dict.fromkeys(names))
+
+
+def _problem(demo: bool, source: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Return the demonstration's problem or the one from files."""
+    from ..geometry import Geometry
+    from ..images import synthetic_pair
+    from .inputs import load_problem
+
+    if not demo:
+        problem = load_problem(**source)
+        n, m = problem.shape
+        if isinstance(problem.M, Geometry) and n * m <= STORED:
+            return problem.M.block(0, n), problem.a, problem.b
+        return problem.M, problem.a, problem.b
+    if any(value is not None for value in source.values()):
+        raise InvalidProblem(
+            "--demo was given with another problem; exactly one problem is required (leave --demo "
+            "out)"
+        )
+    return demo_problem(*synthetic_pair(SIDE, seed=0))
+
+
+def _row(name: str, result: Result) -> tuple[str, ...]:
+    """Return a line of the table."""
+    return (
+        name,
+        f"{result.gap:.3g}",
+        f"{result.target:.3g}",
+        "yes" if result.converged else "no",
+        f"{result.value:.8g}",
+        f"{result.n_iter:,}",
+        operations_text(result.work).removesuffix(" operations"),
+        clock(result.seconds),
+    )

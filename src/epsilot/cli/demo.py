@@ -1,0 +1,80 @@
+"""``epsilot demo``: the embedded example."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import options as opt
+
+SIDE = 20
+EPS = 0.02
+LARGEST_DENSE = 48  # sides beyond use the grid, and the default method only
+PICTURE = Path("demo") / "epsilot-demo.png"
+
+
+def demo(
+    side: Annotated[int, typer.Option(help="Pixels along each side of the images.")] = SIDE,
+    seed: opt.Seed = 0,
+    eps: Annotated[float, typer.Option(help="Certified gap; the largest cost is 1.")] = EPS,
+    megapixel: Annotated[
+        bool, typer.Option("--megapixel", help="Two images of 1000 x 1000 pixels, on their grid.")
+    ] = False,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the picture goes.")] = PICTURE,
+    json: opt.Json = False,
+) -> None:
+    """Move one synthetic image onto another by two methods, and prove how well it was done."""
+    from ..images import synthetic_pair
+    from ..plotting import check_picture, plot_demo
+    from . import report
+
+    if out == PICTURE:
+        out.parent.mkdir(exist_ok=True)
+    check_picture(out)
+    side = 1000 if megapixel else side
+    A, B = synthetic_pair(side, seed)
+    problem = demo_problem(A, B)
+
+    import epsilot
+
+    results: dict[str, Any] = {}
+    for method in ("auto", "pdasmd") if side <= LARGEST_DENSE else ("auto",):
+        result = epsilot.solve(
+            *problem,
+            eps=eps,
+            method=method,
+            seed=seed,
+            progress=sys.stderr.isatty(),
+            on_limit="ignore",
+        )
+        label = result.method if method != "auto" else f"auto ({result.method})"
+        results[label] = result
+        if not json:
+            verdict = "certified" if result.converged else "NOT certified"
+            report.print_lines(
+                f"{label}: gap {result.gap:.3g}, {verdict}",
+                report.result_lines(result),
+                good=result.converged,
+            )
+        if result.status is epsilot.Status.INTERRUPTED:
+            break
+    plot_demo(A, B, results, out)
+    if json:
+        fields = [report.result_fields(result) for result in results.values()]
+        report.print_json({"side": side, "eps": eps, "picture": str(out), "results": fields})
+    else:
+        typer.echo(f"picture: {out}")
+    report.finish(results.values())
+
+
+def demo_problem(A: Any, B: Any) -> tuple[Any, Any, Any]:
+    """Return cost and weights of moving one image onto another."""
+    from ..images import grid_cost
+    from .inputs import pixel_geometry
+
+    is_small = max(A.shape) <= LARGEST_DENSE
+    cost = grid_cost(A.shape) if is_small else pixel_geometry(A.shape, B.shape)
+    return cost, A.ravel(), B.ravel()

@@ -1,0 +1,174 @@
+"""From the files named on the command line to a problem."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._types import Matrix, Vector
+from ..errors import InvalidProblem
+from ..files import IMAGE_SUFFIXES, read_array, read_image
+
+POINT_METRICS = ("sqeuclidean", "euclidean", "cityblock", "cosine")
+IMAGE_METRICS = ("cityblock", "sqeuclidean", "euclidean")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A problem as read from files: a cost or a geometry; weights are None when uniform."""
+
+    M: Any
+    a: Any = None
+    b: Any = None
+
+    @property
+    def shape(self) -> list[int]:
+        """Shape of the cost."""
+        return list(getattr(self.M, "shape", None) or np.shape(self.M))
+
+    def normalized(self) -> Inputs:
+        """Return the problem with weights of total 1."""
+        return Inputs(
+            self.M, *(None if w is None else w / (w.sum() or 1.0) for w in (self.a, self.b))
+        )
+
+
+def load_problem(
+    *,
+    cost: str | None,
+    points: tuple[str, str] | None,
+    images: tuple[str, str] | None,
+    metric: str | None,
+    a: str | None,
+    b: str | None,
+) -> Inputs:
+    """Read the problem that the options describe."""
+    named = {"--cost": cost, "--points": points, "--images": images}
+    given = [name for name, value in named.items() if value is not None]
+    if len(given) != 1:
+        received = f"{' and '.join(given)} were" if given else "no problem was"
+        raise InvalidProblem(
+            f"{received} given; exactly one of {', '.join(named)} is required (see --help)"
+        )
+    if images is not None:
+        if a is not None or b is not None:
+            raise InvalidProblem(
+                "--images was given with --a or --b; the images are the weights (leave them out)"
+            )
+        return _from_images(*images, metric or "cityblock")
+    if points is not None:
+        X, Y = (_as_points(read(name), name) for name in points)
+        return Inputs(_cost_from_points(X, Y, metric or "sqeuclidean"), *_both_weights(a, b))
+    if metric is not None:
+        raise InvalidProblem(
+            f"--metric {metric} was given with --cost, which already holds the distances "
+            "(leave it out, or pass --points)"
+        )
+    assert cost is not None
+    return Inputs(read(cost), *_both_weights(a, b))
+
+
+def read(name: str) -> Any:
+    """Read an array; ``archive.npz:key`` names one of several."""
+    head, mark, key = name.rpartition(":")
+    if mark and head.lower().endswith(".npz"):
+        return read_array(head, key)
+    return read_array(name)
+
+
+def read_vector(name: str) -> Vector:
+    """Read one number for each point: a vector, a single row or column, or an image."""
+    array = read(name)
+    is_image = Path(name).suffix.lower() in IMAGE_SUFFIXES
+    if array.ndim != 1 and array.size != max(array.shape, default=0) and not is_image:
+        raise InvalidProblem(
+            f"{name} holds an array of shape {array.shape}; a vector is required "
+            "(save one row or one column)"
+        )
+    vector: Vector = array.ravel()
+    return vector
+
+
+def _both_weights(a: str | None, b: str | None) -> tuple[Vector | None, Vector | None]:
+    """Read the weights that are given."""
+    return (
+        None if a is None else read_vector(a),
+        None if b is None else read_vector(b),
+    )
+
+
+def _as_points(array: Any, name: str) -> Matrix:
+    """Return points as rows; a vector holds points on a line."""
+    if array.ndim > 2:
+        raise InvalidProblem(
+            f"{name} holds an array of shape {array.shape}; points must be a table, one point a "
+            "row (reshape it to two dimensions)"
+        )
+    table: Matrix = np.asarray(array, dtype=np.float64).reshape(len(array), -1)
+    if not np.isfinite(table).all():
+        row = int(np.argmin(np.isfinite(table).all(axis=1)))
+        raise InvalidProblem(
+            f"{name} holds NaN or infinity in point {row}; coordinates must be finite "
+            "(repair or remove the point)"
+        )
+    return table
+
+
+def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
+    """Return a metric that is known, or suggest the nearest."""
+    if metric not in known:
+        near = difflib.get_close_matches(metric, known, n=1)
+        raise InvalidProblem(
+            f"--metric is {metric!r}; it must be one of {', '.join(known)} "
+            f"({f'did you mean {near[0]}?' if near else f'{known[0]} is the default'})"
+        )
+    return metric
+
+
+def _cost_from_points(X: Matrix, Y: Matrix, metric: str) -> Any:
+    """Return the cost between two sets of points, stored only when it is small."""
+    from ..structured import cloud_geometry
+
+    _checked_metric(metric, POINT_METRICS)
+    if X.shape[1] != Y.shape[1]:
+        raise InvalidProblem(
+            f"the points have {X.shape[1]} and {Y.shape[1]} coordinates; both need as many "
+            "(check the columns of the files)"
+        )
+    return cloud_geometry(X, Y, metric)
+
+
+def _from_images(first: str, second: str, metric: str) -> Inputs:
+    """Return the problem of moving one image's mass onto another's, on their grid."""
+    A, B = read_image(first), read_image(second)
+    for image, name in ((A, first), (B, second)):
+        if not image.any():
+            raise InvalidProblem(
+                f"{name} is completely black; an image with positive mass is required (invert it?)"
+            )
+    return Inputs(pixel_geometry(A.shape, B.shape, metric), _unit(A), _unit(B))
+
+
+def pixel_geometry(shape_a: Any, shape_b: Any, metric: str = "cityblock") -> Any:
+    """Return the cost between the pixels of two images, divided by its largest value."""
+    from ..geometry import Grid
+    from ..structured import cloud_geometry
+
+    _checked_metric(metric, IMAGE_METRICS)
+    sides = [max(a, b) - 1 for a, b in zip(shape_a, shape_b, strict=True)]
+    reach = sum(sides) if metric == "cityblock" else sum(side**2 for side in sides) ** 0.5
+    spacing = 1.0 / (reach or 1.0)
+    if metric != "euclidean":
+        return Grid(shape_a, shape_b, metric, spacing)
+    X, Y = (spacing * np.indices(shape).reshape(2, -1).T for shape in (shape_a, shape_b))
+    return cloud_geometry(X, Y, metric)
+
+
+def _unit(image: Matrix) -> Vector:
+    """Return an image's pixels, scaled to total 1."""
+    weights: Vector = image.ravel() / image.sum()
+    return weights

@@ -1,0 +1,108 @@
+"""``epsilot transfer``: a picture in the colours of another."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import options as opt
+
+MAP = "Colours"
+
+
+def transfer(
+    source: Annotated[str, typer.Argument(help="The picture to recolour.")],
+    reference: Annotated[str, typer.Argument(help="The picture whose colours it takes.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the result goes.")
+    ],
+    back: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the reference in the source's colours."),
+    ] = None,
+    colors: Annotated[
+        int, typer.Option(min=1, rich_help_panel=MAP, help="Colours in each palette.")
+    ] = 1000,
+    palette: Annotated[
+        str,
+        typer.Option(rich_help_panel=MAP, help="cluster: means of clusters; sample: pixels drawn."),
+    ] = "cluster",
+    smoothing: Annotated[
+        float,
+        typer.Option(
+            min=0.0, rich_help_panel=MAP, help="Radius in parts of the diagonal; 0: none."
+        ),
+    ] = 0.01,
+    method: Annotated[
+        str,
+        typer.Option(rich_help_panel=opt.TARGET, help="A name from 'epsilot methods', or auto."),
+    ] = "auto",
+    eps: opt.Eps = None,
+    rtol: opt.Rtol = None,
+    reg: opt.Reg = None,
+    tol: opt.Tol = None,
+    max_iter: opt.MaxIter = None,
+    max_seconds: opt.MaxSeconds = None,
+    seed: opt.Seed = 0,
+    json: opt.Json = False,
+) -> None:
+    """Give a picture the colours of another.
+
+    Size, opacity and depth of the picture are kept. The plan between the palettes is certified;
+    its cost is the squared distance of colours in the unit cube.
+    """
+    from ..applications import pictures
+    from ..applications.color_transfer import ColorTransfer
+    from . import report
+
+    first, second = pictures.read_picture(source), pictures.read_picture(reference)
+    is_grey = first.array.ndim == second.array.ndim == 2
+    pictures.check_picture_path(out, first, is_grey)
+    if back is not None:
+        pictures.check_picture_path(back, second, is_grey)
+    model = ColorTransfer(
+        colors, palette=palette, smoothing=smoothing, method=method, eps=eps, rtol=rtol, reg=reg,
+        tol=tol, max_iter=max_iter, max_seconds=max_seconds, seed=seed, on_limit="ignore",
+        progress=sys.stderr.isatty(),
+    )  # fmt: skip
+    model.fit(first.array, second.array)
+    with _status("recolouring"):
+        moved = model.transform(first.array)
+    with _status(f"writing {out}"):
+        pictures.write_picture(out, pictures.Picture(moved, first.profile))
+    if back is not None:
+        with _status(f"writing {back}"):
+            moved = model.inverse_transform(second.array)
+            pictures.write_picture(back, pictures.Picture(moved, second.profile))
+    result = model.result_
+    files = {k: str(v) for k, v in {"out": out, "back": back}.items() if v is not None}
+    if json:
+        report.print_json(report.result_fields(result) | {"files": files})
+    else:
+        lines = {
+            "source": f"{source} ({first.size_text})",
+            "reference": f"{reference} ({second.size_text})",
+            "palettes": f"{len(model.source_palette_):,} and {len(model.reference_palette_):,}",
+        }
+        title = "Certified" if result.converged else "Stopped before the target"
+        lines |= report.result_lines(result) | files
+        report.print_lines(title, lines, good=result.converged)
+    report.finish([result])
+
+
+@contextmanager
+def _status(text: str) -> Iterator[None]:
+    """Say what is being done, where somebody is looking."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield

@@ -1,0 +1,9 @@
+"""The paper's figures and tables, one module each: solving writes lines, plotting reads them."""
+
+from __future__ import annotations
+
+#: name -> module:function; each function is ``run(out, quick, seeds, jobs, console)``.
+EXPERIMENTS: dict[str, str] = {
+    "fig1": "fig1:run",
+    "table1": "table1:run",
+}

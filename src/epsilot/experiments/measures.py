@@ -1,0 +1,35 @@
+"""What is read off a line, alike in all experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .tasks import Line
+
+STOPS = {"paper": "the paper's stop", "certificate": "our certificate"}
+
+
+def operations(line: Line) -> float | None:
+    """Return the operations up to the stop, the test included if it is the certificate."""
+    if line["operations"] is None:
+        return None
+    extra = line["certificate_operations"] if line["stop"] == "certificate" else 0
+    return float(line["operations"] + extra)
+
+
+def soundness(lines: Sequence[Line]) -> str:
+    """Return how the solves ended, in one paragraph."""
+    if not lines:
+        return "No solve has been made."
+    ended = [line for line in lines if line["has_ended"]]
+    texts = [f"{len(ended)} of {len(lines)} solves ended by their stop rule."]
+    for stop, what in (("paper", "the paper's stop"), ("certificate", "the certificate")):
+        shares = [line["gap"] / line["eps"] for line in ended if line["stop"] == stop]
+        if shares:
+            texts.append(
+                f"Under {what} the certified gap was {np.median(shares):.2g} ε in the median and "
+                f"at most {max(shares):.2g} ε."
+            )
+    return " ".join(texts)

@@ -1,0 +1,75 @@
+"""The file of an experiment's solves: one JSON line each, appended as they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..errors import InvalidProblem
+from ..files import write_atomically
+from .tasks import Line, Task, key_of
+
+
+class Store:
+    """Lines by the solve they hold; a line is either complete in the file or not there.
+
+    A last line that was cut short (the machine went down) is dropped; any other line that
+    cannot be read is an error, since it was somebody's edit.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines: dict[str, Line] = {}
+        if path.exists():
+            self._read()
+
+    def __contains__(self, task: Task) -> bool:
+        return task.key in self._lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def lines(self, tasks: Iterable[Task]) -> list[Line]:
+        """Return the lines of those tasks that are solved, in the order of the tasks."""
+        return [self._lines[task.key] for task in tasks if task in self]
+
+    def append(self, line: Line) -> None:
+        """Write a line through to the disk in one piece."""
+        text = json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, text.encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._lines[key_of(line)] = line
+
+    def arrange(self, tasks: Sequence[Task]) -> None:
+        """Put the lines of the tasks first, in their order, so that equal runs give equal files."""
+        wanted = [task.key for task in tasks if task in self]
+        known = set(wanted)
+        rest = sorted(key for key in self._lines if key not in known)
+        self._lines = {key: self._lines[key] for key in wanted + rest}
+        text = "".join(
+            json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
+            for line in self._lines.values()
+        )
+        write_atomically(self.path, lambda file: file.write(text.encode()))
+
+    def _read(self) -> None:
+        content = self.path.read_bytes()
+        whole, _, torn = content.rpartition(b"\n")
+        if torn:
+            kept = whole + b"\n" if whole else b""
+            write_atomically(self.path, lambda file: file.write(kept))
+        for number, text in enumerate(whole.splitlines(), start=1):
+            try:
+                line = json.loads(text)
+                self._lines.setdefault(key_of(line), line)
+            except (ValueError, KeyError, TypeError) as error:
+                raise InvalidProblem(
+                    f"{self.path}, line {number} is not a solve of this experiment ({error}); "
+                    "lines must be as they were written (delete the line or the file)"
+                ) from error

@@ -1,0 +1,243 @@
+"""PDASMD and PDASMD-B (Luo, Xie, Huo: Algorithms 1 and 2) for any finite-sum dual.
+
+The primal problem is min f(x) subject to A x = b with f strongly convex; its dual
+
+.. math:: φ(λ) = <λ, b> + \\max_x (-f(x) - <A^T λ, x>) = \\frac1m \\sum_{i=1}^m φ_i(λ)
+
+is a mean of smooth convex components (Assumption 1). Nothing here knows about transport.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from .._types import Index, Vector
+from ..errors import InvalidProblem
+
+NORMS = ("linf", "l2")
+AVERAGES = ("predrawn", "reservoir")
+
+
+class FiniteSumDual(Protocol):
+    """A dual function φ = (1/m) Σ φ_i to be minimised, and the primal point it stands for.
+
+    The sign of λ is free: φ(λ) and φ(-λ) are equally good as long as all methods agree.
+    """
+
+    @property
+    def size(self) -> int:
+        """Number of dual variables, the length of λ."""
+
+    @property
+    def n_components(self) -> int:
+        """Number m of components."""
+
+    def value(self, lam: Vector) -> float:
+        """Return φ(λ)."""
+
+    def gradient(self, lam: Vector) -> Vector:
+        """Return ∇φ(λ) = ±(A x(λ) - b)."""
+
+    def component_gradient(self, i: int, lam: Vector) -> Vector:
+        """Return ∇φ_i(λ); the mean over i is the gradient."""
+
+    def smoothness(self, norm: str) -> Vector:
+        """Return L_i of every component with respect to "linf" or "l2"."""
+
+    def primal(self, lam: Vector) -> NDArray[np.float64]:
+        """Return x(λ), the minimiser of the Lagrangian."""
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A mirror map w given by its gradient and the inverse of that gradient.
+
+    w must be 1-strongly convex in the chosen norm; ``gamma(size, norm)`` is its smoothness
+    constant γ there, which only the bounds of :mod:`epsilot.theory` need.
+    """
+
+    gradient: Callable[[Vector], Vector]
+    inverse: Callable[[Vector], Vector]
+    gamma: Callable[[int, str], float] = lambda size, norm: math.nan
+
+    def step(self, z: Vector, direction: Vector) -> Vector:
+        """Return argmin_u V_z(u) + <direction, u> = (∇w)⁻¹(∇w(z) - direction)."""
+        return self.inverse(self.gradient(z) - direction)
+
+
+def _identity(x: Vector) -> Vector:
+    return x
+
+
+#: w = ‖·‖₂² / 2: 1-strongly convex in both norms, and γ = 1 in l2, γ = size in l∞.
+EUCLIDEAN = Mirror(_identity, _identity, lambda size, norm: 1.0 if norm == "l2" else float(size))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What :func:`minimize` found."""
+
+    x: NDArray[np.float64]  # averaged primal point x^{S-1}, which the theorems are about
+    lam: Vector  # last snapshot ṽ
+    value: float  # φ there
+    residual: float  # dual norm of A x - b for the average; NaN without a tolerance
+    n_outer: int  # outer loops made
+    n_component_gradients: int
+    converged: bool
+
+
+def draw(rng: Generator, cumulative: Vector, n_inner: int, batch_size: int) -> tuple[int, Index]:
+    """Draw an outer loop's randomness: the step of step 15, and the components of step 8."""
+    selected = int(rng.integers(n_inner))
+    uniform = rng.random((n_inner, batch_size))
+    sample = np.searchsorted(cumulative, uniform * cumulative[-1], side="right")
+    return selected, np.minimum(sample, cumulative.size - 1)
+
+
+def proximal_step(g: Vector, norm: str) -> Vector:
+    """Return -argmin_u ‖u‖²_H / 2 + <g, u>: the direction of step 11."""
+    if norm == "l2":
+        return g
+    return np.where(g > 0, 1.0, -1.0) * np.abs(g).sum()
+
+
+def dual_norm(g: Vector, norm: str) -> float:
+    """Return ‖g‖_{H,*}: the l1 norm for l∞, the l2 norm for l2."""
+    return float(np.abs(g).sum() if norm == "linf" else np.linalg.norm(g))
+
+
+def minimize(
+    dual: FiniteSumDual,
+    *,
+    norm: str = "l2",
+    mirror: Mirror = EUCLIDEAN,
+    batch_size: int = 1,
+    inner_loops: int | None = None,
+    step_constant: float = 9.0,
+    n_outer: int = 1000,
+    tolerance: float | None = None,
+    average: str = "predrawn",
+    start: Vector | None = None,
+    seed: int | Generator = 0,
+    callback: Callable[[int, NDArray[np.float64], Vector], Any] | None = None,
+) -> Solution:
+    r"""Minimise a strongly convex f under linear constraints through its finite-sum dual.
+
+    Accelerated stochastic mirror descent with variance reduction. After S outer loops of l inner
+    steps, with :math:`\|λ^*\|_H \le R` and the mirror map γ-smooth,
+
+    .. math:: \|E[b - A x^{S-1}]\|_{H,*} \le
+        \frac{4 \bar L R (1 + (l-1)/B + 2 c γ)}{l\, S (S + 7)}.
+
+    Parameters
+    ----------
+    dual : FiniteSumDual
+        Value, gradients, smoothness constants and x(λ).
+    norm : {"l2", "linf"}
+        The norm H, in which components are smooth and the proximal step is taken.
+    mirror : Mirror
+        The mirror map, Euclidean by default.
+    batch_size : int
+        Components B drawn for each inner step; 1 is Algorithm 1.
+    inner_loops : int, optional
+        Inner steps l for each full gradient, by default ⌈m / B⌉.
+    step_constant : float
+        The 9 of the listing; 3 suffices for the l2 norm.
+    n_outer : int
+        Outer loops S at most.
+    tolerance : float, optional
+        Stop when the average satisfies ‖A x - b‖_{H,*} <= tolerance. Costs one full gradient
+        more for each outer loop.
+    average : {"predrawn", "reservoir"}
+        How step 15 picks its y without keeping all of them: the index is drawn beforehand, or
+        each y replaces its predecessor with probability 1/j. The law is the same.
+    start : (size,) array, optional
+        First λ, zero by default.
+    seed : int or Generator
+        Fixes the whole run.
+    callback : callable, optional
+        Called as ``callback(s, x, lam)`` after each outer loop; returning True stops.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    The point of the plane x₁ + x₂ = 1 nearest to the origin:
+
+    >>> import numpy as np
+    >>> from epsilot.finite_sum import SeparableQuadratic, minimize
+    >>> dual = SeparableQuadratic(np.ones((1, 2)), np.ones(1))
+    >>> minimize(dual, n_outer=200).x.round(3)
+    array([0.5, 0.5])
+
+    References
+    ----------
+    Luo, Xie, Huo, *Improved Rate of First Order Algorithms for Entropic Optimal Transport*,
+    Algorithms 1 and 2; Allen-Zhu 2017, *Katyusha*, Algorithm 5.
+    """
+    n_inner = -(-dual.n_components // batch_size) if inner_loops is None else inner_loops
+    _check(norm, average, batch_size=batch_size, inner_loops=n_inner, step_constant=step_constant)
+    rng = np.random.default_rng(seed)
+    m, B, c = dual.n_components, batch_size, step_constant
+    L = dual.smoothness(norm)  # step 1
+    L_bar, law = float(L.mean()), L / L.sum()
+    cumulative = np.cumsum(law)
+    tau2 = 1 / (2 * B)
+    v_snap = np.zeros(dual.size) if start is None else np.array(start, dtype=np.float64)
+    y, z = v_snap.copy(), v_snap.copy()
+    weight_sum, x_sum = 0.0, np.zeros_like(dual.primal(v_snap))
+    residual_sum, residual = np.zeros(dual.size), math.nan
+    is_done, s = False, 0
+    for s in range(n_outer):
+        tau1 = 2 / (s + 4)  # step 3
+        alpha = 1 / (c * tau1 * L_bar)
+        mu = dual.gradient(v_snap)  # step 4
+        selected, sample = draw(rng, cumulative, n_inner, B)
+        y_sum, y_selected = np.zeros(dual.size), y
+        for j in range(n_inner):
+            v = tau1 * z + tau2 * v_snap + (1 - tau1 - tau2) * y  # step 7
+            g = mu.copy()
+            for i in sample[j]:  # steps 8 and 9
+                difference = dual.component_gradient(i, v) - dual.component_gradient(i, v_snap)
+                g += difference / (B * m * law[i])
+            z = mirror.step(z, alpha * g)  # step 10
+            y = v - proximal_step(g, norm) / (c * L_bar)  # step 11
+            y_sum += y
+            is_picked = j == selected if average == "predrawn" else rng.random() * (j + 1) < 1
+            if is_picked:
+                y_selected = y
+        v_snap = y_sum / n_inner  # step 13
+        weight_sum += 1 / tau1  # step 14
+        x_sum += dual.primal(y_selected) / tau1  # step 15
+        if tolerance is not None:
+            residual_sum += dual.gradient(y_selected) / tau1
+            residual = dual_norm(residual_sum / weight_sum, norm)
+            is_done = residual <= tolerance
+        if callback is not None and callback(s, x_sum / weight_sum, v_snap) is True:  # step 16
+            break
+        if is_done:
+            break
+    made = s + 1 if n_outer > 0 else 0
+    x = x_sum / weight_sum if made else dual.primal(v_snap)
+    total = made * (m + 2 * n_inner * B)
+    return Solution(x, v_snap, dual.value(v_snap), residual, made, total, is_done)
+
+
+def _check(norm: str, average: str, **positive: float) -> None:
+    for name, value, allowed in (("norm", norm, NORMS), ("average", average, AVERAGES)):
+        if value not in allowed:
+            raise InvalidProblem(
+                f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}."
+            )
+    for name, number in positive.items():
+        if not number > 0:
+            raise InvalidProblem(f"{name} is {number}; it must be positive.")

@@ -1,0 +1,138 @@
+"""Kernels of the restricted network simplex: crude sweeps in float32, and arcs worth having.
+
+A sweep updates every row potential exactly and, with the same exponentials, adds up the
+columns under the new rows: one pass and one exponential an entry for what plain Sinkhorn does
+in two. It is only as accurate as float32; the certificate does not rely on it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .dense import EXTREMUM, SUM, row_max
+from .vexp import exp, wide_vectors
+
+CHUNK = 32
+
+
+@njit(**SUM)
+def to_single(C, factor, out, start, stop):
+    """out = factor C in float32."""
+    for i in range(start, stop):
+        row, result = C[i], out[i]
+        for j in range(row.size):
+            result[j] = np.float32(row[j] * factor)
+
+
+@njit(**SUM)
+def _gibbs_row(row, shift, g, inv_eta, weights):
+    """weights_j = exp((shift + g_j - row_j) / η); return their sum."""
+    total = row.dtype.type(0)
+    for j in range(row.size):
+        weights[j] = exp((shift + g[j] - row[j]) * inv_eta)
+        total += weights[j]
+    return total
+
+
+@njit(**SUM)
+def _add_scaled(weights, factor, part):
+    """part += factor weights."""
+    for j in range(part.size):
+        part[j] += factor * weights[j]
+
+
+@njit(**SUM)
+def sweep(C, f, g, inv_eta, log_p, omega, parts, start, stop):
+    """Overrelax f_i towards row mass p_i; add the columns of the new plan to ``parts``.
+
+    ``start`` and ``stop`` number chunks of rows, one for each row of ``parts``. Rows whose sum
+    leaves the range of float32 are taken relative to their own maximum.
+    """
+    n, m = C.shape
+    n_chunks = parts.shape[0]
+    weights = np.empty(m, C.dtype)
+    tiny = 1e-30
+    for k in range(start, stop):
+        for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
+            total = _gibbs_row(C[i], f[i], g, inv_eta, weights)
+            step = omega
+            if not tiny < total < 1 / tiny:
+                f[i] = -row_max(C[i], g)
+                total = _gibbs_row(C[i], f[i], g, inv_eta, weights)
+                step = 1.0
+            move = step * (log_p[i] - math.log(total))
+            f[i] += C.dtype.type(move / inv_eta)
+            _add_scaled(weights, C.dtype.type(math.exp(move)), parts[k])
+
+
+@njit(**SUM)
+def _insert(value, index, values, indices):
+    """Replace the largest of ``values`` by a smaller value; return the new largest."""
+    worst = 0
+    for s in range(1, values.size):
+        if values[s] > values[worst]:
+            worst = s
+    if value < values[worst]:
+        values[worst] = value
+        indices[worst] = index
+    largest = values[0]
+    for s in range(1, values.size):
+        largest = max(largest, values[s])
+    return largest
+
+
+@njit(**EXTREMUM)
+def _least(row, g, bar):
+    """Return min_j row_j - g_j - bar_j."""
+    wide_vectors()
+    best = row[0] - g[0] - bar[0]
+    for j in range(1, row.size):
+        value = row[j] - g[j] - bar[j]
+        best = value if value < best else best
+    return best
+
+
+@njit(**EXTREMUM)
+def _least_reduced(row, g):
+    """Return min_j row_j - g_j."""
+    wide_vectors()
+    best = row[0] - g[0]
+    for j in range(1, row.size):
+        value = row[j] - g[j]
+        best = value if value < best else best
+    return best
+
+
+@njit(**SUM)
+def least_of_rows(C, f, g, values, indices, start, stop):
+    """Find the columns of least reduced cost C_ij - f_i - g_j of every row."""
+    m = C.shape[1]
+    for i in range(start, stop):
+        values[i, :] = np.inf
+        bar = values[i, 0]
+        for lo in range(0, m, CHUNK):
+            hi = min(lo + CHUNK, m)
+            if _least_reduced(C[i, lo:hi], g[lo:hi]) - f[i] < bar:
+                for j in range(lo, hi):
+                    reduced = C[i, j] - f[i] - g[j]
+                    if reduced < bar:
+                        bar = _insert(reduced, j, values[i], indices[i])
+
+
+@njit(**SUM)
+def least_of_cols(C, f, g, first, bars, values, indices, start, stop):
+    """Update the rows of least reduced cost of every column with rows first, first + 1, ...
+
+    ``bars`` holds the largest kept value of each column; call block by block.
+    """
+    for i in range(C.shape[0]):
+        for lo in range(start, stop, CHUNK):
+            hi = min(lo + CHUNK, stop)
+            if _least(C[i, lo:hi], g[lo:hi], bars[lo:hi]) < f[i]:
+                for j in range(lo, hi):
+                    reduced = C[i, j] - f[i] - g[j]
+                    if reduced < bars[j]:
+                        bars[j] = _insert(reduced, first + i, values[j], indices[j])

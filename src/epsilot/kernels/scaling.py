@@ -1,0 +1,114 @@
+"""Products with a stored kernel matrix: Sinkhorn in the kernel domain, and averaged plans.
+
+``K`` is (n, m) and C-ordered. Every kernel writes ``out[start:stop]`` and nothing else, so
+slices may run in different threads.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from .dense import SUM, TILE, row_max
+from .vexp import exp, wide_vectors
+
+
+@njit(**SUM)
+def _dot(x, y):
+    """Return <x, y>."""
+    wide_vectors()
+    total = x[0] * 0
+    for j in range(x.size):
+        total += x[j] * y[j]
+    return total
+
+
+@njit(**SUM)
+def _add(out, factor, x):
+    """out_j += factor * x_j."""
+    wide_vectors()
+    for j in range(out.size):
+        out[j] += factor * x[j]
+
+
+@njit(**SUM)
+def matvec(K, v, out, start, stop):
+    """Write K v."""
+    for i in range(start, stop):
+        out[i] = _dot(K[i], v)
+
+
+@njit(**SUM)
+def rmatvec(K, u, out, start, stop):
+    """Write Kᵀ u."""
+    out[start:stop] = 0
+    for lo in range(start, stop, TILE):
+        hi = min(lo + TILE, stop)
+        for i in range(K.shape[0]):
+            _add(out[lo:hi], u[i], K[i, lo:hi])
+
+
+@njit(**SUM)
+def _gibbs_row(row, fi, g, inv_eta, out):
+    """out_j = exp((f_i + g_j - row_j) / η)."""
+    for j in range(row.size):
+        out[j] = exp((fi + g[j] - row[j]) * inv_eta)
+
+
+@njit(**SUM)
+def gibbs(C, f, g, inv_eta, K, start, stop):
+    """K_ij = exp((f_i + g_j - C_ij) / η)."""
+    for i in range(start, stop):
+        _gibbs_row(C[i], f[i], g, inv_eta, K[i])
+
+
+@njit(**SUM)
+def weigh_rows(C, g, inv_eta, W, top, lse, start, stop):
+    """W_ij = exp((g_j - C_ij - top_i) / η) with top_i = max_j g_j - C_ij; also log-sum-exp."""
+    for i in range(start, stop):
+        best = row_max(C[i], g)
+        _gibbs_row(C[i], -best, g, inv_eta, W[i])
+        top[i] = best
+        lse[i] = best * inv_eta + math.log(W[i].sum())
+
+
+@njit(**SUM)
+def _blend_row(average, keep, factor, weights):
+    """average_j = keep average_j + factor weights_j."""
+    wide_vectors()
+    for j in range(average.size):
+        average[j] = keep * average[j] + factor * weights[j]
+
+
+@njit(**SUM)
+def blend(average, keep, factor, W, start, stop):
+    """average_ij = keep average_ij + factor_i W_ij."""
+    for i in range(start, stop):
+        _blend_row(average[i], keep, factor[i], W[i])
+
+
+@njit(**SUM)
+def sweep(K, v, p, u, omega, limit, errors, parts, start, stop):
+    """Update every u_i, overrelaxed by ω, and sum u_i K_i on the way: K is read once.
+
+    u_i becomes (p_i / (K v)_i) t**(ω - 1), where t is the factor of the plain update, or the
+    plain update if t exceeds ``limit``. Chunk k of the rows adds its column sums to
+    ``parts[k]`` and its l1 error to ``errors[k]``; ``start`` and ``stop`` number chunks.
+    """
+    n, n_chunks = K.shape[0], parts.shape[0]
+    for k in range(start, stop):
+        part = parts[k]
+        part[:] = 0
+        error = 0.0
+        for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
+            total = _dot(K[i], v)
+            value = p[i] / total
+            if omega != 1:
+                t = value / u[i]
+                if t <= limit:
+                    value *= t ** (omega - 1)
+            u[i] = value
+            error += abs(value * total - p[i])
+            _add(part, value, K[i])
+        errors[k] = error

@@ -1,0 +1,78 @@
+"""Read sets of handwritten digits: MNIST's IDX files, or arrays."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from ._types import Matrix
+from .errors import InvalidProblem
+from .files import Array, StrPath, read_array
+
+#: Third byte of an IDX file -> type of its numbers; the fourth is the number of axes.
+_IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_digits(path: StrPath) -> Matrix:
+    """Return the square images of a file, each scaled so that its brightest pixel is 1.
+
+    Parameters
+    ----------
+    path
+        An IDX file of MNIST's format, compressed by gzip or not, a ``.npy`` array or the array
+        ``images`` of a ``.npz`` archive.
+
+    Returns
+    -------
+    digits
+        (k, side, side) array, k >= 2. Images without any ink are left out.
+
+    References
+    ----------
+    LeCun, Bottou, Bengio and Haffner (1998).
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix in (".npy", ".npz"):
+        array = read_array(path, "images" if suffix == ".npz" else None)
+    else:
+        array = read_idx(path)
+    if array.ndim != 3 or array.shape[1] != array.shape[2]:
+        raise InvalidProblem(
+            f"{path} holds an array of shape {array.shape}; square images are required, of shape "
+            "(number, side, side) (MNIST's file of images, not that of labels)"
+        )
+    images = array.astype(np.float64)
+    images = images[images.max(axis=(1, 2), initial=0.0) > 0]
+    if len(images) < 2 or not np.isfinite(images).all() or images.min() < 0:
+        raise InvalidProblem(
+            f"{path} holds {len(images)} usable images; at least two are required, of finite "
+            "nonnegative pixels that are not all zero (check what was saved)"
+        )
+    images /= images.max(axis=(1, 2), keepdims=True)
+    return images
+
+
+def read_idx(path: StrPath) -> Array:
+    """Return the array of an IDX file, compressed by gzip or not."""
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidProblem(f"{path} is not a file; a readable file is required (check the path)")
+    content = path.read_bytes()
+    try:
+        if content[:2] == _GZIP_MAGIC:
+            content = gzip.decompress(content)
+        zero, kind, n_axes = struct.unpack_from(">HBB", content)
+        if zero != 0:
+            raise ValueError("the first two bytes are not zero")
+        shape = struct.unpack_from(f">{n_axes}I", content, 4)
+        values = np.frombuffer(content, dtype=_IDX_TYPES[kind], offset=4 + 4 * n_axes)
+        return values.reshape(shape).astype(values.dtype.newbyteorder("="))
+    except (OSError, EOFError, KeyError, ValueError, struct.error) as error:
+        raise InvalidProblem(
+            f"{path} is not a complete IDX file ({error}); a file like MNIST's "
+            "t10k-images-idx3-ubyte.gz is required (download it again)"
+        ) from error

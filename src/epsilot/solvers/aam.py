@@ -1,0 +1,321 @@
+"""Accelerated alternating minimisation (Guminov, Dvurechensky, Tupitsa, Gasnikov 2021)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import xlogy
+
+from .._types import Matrix, Potentials, Vector
+from ..errors import InvalidProblem
+from ..kernels import scaling as kernels
+from ..kernels import threads
+from ..plan import Core, Explicit, Gibbs
+from ..problem import Entropic, Problem
+from ..rounding import round_onto
+from ..work import Work
+from .base import About, EntropicSolver, Pace, l1, published_parameters
+from .joint import block, joined, log_masses, log_sums, masses
+
+#: Below this squared gradient norm the dual is solved to machine precision.
+SOLVED = 1e-28
+MAX_TRIALS = 40
+
+
+@dataclass(slots=True)
+class State:
+    """Points of the method; each holds τ, then λ, in cost units."""
+
+    z: Vector  # y, shifted so that its plan has mass 1
+    x: Vector  # main point
+    w: Vector  # momentum
+    phi: float  # dual value at x, in units of η
+    weight_sum: float  # A = sum of the weights a
+    smoothness: float  # L of the backtracking
+    betas: Vector  # β of the last two iterations, the older first
+    average: Matrix  # x̂, weighted average of the plans of y; empty if not kept
+    n_steps: int
+    violation: float  # l1 marginal violation of the plan of z
+    rise: float  # <C, round(x̂) - x̂> at the last test
+    duality: float  # f(x̂) + η φ(x) at the last test
+
+
+class Oracle(NamedTuple):
+    """φ and its gradient at a point, and the exact minimisation of one block from there."""
+
+    z: Vector
+    log_sums: Vector
+    log_mass: float
+    phi: float
+    gradient: Vector
+    norm: float  # squared l2 norm of the gradient
+    W: Matrix | None  # row-wise scaled entries of the plan, if kept
+    top: Vector | None  # and their scales
+
+
+@dataclass(frozen=True, kw_only=True)
+class AAM(EntropicSolver):
+    r"""Accelerate alternating minimisation of the lse-dual by a momentum point.
+
+    .. math:: φ(u, v) = \log\|X(u, v)\|_1 - <u, p> - <v, q>
+
+    From y between the main point x and the momentum w, the block with the larger gradient is
+    minimised exactly, at no cost beyond the gradient of y, and the momentum moves along the
+    gradient. Only :math:`φ(y) \le φ(x)` (S1) and :math:`<∇φ(y), w - y> \ge 0` (S2) are asked of
+    y by the proof, and of the line search here.
+
+    Parameters
+    ----------
+    variant : {"primal_dual", "dual"}, optional
+        Average the plans of all y, with the published stop on the primal-dual gap; or use the
+        plan of the last y. Averages need a stored n x m plan. By default primal-dual with
+        ``stop="paper"`` and dual with ``stop="certificate"``.
+    search : {"backtracking", "line_search"}
+        How y is found: from a guess of the smoothness constant, or by a line search.
+    test_every : int, optional
+        Iterations between tests of the published primal-dual stop; 0 for never. By default 10
+        with ``stop="paper"``, else 0.
+    """
+
+    variant: str | None = None
+    search: str = "backtracking"
+    test_every: int | None = None
+
+    about: ClassVar[About] = About(
+        family="accelerated",
+        paper="Guminov, Dvurechensky, Tupitsa, Gasnikov 2021",
+        year=2021,
+        complexity="n^(5/2) ‖C‖ √(log n) / ε",
+    )
+    pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (
+            ("variant", self.variant, (None, "primal_dual", "dual")),
+            ("search", self.search, ("backtracking", "line_search")),
+        ):
+            if value not in allowed:
+                names = " or ".join(repr(x) for x in allowed if x is not None)
+                raise InvalidProblem(f"{name} is {value!r}; it must be {names}.")
+        if self.test_every is not None and not self.test_every >= 0:
+            raise InvalidProblem(f"test_every is {self.test_every}; it must be zero or more.")
+
+    @property
+    def is_averaging(self) -> bool:
+        """Whether the plans are averaged."""
+        return self.variant == "primal_dual"
+
+    def resolved(self, stop: str, problem: Problem) -> Any:
+        """Choose the published primal-dual method, or the dual one that stores no plan."""
+        is_paper = stop == "paper"
+        can_average = problem.geometry.is_dense
+        if self.variant == "primal_dual" and not can_average:
+            raise InvalidProblem(
+                f"variant='primal_dual' stores an n x m plan, for which "
+                f"{type(problem.geometry).__name__} is not meant (use variant='dual')."
+            )
+        default = "primal_dual" if is_paper and can_average else "dual"
+        test_every = (10 if is_paper else 0) if self.test_every is None else self.test_every
+        return replace(self, variant=self.variant or default, test_every=test_every)
+
+    def published(self, problem: Problem, epsilon: float) -> tuple[Entropic, float]:
+        """Return η = 2ε/(3 log nm) and ε/6 for the primal-dual stop.
+
+        Marginals are smoothed only if a mass is zero, then with 0.98 ε: smoothing shifts the
+        optimum by at most ε/64.
+        """
+        if not self.is_averaging:
+            return published_parameters(problem, epsilon)
+        n, m = problem.shape
+        p, q = problem.p, problem.q
+        if min(p.min(), q.min()) == 0:
+            target, _ = published_parameters(problem, epsilon)
+            p, q, epsilon = target.p, target.q, 0.98 * epsilon
+        eta = 2 * epsilon / (3 * math.log(max(n * m, 2)))
+        return Entropic(problem.geometry, eta, p, q), epsilon / 6
+
+    def init(
+        self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start all points from zero potentials, or from the given ones."""
+        n, m = problem.shape
+        z = joined(problem, potentials)
+        average = np.zeros((n, m) if self.is_averaging else (0, 0))
+        state = State(
+            z, z.copy(), z.copy(), math.inf, 0.0, 1.0, np.full(2, np.nan), average, 0,
+            math.inf, math.inf, math.inf,
+        )  # fmt: skip
+        return state, Work.of(scale=n * m)
+
+    def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
+        """Take one iteration."""
+        n, m = problem.shape
+        find = self._backtrack if self.search == "backtracking" else self._line_search
+        oracle, x, a, n_oracles = find(problem, state)
+        work = Work.of(both_marginals=n_oracles * n * m)
+        state.z = oracle.z.copy()
+        state.z[:n] -= problem.eta * oracle.log_mass
+        state.violation = l1(oracle.gradient)
+        share = a / (state.weight_sum + a) if a > 0 else 1.0
+        if self.is_averaging:
+            assert oracle.W is not None
+            assert oracle.top is not None
+            factor = share * np.exp((oracle.z[:n] + oracle.top) / problem.eta - oracle.log_mass)
+            threads.share(kernels.blend, n, n * m, state.average, 1 - share, factor, oracle.W)
+            work += Work.of(vector=3 * n * m)
+        state.x, state.phi = x, -float(x @ masses(problem)) / problem.eta
+        if a > 0:
+            state.w = state.w - problem.eta * a * oracle.gradient
+            state.weight_sum += a
+        state.n_steps += 1
+        if self.is_averaging and self.test_every and state.n_steps % self.test_every == 1:
+            self._test(problem, state)
+            work += Work.of(rounding=n * m, inner=n * m, vector=6 * n * m)
+        return work
+
+    # -- the two ways to find y --------------------------------------------------------------
+
+    def _backtrack(self, problem: Entropic, state: State) -> tuple[Oracle, Vector, float, int]:
+        """Return y, the next x, the weight a and the number of oracles used (Algorithm 4)."""
+        smoothness = state.smoothness / 2
+        for trial in range(1, MAX_TRIALS + 1):
+            # a is the larger root of L' a² = A + a
+            a = (0.5 + math.sqrt(0.25 + smoothness * state.weight_sum)) / smoothness
+            kappa = 1 / (a * smoothness)
+            oracle = self._oracle(problem, state.x + kappa * (state.w - state.x))
+            x, decrease = minimized(problem, oracle)
+            if is_solved(oracle, decrease):
+                return oracle, x, 0.0, trial
+            if decrease >= oracle.norm / (2 * smoothness):
+                break
+            smoothness *= 2
+        state.smoothness = smoothness
+        return oracle, x, a, trial
+
+    def _line_search(self, problem: Entropic, state: State) -> tuple[Oracle, Vector, float, int]:
+        """Return y, the next x, the weight a and the number of oracles used (Algorithm 1)."""
+        beta, oracle, n_oracles = self._search(problem, state)
+        state.betas = np.array([state.betas[1], beta])
+        x, decrease = minimized(problem, oracle)
+        if is_solved(oracle, decrease):
+            return oracle, x, 0.0, n_oracles
+        root = math.sqrt(decrease**2 + 2 * oracle.norm * decrease * state.weight_sum)
+        return oracle, x, (decrease + root) / oracle.norm, n_oracles
+
+    def _search(self, problem: Entropic, state: State) -> tuple[float, Oracle, int]:
+        """Return β with S1 and S2, found by bracketing the zero of the slope along w - x."""
+        if state.n_steps == 0:
+            return 0.0, self._oracle(problem, state.x), 1
+        direction = state.w - state.x
+        earlier = state.betas[0]
+        beta = 2 / (state.n_steps + 2) if math.isnan(earlier) else min(max(earlier, 1e-3), 1.0)
+        low: tuple[float, float] | None = None
+        high: tuple[float, float] | None = None
+        allowed = state.phi + 1e-15 * max(1.0, abs(state.phi))
+        for trial in range(1, MAX_TRIALS + 1):
+            oracle = self._oracle(problem, state.x + beta * direction)
+            slope = float(oracle.gradient @ direction)
+            if slope >= 0 and (beta == 0 or oracle.phi <= allowed):
+                return beta, oracle, trial
+            if slope < 0 and beta == 1:
+                return beta, oracle, trial
+            if slope < 0:
+                low = beta, slope
+            else:
+                high = beta, slope
+            if low is None:
+                beta = 0.0
+            elif high is None:
+                beta = 1.0
+            else:
+                where = low[1] / (low[1] - high[1])
+                beta = low[0] + (high[0] - low[0]) * min(max(where, 0.1), 0.9)
+        return 0.0, self._oracle(problem, state.x), MAX_TRIALS + 1
+
+    def _oracle(self, problem: Entropic, z: Vector) -> Oracle:
+        """Evaluate φ and its gradient, and keep the entries of the plan if they are averaged."""
+        W = top = None
+        if self.is_averaging:
+            sums, log_mass, W, top = weighed(problem, z)
+        else:
+            sums, log_mass = log_sums(problem, z)
+        weights = masses(problem)
+        gradient = np.exp(sums - log_mass) - weights
+        phi = log_mass - float(z @ weights) / problem.eta
+        return Oracle(z, sums, log_mass, phi, gradient, float(gradient @ gradient), W, top)
+
+    # -- the published stop, and the answer --------------------------------------------------
+
+    def _test(self, problem: Entropic, state: State) -> None:
+        """Measure what rounding adds to the average, and the primal-dual gap."""
+        core = Explicit(state.average)
+        ones = np.ones(problem.shape[1])
+        cost = float(core.price(problem.geometry, ones, 0 * ones)[1].sum())
+        state.rise = round_onto(core, problem.p, problem.q, problem.geometry).cost - cost
+        entropy = -float(xlogy(state.average, state.average).sum())
+        state.duality = cost - problem.eta * (entropy - state.phi)
+
+    def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:
+        """Stop when rounding and the primal-dual gap of the average are both within ε/6."""
+        if not self.is_averaging:
+            return state.violation <= tolerance
+        return max(state.rise, state.duality) <= tolerance
+
+    def candidates(self, problem: Entropic, state: State) -> list[tuple[Core, Vector]]:
+        """Return the average if it is kept, and the plan of y."""
+        n = problem.shape[0]
+        row, lam = state.z[:n].copy(), state.z[n:].copy()
+        dual: tuple[Core, Vector] = Gibbs(problem.geometry, row, lam, problem.eta), row
+        if not self.is_averaging or state.n_steps == 0:
+            return [dual]
+        return [(Explicit(state.average.copy()), state.x[:n].copy()), dual]
+
+    def potentials(self, problem: Entropic, state: State) -> Potentials:
+        """Return the main point in cost units."""
+        n = problem.shape[0]
+        return state.x[:n], state.x[n:]
+
+
+def minimized(problem: Entropic, oracle: Oracle) -> tuple[Vector, float]:
+    """Return the point with its more violated block minimised, and by how much φ falls."""
+    rows, cols = block(problem, True), block(problem, False)
+    g = oracle.gradient
+    own = rows if g[rows] @ g[rows] >= g[cols] @ g[cols] else cols
+    x = oracle.z.copy()
+    x[own] += problem.eta * (log_masses(problem)[own] - oracle.log_sums[own])
+    # The fall is KL(p, r) = sum p (d + exp(-d) - 1), d = log(p / r), which neither cancels nor
+    # overflows where r underflows.
+    log_r, p = oracle.log_sums[own] - oracle.log_mass, masses(problem)[own]
+    d = log_masses(problem)[own] - log_r
+    return x, float(np.where(p > 0, p * (np.expm1(-d) + d), np.exp(log_r)).sum())
+
+
+def is_solved(oracle: Oracle, decrease: float) -> bool:
+    """Tell whether the dual is solved to machine precision.
+
+    Pinsker's inequality makes the fall at least a quarter of the squared gradient norm; less
+    is round-off.
+    """
+    return not (oracle.norm > SOLVED and decrease >= oracle.norm / 8)
+
+
+def weighed(problem: Entropic, z: Vector) -> tuple[Vector, float, Matrix, Vector]:
+    """Return log_sums, log_mass, and the plan as W_ij = X_ij exp(-(τ_i + top_i) / η)."""
+    (n, m), eta = problem.shape, problem.eta
+    C, row, lam = problem.geometry.block(0, n), z[:n], z[n:]
+    W, top, lse = np.empty((n, m)), np.empty(n), np.empty(n)
+    threads.share(kernels.weigh_rows, n, n * m, C, lam, 1 / eta, W, top, lse)
+    log_r = row / eta + lse
+    highest = log_r.max()
+    log_mass = float(highest + np.log(np.exp(log_r - highest).sum()))
+    c = np.empty(m)
+    threads.share(kernels.rmatvec, m, n * m, W, np.exp((row + top) / eta - log_mass), c)
+    if c.min() > 1e-250:
+        log_c = np.log(c) + log_mass
+    else:  # a column far below the largest entry: take its own maximum
+        log_c = lam / eta + problem.geometry.lse_cols(row, eta)
+    return np.concatenate([log_r, log_c]), log_mass, W, top

@@ -1,0 +1,56 @@
+"""What the accelerated methods share: averaged plans, and a plan's marginals with its cost."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._types import Matrix, Vector
+from ..geometry import Geometry
+from ..geometry.base import n_chunks
+from ..geometry.dense import SAFE
+from ..kernels import accelerated as kernels
+from ..kernels import threads
+from ..problem import Problem
+
+
+def keeps_average(average: bool | None, stop: str, problem: Problem) -> bool:
+    """Decide whether to keep an averaged plan, a dense array, where the user left it open.
+
+    The published guarantees are for the average; with a certificate it is a second candidate
+    that pays where the cost is dense too.
+    """
+    return stop == "paper" or problem.geometry.is_dense if average is None else average
+
+
+def mix(geometry: Geometry, X: Matrix, f: Vector, g: Vector, eta: float, share: float) -> None:
+    """Replace X by (1 - share) X + share exp((f + g - C) / η), in one pass."""
+    for start, stop, C in geometry.blocks():
+        threads.share(
+            kernels.mix_plan, stop - start, C.size,
+            X[start:stop], C, f[start:stop], g, 1 / eta, 1 - share, share,
+        )  # fmt: skip
+
+
+def moments(geometry: Geometry, f: Vector, g: Vector, eta: float) -> tuple[Vector, float, float]:
+    """Return A X, <C, X> and log Z of the plan X = exp((f + g - C) / η) / Z of mass 1.
+
+    A X holds the row sums, then the column sums. Dense costs take one pass, others two.
+    """
+    n, m = geometry.shape
+    if geometry.is_dense:
+        C = geometry.block(0, n)
+        i = int(np.argmax(f))
+        level = float(f[i] + (g - C[i]).max())  # guessed from one row, and checked
+        r, costs, parts = np.empty(n), np.empty(n), np.empty((n_chunks(C.size), m))
+        threads.share(
+            kernels.moments_at, len(parts), C.size, C, f, g, 1 / eta, level, r, costs, parts
+        )
+        mass = float(r.sum())
+        if mass < SAFE:
+            AX = np.concatenate([r, parts.sum(axis=0)]) / mass
+            return AX, float(costs.sum()) / mass, math.log(mass) + level / eta
+    log_r, log_c, log_mass = geometry.log_marginals(f, g, eta)
+    _, costs, _ = geometry.price_rows(f - eta * log_mass, g, eta, np.ones(m), np.zeros(m))
+    return np.exp(np.concatenate([log_r, log_c]) - log_mass), float(costs.sum()), log_mass

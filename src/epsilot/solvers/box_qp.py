@@ -1,0 +1,162 @@
+"""The box-constrained quadratic program of one step of ``box_newton``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._types import Vector
+from ..plan import Core, Explicit
+from ..work import Work
+from .base import centred
+
+N_SWEEPS, MOST_SWEEPS = 30, 2000
+N_ROUNDS = 12
+#: Rows and columns up to which a Cholesky factorisation is worth its n³.
+LARGEST_SOLVE = 2000
+RIDGE = 1e-12
+
+
+class Quadratic(NamedTuple):
+    r"""min g·δ + c δᵀHδ over |δ| <= ρ, with H = [[diag d1, X], [Xᵀ, diag d2]]."""
+
+    X: Core
+    d1: Vector
+    d2: Vector
+    g_rows: Vector
+    g_cols: Vector
+    radius: float
+    factor: float
+
+
+class Move(NamedTuple):
+    """A step, the model's value there, and what it took."""
+
+    rows: Vector
+    cols: Vector
+    value: float
+    gap: float  # proved bound on value - minimum
+    s: Vector  # X δ_cols
+    t: Vector  # Xᵀ δ_rows
+    n_sweeps: int = 0
+    n_solves: int = 0
+    work: Work = Work()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether at least two thirds of the possible decrease were found."""
+        return self.gap <= max(0.5 * abs(self.value), 1e-15)
+
+
+def measure(model: Quadratic, rows: Vector, cols: Vector, s: Vector, t: Vector) -> Move:
+    """Return a step with its value and the gap ρ‖r‖₁ + r·δ, where r is the model's gradient."""
+    c = model.factor
+    h_rows, h_cols = model.d1 * rows + s, model.d2 * cols + t
+    r_rows, r_cols = 2 * c * h_rows + model.g_rows, 2 * c * h_cols + model.g_cols
+    value = model.g_rows @ rows + model.g_cols @ cols + c * (rows @ h_rows + cols @ h_cols)
+    slope = r_rows @ rows + r_cols @ cols
+    gap = model.radius * (np.abs(r_rows).sum() + np.abs(r_cols).sum()) + slope
+    return Move(rows, cols, float(value), float(gap), s, t)
+
+
+def sweep(model: Quadratic, s: Vector) -> Move:
+    """Minimise over all rows given the columns, then over all columns: each is a clip."""
+    c, radius = 2 * model.factor, model.radius
+    d1, d2 = np.maximum(model.d1, 1e-300), np.maximum(model.d2, 1e-300)
+    with np.errstate(over="ignore"):  # a row without mass: the clip decides
+        rows = np.clip(-(model.g_rows / c + s) / d1, -radius, radius)
+        t = model.X.cols(rows)
+        cols = np.clip(-(model.g_cols / c + t) / d2, -radius, radius)
+    return measure(model, rows, cols, model.X.rows(cols), t)
+
+
+def minimise(model: Quadratic, is_exact: bool = False) -> Move:
+    """Sweep until two thirds of the possible decrease are proved; solve if that takes long."""
+    n, m = model.X.shape
+    zeros = np.zeros(n), np.zeros(m)
+    move = measure(model, *zeros, *zeros)
+    work, n_sweeps, n_solves = Work(), 0, 0
+    can_solve = isinstance(model.X, Explicit) and max(n, m) <= LARGEST_SOLVE
+    first = 0 if is_exact and can_solve else N_SWEEPS
+    for limit in (first, MOST_SWEEPS):
+        while not move.is_good and n_sweeps < limit or (n_sweeps == 0 and limit > 0):
+            move = sweep(model, move.s)
+            n_sweeps += 1
+            work += Work.of(inner=2 * n * m, vector=20 * (n + m))
+            if move.is_good:
+                break
+        if limit == first and can_solve and not (n_sweeps > 0 and move.is_good):
+            move = active_set(model, move)
+            work, n_solves = work + move.work, move.n_solves
+            if move.is_good:
+                break
+    return move._replace(n_sweeps=n_sweeps, n_solves=n_solves, work=work)
+
+
+def active_set(model: Quadratic, move: Move) -> Move:
+    """Fix what the multipliers push against the box, solve for the rest, and repeat."""
+    c, radius = 2 * model.factor, model.radius
+    n = model.d1.size
+    d = np.maximum(np.concatenate([model.d1, model.d2]), 1e-300)
+    delta = np.concatenate([move.rows, move.cols])
+    held = np.abs(delta) >= radius
+    best, n_solves, work = move, 0, Work()
+    push = np.where(held, -_gradient(model, move), 0.0)
+    for _ in range(N_ROUNDS):
+        aim = delta + push / (c * d)
+        fixed = np.where(aim > radius, radius, np.where(aim < -radius, -radius, 0.0))
+        solved = _solve_free(model, fixed)
+        n_rows, n_cols = int((fixed[:n] == 0).sum()), int((fixed[n:] == 0).sum())
+        cost = 2 * n_rows * n_cols**2 + n_cols**3 // 3 + 6 * n * (d.size - n)
+        work += Work.of(vector=cost)
+        n_solves += 1
+        if solved is None:
+            break
+        delta = np.clip(solved, -radius, radius)
+        rows, cols = delta[:n], delta[n:]
+        found = measure(model, rows, cols, model.X.rows(cols), model.X.cols(rows))
+        best = found if found.value <= best.value else best
+        if best.is_good:
+            break
+        delta = solved
+        push = np.where(fixed != 0, -_gradient(model, found), 0.0)
+    return best._replace(n_solves=n_solves, work=work)
+
+
+def _gradient(model: Quadratic, move: Move) -> Vector:
+    c = 2 * model.factor
+    return np.concatenate([
+        c * (model.d1 * move.rows + move.s) + model.g_rows,
+        c * (model.d2 * move.cols + move.t) + model.g_cols,
+    ])  # fmt: skip
+
+
+def _solve_free(model: Quadratic, fixed: Vector) -> Vector | None:
+    """Return the minimiser with the nonzero entries of ``fixed`` held, by a Schur complement."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    n = model.d1.size
+    X: Any = model.X.X  # type: ignore[attr-defined]
+    hold_rows, hold_cols = fixed[:n], fixed[n:]
+    R, K = np.flatnonzero(hold_rows == 0), np.flatnonzero(hold_cols == 0)
+    c = 2 * model.factor
+    b_rows = (-model.g_rows / c - X @ hold_cols)[R]
+    b_cols = (-model.g_cols / c - X.T @ hold_rows)[K]
+    d1, d2 = np.maximum(model.d1[R], 1e-300), model.d2[K]
+    free = X if R.size == n and K.size == X.shape[1] else X[np.ix_(R, K)]
+    out = fixed.copy()
+    if K.size:
+        # Blocks that hardly touch make S singular but for round-off.
+        S = np.diag((1 + RIDGE) * d2) - free.T @ (free / d1[:, None])
+        if R.size == n and K.size == X.shape[1]:
+            S += d2.mean() / K.size  # S 1 = 0, and the right side is orthogonal to 1
+        try:
+            factor = cho_factor(S, check_finite=False)
+        except LinAlgError:
+            return None
+        out[n + K] = cho_solve(factor, b_cols - free.T @ (b_rows / d1), check_finite=False)
+    out[R] = (b_rows - free @ out[n + K]) / d1
+    if R.size == n and K.size == X.shape[1]:  # free to move along (1, -1): least sup norm
+        out[:n], out[n:] = centred(out[:n], out[n:])
+    return out if np.isfinite(out).all() else None

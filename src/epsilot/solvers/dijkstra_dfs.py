@@ -1,0 +1,230 @@
+"""Dijkstra's search and DFS on integer costs (Lahn, Mulchandani, Raghvendra 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from scipy import sparse
+
+from .._types import Potentials, Vector
+from ..errors import InvalidProblem
+from ..kernels import dijkstra as kernels
+from ..kernels.dijkstra_push import push_phases
+from ..plan import Core, Explicit
+from ..problem import Additive, Problem
+from ..work import Work
+from .base import About, DirectSolver, Pace
+
+VARIANTS = ("search", "push_relabel")
+CONSTANTS = ("practical", "published")
+#: Integer costs below this leave room for sums of a few of them in int32.
+INT32_COSTS = 1 << 27
+#: Masses times this are still exact to a fraction of a unit in float64.
+LARGEST_THETA = float(1 << 50)
+_BLOCK_ENTRIES = 1 << 18
+
+
+@dataclass(slots=True)
+class State:
+    """Integer costs, duals, masses still to be routed, and the flow as lists of entries."""
+
+    c: Any  # integer costs, in units of ``unit``
+    y: Any  # row duals
+    v: Any  # column duals
+    supply: Any  # free mass of the rows, in units of 1 / theta
+    demand: Any  # free mass of the columns
+    loose: Any  # flow a full column may give back at no cost (push-relabel)
+    head: Any  # first entry of each column; last, of the unused entries
+    follow: Any  # next entry of the same list
+    source: Any  # row of an entry
+    sink: Any  # column of an entry
+    amount: Any  # flow of an entry
+    unit: float  # cost unit u
+    theta: float  # mass units in a mass of 1
+    allowed: float  # free supply that may stay unrouted
+    n_phases: int
+    is_done: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DijkstraDFS(DirectSolver):
+    r"""Route integer supplies along paths of zero slack, phase by phase.
+
+    Costs are floored to multiples of u = (1 - s) ε / 2, supplies floored and demands ceiled to
+    multiples of 1/θ. The duals y, v of the routed flow F satisfy :math:`y_i + v_j \le c_{ij} + 1`
+    everywhere and :math:`\ge c_{ij}` where F > 0, so the plan is within ε of the optimum once all
+    supply is routed. A step is one phase; with push-relabel, phases worth one pass over c.
+
+    Parameters
+    ----------
+    variant : {"search", "push_relabel"}
+        Dijkstra's search and DFS (2019), or the push-relabel method of Lahn, Raghvendra and
+        Zhang (2022).
+    constants : {"practical", "published"}, optional
+        "practical" spends s = 0.1 of ε on rounding masses; "published" s = 1/2 and the θ of the
+        papers. By default practical, and published with ``stop="paper"``.
+
+    References
+    ----------
+    Lahn, Mulchandani, Raghvendra (2019), A graph theoretic additive approximation of optimal
+    transport. Lahn, Raghvendra, Zhang (2022), A push-relabel based additive approximation for
+    optimal transport.
+    """
+
+    variant: str = "search"
+    constants: str | None = None
+
+    about: ClassVar[About] = About(
+        family="combinatorial",
+        paper="Lahn, Mulchandani, Raghvendra 2019",
+        year=2019,
+        complexity="n² ‖C‖ / ε + n ‖C‖² / ε²",
+        solves_entropic=False,
+        needs_rows=True,
+    )
+    # A certificate costs several phases, and the a-priori rule is what ends the run.
+    pace: ClassVar[Pace] = Pace(start=0.25, factor=4.0, evaluate_after=1.0)
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("variant", self.variant, VARIANTS), ("constants", self.constants, (None, *CONSTANTS))
+        ):  # fmt: skip
+            if value not in known:
+                raise InvalidProblem(
+                    f"{name} is {value!r}; it must be {' or '.join(repr(x) for x in known if x)}."
+                )
+
+    def resolved(self, stop: str, problem: Problem) -> DijkstraDFS:
+        """Take the papers' constants in paper mode, the sharp ones otherwise."""
+        default = "published" if stop == "paper" else "practical"
+        return replace(self, constants=self.constants or default)
+
+    def _units(self, problem: Additive) -> tuple[float, float, float]:
+        """Return the cost unit u, θ, and the supply that may stay free."""
+        n, m = problem.shape
+        epsilon = problem.epsilon
+        ratio = (problem.geometry.bounds[1] or epsilon) / epsilon
+        size = max(n, m)
+        if self.variant == "push_relabel":
+            if self.constants == "published":
+                return epsilon / 3, 6 * size * ratio, float(size)
+            return 0.3 * epsilon, 10 * (n + m) * ratio, 3.0 * (n + m)
+        if self.constants == "published":
+            return epsilon / 4, 8 * size * ratio, 0.0
+        return 0.45 * epsilon, 10 * (n + m) * ratio, 0.0
+
+    def init(
+        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Floor the costs and start from zero duals, or from the given potentials rounded."""
+        n, m = problem.shape
+        unit, theta, allowed = self._units(problem)
+        if potentials is not None:
+            theta *= 2  # unmet demand with v < 0 can cost as much as rounding the masses does
+        theta = min(theta, LARGEST_THETA)
+        c = integer_costs(problem, unit)
+        supply = np.floor(theta * problem.p).astype(np.int64)
+        demand = np.ceil(theta * problem.q).astype(np.int64)
+        demand[np.argmax(demand)] += max(0, int(supply.sum() - demand.sum()))
+        y, v = np.zeros(n, c.dtype), np.zeros(m, c.dtype)
+        if potentials is not None:
+            g = potentials[1]
+            drop = np.minimum((g.max() - g) / unit, float(c.max()))
+            v[:] = -np.ceil(drop)
+            kernels.best_response(c, v, y)
+        elif self.variant == "push_relabel":
+            y += 1
+        size = 4 * (n + m)
+        head = np.full(m + 1, -1, np.int64)
+        head[m] = 0
+        state = State(
+            c, y, v, supply, demand, np.zeros(m, np.int64), head, _chain(0, size),
+            np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64),
+            unit, theta, allowed, 0, bool(supply.sum() <= allowed),
+        )  # fmt: skip
+        return state, Work.of(scale=n * m, vector=2 * (n + m))
+
+    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+        """Run one phase, or several short ones of push-relabel."""
+        counts = np.zeros(3, np.int64)
+        if not state.is_done:
+            phase = _push_phases if self.variant == "push_relabel" else _search_phase
+            state.n_phases += phase(state, counts)
+            state.is_done = bool(state.supply.sum() <= state.allowed)
+        relaxed, scanned, tested = (int(x) for x in counts)
+        return Work.of(arc_relaxed=relaxed, arc_tested=tested, vector=scanned)
+
+    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+        """Return the flow as a sparse plan, and the row duals."""
+        used = state.amount > 0
+        place = state.source[used], state.sink[used]
+        X = sparse.csr_array((state.amount[used] / state.theta, place), shape=problem.shape)
+        return [(Explicit(X), state.unit * state.y)]
+
+    def potentials(self, problem: Additive, state: State) -> Potentials:
+        """Return the duals in cost units."""
+        return state.unit * state.y, state.unit * state.v
+
+
+def _search_phase(state: State, counts: Any) -> int:
+    s = state
+    row_at, col_at = np.empty(s.y.size, np.int64), np.empty(s.v.size, np.int64)
+    kernels.start_phase(
+        s.c, s.y, s.v, s.supply, s.demand, s.head, s.follow, s.source, s.amount, row_at, col_at,
+        counts,
+    )  # fmt: skip
+    row = 0
+    while row < s.y.size:
+        row = kernels.route(
+            s.c, s.y, s.v, s.supply, s.demand, s.head, s.follow, s.source, s.sink, s.amount,
+            row_at, col_at, row, counts,
+        )  # fmt: skip
+        if row < s.y.size:
+            _enlarge(s)
+    return 1
+
+
+def _push_phases(state: State, counts: Any) -> int:
+    s = state
+    n_phases = push_phases(
+        s.c, s.y, s.v, s.supply, s.demand, s.head, s.follow, s.source, s.sink, s.amount, s.loose,
+        s.allowed, s.c.size, counts,
+    )  # fmt: skip
+    if n_phases < 0:
+        _enlarge(s)
+        n_phases = -n_phases - 1
+    return int(n_phases)
+
+
+def integer_costs(problem: Additive, unit: float) -> Any:
+    """Return ⌊C / u⌋ in the smallest integer type that is safe, a block of rows at a time."""
+    n, m = problem.shape
+    largest = problem.geometry.bounds[1] / unit
+    c = np.empty((n, m), np.int32 if largest < INT32_COSTS else np.int64)
+    rows = max(1, _BLOCK_ENTRIES // m)
+    for start in range(0, n, rows):
+        stop = min(start + rows, n)
+        # Costs that are multiples of u in exact arithmetic must not fall below themselves.
+        c[start:stop] = np.floor(problem.geometry.block(start, stop) / unit + 1e-9)
+    return c
+
+
+def _chain(start: int, stop: int) -> Any:
+    """Return the links of a list of unused entries."""
+    follow = np.arange(start + 1, stop + 1, dtype=np.int64)
+    follow[-1] = -1
+    return follow
+
+
+def _enlarge(state: State) -> None:
+    """Double the room for entries of flow."""
+    size = state.amount.size
+    links = _chain(size, 2 * size)
+    links[-1] = state.head[-1]
+    state.head[-1] = size
+    state.follow = np.concatenate([state.follow, links])
+    for name in ("source", "sink", "amount"):
+        setattr(state, name, np.concatenate([getattr(state, name), np.zeros(size, np.int64)]))

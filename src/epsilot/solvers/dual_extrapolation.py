@@ -1,0 +1,285 @@
+"""Dual extrapolation with an area-convex regulariser (Jambulapati, Sidford, Tian 2019)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from .._types import Matrix, Potentials, Vector
+from ..errors import InvalidProblem
+from ..plan import Core, Explicit, Gibbs
+from ..problem import Additive, Problem
+from ..work import Work
+from .base import About, DirectSolver, centred
+
+CONSTANTS = ("practical", "sharp", "published")
+MAX_ROUNDS = 50
+_BLOCK_ENTRIES = 1 << 18
+
+
+class Point(NamedTuple):
+    """A minimiser of <s, .> + r: its plan by potentials, the plan's marginals, y and the value."""
+
+    plan: Gibbs
+    x: Potentials
+    y: Potentials
+    value: float
+    n_rounds: int
+
+
+@dataclass(slots=True)
+class State:
+    """The sum s of operators (in five numbers and vectors), z = Prox(s), and the average of w."""
+
+    sigma: float  # sum of the steps μ
+    row_sum: Vector  # sum of μ y_w over rows
+    col_sum: Vector
+    row_mass: Vector  # sum of μ X_w 1
+    col_mass: Vector
+    row_z: Vector  # y of z
+    col_z: Vector
+    row_x: Vector  # marginals of the plan of z
+    col_x: Vector
+    value: float  # Ψ(s)
+    kappa: float  # inverse step size
+    row_w: Vector  # y of the last w, rows
+    plan_f: Vector  # potentials of the plan of w
+    plan_g: Vector
+    plan_eta: float
+    plan: Matrix  # X_w, or empty
+    plan_sum: Matrix  # sum of μ X_w, or empty
+    weight_sum: float  # sum of μ since the average began
+    range: float  # of the regulariser, Θ
+    n_steps: int
+    n_rounds: int  # alternating minimisations so far
+    is_done: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualExtrapolation(DirectSolver):
+    r"""Solve transport as a bilinear game by two proximal steps an iteration.
+
+    .. math:: \min_{X\in\Delta}\max_{|y|\le1} <C,X> + P[y_r·(X1-p) + y_c·(X^\top1-q)]
+
+    with costs scaled to :math:`\|C\|_\infty = 1`. The proximal steps use
+    :math:`r = P(β\sum X\log X + (X1)·y_r^2 + (X^\top1)·y_c^2)` and are themselves solved by
+    alternating minimisation, one pass over C each. A step is one iteration.
+
+    Parameters
+    ----------
+    constants : {"practical", "sharp", "published"}, optional
+        "published": P = 2, β = 10, κ = 3. "sharp": P = 1/2, β = 8, κ = √3/2, which are proved
+        to suffice. "practical" (default): the sharp ones with steps lengthened as long as the
+        inequality that the proof needs holds. Published with ``stop="paper"``.
+    average : bool, optional
+        Keep the average of the plans, which the guarantee is about, in an (n, m) array. By
+        default only on stored costs.
+
+    References
+    ----------
+    Jambulapati, Sidford, Tian (2019), A direct Õ(1/ε) iteration parallel algorithm for optimal
+    transport. Sherman (2017), Area-convexity, ℓ∞ regularization, and undirected multicommodity
+    flow.
+    """
+
+    constants: str | None = None
+    average: bool | None = None
+
+    about: ClassVar[About] = About(
+        family="extragradient",
+        paper="Jambulapati, Sidford, Tian 2019",
+        year=2019,
+        complexity="n² ‖C‖ log n / ε",
+        solves_entropic=False,
+    )
+
+    def __post_init__(self) -> None:
+        if self.constants not in (None, *CONSTANTS):
+            raise InvalidProblem(
+                f"constants is {self.constants!r}; it must be {' or '.join(map(repr, CONSTANTS))}."
+            )
+
+    def resolved(self, stop: str, problem: Problem) -> DualExtrapolation:
+        """Take the paper's constants in paper mode, the adaptive ones otherwise."""
+        default = "published" if stop == "paper" else "practical"
+        average = problem.geometry.is_dense if self.average is None else self.average
+        return replace(self, constants=self.constants or default, average=average)
+
+    @property
+    def numbers(self) -> tuple[float, float, float]:
+        """P, β and κ."""
+        return (2.0, 10.0, 3.0) if self.constants == "published" else (0.5, 8.0, math.sqrt(0.75))
+
+    def delta(self, problem: Additive) -> float:
+        """Return how far from optimal a proximal step may be, ε / (8 κ) in scaled units."""
+        return problem.epsilon / _unit(problem) / (8 * self.numbers[2])
+
+    def init(
+        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start at the minimiser of r, or where a run that found the potentials would be."""
+        n, m = problem.shape
+        P, beta, kappa = self.numbers
+        size = P * (beta * math.log(n * m) + 2)
+        kept = problem.shape if self.average else (0, 0)
+        x, y = (np.full(n, 1 / n), np.full(m, 1 / m)), (np.zeros(n), np.zeros(m))
+        state = State(
+            sigma=0.0, row_sum=np.zeros(n), col_sum=np.zeros(m), row_mass=np.zeros(n),
+            col_mass=np.zeros(m), row_z=y[0], col_z=y[1], row_x=x[0], col_x=x[1],
+            value=-P * beta * math.log(n * m), kappa=kappa, row_w=y[0], plan_f=np.zeros(n),
+            plan_g=np.zeros(m), plan_eta=math.inf, plan=np.zeros(kept), plan_sum=np.zeros(kept),
+            weight_sum=0.0, range=size, n_steps=0, n_rounds=0, is_done=False,
+        )  # fmt: skip
+        if potentials is None:
+            return state, Work.of(vector=4 * (n + m))
+        return state, self._resume(problem, state, *centred(*potentials))
+
+    def _resume(self, problem: Additive, state: State, f: Vector, g: Vector) -> Work:
+        """Move to where a run would be whose average so far had these potentials."""
+        scale = self.numbers[0] * _unit(problem)
+        sigma = state.range * _unit(problem) / (4 * problem.epsilon)
+        state.sigma = sigma
+        state.range += 2 * sigma  # the linear term <s, .> is part of the regulariser now
+        state.row_sum, state.col_sum = (-sigma * np.clip(x / scale, -1, 1) for x in (f, g))
+        state.row_mass, state.col_mass = sigma * problem.p, sigma * problem.q
+        z = self.prox(
+            problem, sigma, (state.row_sum, state.col_sum), (state.row_mass, state.col_mass),
+            (state.row_z, state.col_z),
+        )  # fmt: skip
+        (state.row_z, state.col_z), (state.row_x, state.col_x) = z.y, z.x
+        state.value, state.n_rounds = z.value, z.n_rounds
+        return _prox_work(problem, z)
+
+    def prox(
+        self, problem: Additive, sigma: float, S: Potentials, M: Potentials, y: Potentials
+    ) -> Point:
+        """Minimise <s, .> + r to δ by alternating minimisation over X and y."""
+        P, beta, _ = self.numbers
+        delta = self.delta(problem)
+        eta = _unit(problem) * P * beta / sigma
+        h = sigma * problem.p - M[0], sigma * problem.q - M[1]
+        for n_rounds in range(1, MAX_ROUNDS + 1):
+            f, g = (-eta / beta * (s + t * t) for s, t in zip(S, y, strict=True))
+            log_r, log_c, log_mass = problem.geometry.log_marginals(f, g, eta)
+            x = np.exp(log_r - log_mass), np.exp(log_c - log_mass)
+            # -h / (2 x) may overflow before it is clipped
+            new = tuple(
+                np.clip(-a / np.maximum(2 * b, 1e-300), -1, 1) for a, b in zip(h, x, strict=True)
+            )
+            d = new[0] ** 2 - y[0] ** 2, new[1] ** 2 - y[1] ** 2
+            linear = float(x[0] @ d[0] + x[1] @ d[1])
+            gap = P * (linear - float(d[0].min()) - float(d[1].min()))
+            y = new[0], new[1]
+            if gap <= delta:
+                break
+        value = P * (-beta * log_mass + linear + float(h[0] @ y[0] + h[1] @ y[1]))
+        plan = Gibbs(problem.geometry, f - eta * log_mass, g, eta)
+        return Point(plan, x, y, value, n_rounds)
+
+    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+        """Look ahead to w, then move s by the operator at w; retry if the step was too long."""
+        P, _, kappa0 = self.numbers
+        n, m = problem.shape
+        delta = self.delta(problem)
+        is_adaptive = self.constants == "practical"
+        S, M = (state.row_sum, state.col_sum), (state.row_mass, state.col_mass)
+        y_z, x_z = (state.row_z, state.col_z), (state.row_x, state.col_x)
+        work = Work()
+        while True:
+            ahead, mu = 1 / state.kappa, 1 / (2 * state.kappa)
+            w = self.prox(
+                problem, state.sigma + ahead, _moved(S, ahead, y_z), _moved(M, ahead, x_z), y_z
+            )
+            price = _price(problem, w.plan, state.plan) / _unit(problem)
+            progress = price + P * float(problem.p @ w.y[0] + problem.q @ w.y[1])
+            S_next, M_next = _moved(S, mu, w.y), _moved(M, mu, w.x)
+            z = self.prox(problem, state.sigma + mu, S_next, M_next, w.y)
+            work += _prox_work(problem, w) + _prox_work(problem, z)
+            work += Work.of(gibbs=n * m, inner=n * m, vector=6 * (n + m))
+            state.n_rounds += w.n_rounds + z.n_rounds
+            is_proved = z.value >= state.value + mu * progress - 2 * delta
+            if is_proved or not is_adaptive or state.kappa >= kappa0:
+                break
+            state.kappa = min(2 * state.kappa, kappa0)
+        state.sigma += mu
+        (state.row_sum, state.col_sum), (state.row_mass, state.col_mass) = S_next, M_next
+        (state.row_z, state.col_z), (state.row_x, state.col_x) = z.y, z.x
+        state.value, state.row_w = z.value, w.y[0]
+        state.plan_f, state.plan_g, state.plan_eta = w.plan.f, w.plan.g, w.plan.eta
+        state.weight_sum += mu
+        if self.average:
+            _accumulate(state.plan, mu, state.plan_sum)
+            work += Work.of(inner=n * m)
+        state.n_steps += 1
+        if is_adaptive:
+            state.kappa /= 1.1
+        error = (3 if is_adaptive else 2) * delta * state.n_steps
+        state.is_done = bool(
+            state.range + error <= problem.epsilon / _unit(problem) * state.weight_sum
+        )
+        return work
+
+    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+        """Return the averages of the w's, which carry the guarantee, and the last w."""
+        scale = self.numbers[0] * _unit(problem)
+        if state.n_steps == 0:
+            independent = problem.p[:, None] * problem.q
+            return [(Explicit(independent), np.zeros(problem.shape[0]))]
+        w = Gibbs(problem.geometry, state.plan_f, state.plan_g, state.plan_eta)
+        found: list[tuple[Core, Vector]] = []
+        if self.average:
+            average = state.plan_sum / state.weight_sum
+            found.append((Explicit(average), -scale / state.sigma * state.row_sum))
+        else:
+            found.append((w, -scale / state.sigma * state.row_sum))
+        return [*found, (w, -scale * state.row_w)]
+
+    def potentials(self, problem: Additive, state: State) -> Potentials:
+        """Return the averaged y in cost units."""
+        scale = self.numbers[0] * _unit(problem) / (state.sigma or 1.0)
+        return -scale * state.row_sum, -scale * state.col_sum
+
+
+def _unit(problem: Additive) -> float:
+    """Return ‖C‖∞, by which costs are scaled."""
+    return problem.geometry.bounds[1] or 1.0
+
+
+def _moved(x: Potentials, step: float, y: Potentials) -> Potentials:
+    return x[0] + step * y[0], x[1] + step * y[1]
+
+
+def _prox_work(problem: Additive, point: Point) -> Work:
+    n, m = problem.shape
+    return Work.of(
+        scale=n * m, both_marginals=point.n_rounds * n * m, vector=24 * point.n_rounds * max(n, m)
+    )
+
+
+def _price(problem: Additive, plan: Gibbs, out: Matrix) -> float:
+    """Return <C, X>, and X itself in ``out`` unless that is empty."""
+    n, m = problem.shape
+    if out.size == 0:
+        return float(plan.price(problem.geometry, np.ones(m), np.zeros(m))[1].sum())
+    total = 0.0
+    for rows in _row_blocks(n, m):
+        out[rows] = plan.block(rows.start, rows.stop)
+        C = problem.geometry.block(rows.start, rows.stop)
+        total += float(np.einsum("ij,ij->", C, out[rows]))  # no threads of BLAS for so little
+    return total
+
+
+def _accumulate(plan: Matrix, weight: float, total: Matrix) -> None:
+    """Add weight times the plan without a temporary of its size."""
+    for rows in _row_blocks(*plan.shape):
+        total[rows] += weight * plan[rows]
+
+
+def _row_blocks(n: int, m: int) -> Iterator[slice]:
+    step = max(1, _BLOCK_ENTRIES // m)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))

@@ -1,0 +1,212 @@
+"""Hybrid primal-dual: a Bregman primal-dual method (Chambolle, Contreras 2022)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from .._types import Matrix, Potentials, Vector
+from ..errors import InvalidProblem
+from ..plan import Core, Explicit, Gibbs
+from ..problem import Additive, Problem, Target
+from ..work import Work
+from .averaging import keeps_average, mix, moments
+from .base import About, DirectSolver, EntropicSolver, Pace, l1
+
+FORMS = ("line_search", "accelerated", "plain")
+
+
+@dataclass(slots=True)
+class State:
+    """The primal iterate through its logarithm, -inv C + f⊕g, and the dual one, w = (u, v)."""
+
+    inv: float  # a, the inverse temperature of X
+    fg: Vector  # f, g
+    log_mass: float  # logarithm of the normaliser of exp(-a C + f⊕g)
+    AX: Vector  # row sums of X, then its column sums
+    w: Vector  # dual iterate
+    w_old: Vector  # the one before
+    start: Vector  # where w began
+    sigma: float  # σ, primal step
+    step: float  # dual step
+    th: float  # extrapolation
+    X: Matrix  # plan averaged with weights ``step``; empty if it is not kept
+    mean: Vector  # extrapolated duals averaged likewise
+    weight: float  # T, the sum of the weights
+    violation: float  # l1 marginal violation of X
+    mean_violation: float  # l1 marginal violation of the averaged plan
+    n_steps: int  # steps taken
+    is_done: bool  # whether the a-priori number of steps is reached
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridPrimalDual(EntropicSolver):
+    r"""Alternate entropic steps on the plan and gradient steps on the potentials.
+
+    .. math:: \min_X \max_{u,v} <C - u⊕v, X> + <p,u> + <q,v> + η \sum X \log X
+
+    over plans of mass 1. The plan is kept through its logarithm -a C + f⊕g + const, so only its
+    average takes an array. A step is one iteration.
+
+    Parameters
+    ----------
+    form : {"line_search", "accelerated", "plain"}
+        Steps found by a line search on
+
+        .. math:: \tfrac{s^2}{2}\,\|A(X-X^-)\|_2^2 ≤ KL(X|X^-)\, s/σ,
+
+        the default; steps from the norm bound ‖A‖² = 2, growing as η allows; or constant steps
+        on the unregularised problem (η = 0), whose number is known beforehand:
+        ⌈‖C‖ √((n+m) log(nm)) / ε⌉.
+    average : bool, optional
+        Keep the averaged plan, an (n, m) array. By default with ``stop="paper"`` and on dense
+        costs.
+
+    References
+    ----------
+    Chambolle, Contreras 2022, *Accelerated Bregman Primal-Dual Methods Applied to Optimal
+    Transport and Wasserstein Barycenter Problems*. Line search after Malitsky, Pock 2018, *A
+    First-Order Primal-Dual Algorithm with Linesearch*.
+    """
+
+    form: str = "line_search"
+    average: bool | None = None
+
+    about: ClassVar[About] = About(
+        family="accelerated",
+        paper="Chambolle, Contreras 2022",
+        year=2022,
+        complexity="n^2.5 ‖C‖ √log n / ε",
+    )
+    pace: ClassVar[Pace] = Pace(start=0.025, share=1.0)
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise InvalidProblem(
+                f"form is {self.form!r}; it must be {', '.join(map(repr, FORMS[:-1]))} or "
+                f"{FORMS[-1]!r}."
+            )
+
+    def resolved(self, stop: str, problem: Problem) -> Any:
+        """Decide whether to keep the average; the plain form is a method of its own kind."""
+        average = keeps_average(self.average, stop, problem)
+        if self.form == "plain":
+            return _Plain(form="plain", average=average)
+        return replace(self, average=average)
+
+    def init(
+        self, problem: Target, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start from the uniform plan and zero potentials, or from a plan of given ones."""
+        n, m = problem.shape
+        size = n + m
+        log_size = math.log(max(n * m, 2))
+        radius = (problem.geometry.bounds[1] or problem.eta or 1.0) / 2 * math.sqrt(size)
+        sigma = math.sqrt(log_size) / radius
+        if potentials is None or problem.eta == 0:
+            w = np.zeros(size)
+            inv, fg, log_mass = 0.0, np.zeros(size), math.log(n * m)
+            AX, work = np.repeat([1 / n, 1 / m], [n, m]), Work()
+        else:
+            w = np.concatenate(potentials)
+            inv, fg = 1 / problem.eta, w / problem.eta
+            AX, _, log_mass = moments(problem.geometry, *potentials, problem.eta)
+            work = Work.of(both_marginals=n * m)
+        step = 1 / (2 * sigma)
+        b = np.concatenate([problem.p, problem.q])
+        state = State(
+            inv, fg, log_mass, AX, w, w - step * (b - AX), w.copy(), sigma, step, 1.0,
+            np.zeros((n, m) if self.average else (0, 0)), w.copy(), 0.0,
+            math.inf, math.inf, 0, False,
+        )  # fmt: skip
+        return state, work
+
+    def step(self, problem: Target, state: State, rng: Generator) -> Work:
+        """Take one primal and one dual step and average."""
+        n, m = problem.shape
+        eta, size = problem.eta, n + m
+        if self.form == "line_search":
+            ratio = state.sigma / state.step / (1 + eta * state.sigma)
+            step = state.step * math.sqrt((1 + eta * state.sigma) * (1 + state.th))
+        else:
+            growth = math.sqrt(1 + eta * state.sigma) if state.n_steps else 1.0
+            ratio = state.sigma / state.step / growth**2
+            step = state.step * growth
+        n_trials = 1
+        while True:
+            th, sigma = step / state.step, ratio * step
+            w_bar = state.w + th * (state.w - state.w_old)
+            inv = (state.inv + sigma) / (1 + eta * sigma)
+            fg = (state.fg + sigma * w_bar) / (1 + eta * sigma)
+            AX, cost, log_mass = moments(problem.geometry, fg[:n] / inv, fg[n:] / inv, 1 / inv)
+            # Pinsker: the norm bound 2 σ s <= 1 is always enough; KL itself cancels.
+            if self.form != "line_search" or 2 * step * sigma <= 1 + 1e-9:
+                break
+            change = AX - state.AX
+            kl = (AX @ (fg - state.fg) - (inv - state.inv) * cost) - (log_mass - state.log_mass)
+            if step * sigma * (change @ change) <= 2 * kl:
+                break
+            step = max(0.7 * step, math.sqrt(1 / (2 * ratio)))
+            n_trials += 1
+        state.inv, state.fg, state.log_mass, state.AX = inv, fg, log_mass, AX
+        state.sigma, state.step, state.th = sigma, step, th
+        state.w_old = state.w
+        residual = np.concatenate([problem.p, problem.q]) - AX
+        state.w = state.w + step * residual
+        state.violation = l1(residual)
+        state.weight += step
+        share = step / state.weight
+        state.mean = (1 - share) * state.mean + share * w_bar
+        # A X̂ - b is the weighted mean of the dual steps, and w their sum.
+        state.mean_violation = l1(state.w - state.start) / state.weight
+        state.n_steps += 1
+        is_searching = self.form == "line_search"
+        work = Work.of(
+            both_marginals=n_trials * n * m,
+            vector=n_trials * ((5 if is_searching else 2) * n * m + 10 * size),
+        )
+        if self.average:
+            mix(problem.geometry, state.X, (fg[:n] - log_mass) / inv, fg[n:] / inv, 1 / inv, share)
+            work += Work.of(vector=2 * n * m)
+        return work
+
+    def is_published_stop(self, problem: Target, state: State, tolerance: float) -> bool:
+        """Stop when the violation of the averaged plan is within the tolerance."""
+        return state.mean_violation <= tolerance
+
+    def candidates(self, problem: Target, state: State) -> list[tuple[Core, Vector]]:
+        """Return the averages of plan and potentials, and the current plan with its own."""
+        n = problem.shape[0]
+        row, lam = self.potentials(problem, state)
+        found: list[tuple[Core, Vector]] = []
+        if self.average:
+            found.append((Explicit(state.X.copy()), state.mean[:n].copy()))
+        if state.inv > 0:
+            shifted = row - state.log_mass / state.inv
+            found.append((Gibbs(problem.geometry, shifted, lam, 1 / state.inv), row))
+        return found
+
+    def potentials(self, problem: Target, state: State) -> Potentials:
+        """Return the potentials of the current plan."""
+        n = problem.shape[0]
+        fg = state.fg / state.inv if state.inv > 0 else state.w
+        return fg[:n], fg[n:]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plain(DirectSolver, HybridPrimalDual):  # type: ignore[misc]
+    """The form without regularisation, which follows the protocol of direct methods."""
+
+    about: ClassVar[About] = replace(HybridPrimalDual.about, solves_entropic=False)
+
+    def step(self, problem: Additive, state: State, rng: Generator) -> Work:  # type: ignore[override]
+        """Take one step; the a-priori number of them proves the gap."""
+        work = HybridPrimalDual.step(self, problem, state, rng)
+        n, m = problem.shape
+        bound = problem.geometry.bounds[1] * math.sqrt((n + m) * math.log(max(n * m, 2)))
+        state.is_done = state.n_steps >= bound / problem.epsilon
+        return work

@@ -1,0 +1,238 @@
+"""The packing LP by accelerated coordinate descent (Blanchet et al. 2018, Quanrud 2018)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from .._types import Matrix, Potentials, Vector
+from ..errors import InvalidProblem
+from ..kernels.packing import coordinate_steps
+from ..plan import Core, Explicit
+from ..problem import Additive, Problem
+from ..work import Work
+from .base import About, DirectSolver, Pace
+
+CONSTANTS = ("practical", "safe", "published")
+#: (L in units of 1/μ, μ in units of the practical one): what is tried when T steps do not do.
+LADDER = {
+    "practical": ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (4.0, 0.5)),
+    "safe": ((4.0, 1.0), (4.0, 0.5)),
+    "published": (),
+}
+#: Draws handed to the kernel at once.
+CHUNK = 1 << 16
+#: Epochs after which marginals are summed afresh, against drift.
+REFRESH = 8
+LARGEST_EXPONENT = 50.0
+
+
+class Rung(NamedTuple):
+    """The constants of one attempt."""
+
+    epsilon: float  # relative accuracy it aims at
+    a: float  # height of the penalty
+    mu: float  # smoothing
+    L: float  # smoothness per coordinate
+    n_entries: float  # entries with W > 0
+    n_steps: float  # T
+
+    @property
+    def omega(self) -> float:
+        """The momentum."""
+        return 1 / (3 * self.n_entries * self.L)
+
+
+@dataclass(slots=True)
+class State:
+    """The two iterates (Z, and Z + g D), their marginals, and where on the ladder the run is."""
+
+    Z: Matrix
+    D: Matrix
+    z_r: Vector
+    z_c: Vector
+    d_r: Vector
+    d_c: Vector
+    scalars: Vector  # A and g
+    constants: Vector  # those of the rung
+    dual_sum: Vector  # sum of the row duals u over epochs
+    row: Vector  # 1 - u, the row potential of the last epoch
+    rung: int
+    n_epochs: int  # on this rung
+    n_steps: int  # on this rung
+    n_total: int  # steps in all
+    is_done: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackingLP(DirectSolver):
+    r"""Maximise <W, X> with X 1 <= p and Xᵀ 1 <= q, where W = 1 - C / ‖C‖∞.
+
+    A relative ε/‖C‖∞ solution of this packing LP, completed to a plan, is an additive ε solution
+    of transport. The constraints become exponential penalties of width μ, and randomly chosen
+    entries are updated by accelerated coordinate descent. A step is n m coordinates.
+    Potentials given as a warm start say nothing about X and are not used.
+
+    Parameters
+    ----------
+    constants : {"practical", "safe", "published"}, optional
+        "practical" (default): μ = ε / (2 max(1, log((n + m) a))), smoothness L = 1/μ, which
+        has no proof; after T steps without a certificate L doubles up to 4/μ, then μ is halved,
+        then the published constants run. "safe" starts from L = 4/μ. "published" are those of
+        Allen-Zhu and Orecchia at ε/4, taken with ``stop="paper"``.
+
+    References
+    ----------
+    Blanchet, Jambulapati, Kent, Sidford (2018), Towards optimal running times for optimal
+    transport. Quanrud (2018), Approximating optimal transport with linear programs. Allen-Zhu,
+    Orecchia (2019), Nearly linear-time packing and covering LP solvers.
+    """
+
+    constants: str | None = None
+
+    about: ClassVar[About] = About(
+        family="linear programming",
+        paper="Blanchet, Jambulapati, Kent, Sidford 2018; Quanrud 2018",
+        year=2018,
+        complexity="n² ‖C‖ log² n / ε",
+        solves_entropic=False,
+        needs_dense=True,
+    )
+    pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0, evaluate_after=0.3)
+
+    def __post_init__(self) -> None:
+        if self.constants not in (None, *CONSTANTS):
+            raise InvalidProblem(
+                f"constants is {self.constants!r}; it must be {' or '.join(map(repr, CONSTANTS))}."
+            )
+
+    def resolved(self, stop: str, problem: Problem) -> PackingLP:
+        """Take the published constants in paper mode, the practical ones otherwise."""
+        default = "published" if stop == "paper" else "practical"
+        return replace(self, constants=self.constants or default)
+
+    def rung(self, problem: Additive, k: int) -> Rung:
+        """Return the constants of attempt k; the last are the published ones."""
+        n, m = problem.shape
+        C, unit = problem.geometry.block(0, n), _unit(problem)
+        epsilon = min(problem.epsilon / unit, 0.5)
+        held = sum(
+            int(np.count_nonzero((C[i] < unit) & (problem.q > 0)))
+            for i in np.flatnonzero(problem.p > 0)
+        )
+        held = max(held, 1)
+        ladder = LADDER[self.constants or "practical"]
+        if k < len(ladder):
+            a = float(max(problem.p.max(), problem.q.max()))
+            mu = ladder[k][1] * epsilon / (2 * max(1.0, math.log((n + m) * a)))
+            L = ladder[k][0] / mu
+        else:
+            epsilon /= 4
+            a = max(
+                float((np.minimum(problem.p[i], problem.q) * (1 - C[i] / unit)).max())
+                for i in range(n)
+            )
+            a = a or 1.0  # every cost is the largest: nothing to pack
+            mu = epsilon / (4 * math.log(held * (n + m) / epsilon))
+            L = 4 / mu
+        n_steps = math.ceil(3 * held * L * math.log(1 / epsilon))
+        return Rung(epsilon, a, mu, L, held, n_steps)
+
+    def init(
+        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start from almost nothing on the first rung."""
+        n, m = problem.shape
+        state = State(
+            Z=np.zeros((n, m)), D=np.empty((n, m)), z_r=np.zeros(n), z_c=np.zeros(m),
+            d_r=np.zeros(n), d_c=np.zeros(m), scalars=np.zeros(2), constants=np.zeros(6),
+            dual_sum=np.zeros(n), row=np.zeros(n), rung=-1, n_epochs=0, n_steps=0, n_total=0,
+            is_done=False,
+        )  # fmt: skip
+        self._climb(problem, state)
+        return state, Work.of(vector=4 * n * m)
+
+    def _climb(self, problem: Additive, state: State) -> None:
+        """Start again on the next rung."""
+        state.rung += 1
+        rung = self.rung(problem, state.rung)
+        state.Z[:] = 0
+        np.minimum(problem.p[:, None], problem.q, out=state.D)
+        state.D *= (1 - rung.epsilon / 2) / rung.n_entries
+        state.D[problem.geometry.block(0, state.D.shape[0]) >= _unit(problem)] = 0
+        state.scalars[:] = 1 / rung.L, 1.0
+        state.constants[:] = rung
+        state.dual_sum[:] = 0
+        state.n_epochs = state.n_steps = 0
+        _recompute(state)
+
+    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+        """Update n m randomly drawn entries."""
+        n, m = problem.shape
+        if state.is_done:
+            return Work()
+        C, rung = problem.geometry.block(0, n), Rung(*state.constants)
+        p, q = problem.p.copy(), problem.q.copy()  # writable: one signature of the kernel
+        n_steps = 0
+        for start in range(0, n * m, CHUNK):
+            entries = rng.integers(0, n * m, min(CHUNK, n * m - start))
+            n_steps += coordinate_steps(
+                C, _unit(problem), p, q, rung.a, 1 / rung.mu, rung.L,
+                rung.omega, state.Z, state.D, state.z_r, state.z_c, state.d_r, state.d_c,
+                state.scalars, entries,
+            )  # fmt: skip
+        state.n_steps += n_steps
+        state.n_total += n_steps
+        state.n_epochs += 1
+        is_refreshed = state.n_epochs % REFRESH == 0
+        if is_refreshed:
+            _recompute(state)
+        u = self._row_dual(problem, state, rung)
+        state.dual_sum += u
+        state.row = 1 - u
+        if state.n_steps >= rung.n_steps or n_steps == 0:
+            if state.rung >= len(LADDER[self.constants or "practical"]):
+                state.is_done = True
+            else:
+                self._climb(problem, state)
+        return Work.of(packing_step=n_steps, vector=4 * n * m * is_refreshed + 6 * n)
+
+    def _row_dual(self, problem: Additive, state: State, rung: Rung) -> Vector:
+        """Return u = (a / p) exp((r - 1) / μ)."""
+        p = np.where(problem.p > 0, problem.p, 1.0)
+        load = (state.z_r + state.scalars[1] * state.d_r) / p
+        u: Vector = rung.a / p * np.exp(np.minimum((load - 1) / rung.mu, LARGEST_EXPONENT))
+        return u
+
+    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+        """Return the packing with the last dual, and with the mean dual of the epochs."""
+        unit = _unit(problem)
+        Y = state.scalars[1] * state.D
+        Y += state.Z
+        np.maximum(Y, 0, out=Y)
+        found: list[tuple[Core, Vector]] = [(Explicit(Y), unit * state.row)]
+        if state.n_epochs > 0:
+            found.append((Explicit(Y), unit * (1 - state.dual_sum / state.n_epochs)))
+        return found
+
+    def potentials(self, problem: Additive, state: State) -> Potentials:
+        """Return the row potential and zeros: columns follow by c-transform."""
+        return _unit(problem) * state.row, np.zeros(problem.shape[1])
+
+
+def _unit(problem: Additive) -> float:
+    """Return ‖C‖∞, by which costs are scaled."""
+    return problem.geometry.bounds[1] or 1.0
+
+
+def _recompute(state: Any) -> None:
+    """Sum the rows and columns of both iterates."""
+    for matrix, rows, cols in (
+        (state.Z, state.z_r, state.z_c), (state.D, state.d_r, state.d_c)
+    ):  # fmt: skip
+        matrix.sum(axis=1, out=rows)
+        matrix.sum(axis=0, out=cols)

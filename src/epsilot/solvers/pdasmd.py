@@ -1,0 +1,358 @@
+"""PDASMD and its batch version on the semi-dual (Luo, Xie, Huo: Algorithms 1, 2, Appendix C)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import xlogy
+
+from .._types import Index, Matrix, Potentials, Vector
+from ..errors import InvalidProblem
+from ..finite_sum.algorithm import draw
+from ..geometry import Dense, Geometry
+from ..kernels import pdasmd as kernels
+from ..kernels import threads
+from ..plan import Core, Explicit, Gibbs
+from ..problem import Entropic, Problem
+from ..work import Work
+from .base import About, EntropicSolver, Pace, l1
+
+#: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
+#: where φ rises the step is halved, and it recovers by this factor for each outer loop.
+LONGEST = 2.8
+RECOVERY = 1.1
+#: Chunks of rows whose column sums are added separately, whatever the number of threads.
+N_CHUNKS = 8
+#: Chunks of a batch, which as many threads may share if it has enough entries.
+BATCH_CHUNKS = 4
+HELPED_ENTRIES = 1 << 12
+#: Entries of gathered rows held at once where C is not stored.
+GATHERED_ENTRIES = 1 << 18
+
+_CHOICES = {
+    "norm": ("linf", "l2"),
+    "smoothness": ("sharp", "paper"),
+    "average": ("sampled", "snapshot", "none"),
+    "precision": ("single", "double"),
+    "mirror": ("euclidean",),
+}
+
+
+@dataclass(slots=True)
+class State:
+    """The three sequences of Katyusha, what is known at the snapshot, and the running sums."""
+
+    lam: Vector  # snapshot ṽ
+    y: Vector  # proximal sequence
+    z: Vector  # mirror sequence
+    lse: Vector  # log-normalisers of all rows at ṽ
+    mu: Vector  # ∇φ(ṽ)
+    n_outer: int  # s, since the last restart
+    step_scale: float  # multiple of the proved mirror step
+    value: float  # φ(ṽ)
+    violation: float  # ‖∇φ(ṽ)‖₁, the violation of the snapshot's plan
+    plan_sum: Matrix  # D_s
+    column_sum: Vector  # its column sums
+    weight_sum: float  # C_s
+    best_lam: Vector  # snapshot of least φ so far, where an adaptive run restarts
+    best_lse: Vector  # what is known there
+    best_mu: Vector
+    best_value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PDASMD(EntropicSolver):
+    """Descend the semi-dual by variance-reduced, accelerated stochastic mirror steps.
+
+    A step is one outer loop: ⌈n/B⌉ inner steps on sampled rows, then one pass over C for the
+    next snapshot (and for the averaged plan, where it is kept). Options left None follow the
+    stop mode: the paper's constants, or the sharp ones with adaptive steps.
+
+    Parameters
+    ----------
+    norm : {"linf", "l2"}
+        Norm H of the proximal step.
+    batch_size : int
+        Rows B drawn for an inner step.
+    inner_loops : int, optional
+        Inner steps l of an outer loop, by default ⌈n / B⌉.
+    smoothness : {"sharp", "paper"}, optional
+        L̄ = 1/η, or the paper's 5/η for l∞.
+    step_constant : float, optional
+        The 9 of the listing.
+    average : {"sampled", "snapshot", "none"}, optional
+        Plan to average: x of a random y (step 15), x of the snapshot, or none at all.
+    is_adaptive : bool, optional
+        Lengthen the mirror step while φ falls, and restart at the best snapshot when it rises.
+    precision : {"single", "double"}, optional
+        Of the inner loop's cost rows where C is stored; the rest is always double.
+    mirror : {"euclidean"}
+        Mirror map; :func:`epsilot.finite_sum.minimize` takes any.
+    """
+
+    norm: str = "linf"
+    batch_size: int = 1
+    inner_loops: int | None = None
+    smoothness: str | None = None
+    step_constant: float | None = None
+    average: str | None = None
+    is_adaptive: bool | None = None
+    precision: str | None = None
+    mirror: str = "euclidean"
+
+    about: ClassVar[About] = About(
+        family="accelerated stochastic",
+        paper="Luo, Xie, Huo 2023",
+        year=2023,
+        complexity="n² ‖C‖ √log n / ε",
+        needs_rows=True,
+    )
+    pace: ClassVar[Pace] = Pace(start=0.03, factor=3.0, share=1.0)
+    sharp_constant: ClassVar[float] = 9.0
+
+    def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if value is not None and value not in allowed:
+                raise InvalidProblem(
+                    f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}."
+                )
+        for name in ("batch_size", "inner_loops", "step_constant"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidProblem(f"{name} is {value}; it must be positive.")
+
+    def resolved(self, stop: str, problem: Problem) -> PDASMD:
+        """Fill open options with the printed constants, or with the sharp ones."""
+        is_paper = stop == "paper"
+        defaults: dict[str, Any] = {
+            "smoothness": "paper" if is_paper else "sharp",
+            "step_constant": 9.0 if is_paper else self.sharp_constant,
+            "average": "sampled" if is_paper else "none",
+            "is_adaptive": not is_paper,
+            "precision": "double" if is_paper else "single",
+        }
+        chosen = {k: v for k, v in defaults.items() if getattr(self, k) is None}
+        return dataclasses.replace(self, **chosen)
+
+    # -- the iteration ---------------------------------------------------------------------
+
+    def init(
+        self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start all sequences at zero, or at the given column potential (steps 1 and 4)."""
+        n, m = problem.shape
+        lam = np.zeros(m) if potentials is None else potentials[1].copy()
+        lse, column_sum = np.empty(n), np.zeros(m)
+        for start, stop, C in problem.geometry.blocks():
+            parts = np.empty((_n_chunks(C), m))
+            threads.share(
+                kernels.snapshot, len(parts), C.size,
+                C, lam, problem.p[start:stop], 1 / problem.eta, lse[start:stop], parts,
+            )  # fmt: skip
+            column_sum += parts.sum(axis=0)
+        mu = column_sum - problem.q
+        shape = (0, 0) if self.average == "none" else (n, m)
+        value = _value(problem, lam, lse)
+        state = State(
+            lam, lam.copy(), lam.copy(), lse, mu, 0, self._longest, value, l1(mu),
+            np.zeros(shape), np.zeros(m), 0.0, lam.copy(), lse.copy(), mu.copy(), value,
+        )  # fmt: skip
+        return state, Work.of(softmax=n * m, inner=n * m, vector=n)
+
+    def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
+        """Do one outer loop (steps 3 to 16) and take the next snapshot."""
+        n, m = problem.shape
+        n_inner = -(-n // self.batch_size) if self.inner_loops is None else self.inner_loops
+        tau1, tau2 = 2 / (state.n_outer + 4), 1 / (2 * self.batch_size)  # step 3
+        h = problem.eta / (self._constant * self._smoothness)
+        alpha = state.step_scale * h / tau1
+        selected, sample = draw(rng, np.cumsum(problem.p), n_inner, self.batch_size)  # step 8
+        y_sum, y_selected = np.zeros(m), np.empty(m)
+        is_linf = self.norm == "linf"
+        for first, C, rows, part, unit in _rows(problem.geometry, sample, self._is_single):
+            _inner_loop(
+                C, rows, part, (state.lam / unit).astype(C.dtype), 1 / unit, state.lse, state.mu,
+                state.lam, 1 / problem.eta, tau1, tau2, alpha, h, is_linf, selected - first,
+                state.z, state.y, y_sum, y_selected,
+            )  # fmt: skip
+        lam = y_sum / n_inner  # step 13
+        work = Work.of(
+            softmax=(n_inner * self.batch_size + n) * m,
+            inner=n * m,
+            vector=n_inner * m * (self.batch_size + (14 if is_linf else 11)) + n,
+        )
+        if self.average != "none":
+            self._average(problem, state, lam, y_selected, 1 / tau1)  # steps 14 to 16
+            work += Work.of(softmax=n * m * (self.average == "sampled"), vector=3 * n * m + n)
+        else:
+            self._move(problem, state, lam)
+        state.n_outer += 1
+        if self.is_adaptive:
+            self._safeguard(problem, state)
+        return work
+
+    @property
+    def _smoothness(self) -> float:
+        """Return L̄ η (section 8, E5 of Lemma 1: 1 is enough in both norms)."""
+        return 5.0 if self.norm == "linf" and self.smoothness == "paper" else 1.0
+
+    @property
+    def _is_single(self) -> bool:
+        return self.precision == "single"
+
+    @property
+    def _constant(self) -> float:
+        return 9.0 if self.step_constant is None else self.step_constant
+
+    @property
+    def _longest(self) -> float:
+        """Return the largest multiple of the listing's mirror step that is tried."""
+        return max(LONGEST * self._constant, 1.0) if self.is_adaptive else 1.0
+
+    def _move(self, problem: Entropic, state: State, lam: Vector) -> None:
+        """Take the snapshot at λ: log-normalisers and full gradient (step 4 of the next loop)."""
+        column_sum = np.zeros_like(lam)
+        for start, stop, C in problem.geometry.blocks():
+            parts = np.empty((_n_chunks(C), lam.size))
+            threads.share(
+                kernels.move_snapshot, len(parts), C.size,
+                C, lam, state.lam, problem.p[start:stop], 1 / problem.eta,
+                state.lse[start:stop], parts,
+            )  # fmt: skip
+            column_sum += parts.sum(axis=0)
+        self._settle(problem, state, lam, column_sum)
+
+    def _average(
+        self, problem: Entropic, state: State, lam: Vector, y: Vector, weight: float
+    ) -> None:
+        """Take the snapshot at λ and add the plan of y, or of λ, to the running sums."""
+        y = y if self.average == "sampled" else lam
+        column_sum, y_columns = np.zeros_like(lam), np.zeros_like(lam)
+        for start, stop, C in problem.geometry.blocks():
+            parts, y_parts = np.empty((2, _n_chunks(C), lam.size))
+            threads.share(
+                kernels.move_and_average, len(parts), C.size,
+                C, lam, y, state.lam, problem.p[start:stop], 1 / problem.eta, weight,
+                state.lse[start:stop], parts, y_parts, state.plan_sum[start:stop],
+            )  # fmt: skip
+            column_sum += parts.sum(axis=0)
+            y_columns += y_parts.sum(axis=0)
+        state.column_sum += weight * y_columns
+        state.weight_sum += weight
+        self._settle(problem, state, lam, column_sum)
+
+    def _settle(self, problem: Entropic, state: State, lam: Vector, column_sum: Vector) -> None:
+        state.lam = lam
+        state.mu = column_sum - problem.q
+        state.violation = l1(state.mu)
+        state.value = _value(problem, lam, state.lse)
+
+    def _safeguard(self, problem: Entropic, state: State) -> None:
+        """Lengthen the step if φ fell; else go back to the best snapshot with half the step."""
+        slack = 1e-14 * (abs(state.best_value) + problem.geometry.bounds[1])
+        if state.value <= state.best_value + slack:
+            state.step_scale = min(RECOVERY * state.step_scale, self._longest)
+            state.best_lam, state.best_lse = state.lam.copy(), state.lse.copy()
+            state.best_mu, state.best_value = state.mu.copy(), state.value
+            return
+        state.step_scale = max(state.step_scale / 2, 1.0)
+        state.lam, state.lse = state.best_lam.copy(), state.best_lse.copy()
+        state.mu, state.value = state.best_mu.copy(), state.best_value
+        state.violation = l1(state.mu)
+        state.y, state.z, state.n_outer = state.lam.copy(), state.lam.copy(), 0
+        state.plan_sum[:], state.column_sum[:], state.weight_sum = 0, 0, 0.0
+
+    # -- what others ask ---------------------------------------------------------------------
+
+    def candidates(self, problem: Entropic, state: State) -> list[tuple[Core, Vector]]:
+        """Return the averaged plan if there is one, and the plan of the snapshot."""
+        row, lam = self.potentials(problem, state)
+        found: list[tuple[Core, Vector]] = [
+            (Gibbs(problem.geometry, row, lam.copy(), problem.eta), row)
+        ]
+        if state.weight_sum > 0:
+            found.insert(0, (Explicit(state.plan_sum / state.weight_sum), row))
+        return found
+
+    def potentials(self, problem: Entropic, state: State) -> Potentials:
+        """Return the row potential that goes with the snapshot, and the snapshot."""
+        return problem.eta * (problem.log_p - state.lse), state.lam
+
+    def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:
+        """Apply Appendix C to the realised average: violation <= ε'/2 and f(X) + φ <= ε/4."""
+        if state.weight_sum == 0:
+            return state.violation <= tolerance
+        if l1(state.column_sum / state.weight_sum - problem.q) > tolerance:
+            return False
+        epsilon = 16 * problem.geometry.bounds[1] * tolerance
+        return self._primal_value(problem, state) + self._dual_value(problem, state) <= epsilon / 4
+
+    def _primal_value(self, problem: Entropic, state: State) -> float:
+        """Return f(x^s) = <C, X> - η H(X)."""
+        total = 0.0
+        for start, stop, C in problem.geometry.blocks():
+            X = state.plan_sum[start:stop] / state.weight_sum
+            total += float((C * X).sum() + problem.eta * xlogy(X, X).sum())
+        return total
+
+    def _dual_value(self, problem: Entropic, state: State) -> float:
+        """Return φ(ṽ) with the constant that :func:`_value` leaves out."""
+        return state.value - problem.eta * float(xlogy(problem.p, problem.p).sum())
+
+
+def _value(problem: Entropic, lam: Vector, lse: Vector) -> float:
+    """Return the semi-dual at λ but for the constant -η Σ p log p."""
+    return problem.eta * float(problem.p @ lse) - float(problem.q @ lam)
+
+
+def _n_chunks(C: Matrix) -> int:
+    return min(N_CHUNKS, C.shape[0], max(1, C.size // threads.MIN_ENTRIES_PER_THREAD))
+
+
+def _inner_loop(C: Any, rows: Index, sample: Index, snap: Any, inv_unit: float, *args: Any) -> None:
+    """Run the inner steps of a sample, with helpers where a batch is large enough."""
+    n_batch, m = sample.shape[1], C.shape[1]
+    work, pair = np.empty((2, m)), np.empty((2, m), dtype=C.dtype)
+    if n_batch == 1:
+        first = rows.ravel(), sample.ravel()
+        kernels.inner_loop(C, *first, snap, inv_unit, *args, work, pair)
+        return
+    lse, _, _, inv_eta = args[:4]
+    parts = np.empty((min(n_batch, BATCH_CHUNKS), m))
+    own = np.empty((len(parts), m), dtype=C.dtype)
+    counters = np.zeros(3, dtype=np.int64)
+    shared = C, rows, sample, snap, inv_unit
+
+    def leader() -> None:
+        kernels.lead_inner_loop(*shared, *args, work, pair, parts, counters)
+
+    def helper(k: int) -> None:
+        kernels.help_inner_loop(
+            *shared, lse, inv_eta, work[0], pair[0], own[k], parts, counters
+        )  # fmt: skip
+
+    is_worth_it = (
+        n_batch * m >= HELPED_ENTRIES and sample.size * m >= 2 * threads.MIN_ENTRIES_PER_THREAD
+    )
+    threads.lead(leader, helper, len(parts) - 1, is_worth_it)
+
+
+def _rows(geometry: Geometry, sample: Index, is_single: bool) -> Any:
+    """Yield (first step, rows of C, their places, components, unit) until the sample is used up."""
+    n, m = geometry.shape
+    if isinstance(geometry, Dense):
+        unit = geometry.bounds[1] if is_single else 1.0
+        C = geometry.single(unit) if is_single and unit > 0 else geometry.block(0, n)
+        yield 0, C, sample, sample, unit or 1.0
+        return
+    n_steps, batch_size = sample.shape
+    step = max(1, GATHERED_ENTRIES // (batch_size * m))
+    for first in range(0, n_steps, step):
+        part = sample[first : first + step]
+        C = np.stack([geometry.row(int(i)) for i in part.ravel()])
+        yield first, C, np.arange(part.size).reshape(part.shape), part, 1.0

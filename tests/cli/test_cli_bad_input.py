@@ -1,0 +1,155 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from epsilot.cli import inputs
+
+COST = ["--cost", "M.npy"]
+BAD = [
+    (["solve"], "no problem was given; exactly one of --cost"),
+    (["solve", *COST, "--points", "x.csv", "y.txt"], "--cost and --points were given"),
+    (["solve", "--cost", "none.npy"], "none.npy does not exist"),
+    (["solve", "--cost", "."], ". is a directory"),
+    (["solve", "--cost", "empty.csv"], "empty.csv is empty"),
+    (["solve", "--cost", "word.csv"], "word.csv, line 2, column 1 holds 'word'"),
+    (["solve", "--cost", "objects.npy"], "holds Python objects"),
+    (["solve", "--cost", "all.npz"], "holds 3 arrays (M, a, b)"),
+    (["solve", "--cost", "all.npz:c"], "holds no array 'c'"),
+    (["solve", "--cost", "notes.docx"], "has the file type .docx"),
+    (["solve", "--cost", "nan.npy"], "costs must be finite"),
+    (["solve", *COST, "--a", "M.npy"], "shape (6, 8); a vector is required"),
+    (["solve", *COST, "--a", "b.csv"], "are a and b swapped?"),
+    (["solve", *COST, "--a", "a2.npy", "--b", "b.csv"], "totals must be equal"),
+    (["solve", *COST, "--metric", "euclidean"], "--metric euclidean was given with --cost"),
+    (["solve", "--points", "x.csv", "y.txt", "--metric", "euclid"], "did you mean euclidean?"),
+    (["solve", "--points", "x.csv", "M.npy"], "2 and 8 coordinates"),
+    (["solve", "--points", "nan.npy", "M.npy"], "NaN or infinity in point 1"),
+    (["solve", "--images", "one.png", "black.png"], "completely black"),
+    (["solve", "--images", "one.png", "M.npy"], "an image is required"),
+    (["solve", "--images", "one.png", "two.png", "--a", "b.csv"], "the images are the weights"),
+    (["solve", "--images", "one.png", "two.png", "--metric", "cosine"], "cityblock, sqeuclidean, euclidean"),
+    (["solve", *COST, "--eps", "1", "--rtol", "1"], "exactly one of eps, rtol and reg"),
+    (["solve", *COST, "--eps", "1", "--reg", "1"], "exactly one of eps, rtol and reg"),
+    (["solve", *COST, "--tol", "1"], "without reg"),
+    (["solve", *COST, "--eps", "0"], "eps is 0"),
+    (["solve", *COST, "--eps", "-1"], "eps is -1"),
+    (["solve", *COST, "--eps", "nan"], "eps is nan"),
+    (["solve", *COST, "--eps", "1e-30"], "float64"),
+    (["solve", *COST, "--max-iter", "-1"], "max_iter is -1"),
+    (["solve", *COST, "--method", "sinkorn"], "did you mean sinkhorn"),
+    (["solve", *COST, "--stop", "never"], "stop is 'never'"),
+    (["solve", *COST, "--option", "eps=1"], "use --eps"),
+    (["solve", *COST, "--option", "eps"], "not of the form key=value"),
+    (["solve", *COST, "--method", "exact", "--option", "max_pivot=1"], "max_pivots"),
+    (["solve", *COST, "--resume", "none.npz"], "none.npz"),
+    (["solve", *COST, "--resume", "all.npz"], "all.npz"),
+    (["solve", *COST, "--out", "none/r.npz"], "none/r.npz cannot be written"),
+    (["solve", *COST, "--out", "."], "it is a directory"),
+    (["solve", *COST, "--plot", "r.doc"], "has the file type doc"),
+    (["solve", *COST, "--checkpoint", "none/c.npz"], "none/c.npz cannot be written"),
+    (["certify", *COST], "nothing to audit"),
+    (["certify", *COST, "--plan", "M.npy", "--result", "r.npz"], "--result with another"),
+    (["certify", *COST, "--plan", "a2.npy"], "the plan has shape"),
+    (["certify", *COST, "--result", "all.npz"], "all.npz"),
+    (["certify", *COST, "--potentials", "b.csv", "b.csv"], "potentials"),
+    (["compare"], "no problem was given"),
+    (["compare", "--demo", *COST], "--demo was given with another problem"),
+    (["compare", "--demo", "--methods", ","], "at least one method"),
+    (["compare", "--demo", "--methods", "exakt"], "did you mean exact"),
+    (["demo", "--side", "1"], "at least 2 pixels"),
+    (["demo", "--eps", "0"], "eps is 0"),
+    (["demo", "--out", "none/d.png"], "none/d.png cannot be written"),
+]
+
+
+@pytest.fixture
+def bad_folder(folder):
+    (folder / "empty.csv").touch()
+    (folder / "word.csv").write_text("1,2\nword,3\n")
+    (folder / "notes.docx").write_bytes(b"PK")
+    np.save("objects.npy", np.array([None]), allow_pickle=True)
+    np.save("nan.npy", np.array([[1.0, 2.0], [np.nan, 1.0]]))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), BAD, ids=lambda x: " ".join(x) if isinstance(x, list) else ""
+)
+@pytest.mark.usefixtures("bad_folder")
+def test_bad_input_is_one_sentence_and_exit_code_2(run, arguments, message):
+    done = run(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert message in done.err
+    assert done.err.startswith("epsilot: ")
+    assert done.err.endswith(".\n")
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing"],
+        ["solve", "--nothing"],
+        ["solve", "--eps", "small"],
+        ["solve", "--points", "x.csv"],
+        ["solve", *COST, "--seed", "-1"],
+        ["solve", *COST, "--threads", "0"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run, arguments):
+    done = run(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert "Error" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_nothing_is_solved_for_a_place_that_cannot_be_written(run, monkeypatch):
+    monkeypatch.setattr("epsilot.solve", lambda *_, **__: pytest.fail("solved"), raising=False)
+    assert run("solve", *COST, "--out", "none/r.npz").code == 2
+
+
+def test_an_error_of_the_system_is_one_sentence(run, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", "r.npz")
+
+    monkeypatch.setattr("epsilot.files.os.fsync", full)
+    done = run("solve", *COST, "--out", "r.npz")
+    assert done.code == 2
+    assert done.err.startswith("epsilot: r.npz: No space left on device;")
+
+
+def test_lack_of_memory_is_one_sentence(run, monkeypatch):
+    def exhausted(name):
+        raise MemoryError
+
+    monkeypatch.setattr(inputs, "read", exhausted)
+    done = run("solve", *COST)
+    assert done.code == 2
+    assert "memory is exhausted" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
+def test_interrupting_reports_the_best_answer(folder):
+    np.save("big.npy", np.random.default_rng(0).random((300, 300)))
+    code = "from epsilot.cli import main; main()"
+    arguments = ["solve", "--cost", "big.npy", "--eps", "1e-9", "--method", "sinkhorn"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments, "--checkpoint", "c.npz", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while process.poll() is None and not os.path.exists("c.npz"):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err
+    assert '"status": "interrupted"' in out
+    assert err == ""

@@ -1,0 +1,56 @@
+import pytest
+
+from epsilot.experiments import EXPERIMENTS, fig1_panels
+from epsilot.experiments.fig1_panels import Scale
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    monkeypatch.setattr(fig1_panels, "QUICK", Scale((2, 3), (3,), (1,), seeds=1, eps=0.5))
+
+
+def test_a_panel_is_made_where_it_was_asked_for(run, folder):
+    done = run("reproduce", "fig1", "--quick", "--panel", "a", "--out", "here", "--jobs", "1")
+    assert done.code == 0, done.err
+    made = sorted(path.name for path in (folder / "here" / "fig1").iterdir())
+    assert made == [
+        "fig1-synthetic-n.png", "fig1-synthetic-n.svg", "report.html", "solves.jsonl", "summary.md",
+    ]  # fmt: skip
+    assert done.out.splitlines() == [f"here/fig1/{name}" for name in made]
+    assert (
+        "epsilot reproduce fig1 --quick --panel a" in (folder / "here/fig1/summary.md").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fig9",), "experiment 'fig9' is unknown; it must be one of fig1, table1"),
+        (("fig1", "--panel", "q"), "panel is 'q'"),
+        (("fig1", "--data", "none.gz"), "data is 'none.gz'"),
+        (("table1", "--panel", "x"), "panel is 'x'; it must be n or eps"),
+        (("fig1", "--data", "one.png"), "is not a complete IDX file"),
+    ],
+)
+def test_bad_choices_are_refused_in_one_sentence(run, arguments, message):
+    done = run("reproduce", *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_choice_that_an_experiment_does_not_have_is_refused(run, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, "other", "store:Store")
+    done = run("reproduce", "other", "--data", "mnist")
+    assert done.code == 2
+    assert "other has no choice of data" in done.err
+
+
+def test_an_interrupted_run_says_how_to_continue(run, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("epsilot.experiments.fig1.run", interrupt)
+    done = run("reproduce", "fig1")
+    assert done.code == 1
+    assert "the same command continues" in done.err

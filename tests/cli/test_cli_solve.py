@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+
+import epsilot
+
+FIELDS = {
+    "method", "converged", "status", "message", "shape", "value", "value_linear", "lower_bound",
+    "gap", "target", "marginal_error", "reg", "n_iter", "operations", "certificate_operations",
+    "seconds", "seed", "options", "version", "files",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        ["--cost", "M.npy"],
+        ["--cost", "M.csv"],
+        ["--cost", "all.npz:M", "--a", "all.npz:a", "--b", "b.csv"],
+        ["--points", "x.csv", "y.txt"],
+        ["--points", "x.csv", "y.txt", "--metric", "cosine"],
+        ["--images", "one.png", "two.png"],
+        ["--cost", "M.npy", "--a", "a2.npy", "--b", "b.csv", "--normalize"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("method", ["sinkhorn", "auto"])
+def test_problems_of_all_kinds_are_certified(run, problem, method):
+    done = run("solve", *problem, "--rtol", 0.05, "--method", method, "--json")
+    assert done.code == 0
+    assert done.err == ""
+    found = done.json
+    assert set(found) == FIELDS
+    assert found["converged"]
+    assert found["gap"] <= found["target"]
+    assert found["value"] - found["lower_bound"] == pytest.approx(found["gap"])
+
+
+def test_the_answer_is_that_of_the_library(run):
+    wish = ("--eps", 0.01, "--method", "sinkhorn", "--seed", 5)
+    done = run("solve", "--cost", "M.npy", *wish, "--json")
+    expected = epsilot.solve(np.load("M.npy"), eps=0.01, method="sinkhorn", seed=5)
+    assert done.json["seed"] == 5
+    assert done.json["value"] == expected.value
+    assert done.json["lower_bound"] == expected.lower_bound
+    assert done.json["n_iter"] == expected.n_iter
+    assert done.json["target"] == 0.01
+
+
+def test_the_images_are_normalised_and_the_cost_is_scaled(run):
+    found = run("solve", "--images", "one.png", "two.png", "--json").json
+    assert found["shape"] == [20, 20]
+    assert 0 < found["value"] < 1
+
+
+def test_points_have_the_metric_asked_for(run):
+    x, y = np.loadtxt("x.csv", delimiter=",", skiprows=1), np.loadtxt("y.txt")
+    square = ((x[:, None] - y) ** 2).sum(axis=-1)
+    for metric, M in (("sqeuclidean", square), ("euclidean", np.sqrt(square))):
+        done = run("solve", "--points", "x.csv", "y.txt", "--metric", metric, "--json")
+        assert done.json["value"] == pytest.approx(epsilot.exact(M).value, rel=0.011)
+
+
+def test_a_person_gets_plain_lines_in_a_pipe(run):
+    done = run("solve", "--cost", "M.npy", "--eps", 0.01)
+    assert done.code == 0
+    assert done.out.startswith("Certified\n  problem: 6 × 8\n  value: ")
+    assert "\x1b" not in done.out
+    assert done.err == ""
+
+
+def test_the_entropic_problem(run):
+    done = run("solve", "--cost", "M.npy", "--reg", 0.1, "--tol", 1e-5, "--json")
+    assert done.code == 0
+    assert done.json["reg"] == 0.1
+    assert done.json["value"] < done.json["value_linear"]
+
+
+@pytest.mark.parametrize("limit", [["--max-iter", 1], ["--max-seconds", 0]])
+def test_stopping_early_is_exit_code_1_and_still_writes(run, limit):
+    common = ("--cost", "M.npy", "--eps", 1e-6, "--method", "sinkhorn", *limit)
+    done = run("solve", *common, "--out", "r.npz", "--plot", "r.png", "--json")
+    assert done.code == 1
+    assert done.err == ""
+    assert not done.json["converged"]
+    assert done.json["gap"] > 1e-6
+    assert done.json["files"] == {"out": "r.npz", "plot": "r.png"}
+    assert run("certify", "--cost", "M.npy", "--result", "r.npz").code == 0
+    assert run("solve", *common).out.startswith("Stopped before the target\n")
+
+
+def test_a_saved_result_is_proved_again(run):
+    solved = run("solve", "--cost", "M.npy", "--eps", 0.01, "--out", "r.npz", "--json").json
+    again = run("certify", "--cost", "M.npy", "--result", "r.npz", "--json").json
+    assert again["upper"] == pytest.approx(solved["value"], rel=1e-12)
+    assert again["lower"] == pytest.approx(solved["lower_bound"], rel=1e-12)
+    assert again["claimed"]["value"] == solved["value"]
+
+
+def test_a_resumed_run_ends_like_an_uninterrupted_one(run):
+    common = ("solve", "--cost", "M.npy", "--eps", 1e-4, "--method", "sinkhorn", "--json")
+    whole = run(*common).json
+    assert run(*common, "--max-iter", 7, "--checkpoint", "c.npz").code == 1
+    rest = run(*common, "--resume", "c.npz").json
+    for field in ("value", "lower_bound", "n_iter", "operations"):
+        assert rest[field] == whole[field]
+
+
+def test_options_reach_the_method(run):
+    done = run(
+        "solve", "--cost", "M.npy", "--method", "exact", "--option", "max_pivots=5000", "--json"
+    )
+    assert done.json["options"]["max_pivots"] == 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("3.5", 3.5),
+        ("1e-3", 1e-3),
+        ("true", True),
+        ("False", False),
+        ("none", None),
+        ("l2", "l2"),
+        ("", ""),
+        ("a=b", "a=b"),
+    ],
+)
+def test_option_values_are_typed(text, value):
+    from epsilot.cli.solve import parse_options
+
+    (parsed,) = parse_options([f"batch-size={text}"]).values()
+    assert parsed == value
+    assert type(parsed) is type(value)

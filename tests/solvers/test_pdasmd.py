@@ -1,0 +1,384 @@
+"""PDASMD: three implementations in lockstep, and what the paper claims of them."""
+
+import numpy as np
+import pytest
+
+import epsilot
+from epsilot.errors import InvalidProblem
+from epsilot.finite_sum import EntropicTransport, minimize
+from epsilot.finite_sum.algorithm import draw
+from epsilot.geometry import Dense
+from epsilot.images import grid_cost, mnist_pair, synthetic_pair
+from epsilot.kernels import pdasmd as kernels
+from epsilot.problem import Entropic, make_problem
+from epsilot.solvers import make_solver
+from epsilot.solvers.pdasgd import PDASGD
+from epsilot.solvers.pdasmd import PDASMD, _inner_loop
+from epsilot.theory import pdasmd_loop_operations
+from problems import random, solve_exactly
+
+N_OUTER = 8
+
+
+def small(n=5, m=5, eta=0.1, seed=0) -> Entropic:
+    C, p, q = random(n, m, 1.0, seed)
+    return Entropic(Dense(C), eta, p, q)
+
+
+def softmax_rows(problem, lam):
+    t = (lam - problem.geometry.block(0, problem.shape[0])) / problem.eta
+    e = np.exp(t - t.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def listing(problem, norm, n_outer, seed, factor=1.0, c=9.0):
+    """Algorithm 1, line by line, in the paper's weights and with all y kept."""
+    n, m = problem.shape
+    p, q = problem.p, problem.q
+    rng = np.random.default_rng(seed)
+    L = n * p * (factor if norm == "linf" else 1.0) / problem.eta
+    L_bar = L.sum() / n
+    probability = L / (n * L_bar)
+    y = z = v_snap = np.zeros(m)
+    tau2, l, C_s, D_s = 1 / 2, n, 0.0, np.zeros((n, m))
+    trace = []
+    for s in range(n_outer):
+        tau1 = 2 / (s + 4)
+        alpha = 1 / (c * tau1 * L_bar)
+        mu = p @ softmax_rows(problem, v_snap) - q
+        kept = []
+        selected, sample = draw(rng, np.cumsum(p), l, 1)
+        for j in range(l):
+            v = tau1 * z + tau2 * v_snap + (1 - tau1 - tau2) * y
+            i = sample[j, 0]
+            at_v = n * p[i] * (softmax_rows(problem, v)[i] - q)
+            at_snap = n * p[i] * (softmax_rows(problem, v_snap)[i] - q)
+            g = mu + (at_v - at_snap) / (n * probability[i])
+            z = z - alpha * g
+            if norm == "linf":
+                y = v - np.abs(g).sum() / (c * L_bar) * np.where(g > 0, 1.0, -1.0)
+            else:
+                y = v - g / (c * L_bar)
+            kept.append(y)
+        v_snap = np.mean(kept, axis=0)
+        C_s = C_s + 1 / tau1
+        D_s = D_s + p[:, None] * softmax_rows(problem, kept[selected]) / tau1
+        trace.append((v_snap, D_s / C_s))
+    return trace
+
+
+def listing_batch(problem, norm, n_outer, seed, B, c=9.0):
+    """Algorithm 2, line by line, for L̄ = 1/η."""
+    n, m = problem.shape
+    p, q, L_bar = problem.p, problem.q, 1 / problem.eta
+    rng = np.random.default_rng(seed)
+    y = z = v_snap = np.zeros(m)
+    tau2, l, C_s, D_s = 1 / (2 * B), -(-n // B), 0.0, np.zeros((n, m))
+    trace = []
+    for s in range(n_outer):
+        tau1 = 2 / (s + 4)
+        alpha = 1 / (c * tau1 * L_bar)
+        S = softmax_rows(problem, v_snap)
+        mu = p @ S - q
+        kept = []
+        selected, sample = draw(rng, np.cumsum(p), l, B)
+        for j in range(l):
+            v = tau1 * z + tau2 * v_snap + (1 - tau1 - tau2) * y
+            g = mu + np.mean([softmax_rows(problem, v)[i] - S[i] for i in sample[j]], axis=0)
+            z = z - alpha * g
+            step = g if norm == "l2" else np.abs(g).sum() * np.where(g > 0, 1.0, -1.0)
+            y = v - step / (c * L_bar)
+            kept.append(y)
+        v_snap = np.mean(kept, axis=0)
+        C_s = C_s + 1 / tau1
+        D_s = D_s + p[:, None] * softmax_rows(problem, kept[selected]) / tau1
+        trace.append((v_snap, D_s / C_s))
+    return trace
+
+
+def fused(problem, n_outer, seed, cls=PDASMD, **options):
+    """The solver with its compiled epoch, as printed but for the options."""
+    fixed = {"smoothness": "sharp", "step_constant": 9.0, "average": "sampled"}
+    solver = cls(**{**fixed, "is_adaptive": False, **options})
+    rng = np.random.default_rng(seed)
+    state, _ = solver.init(problem, rng)
+    trace = []
+    for _ in range(n_outer):
+        solver.step(problem, state, rng)
+        trace.append((state.lam.copy(), state.plan_sum / state.weight_sum))
+    return trace
+
+
+def general(problem, n_outer, seed, factor=1.0, **options):
+    trace = []
+    minimize(
+        EntropicTransport.of(problem, factor), n_outer=n_outer, seed=seed, **options,
+        callback=lambda s, x, lam: trace.append((lam.copy(), x.copy())),
+    )  # fmt: skip
+    return trace
+
+
+def assert_same(first, second, atol=1e-10):
+    assert len(first) == len(second) == N_OUTER
+    for (lam, X), (other_lam, other_X) in zip(first, second, strict=True):
+        np.testing.assert_allclose(lam, other_lam, rtol=0, atol=atol)
+        np.testing.assert_allclose(X, other_X, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("shape", [(5, 5), (4, 7)])
+def test_fused_general_and_transcription_are_in_lockstep(norm, batch_size, shape):
+    problem = small(*shape)
+    compiled = fused(problem, N_OUTER, 3, norm=norm, batch_size=batch_size)
+    assert_same(compiled, general(problem, N_OUTER, 3, norm=norm, batch_size=batch_size))
+    assert_same(compiled, listing_batch(problem, norm, N_OUTER, 3, batch_size))
+
+
+@pytest.mark.parametrize(("norm", "factor", "smoothness"), [
+    ("linf", 5.0, "paper"), ("linf", 1.0, "sharp"), ("l2", 5.0, "paper"), ("l2", 1.0, "sharp"),
+])  # fmt: skip
+def test_batch_of_one_is_the_listing_without_batches(norm, factor, smoothness):
+    problem = small()
+    compiled = fused(problem, N_OUTER, 1, norm=norm, smoothness=smoothness)
+    assert_same(compiled, listing(problem, norm, N_OUTER, 1, factor))
+    assert_same(compiled, general(problem, N_OUTER, 1, factor, norm=norm))
+
+
+@pytest.mark.parametrize("c", [3.0, 9.0])
+def test_pdasgd_is_pdasmd_in_the_l2_norm(c):
+    problem = small()
+    gradient = fused(problem, N_OUTER, 2, cls=PDASGD, step_constant=c)
+    assert_same(gradient, fused(problem, N_OUTER, 2, norm="l2", step_constant=c), atol=0)
+    assert_same(gradient, listing(problem, "l2", N_OUTER, 2, c=c))
+
+
+@pytest.mark.parametrize("average", ["none", "snapshot"])
+def test_other_averages_leave_the_dual_alone(average):
+    problem = small(6, 4)
+    compiled = fused(problem, N_OUTER, 5)
+    solver = PDASMD(smoothness="sharp", step_constant=9.0, average=average, is_adaptive=False)
+    rng = np.random.default_rng(5)
+    state, _ = solver.init(problem, rng)
+    total, weights = np.zeros((6, 4)), 0.0
+    for s, (lam, _) in enumerate(compiled):
+        solver.step(problem, state, rng)
+        np.testing.assert_allclose(state.lam, lam, rtol=0, atol=1e-12)
+        total += (s + 4) / 2 * problem.p[:, None] * softmax_rows(problem, state.lam)
+        weights += (s + 4) / 2
+    if average == "snapshot":
+        np.testing.assert_allclose(state.plan_sum / state.weight_sum, total / weights, atol=1e-13)
+    columns = problem.p @ softmax_rows(problem, state.lam)
+    np.testing.assert_allclose(state.mu, columns - problem.q, atol=1e-13)
+    assert state.violation == pytest.approx(np.abs(columns - problem.q).sum(), abs=1e-12)
+
+
+# -- the kernel ------------------------------------------------------------------------------
+
+
+def one_inner_step(problem, i, v_snap, z, y, batch=None):
+    """Return α g̃ of one inner step that samples row i, and the v it was taken at."""
+    C = problem.geometry.block(0, problem.shape[0])
+    n, m = problem.shape
+    lse, parts = np.empty(n), np.empty((1, m))
+    kernels.snapshot(C, v_snap, problem.p, 1 / problem.eta, lse, parts, 0, 1)
+    rows = np.array([[i] if batch is None else batch])
+    z_after, y_after = z.copy(), y.copy()
+    _inner_loop(
+        C, rows, rows, v_snap, 1.0, lse, parts[0] - problem.q, v_snap, 1 / problem.eta, 0.25, 0.5,
+        1.0, 0.1, False, -1, z_after, y_after, np.zeros(m), np.empty(m),
+    )  # fmt: skip
+    return z - z_after, 0.25 * z + 0.5 * v_snap + 0.25 * y
+
+
+def test_variance_reduced_gradient_is_unbiased(rng):
+    problem = small(7, 6)
+    v_snap, z, y = rng.normal(size=(3, 6)) / 5
+    mean = np.zeros(6)
+    for i in range(7):
+        g, v = one_inner_step(problem, i, v_snap, z, y)
+        mean += problem.p[i] * g
+    np.testing.assert_allclose(mean, problem.p @ softmax_rows(problem, v) - problem.q, atol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 3000.0])
+@pytest.mark.parametrize("batch", [None, [2, 0, 2]])
+def test_gradient_survives_any_distance_from_the_snapshot(rng, scale, batch):
+    problem = small(6, 5, eta=0.05)
+    v_snap, z, y = scale * rng.normal(size=(3, 5))
+    g, v = one_inner_step(problem, 4, v_snap, z, y, batch)
+    rows = [4] if batch is None else batch
+    S, S_snap = softmax_rows(problem, v), softmax_rows(problem, v_snap)
+    expected = problem.p @ S_snap - problem.q + np.mean([S[i] - S_snap[i] for i in rows], axis=0)
+    np.testing.assert_allclose(g, expected, atol=1e-11 * max(1.0, scale / 100))
+
+
+@pytest.mark.parametrize("scale", [0.1, 3000.0])
+def test_snapshot_moves_any_distance(rng, scale):
+    problem = small(6, 5, eta=0.05)
+    C, inv = problem.geometry.block(0, 6), 1 / problem.eta
+    old, new, y = scale * rng.normal(size=(3, 5))
+    lse, parts, y_parts, plan = np.empty(6), np.empty((2, 5)), np.empty((2, 5)), np.zeros((6, 5))
+    kernels.snapshot(C, old, problem.p, inv, lse, parts, 0, 2)
+    other = lse.copy()
+    kernels.move_snapshot(C, new, old, problem.p, inv, other, parts, 0, 2)
+    columns = problem.p @ softmax_rows(problem, new)
+    np.testing.assert_allclose(parts.sum(axis=0), columns, atol=1e-12)
+    kernels.move_and_average(
+        C, new, y, old, problem.p, inv, 3.0, lse, parts, y_parts, plan, 0, 2
+    )  # fmt: skip
+    np.testing.assert_allclose(lse, other, rtol=1e-12)
+    np.testing.assert_allclose(parts.sum(axis=0), columns, atol=1e-12)
+    np.testing.assert_allclose(plan, 3 * problem.p[:, None] * softmax_rows(problem, y), atol=1e-12)
+    np.testing.assert_allclose(3 * y_parts.sum(axis=0), plan.sum(axis=0), atol=1e-12)
+
+
+# -- runs ------------------------------------------------------------------------------------
+
+
+IMAGES = {"synthetic": synthetic_pair, "mnist": mnist_pair}
+
+
+@pytest.mark.parametrize("method", ["pdasmd", "pdasgd"])
+@pytest.mark.parametrize("images", IMAGES)
+@pytest.mark.parametrize(("side", "seed", "stop", "eps"), [
+    (6, 0, "paper", 0.2), (6, 1, "paper", 0.05), (6, 2, "paper", 0.02), (9, 0, "paper", 0.2),
+    (6, 0, "certificate", 0.2), (6, 1, "certificate", 0.05), (10, 2, "certificate", 0.02),
+    (20, 0, "certificate", 0.2), (20, 1, "certificate", 0.05), (20, 2, "certificate", 0.02),
+])  # fmt: skip
+def test_epsilon_solution(method, images, side, seed, stop, eps):
+    A, B = IMAGES[images](side, seed)
+    M, a, b = grid_cost((side, side)), A.ravel(), B.ravel()
+    result = epsilot.solve(M, a, b, eps=eps, method=method, stop=stop, seed=seed)
+    assert result.converged
+    assert result.gap <= eps
+    assert -1e-12 <= result.value - solve_exactly(M, a, b) <= eps
+
+
+def test_published_stop_is_the_violation_of_the_average():
+    M, a, b = random(12, 12, seed=3)
+    result = epsilot.solve(M, a, b, eps=0.1, method="pdasmd", stop="paper")
+    cost_max = float(np.ptp(M))
+    assert result.status is epsilot.Status.PUBLISHED_STOP
+    # ε'/2 against p', q', and at most ε'/4 more against p, q
+    assert result.marginal_error <= 0.1 / (8 * cost_max) * 0.75
+    assert result.reg == pytest.approx(0.1 / (4 * np.log(12)))
+    before = epsilot.solve(
+        M, a, b, eps=0.1, method="pdasmd", stop="paper", max_iter=result.n_iter - 1,
+        on_limit="ignore",
+    )  # fmt: skip
+    assert before.status is epsilot.Status.MAX_ITER
+
+
+def test_sharp_smoothness_saves_the_square_root_of_five():
+    A, B = synthetic_pair(6, 0)
+    problem = grid_cost((6, 6)), A.ravel(), B.ravel()
+    paper, sharp = (
+        epsilot.solve(*problem, eps=0.2, method="pdasmd", stop="paper", smoothness=s).n_iter
+        for s in ("paper", "sharp")
+    )
+    assert 2.1 <= paper / sharp <= 2.4
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"norm": "l2"}, {"batch_size": 3}, {"inner_loops": 5}, {"average": "none"},
+    {"average": "snapshot"},
+])  # fmt: skip
+def test_work_is_the_closed_formula(options):
+    M, a, b = random(8, 11, seed=1)
+    result = epsilot.solve(
+        M, a, b, eps=0.2, method="pdasmd", stop="paper", max_iter=4, on_limit="ignore", **options
+    )
+    assert result.n_iter == 4
+    expected = 4 * pdasmd_loop_operations(8, 11, **options)
+    assert result.work.operations == expected + 9 * 8 * 11 + 8  # the first snapshot
+
+
+def test_certificate_saves_fifteen_times_the_operations():
+    A, B = synthetic_pair(12, 0)
+    problem = grid_cost((12, 12)), A.ravel(), B.ravel()
+    paper, certified = (
+        epsilot.solve(*problem, eps=0.05, method="pdasmd", stop=stop).work.operations
+        for stop in ("paper", "certificate")
+    )
+    assert paper >= 15 * certified
+
+
+@pytest.mark.parametrize("method", ["pdasmd", "pdasgd"])
+@pytest.mark.parametrize("stop", ["paper", "certificate"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_skewed_marginals(method, stop, seed):
+    M, a, b = random(40, 30, concentration=0.1, seed=seed)
+    result = epsilot.solve(M, a, b, eps=0.1, method=method, stop=stop, max_iter=2000)
+    assert result.converged
+    assert abs(result.value - solve_exactly(M, a, b)) <= 0.1
+
+
+@pytest.mark.parametrize("average", ["none", "sampled"])
+def test_safeguard_undoes_a_rise(average):
+    problem = small(20, 20, eta=0.01)
+    solver = make_solver("pdasmd", {"average": average, "is_adaptive": True})
+    rng = np.random.default_rng(0)
+    state, _ = solver.init(problem, rng)
+    solver.step(problem, state, rng)
+    best, lam = state.best_value, state.best_lam.copy()
+    state.z += rng.normal(size=20)  # a bad turn
+    solver.step(problem, state, rng)
+    assert (state.best_value, state.value, state.n_outer) == (best, best, 0)
+    for x in (state.lam, state.y, state.z):
+        np.testing.assert_array_equal(x, lam)
+    columns = problem.p @ softmax_rows(problem, lam)
+    assert state.violation == pytest.approx(np.abs(columns - problem.q).sum(), abs=1e-12)
+    values = []
+    for _ in range(20):
+        solver.step(problem, state, rng)
+        values.append(state.value)
+    assert (np.diff(values) <= 1e-13).all()
+    assert values[-1] < best
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 4, "average": "sampled"}])
+def test_average_is_certified_beside_the_current_plan(options):
+    M, a, b = random(20, 25, seed=4)
+    problem = make_problem(M, a, b)
+    solver = make_solver("pdasmd", options).resolved("certificate", problem)
+    rng = np.random.default_rng(0)
+    target = Entropic(problem.geometry, 0.05, problem.p, problem.q)
+    state, _ = solver.init(target, rng)
+    solver.step(target, state, rng)
+    plans = [core.block(0, 20) for core, _ in solver.candidates(target, state)]
+    assert len(plans) == (2 if options else 1)
+    for X in plans:
+        np.testing.assert_allclose(X.sum(axis=1), problem.p, atol=1e-14)
+    np.testing.assert_allclose(np.abs(plans[-1].sum(axis=0) - problem.q).sum(), state.violation)
+
+
+def test_results_do_not_depend_on_threads():
+    M, a, b = random(400, 400, seed=6)
+    runs = [
+        epsilot.solve(M, a, b, eps=0.05, method="pdasmd", batch_size=64, n_threads=k)
+        for k in (1, 2, 3)
+    ]
+    for run in runs[1:]:
+        assert run.history[-1].upper == runs[0].history[-1].upper
+        np.testing.assert_array_equal(run.potentials[0], runs[0].potentials[0])
+
+
+def test_warm_start_needs_less_work():
+    A, B = synthetic_pair(10, 3)
+    problem = grid_cost((10, 10)), A.ravel(), B.ravel()
+    options = {"reg": 0.02, "tol": 1e-4, "method": "pdasmd"}
+    cold = epsilot.solve(*problem, **options)
+    warm = epsilot.solve(*problem, **options, potentials_init=cold.potentials)
+    assert warm.converged
+    assert warm.n_iter < cold.n_iter / 2
+
+
+@pytest.mark.parametrize(("options", "word"), [
+    ({"norm": "l1"}, "norm"), ({"batch_size": 0}, "batch_size"), ({"average": "all"}, "average"),
+    ({"inner_loops": 0}, "inner_loops"), ({"step_constant": -1.0}, "step_constant"),
+    ({"smoothness": "5"}, "smoothness"), ({"mirror": "entropy"}, "mirror"),
+])  # fmt: skip
+def test_options_are_checked(options, word):
+    with pytest.raises(InvalidProblem, match=word):
+        PDASMD(**options)

@@ -1,0 +1,127 @@
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "epsilot"
+
+# Each line may import from itself and from the lines above it.
+LAYERS = [
+    {"errors", "version", "_types"},
+    {"kernels"},
+    {"geometry"},
+    {"problem"},
+    {"duals"},
+    {"finite_sum", "theory"},
+    {"plan"},
+    {"rounding", "certificate", "work"},
+    {"solvers"},
+    {
+        "result",
+        "driver",
+        "checkpoint",
+        "schedules",
+        "files",
+        "images",
+        "mnist",
+        "plotting",
+        "progress",
+    },
+    {"auto"},
+    {"approximate"},
+    {"auditing", "structured", "batch", "api"},
+    {"__init__"},  # the public names, for whatever is built on them
+    {"distributed"},
+    {"applications"},
+    {"experiments"},
+    {"cli", "__main__"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
+HEAVY = ["numba", "ot", "matplotlib", "rich", "scipy"]
+
+
+def layer(module: Path) -> str:
+    """Return the first name below the package: the layer a file belongs to."""
+    return module.parts[0].removesuffix(".py")
+
+
+def is_layer(name: str) -> bool:
+    return (SOURCE / f"{name}.py").exists() or (SOURCE / name).is_dir()
+
+
+def absolute_name(node: ast.ImportFrom, module: Path) -> list[str]:
+    """Return the parts of what a from-import imports from, relative dots resolved."""
+    name = node.module.split(".") if node.module else []
+    if node.level == 0:
+        return name
+    package = ["epsilot", *module.parts[:-1]]
+    return package[: len(package) - node.level + 1] + name
+
+
+def imported_layers(module: Path) -> set[str]:
+    """Return the layers of epsilot that a file imports, anywhere in it."""
+    imported: list[list[str]] = []
+    for node in ast.walk(ast.parse((SOURCE / module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported += [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            origin = absolute_name(node, module)
+            imported += [[*origin, alias.name] for alias in node.names]
+    inside = [parts[1:] for parts in imported if parts[0] == "epsilot"]
+    return {parts[0] if parts and is_layer(parts[0]) else "__init__" for parts in inside}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_imports_only_from_layers_above(module):
+    own = layer(module)
+    assert own in RANK, f"{module} belongs to no layer: add {own!r} to LAYERS in {__file__}."
+    forbidden = {} if own == "__init__" else imported_layers(module) - allowed(own)
+    assert not forbidden, (
+        f"{module} (layer {own!r}) imports {sorted(forbidden)}; it may import only from its own "
+        f"layer and those before it: {sorted(allowed(own))}."
+    )
+
+
+def allowed(own: str) -> set[str]:
+    return {name for name, rank in RANK.items() if rank <= RANK[own]}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "expected"),
+    [
+        ("driver.py", "import epsilot.cli.main", {"cli"}),
+        ("driver.py", "from epsilot import kernels, solve", {"kernels", "__init__"}),
+        ("driver.py", "from .solvers import sinkhorn", {"solvers"}),
+        ("solvers/sinkhorn.py", "from ..work import Work", {"work"}),
+        ("solvers/sinkhorn.py", "from .. import work", {"work"}),
+        ("solvers/sinkhorn.py", "from . import registry", {"solvers"}),
+        ("solvers/sinkhorn.py", "def f():\n    from epsilot.driver import drive", {"driver"}),
+        ("driver.py", "import numpy\nfrom scipy import special", set()),
+    ],
+)
+def test_every_form_of_import_is_seen(module, source, expected, tmp_path, monkeypatch):
+    for name in ["kernels", "solvers", "cli"]:
+        (tmp_path / name).mkdir()
+    for name in ["work", "driver"]:
+        (tmp_path / f"{name}.py").touch()
+    (tmp_path / module).write_text(source)
+    monkeypatch.setitem(globals(), "SOURCE", tmp_path)
+    assert imported_layers(Path(module)) == expected
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_no_file_is_long(module):
+    n_lines = len((SOURCE / module).read_text(encoding="utf-8").splitlines())
+    assert n_lines <= 400, f"{module} has {n_lines} lines; split it (the limit is 400)."
+
+
+def test_import_is_light():
+    script = f"import sys, epsilot; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]", f"import epsilot must not import {done.stdout.strip()}."
