@@ -12,7 +12,8 @@ from .approximate import solve
 from .errors import InvalidProblem
 from .geometry import Dense, Geometry, Grid, PointCloud
 from .geometry.points import Metric
-from .problem import numeric
+from .multiscale import coarse_potentials, is_worthwhile
+from .problem import make_problem, numeric
 from .result import Result
 
 #: Entries up to which a cloud's cost is stored: beyond, recomputing it beats reading it.
@@ -27,6 +28,7 @@ def solve_sample(
     *,
     metric: Metric = "sqeuclidean",
     lazy: bool | None = None,
+    multiscale: bool | None = None,
     **keywords: Any,
 ) -> Result:
     """Solve optimal transport between two weighted point clouds.
@@ -42,6 +44,9 @@ def solve_sample(
     lazy : bool, optional
         Compute costs on the fly in O(n + m) memory (True), store them (False), or decide by
         size (None).
+    multiscale : bool, optional
+        Start from the potentials of a coarse version of the clouds; by default for lazy clouds
+        of 5000 points and more in up to three dimensions.
     **keywords
         As in :func:`solve`.
 
@@ -52,7 +57,14 @@ def solve_sample(
     >>> round(epsilot.solve_sample(x, x + 0.5, eps=1e-3).value, 2)
     0.25
     """
-    return solve(cloud_geometry(X_a, X_b, metric, lazy), a, b, **keywords)
+    geometry = cloud_geometry(X_a, X_b, metric, lazy)
+    if multiscale is None:
+        multiscale = isinstance(geometry, PointCloud) and is_worthwhile(geometry)
+    if multiscale and "potentials_init" not in keywords and keywords.get("reg") is None:
+        cloud = geometry if isinstance(geometry, PointCloud) else PointCloud(X_a, X_b, metric)
+        problem = make_problem(geometry, a, b, normalize=keywords.get("normalize", False))
+        keywords["potentials_init"] = coarse_potentials(cloud, problem.p, problem.q)
+    return solve(geometry, a, b, **keywords)
 
 
 def cloud_geometry(

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._types import Index, Matrix, Vector
+from .._types import FloatArray, Index, Matrix, Vector
 from ..kernels import dense as kernels
 from ..kernels import threads
 
@@ -95,6 +95,11 @@ class Geometry(ABC):
     def transposed(self) -> Matrix:
         """A C-ordered copy of Cᵀ, for methods that read columns."""
         return np.ascontiguousarray(self.block(0, self.shape[0]).T)
+
+    def single_blocks(self, unit: float) -> Iterator[tuple[int, int, FloatArray]]:
+        """Yield (start, stop, C[start:stop] / unit) in float32, for crude passes."""
+        for start, stop, C in self.blocks():
+            yield start, stop, (C * (1 / unit)).astype(np.float32)
 
     def row(self, i: int) -> Vector:
         """Return row i of C."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from .._types import FloatArray, Index, Matrix, Vector
@@ -48,14 +50,14 @@ class Dense(Geometry):
         """Return the costs C[rows, cols] of single pairs."""
         return np.asarray(self.C[rows, cols])
 
-    def single(self, unit: float) -> FloatArray:
-        """Return C / unit in float32, kept for the next call."""
+    def single_blocks(self, unit: float) -> Iterator[tuple[int, int, FloatArray]]:
+        """Yield all of C / unit in float32, kept for the next call."""
         if self._single is None or self._single[0] != unit:
             n, m = self.shape
             out = np.empty((n, m), dtype=np.float32)
             threads.share(to_single, n, n * m, self.C, 1 / unit, out)
             self._single = unit, out
-        return self._single[1]
+        yield 0, self.shape[0], self._single[1]
 
     def shifted(self, delta: float) -> Dense:
         """Return the geometry of C + delta."""

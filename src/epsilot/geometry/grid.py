@@ -26,6 +26,8 @@ from .base import Geometry
 HEADROOM = 300.0
 # Sums below this may have lost terms to underflow.
 SMALLEST_SUM = 1e-290
+# Cells up to which a log-sum-exp is one call.
+SMALL_GRID = 1 << 15
 # Longest axis whose squared-Euclidean kernel is stored.
 LONGEST_AXIS = 4096
 
@@ -120,34 +122,86 @@ class Grid(Geometry):
 
     def _lse(self, swap: bool, x: Vector, eta: float, z: Vector | None = None) -> Vector:
         """Return log sum_j z_j exp((x_j - C_ij) / η) for z >= 0."""
-        weight = np.ones_like(x) if z is None else z
+        weight = self._ones[swap] if z is None else z
         top = x.max()
         if top == -np.inf:
             return np.full(self.shape[1] if swap else self.shape[0], -np.inf)
-        field = np.empty_like(x)
         level = top - HEADROOM * eta
-        threads.share(kernels.exp_into, x.size, x.size, x, level, 1 / eta, weight, field)
-        result = self._scaling(swap, field, eta)
-        if result is not None and result.min() > SMALLEST_SUM:
-            return np.asarray(np.log(result) + (level - self.shift) / eta)
+        result = self._scaled_lse(swap, x, weight, level, eta)
+        if result is not None:
+            result += (level - self.shift) / eta
+            return result
         t, total, _ = self._log(swap, x / eta, weight, np.zeros_like(x), eta)
         with np.errstate(divide="ignore"):
             return np.asarray(t + np.log(total) - self.shift / eta)
 
-    def _scaling(self, swap: bool, x: Vector, eta: float) -> Vector | None:
-        """Apply exp(-C / η) to a positive field, or return None where an axis is too long."""
-        field = x.reshape(self.shape_a if swap else self.shape_b)
+    @cached_property
+    def _ones(self) -> tuple[Vector, Vector]:
+        return np.ones(self.shape[1]), np.ones(self.shape[0])
+
+    def _scaled_lse(
+        self, swap: bool, x: Vector, weight: Vector, level: float, eta: float
+    ) -> Vector | None:
+        """Return log sum_j weight_j exp((x_j - level - C_ij) / η), or None out of range."""
+        field = np.empty(x.size)
+        if self.metric == "cityblock" and self.shape_a == self.shape_b and x.size <= SMALL_GRID:
+            shape, steps = self._padded_shape, self._padded_spacing / eta
+            rhos, keeps, out = np.exp(-steps), -np.expm1(-2 * steps), np.empty(x.size)
+            least = kernels.l1_lse(x, weight, shape, rhos, keeps, level, 1 / eta, field, out)
+            return out if least > SMALLEST_SUM else None
+        threads.share(kernels.exp_into, x.size, x.size, x, level, 1 / eta, weight, field)
+        cells: Any = field.reshape(self.shape_a if swap else self.shape_b)
         for axis, n_out, n_in in self._axes(swap):
             if self.metric == "cityblock":
-                rho = math.exp(-self.spacing[axis] / eta)
-                (field,) = _filtered(kernels.l1_scaling, (field,), axis, n_out, n_in, rho)
+                cells = self._decayed(cells, axis, n_out, n_in, eta)
             elif max(n_out, n_in) > LONGEST_AXIS:
                 return None
             else:
-                steps = np.subtract.outer(np.arange(n_out), np.arange(n_in))
-                K = np.exp(-self._along(axis, steps) / eta)
-                field = np.moveaxis(np.tensordot(K, field, (1, axis)), 0, axis)
-        return np.ravel(field)
+                cells = _multiplied(self._axis_kernel(axis, n_out, n_in, eta), cells, axis)
+        sums = np.ravel(cells)
+        if not sums.min() > SMALLEST_SUM:
+            return None
+        threads.share(kernels.log_into, sums.size, sums.size, sums, sums)
+        return sums
+
+    def _decayed(self, cells: Any, axis: int, n_out: int, n_in: int, eta: float) -> Any:
+        """Filter a field along one axis by exp(-h |i - j| / η), in place where lengths agree."""
+        step = self.spacing[axis] / eta
+        if n_out > n_in:
+            widths = [(0, n_out - n_in if k == axis else 0) for k in range(cells.ndim)]
+            cells = np.pad(cells, widths)
+        outer, inner = math.prod(cells.shape[:axis]), math.prod(cells.shape[axis + 1 :])
+        lines = np.ascontiguousarray(cells).reshape(outer, cells.shape[axis], inner)
+        n_lines = outer if outer > 1 else inner
+        threads.share(
+            kernels.l1_scaling, n_lines, 2 * lines.size,
+            lines, math.exp(-step), -math.expm1(-2 * step),
+        )  # fmt: skip
+        shape = [n_out if k == axis else length for k, length in enumerate(cells.shape)]
+        return lines[:, :n_out].reshape(shape)
+
+    def _axis_kernel(self, axis: int, n_out: int, n_in: int, eta: float) -> Matrix:
+        """Return exp(-C / η) along one axis, kept while η stays."""
+        key = (axis, n_out, n_in, eta)
+        if key not in self._kernels:
+            if len(self._kernels) > 8:
+                self._kernels.clear()
+            steps = np.subtract.outer(np.arange(n_out), np.arange(n_in))
+            self._kernels[key] = np.exp(-self._along(axis, steps) / eta)
+        return self._kernels[key]
+
+    @cached_property
+    def _kernels(self) -> dict[tuple[Any, ...], Matrix]:
+        return {}
+
+    @cached_property
+    def _padded_shape(self) -> tuple[int, int, int]:
+        a, b, c = (*self.shape_a, 1, 1)[:3]
+        return a, b, c
+
+    @cached_property
+    def _padded_spacing(self) -> Vector:
+        return np.array([*self.spacing, 1.0, 1.0][:3])
 
     def _log(
         self, swap: bool, t: Vector, z: Vector, w: Vector, eta: float
@@ -238,10 +292,8 @@ def _filtered(
     The last axis is moved to the front, so that kernels always run across it. The recursive
     filters need equal lengths: the shorter side is padded with empty cells.
     """
-    empties = (0.0,) if len(fields) == 1 else (-np.inf, 0.0, 0.0)
-    if kernel is kernels.l1_max:
-        empties = (-np.inf,)
-    is_recursive = kernel in (kernels.l1_scaling, kernels.l1_log, kernels.l1_max)
+    empties = (-np.inf, 0.0, 0.0)[: len(fields)]
+    is_recursive = kernel in (kernels.l1_log, kernels.l1_max)
     length = max(n_out, n_in) if is_recursive else n_in
     n_result = length if is_recursive else n_out
     is_last = axis == fields[0].ndim - 1 and axis > 0
@@ -270,6 +322,16 @@ def _filtered(
         else:
             out.append(kept.reshape(shape))
     return tuple(out)
+
+
+def _multiplied(K: Matrix, field: Any, axis: int) -> Any:
+    """Multiply a field by a matrix along one axis."""
+    if axis == 0:
+        rest = field.shape[1:]
+        return (K @ field.reshape(field.shape[0], -1)).reshape(K.shape[0], *rest)
+    if axis == field.ndim - 1:
+        return field @ K.T
+    return np.matmul(K, field)  # the middle of three
 
 
 def _moments(metric: str, mass: Vector, n_out: int, n_in: int) -> Vector:

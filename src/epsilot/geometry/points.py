@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Index, Matrix, Vector
+from .._types import FloatArray, Index, Matrix, Vector
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
 from ..kernels import threads
-from .base import Geometry
+from .base import BLOCK_ENTRIES, Geometry
 
 #: Entries up to which the largest cost is found exactly; beyond, the bounding boxes bound it.
 EXACT_BOUNDS = 1 << 28
@@ -135,6 +135,19 @@ class _Fused(PointCloud):
         X, *rest = self._args()
         threads.share(kernels.cost_rows, stop - start, out.size, X[start:stop], *rest, out)
         return out
+
+    def single_blocks(self, unit: float) -> Iterator[tuple[int, int, FloatArray]]:
+        """Yield blocks of C / unit, computed in float32."""
+        n, m = self.shape
+        X, *rest = self._args(dtype=np.float32)
+        step = max(1, 2 * BLOCK_ENTRIES // m)
+        out = np.empty((min(step, n), m), dtype=np.float32)
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            C = out[: stop - start]
+            threads.share(kernels.cost_rows, stop - start, C.size, X[start:stop], *rest, C)
+            C *= np.float32(1 / unit)
+            yield start, stop, C
 
     @cached_property
     def bounds(self) -> tuple[float, float]:

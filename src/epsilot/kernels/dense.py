@@ -95,7 +95,7 @@ def lse_cols(C, f, inv_eta, out, start, stop):
             for i in range(first, last):
                 _add_exp(C[i, lo:hi], f[i], shift, inv_eta, total)
         for j in range(total.size):
-            out[lo + j] = shift[j] * inv_eta + math.log(total[j])
+            out[lo + j] = shift[j] * inv_eta + math.log(total[j]) if total[j] > 0 else -np.inf
 
 
 @njit(**SUM)

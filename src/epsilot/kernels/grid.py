@@ -17,6 +17,7 @@ from numba import njit
 
 from .dense import EXTREMUM, SUM
 from .vexp import exp
+from .vlog import log
 
 
 @njit(**SUM)
@@ -27,32 +28,96 @@ def _range(outer, inner, start, stop):
     return 0, 1, start, stop
 
 
+@njit(**SUM)
+def exp_into(x, shift, inv_eta, z, out, start, stop):
+    """out_i = z_i exp((x_i - shift) / η)."""
+    part, weight, result = x[start:stop], z[start:stop], out[start:stop]
+    for i in range(part.size):
+        result[i] = weight[i] * exp((part[i] - shift) * inv_eta)
+
+
+@njit(**SUM)
+def log_into(x, out, start, stop):
+    """out_i = log x_i."""
+    part, result = x[start:stop], out[start:stop]
+    for i in range(part.size):
+        result[i] = log(part[i])
+
+
 # -- cityblock: exp(-h |i - j| / η) is a first-order recursive filter ------------------------
 
 
 @njit(**SUM)
 def _decay_step(x, rho, held):
-    """held = x + rho held, on one line across the axis."""
+    """held = x + rho held and x = held, on one line across the axis."""
     for j in range(held.size):
         held[j] = x[j] + rho * held[j]
+        x[j] = held[j]
 
 
 @njit(**SUM)
-def l1_scaling(x, rho, out, start, stop):
-    """out_i = sum_j rho^|i-j| x_j along the axis: a forward and a backward sweep."""
+def _return_step(x, keep, rho, held):
+    """held = keep x + rho held and x = held, on one line across the axis."""
+    for j in range(held.size):
+        held[j] = keep * x[j] + rho * held[j]
+        x[j] = held[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _l1_line(x, rho, keep):
+    """Filter one line in place; the recursion runs along memory."""
+    held = x[0]
+    for i in range(1, x.size):
+        held = x[i] + rho * held
+        x[i] = held
+    for i in range(x.size - 2, -1, -1):
+        held = keep * x[i] + rho * held
+        x[i] = held
+
+
+@njit(**SUM)
+def l1_scaling(x, rho, keep, start, stop):
+    """Replace x_i by sum_j rho^|i-j| x_j along the axis, with keep = 1 - rho².
+
+    With F_i = x_i + rho F_{i-1} the sum y obeys y_i = (1 - rho²) F_i + rho y_{i+1}: one sweep
+    forward, one back, in place, and nothing is subtracted.
+    """
     outer, length, inner = x.shape
     a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    if inner == 1:
+        for a in range(a0, a1):
+            _l1_line(x[a, :, 0], rho, keep)
+        return
     held = np.empty(c1 - c0, x.dtype)
     for a in range(a0, a1):
         held[:] = 0
         for i in range(length):
             _decay_step(x[a, i, c0:c1], rho, held)
-            out[a, i, c0:c1] = held
-        held[:] = 0
-        for i in range(length - 1, 0, -1):
-            _decay_step(x[a, i, c0:c1], rho, held)
-            for j in range(held.size):
-                out[a, i - 1, c0 + j] += rho * held[j]
+        for i in range(length - 2, -1, -1):
+            _return_step(x[a, i, c0:c1], keep, rho, held)
+
+
+@njit(**SUM)
+def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, field, out):
+    """out = log sum_j weight_j exp((x_j - level - C_ij) / η) on a small grid; return the least sum.
+
+    All axes in one call: on small grids calling costs more than computing.
+    """
+    exp_into(x, level, inv_eta, weight, field, 0, x.size)
+    for axis in range(3):
+        outer, inner = 1, 1
+        for k in range(axis):
+            outer *= shape[k]
+        for k in range(axis + 1, 3):
+            inner *= shape[k]
+        if shape[axis] > 1:
+            cells = field.reshape((outer, shape[axis], inner))
+            l1_scaling(cells, rhos[axis], keeps[axis], 0, outer if outer > 1 else inner)
+    least = field[0]
+    for i in range(field.size):
+        least = min(least, field[i])
+        out[i] = log(field[i])
+    return least
 
 
 @njit(**SUM)
@@ -213,14 +278,3 @@ def sq_max(x, h, out, start, stop):
             _envelope(line, h, sites, edges, result)
             for i in range(result.size):
                 out[a, i, c] = result[i]
-
-
-# -- entrywise -------------------------------------------------------------------------------
-
-
-@njit(**SUM)
-def exp_into(x, shift, inv_eta, z, out, start, stop):
-    """out_i = z_i exp((x_i - shift) / η)."""
-    part, weight, result = x[start:stop], z[start:stop], out[start:stop]
-    for i in range(part.size):
-        result[i] = weight[i] * exp((part[i] - shift) * inv_eta)
