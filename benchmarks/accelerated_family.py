@@ -97,7 +97,7 @@ def print_line(name: str, eps: float, theirs: Cell, ours: Cell, seconds: float) 
 
     ratio = f"{ours[0] / theirs[0]:5.2f} {ours[1] / theirs[1]:5.2f}"
     print(
-        f"{name:33} {eps:5} | {show(theirs)} | {show(ours)} | {ratio} | {seconds:6.2f} s",
+        f"{name:37} {eps:5} | {show(theirs)} | {show(ours)} | {ratio} | {seconds:6.2f} s",
         flush=True,
     )
 

@@ -1,4 +1,4 @@
-"""How close is an epoch of PDASMD to the cost of its exponentials?
+"""How close an epoch of PDASMD is to the cost of its exponentials.
 
     python benchmarks/pdasmd.py            # n = 1024 and 4096
     python benchmarks/pdasmd.py --quick    # n = 256
@@ -58,6 +58,7 @@ def numpy_epoch(problem, n_steps):
     L = 5 * n * p / eta
     L_bar = L.mean()
     law = L / (n * L_bar)
+    n_steps = min(n_steps, n)
     plan, kept, tau1, tau2 = np.zeros((n, m)), np.zeros((n, m)), 0.5, 0.5
 
     def component_gradient(i, lam):

@@ -1,4 +1,4 @@
-"""Does PDASMD scale as its theorems say? Slopes in n and in B, and ε-solutions on images.
+"""Whether PDASMD scales as its theorems say: slopes in n and in B, and ε-solutions on images.
 
     python benchmarks/pdasmd_slopes.py            # all tables, about a quarter of an hour
     python benchmarks/pdasmd_slopes.py --quick    # small sizes, under a minute

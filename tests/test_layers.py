@@ -31,7 +31,7 @@ LAYERS = [
     },
     {"auto"},
     {"approximate"},
-    {"auditing", "structured", "batch", "api"},
+    {"auditing", "multiscale", "structured", "batch", "api"},
     {"__init__"},  # the public names, for whatever is built on them
     {"distributed"},
     {"applications"},

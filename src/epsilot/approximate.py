@@ -6,6 +6,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ._types import Potentials
 from .auto import Choice, choose
 from .checkpoint import Checkpoint
 from .driver import Driver, Goal, Limits, Run, warm_up
-from .errors import ConvergenceWarning, InvalidProblem, NotConverged
+from .errors import ConvergenceWarning, InvalidProblem, NotConverged, UnknownMethod
 from .geometry import Geometry
 from .kernels import threads
 from .plan import detached
@@ -115,7 +116,7 @@ def solve(
     _check_choices(
         stop=(stop, "certificate", "paper"), on_limit=(on_limit, "warn", "raise", "ignore")
     )
-    _check_numbers(seed, n_threads)
+    _check_types(method, seed, n_threads)
     problem = make_problem(M, a, b, normalize=normalize)
     goal = make_goal(problem, eps=eps, rtol=rtol, reg=reg, tol=tol)
     choice = choose(problem, goal.reg) if method == "auto" else None
@@ -254,7 +255,9 @@ def _check_fit(name: str, solver: Solver, problem: Problem, goal: Goal, stop: st
         )
 
 
-def _check_numbers(seed: Any, n_threads: Any) -> None:
+def _check_types(method: Any, seed: Any, n_threads: Any) -> None:
+    if not isinstance(method, str):
+        raise UnknownMethod(f"method is {method!r}; it must be a name from epsilot.methods().")
     for name, value, least in (("seed", seed, 0), ("n_threads", n_threads, 1)):
         if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
             raise InvalidProblem(f"{name} is {value!r}; it must be an integer, {least} or more.")
@@ -264,8 +267,8 @@ def _limits(
     max_iter: int, max_seconds: float | None, callback: Callable[[Record], Any] | None
 ) -> Limits:
     for name, value in (("max_iter", max_iter), ("max_seconds", max_seconds)):
-        if value is not None and not value >= 0:
-            raise InvalidProblem(f"{name} is {value!r}; it must be zero or more, or None.")
+        if value is not None and not (isinstance(value, Real) and value >= 0):
+            raise InvalidProblem(f"{name} is {value!r}; it must be a number >= 0, or None.")
     return Limits(
         int(max_iter),
         math.inf if max_seconds is None else float(max_seconds), callback,
@@ -278,6 +281,10 @@ def internal_potentials(
     """Return warm-start potentials in internal units, on the kept rows and columns."""
     if given is None:
         return None
+    if len(given) != 2:
+        raise InvalidProblem(
+            f"{len(given)} potentials were given; there must be two, for rows and for columns."
+        )
     f, g = (numeric(x, "a potential") for x in given)
     if (f.size, g.size) != problem.shape or not (np.isfinite(f).all() and np.isfinite(g).all()):
         raise InvalidProblem(

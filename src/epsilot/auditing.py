@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._types import Matrix
+from ._types import Matrix, Vector
 from .approximate import internal_potentials, solve
-from .certificate import Certificate
+from .certificate import Certificate, dual_feasible
 from .errors import InvalidProblem
 from .geometry import Geometry
 from .plan import Explicit, Plan
@@ -78,7 +78,18 @@ def certify(
         derived = _solved(problem)
         core = derived.plan_operator if core is None else core
         start = derived.potentials if start is None else start
-    return audit(problem, core, start[0])
+    return audit(problem, core, _better_row(problem, *start))
+
+
+def _better_row(problem: Problem, f: Vector, g: Vector) -> Vector:
+    """Return f or the c-transform of g, whichever proves the higher lower bound."""
+    other = problem.geometry.ctransform_rows(g)
+
+    def lower(row: Vector) -> float:
+        u, v = dual_feasible(problem.geometry, row)
+        return float(problem.p @ u + problem.q @ v)
+
+    return max(f, other, key=lower)
 
 
 def _solved(problem: Problem) -> Result:

@@ -152,7 +152,7 @@ def _digits() -> Matrix:
     """Return the embedded digits, brightest pixel 1."""
     file = resources.files(__package__) / "data" / "mnist-400.npz"
     with file.open("rb") as stream, np.load(stream) as arrays:
-        images = arrays["images"].astype(np.float64)
+        images: Matrix = arrays["images"].astype(np.float64)
     images /= images.max(axis=(1, 2), keepdims=True)
     images.setflags(write=False)
     return images

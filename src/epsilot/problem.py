@@ -190,6 +190,10 @@ def _freeze(x: Vector) -> Vector:
 
 def numeric(x: Any, name: str) -> Vector:
     """Return ``x`` as a float64 array without copying one that already is."""
+    if np.ma.is_masked(x):
+        raise InvalidProblem(
+            f"{name} has masked entries; every entry must be a number (fill or remove them)."
+        )
     try:
         array = np.asarray(x)
         if array.dtype.kind == "O":

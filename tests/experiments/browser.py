@@ -5,6 +5,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from base64 import b64decode
 
@@ -16,6 +17,15 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
 )  # fmt: skip
 
+# The browser reads commands from descriptor 3 and writes answers to 4.
+LAUNCH = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
 
 class Browser:
     """One page of one browser; collects what it requests and complains about."""
@@ -23,14 +33,15 @@ class Browser:
     def __init__(self, profile, seconds=60):
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
-        # The browser reads commands from descriptor 3 and writes answers to 4.
-        script = f'exec 3<&{to_browser} 4>&{from_browser}; exec "$0" "$@"'
         self._process = subprocess.Popen(
-            ["sh", "-c", script, EXECUTABLE, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            [
+                sys.executable, "-c", LAUNCH, str(to_browser), str(from_browser), EXECUTABLE,
+                *FLAGS, f"--user-data-dir={profile}", "about:blank",
+            ],
             pass_fds=(to_browser, from_browser),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        )
+        )  # fmt: skip
         os.close(to_browser)
         os.close(from_browser)
         self._deadline = time.monotonic() + seconds

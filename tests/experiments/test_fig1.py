@@ -1,5 +1,6 @@
 import json
 import math
+import shutil
 
 import pytest
 from browser import EXECUTABLE, Browser
@@ -8,7 +9,7 @@ from rich.console import Console
 
 from epsilot.errors import InvalidProblem
 from epsilot.experiments import fig1
-from epsilot.experiments.document import Claim
+from epsilot.experiments.document import tally
 from epsilot.experiments.fig1_claims import claims, reference_table
 from epsilot.experiments.fig1_panels import FULL, QUICK, Scale, chosen_panels, plan, size_curves
 from epsilot.experiments.measures import operations, soundness
@@ -38,19 +39,21 @@ def test_every_panel_is_solved_drawn_and_judged(folder):
     assert all(line["has_ended"] and line["is_certified"] for line in lines)
     assert {line["B"] for line in lines if line["is_timed"]} == {1, 2}
     summary = (folder / "summary.md").read_text()
+    tables = summary.partition("The same under our certificate")
     for letter in "abcdefgh":
-        for stop in ("the paper's stop", "our certificate"):
-            rows = [row for row in summary.splitlines() if f"({letter})" in row and stop in row]
-            assert len(rows) >= 2, (letter, stop)
+        for part in (tables[0], tables[2]):
+            rows = [row for row in part.splitlines() if f"| ({letter})" in row]
+            assert len(rows) >= 2, letter
             assert all(row.endswith(("holds |", "does not hold |")) for row in rows)
     assert "epsilot reproduce fig1 --quick" in summary
 
 
-def test_drawing_reads_lines_and_never_solves(folder, monkeypatch):
-    before = (folder / "summary.md").read_text()
+def test_drawing_reads_lines_and_never_solves(folder, tmp_path, monkeypatch):
     monkeypatch.delattr("epsilot.experiments.tasks.solve")
-    fig1.run(folder, True, None, 1, CONSOLE, scale=TOY)
-    assert (folder / "summary.md").read_text() == before
+    shutil.copy(folder / "solves.jsonl", tmp_path)
+    fig1.run(tmp_path, True, None, 1, CONSOLE, panel=("c",), scale=TOY)
+    assert (tmp_path / "fig1-synthetic-B.svg").exists()
+    assert (tmp_path / "solves.jsonl").stat().st_size == (folder / "solves.jsonl").stat().st_size
 
 
 def test_figures_are_small_enough_to_be_kept(folder):
@@ -112,6 +115,7 @@ def test_panels_are_chosen(data, panel, letters):
     [
         (("mnist",), ("a",), "panel is 'a'; it must be one of e, f, g, h"),
         (BOTH, ("z",), "panel is 'z'"),
+        (("mnist", "more.gz"), (), "data names 2 sets of digits"),
         (("nowhere.gz",), (), "data is 'nowhere.gz'; it must be synthetic, mnist or"),
     ],
 )
@@ -158,8 +162,7 @@ def fake_lines(exponent=2.0, batch=0.5, turn=16, sinkhorn=2.0):
 
 
 def verdicts(lines):
-    found = [c for c in claims(lines, chosen_panels(BOTH, ())) if "paper" in c.where]
-    assert all(isinstance(claim, Claim) for claim in found)
+    found = claims(lines, chosen_panels(BOTH, ()), "paper")
     return {claim.text: claim.verdict for claim in found if claim.where[1] in "abcd"}
 
 
@@ -196,6 +199,15 @@ def test_claims_are_judged_by_the_lines(change, failing):
 
 def test_a_claim_without_lines_is_not_judged():
     assert set(verdicts([]).values()) == {"not measured"}
+
+
+def test_the_tally_names_what_fails():
+    panels = chosen_panels(("synthetic",), ("b",))
+    assert tally(claims(fake_lines(), panels, "paper")) == "2 of 2 tested claims hold."
+    assert tally(claims(fake_lines(exponent=3), panels, "paper")) == (
+        "1 of 2 tested claims hold. These do not: operations of PDASMD grow as n² (b) synthetic "
+        "images."
+    )
 
 
 def test_the_certificate_pays_for_its_proofs():

@@ -1,5 +1,9 @@
 """PDASMD: three implementations in lockstep, and what the paper claims of them."""
 
+import runpy
+import threading
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,7 +15,7 @@ from epsilot.geometry import Dense
 from epsilot.images import grid_cost, mnist_pair, synthetic_pair
 from epsilot.kernels import pdasmd as kernels
 from epsilot.problem import Entropic, make_problem
-from epsilot.solvers import make_solver
+from epsilot.solvers import make_solver, pdasmd
 from epsilot.solvers.pdasgd import PDASGD
 from epsilot.solvers.pdasmd import PDASMD, _inner_loop
 from epsilot.theory import pdasmd_loop_operations
@@ -40,15 +44,15 @@ def listing(problem, norm, n_outer, seed, factor=1.0, c=9.0):
     L_bar = L.sum() / n
     probability = L / (n * L_bar)
     y = z = v_snap = np.zeros(m)
-    tau2, l, C_s, D_s = 1 / 2, n, 0.0, np.zeros((n, m))
+    tau2, n_inner, C_s, D_s = 1 / 2, n, 0.0, np.zeros((n, m))
     trace = []
     for s in range(n_outer):
         tau1 = 2 / (s + 4)
         alpha = 1 / (c * tau1 * L_bar)
         mu = p @ softmax_rows(problem, v_snap) - q
         kept = []
-        selected, sample = draw(rng, np.cumsum(p), l, 1)
-        for j in range(l):
+        selected, sample = draw(rng, np.cumsum(p), n_inner, 1)
+        for j in range(n_inner):
             v = tau1 * z + tau2 * v_snap + (1 - tau1 - tau2) * y
             i = sample[j, 0]
             at_v = n * p[i] * (softmax_rows(problem, v)[i] - q)
@@ -73,7 +77,7 @@ def listing_batch(problem, norm, n_outer, seed, B, c=9.0):
     p, q, L_bar = problem.p, problem.q, 1 / problem.eta
     rng = np.random.default_rng(seed)
     y = z = v_snap = np.zeros(m)
-    tau2, l, C_s, D_s = 1 / (2 * B), -(-n // B), 0.0, np.zeros((n, m))
+    tau2, n_inner, C_s, D_s = 1 / (2 * B), -(-n // B), 0.0, np.zeros((n, m))
     trace = []
     for s in range(n_outer):
         tau1 = 2 / (s + 4)
@@ -81,8 +85,8 @@ def listing_batch(problem, norm, n_outer, seed, B, c=9.0):
         S = softmax_rows(problem, v_snap)
         mu = p @ S - q
         kept = []
-        selected, sample = draw(rng, np.cumsum(p), l, B)
-        for j in range(l):
+        selected, sample = draw(rng, np.cumsum(p), n_inner, B)
+        for j in range(n_inner):
             v = tau1 * z + tau2 * v_snap + (1 - tau1 - tau2) * y
             g = mu + np.mean([softmax_rows(problem, v)[i] - S[i] for i in sample[j]], axis=0)
             z = z - alpha * g
@@ -176,17 +180,22 @@ def test_other_averages_leave_the_dual_alone(average):
 # -- the kernel ------------------------------------------------------------------------------
 
 
-def one_inner_step(problem, i, v_snap, z, y, batch=None):
-    """Return α g̃ of one inner step that samples row i, and the v it was taken at."""
+def one_inner_step(problem, i, v_snap, z, y, batch=None, unit=None):
+    """Return α g̃ of one inner step that samples row i, and the v it was taken at.
+
+    With a unit, the step reads a float32 copy of C in that unit.
+    """
     C = problem.geometry.block(0, problem.shape[0])
     n, m = problem.shape
     lse, parts = np.empty(n), np.empty((1, m))
     kernels.snapshot(C, v_snap, problem.p, 1 / problem.eta, lse, parts, 0, 1)
     rows = np.array([[i] if batch is None else batch])
     z_after, y_after = z.copy(), y.copy()
+    cost = C if unit is None else (C / unit).astype(np.float32)
+    snap, unit = (v_snap / (unit or 1.0)).astype(cost.dtype), unit or 1.0
     _inner_loop(
-        C, rows, rows, v_snap, 1.0, lse, parts[0] - problem.q, v_snap, 1 / problem.eta, 0.25, 0.5,
-        1.0, 0.1, False, -1, z_after, y_after, np.zeros(m), np.empty(m),
+        cost, rows, rows, snap, 1 / unit, lse, parts[0] - problem.q, v_snap, 1 / problem.eta,
+        0.25, 0.5, 1.0, 0.1, False, -1, z_after, y_after, np.zeros(m), np.empty(m),
     )  # fmt: skip
     return z - z_after, 0.25 * z + 0.5 * v_snap + 0.25 * y
 
@@ -233,6 +242,54 @@ def test_snapshot_moves_any_distance(rng, scale):
     np.testing.assert_allclose(3 * y_parts.sum(axis=0), plan.sum(axis=0), atol=1e-12)
 
 
+@pytest.mark.parametrize("batch", [None, [2, 0, 2]])
+@pytest.mark.parametrize("unit", [1.0, 1e9])
+def test_single_precision_differences_vanish_at_the_snapshot(rng, batch, unit):
+    problem = small(6, 5, eta=0.003)
+    v_snap = rng.normal(size=5) / 10
+    for i in range(6):
+        for distance, accuracy in [(0.0, 1e-13), (1e-5, 1e-6), (1.0, 1e-3)]:
+            z, y = v_snap + distance * rng.normal(size=(2, 5))
+            exact, _ = one_inner_step(problem, i, v_snap, z, y, batch)
+            single, _ = one_inner_step(problem, i, v_snap, z, y, batch, unit)
+            np.testing.assert_allclose(single, exact, rtol=0, atol=accuracy)
+
+
+def test_helpers_change_nothing(rng):
+    n, m, B, n_steps = 30, 40, 6, 25
+    problem = small(n, m)
+    C, inv_eta = problem.geometry.block(0, n), 1 / problem.eta
+    lse, parts = np.empty(n), np.empty((1, m))
+    kernels.snapshot(C, np.zeros(m), problem.p, inv_eta, lse, parts, 0, 1)
+    mu, sample = parts[0] - problem.q, rng.integers(0, n, (n_steps, B))
+    ends = []
+    for n_helpers in (0, 1, 2):
+        z, y, y_sum, y_selected = np.zeros((4, m))
+        work, pair, own = np.empty((2, m)), np.empty((2, m)), np.empty((2, m))
+        parts, counters = np.empty((4, m)), np.zeros(3, dtype=np.int64)
+        rows = C, sample, sample, np.zeros(m), 1.0
+        helpers = [
+            threading.Thread(
+                target=kernels.help_inner_loop,
+                args=(*rows, lse, inv_eta, work[0], pair[0], own[k], parts, counters),
+            )
+            for k in range(n_helpers)
+        ]
+        for helper in helpers:
+            helper.start()
+        kernels.lead_inner_loop(
+            *rows, lse, mu, np.zeros(m), inv_eta, 0.3, 0.5 / B, 0.02, 0.01, True, 7, z, y, y_sum,
+            y_selected, work, pair, parts, counters,
+        )  # fmt: skip
+        for helper in helpers:
+            helper.join(timeout=60)
+            assert not helper.is_alive()
+        assert counters.tolist() == [4 * n_steps] * 3
+        ends.append(np.concatenate([z, y, y_sum, y_selected]))
+    np.testing.assert_array_equal(ends[1], ends[0])
+    np.testing.assert_array_equal(ends[2], ends[0])
+
+
 # -- runs ------------------------------------------------------------------------------------
 
 
@@ -267,7 +324,7 @@ def test_published_stop_is_the_violation_of_the_average():
         M, a, b, eps=0.1, method="pdasmd", stop="paper", max_iter=result.n_iter - 1,
         on_limit="ignore",
     )  # fmt: skip
-    assert before.status is epsilot.Status.MAX_ITER
+    assert before.status is not epsilot.Status.PUBLISHED_STOP
 
 
 def test_sharp_smoothness_saves_the_square_root_of_five():
@@ -382,3 +439,59 @@ def test_warm_start_needs_less_work():
 def test_options_are_checked(options, word):
     with pytest.raises(InvalidProblem, match=word):
         PDASMD(**options)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_precision_does_not_limit_the_accuracy(precision):
+    M, a, b = random(25, 20, seed=5)
+    result = epsilot.solve(
+        1e6 * M, a, b, reg=3e4, tol=0.1, method="pdasmd", precision=precision, max_iter=3000
+    )
+    assert result.converged
+
+
+def test_lazy_rows_give_the_same_run_as_stored_ones():
+    rng = np.random.default_rng(0)
+    cloud = epsilot.PointCloud(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)), "sqeuclidean")
+    stored = np.array(cloud.block(0, 30))
+    options = {"eps": 0.05 * stored.max(), "method": "pdasmd", "batch_size": 3}
+    lazy = epsilot.solve(cloud, **options)
+    dense = epsilot.solve(stored, **options, precision="double")
+    assert lazy.converged
+    assert lazy.n_iter == dense.n_iter
+    np.testing.assert_allclose(lazy.potentials[1], dense.potentials[1], atol=1e-9)
+
+
+def test_gathered_rows_are_the_stored_ones(monkeypatch):
+    rng = np.random.default_rng(1)
+    cloud = epsilot.PointCloud(rng.normal(size=(7, 2)), rng.normal(size=(5, 2)), "sqeuclidean")
+    p, q = rng.dirichlet(np.ones(7)), rng.dirichlet(np.ones(5))
+    stored = Dense(np.array(cloud.block(0, 7)))
+    monkeypatch.setattr(pdasmd, "GATHERED_ENTRIES", 30)  # three steps of two rows
+    lazy, dense = (fused(Entropic(C, 0.5, p, q), N_OUTER, 1, batch_size=2) for C in (cloud, stored))
+    assert_same(lazy, dense)
+
+
+@pytest.mark.parametrize("stop", ["paper", "certificate"])
+def test_resumed_run_has_the_same_trace(tmp_path, stop):
+    M, a, b = random(20, 25, seed=8)
+    options = {"eps": 0.02, "method": "pdasmd", "stop": stop, "batch_size": 2, "seed": 5}
+    whole = epsilot.solve(M, a, b, **options)
+    file = tmp_path / "run.npz"
+    epsilot.solve(
+        M, a, b, **options, max_iter=whole.n_iter // 2, checkpoint=file, on_limit="ignore"
+    )
+    resumed = epsilot.solve(M, a, b, **options, resume=file)
+    assert resumed.n_iter == whole.n_iter
+    assert resumed.work.operations == whole.work.operations
+    np.testing.assert_array_equal(resumed.potentials[1], whole.potentials[1])
+
+
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("pdasmd", ["--sizes", "48"]), ("pdasmd_slopes", ["--quick", "--only", "ratio"]),
+    ("batch", ["--sizes", "36", "--batches", "1", "4", "--repeats", "1"]),
+])  # fmt: skip
+def test_benchmark_runs(name, arguments, capsys):
+    file = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
+    runpy.run_path(str(file))["main"](arguments)
+    assert "n = " in capsys.readouterr().out

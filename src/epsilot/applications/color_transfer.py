@@ -13,13 +13,17 @@ from ..errors import InvalidProblem
 from ..kernels import lattice as kernels
 from ..kernels import threads
 from ..result import Result
-from .extras import require
+from .extras import MissingExtra
 from .maps import barycentric, interpolate
 from .palette import Palette, clustered, sampled
 from .pixels import Pixels
 from .smoothing import local_affine, reduced
 
-BaseEstimator = require("sklearn.base", "ColorTransfer", "sklearn").BaseEstimator
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import check_is_fitted
+except ImportError as error:
+    raise MissingExtra("ColorTransfer", "scikit-learn", "sklearn") from error
 
 #: Nodes along each side of the lattice on which a colour map is tabulated.
 SIDE = 33
@@ -163,7 +167,7 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "result_")
 
     def _recolored(self, image: Any, direction: str) -> NDArray[Any]:
-        require("sklearn.utils.validation", "ColorTransfer", "sklearn").check_is_fitted(self)
+        check_is_fitted(self)
         pixels = Pixels.of(image, "the picture")
         out = pixels.blank(self.is_grey_ and pixels.is_grey)
         if self.smoothing > 0:

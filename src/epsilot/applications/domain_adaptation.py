@@ -11,11 +11,15 @@ from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..geometry import Dense, PointCloud
 from ..result import Result
-from .extras import require
+from .extras import MissingExtra
 from .maps import barycentric, interpolate
 
-_base = require("sklearn.base", "DomainAdapter", "sklearn")
-_validation = require("sklearn.utils.validation", "DomainAdapter", "sklearn")
+try:
+    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+    from sklearn.neighbors import NearestNeighbors
+    from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+except ImportError as error:
+    raise MissingExtra("DomainAdapter", "scikit-learn", "sklearn") from error
 
 #: What transport between different known classes costs, in units of the largest cost.
 CLASS_BARRIER = 10.0
@@ -24,9 +28,7 @@ CLASS_STEPS = 10
 CLASS_FLOOR = 1e-3
 
 
-class DomainAdapter(  # type: ignore[misc]
-    _base.OneToOneFeatureMixin, _base.TransformerMixin, _base.BaseEstimator
-):
+class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Move a source domain onto a target domain by optimal transport.
 
     A certified plan X between the samples sends each source point to the mean of its
@@ -62,7 +64,7 @@ class DomainAdapter(  # type: ignore[misc]
         on the target; ``fit_transform`` moves its source either way.
     n_neighbors : int
         Fitted points that decide how a new point moves.
-    max_iter, max_seconds, seed : optional
+    stop, max_iter, max_seconds, seed : optional
         As in :func:`epsilot.solve`.
     options : dict, optional
         Options of the method.
@@ -107,6 +109,7 @@ class DomainAdapter(  # type: ignore[misc]
         rtol: float | None = None,
         reg: float | None = None,
         tol: float | None = None,
+        stop: str = "certificate",
         metric: Any = "sqeuclidean",
         class_reg: float = 0.0,
         new_points: str = "source",
@@ -123,6 +126,7 @@ class DomainAdapter(  # type: ignore[misc]
         self.rtol = rtol
         self.reg = reg
         self.tol = tol
+        self.stop = stop
         self.metric = metric
         self.class_reg = class_reg
         self.new_points = new_points
@@ -152,8 +156,8 @@ class DomainAdapter(  # type: ignore[misc]
             raise InvalidProblem(
                 "there is no target; give its points as X_target=... or as fit(Xs, ys, Xt)."
             )
-        self.X_source_ = _finite(_validation.validate_data(self, Xs, **_CHECKS), "Xs")
-        self.X_target_ = _finite(_validation.check_array(Xt, **_CHECKS, estimator=self), "Xt")
+        self.X_source_ = _finite(validate_data(self, Xs, **_CHECKS), "Xs")
+        self.X_target_ = _finite(check_array(Xt, **_CHECKS, estimator=self), "Xt")
         if self.X_target_.shape[1] != self.n_features_in_:
             raise InvalidProblem(
                 f"Xs has {self.n_features_in_} features and Xt {self.X_target_.shape[1]}; both "
@@ -182,8 +186,10 @@ class DomainAdapter(  # type: ignore[misc]
         """Return the plan, with what labels add to the cost."""
         keywords = {
             name: getattr(self, name)
-            for name in ("eps", "rtol", "reg", "tol", "method", "max_iter", "max_seconds", "seed")
-        } | (self.options or {})
+            for name in (
+                "eps", "rtol", "reg", "tol", "method", "stop", "max_iter", "max_seconds", "seed",
+            )
+        } | (self.options or {})  # fmt: skip
         if known is None and self.class_reg == 0:
             return solve_sample(self.X_source_, self.X_target_, metric=self.metric, **keywords)
         if labels is None:
@@ -209,7 +215,7 @@ class DomainAdapter(  # type: ignore[misc]
     @property
     def coupling_(self) -> Matrix:
         """The plan as an (n, m) array."""
-        _validation.check_is_fitted(self)
+        check_is_fitted(self)
         return self.result_.plan
 
     def fit_transform(
@@ -245,14 +251,13 @@ class DomainAdapter(  # type: ignore[misc]
         return self._moved(X, self.X_target_, back)
 
     def _checked(self, X: Any) -> Matrix:
-        _validation.check_is_fitted(self)
+        check_is_fitted(self)
         checks = _CHECKS | {"ensure_min_samples": 1}
-        return _finite(_validation.validate_data(self, X, reset=False, **checks), "X")
+        return _finite(validate_data(self, X, reset=False, **checks), "X")
 
     def _moved(self, X: Matrix, here: Matrix, images: Matrix) -> Matrix:
         """Return points moved as their nearest neighbours are."""
-        neighbors = require("sklearn.neighbors", "DomainAdapter", "sklearn")
-        search = neighbors.NearestNeighbors(n_neighbors=min(self.n_neighbors + 1, len(here)))
+        search = NearestNeighbors(n_neighbors=min(self.n_neighbors + 1, len(here)))
         distance, index = search.fit(here).kneighbors(X)
         return X + interpolate(distance, index, images - here)
 

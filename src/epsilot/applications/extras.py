@@ -11,14 +11,16 @@ from ..errors import InvalidProblem
 class MissingExtra(InvalidProblem, ImportError):
     """A package is needed that comes with an extra of epsilot."""
 
-
-def require(module: str, what: str, extra: str) -> Any:
-    """Import a module, or say which extra of epsilot brings it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = {"sklearn": "scikit-learn", "PIL": "pillow"}[module.partition(".")[0]]
-        raise MissingExtra(
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(
             f"{what} requires {package}, which cannot be imported (run: pip install "
             f"epsilot[{extra}])"
-        ) from error
+        )
+
+
+def pillow(module: str) -> Any:
+    """Import a module of pillow, or say which extra of epsilot brings it."""
+    try:
+        return import_module(f"PIL.{module}")
+    except ImportError as error:
+        raise MissingExtra("a picture in a file", "pillow", "plot") from error

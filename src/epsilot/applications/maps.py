@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from .._types import Matrix, Vector
-from ..plan import Plan
+from .._types import Matrix
 
 
-def barycentric(plan: Plan, Y: Matrix) -> Matrix:
+def barycentric(plan: Any, Y: Matrix) -> Matrix:
     r"""Return the mean destination of each source under a plan.
 
     .. math:: T(x_i) = \sum_j X_{ij} y_j \Big/ \sum_j X_{ij}
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan, or its transpose
         Every row has positive mass.
     Y : (m, d) array
         Destinations.
@@ -80,8 +81,3 @@ def interpolate(distance: Matrix, index: Matrix, values: Matrix) -> Matrix:
         return np.asarray(values[index[:, 0]])
     weights = shepard_weights(distance)
     return np.asarray(np.einsum("nk,nkd->nd", weights, values[index[:, :-1]]))
-
-
-def uniform(n: int) -> Vector:
-    """Return n equal weights of total 1."""
-    return np.full(n, 1.0 / n)

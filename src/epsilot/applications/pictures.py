@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidProblem
 from ..files import StrPath, check_writable, write_atomically
-from .extras import require
+from .extras import pillow
 
 #: Depth and channels that a file type can hold; other types are pillow's affair.
 _PLAIN = (".jpg", ".jpeg", ".bmp")
@@ -44,8 +44,8 @@ def read_picture(path: StrPath) -> Picture:
     become RGB. Of an animation the first frame is taken. (pillow itself reads colours of 16
     bits a channel in 8.)
     """
-    Image = require("PIL.Image", "reading pictures", "plot")
-    ImageOps = require("PIL.ImageOps", "reading pictures", "plot")
+    Image = pillow("Image")
+    ImageOps = pillow("ImageOps")
     try:
         with Image.open(path) as file:
             profile = {k: v for k, v in file.info.items() if k == "icc_profile" and v}
@@ -61,7 +61,7 @@ def read_picture(path: StrPath) -> Picture:
 
 def check_picture_path(path: StrPath, picture: Picture, is_grey: bool) -> None:
     """Raise at once when a picture could not be written to a path as it is."""
-    Image = require("PIL.Image", "writing pictures", "plot")
+    Image = pillow("Image")
     check_writable(path)
     suffix = Path(path).suffix.lower()
     if Image.registered_extensions().get(suffix) not in Image.SAVE:
@@ -84,7 +84,7 @@ def check_picture_path(path: StrPath, picture: Picture, is_grey: bool) -> None:
 
 def write_picture(path: StrPath, picture: Picture) -> None:
     """Write a picture, whole or not at all, in the type its name asks for."""
-    Image = require("PIL.Image", "writing pictures", "plot")
+    Image = pillow("Image")
     suffix = Path(path).suffix.lower()
     if picture.array.dtype == np.uint16 and picture.array.ndim == 3:
         content = _deep_png(picture.array)
@@ -118,12 +118,12 @@ def _array(image: Any) -> NDArray[Any]:
     """Return an open picture as an array of uint8 or uint16."""
     has_alpha = "A" in image.getbands() or "transparency" in image.info
     if image.mode.startswith("I;16"):
-        return np.asarray(image).astype(np.uint16)
+        return np.asarray(image, dtype=np.uint16)
     if image.mode in ("I", "F"):
         deep = np.asarray(image)
         if not (deep.min() >= 0 and deep.max() <= 65535):
             raise ValueError("its values are not within 0 and 65535")
-        return np.rint(deep).astype(np.uint16)
+        return np.asarray(np.rint(deep), dtype=np.uint16)
     if image.mode in ("1", "L", "LA"):
         return np.asarray(image.convert("LA" if has_alpha else "L"))
     return np.asarray(image.convert("RGBA" if has_alpha else "RGB"))

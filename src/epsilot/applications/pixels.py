@@ -53,12 +53,12 @@ class Pixels:
     @property
     def is_grey(self) -> bool:
         """Tell whether there is one channel of colour."""
-        return self.table.shape[1] < 3
+        return bool(self.table.shape[1] < 3)
 
     @property
     def has_alpha(self) -> bool:
         """Tell whether the last channel is opacity."""
-        return self.table.shape[1] % 2 == 0
+        return bool(self.table.shape[1] % 2 == 0)
 
     def chunks(self) -> Iterator[tuple[slice, Matrix, Vector | None]]:
         """Yield where, colours (k, 3) as float32 in [0, 1], and opacity or None."""

@@ -6,4 +6,7 @@ from __future__ import annotations
 EXPERIMENTS: dict[str, str] = {
     "fig1": "fig1:run",
     "table1": "table1:run",
+    "table2": "table2:run",
+    "two-moons": "two_moons:run",
+    "color-transfer": "color_transfer:run",
 }

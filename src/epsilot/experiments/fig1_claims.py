@@ -11,7 +11,7 @@ import numpy as np
 from .document import Claim, Table, verdict
 from .fig1_panels import NAMES, batch_curves, kind_of, size_curves
 from .fitting import Curve, ratios
-from .measures import STOPS, operations
+from .measures import operations
 from .tasks import Line, source_name
 
 #: A measured slope "close to" the claimed one lies in these bounds.
@@ -34,22 +34,21 @@ REFERENCE: dict[tuple[str, str], dict[int, float]] = {
 }
 
 
-def claims(lines: Sequence[Line], panels: dict[str, str]) -> list[Claim]:
-    """Return every claim that the panels test, for both stops."""
+def claims(lines: Sequence[Line], panels: dict[str, str], stop: str) -> list[Claim]:
+    """Return every claim that the panels test."""
     found: list[Claim] = []
-    for stop, text in STOPS.items():
-        for letter, data in panels.items():
-            kind = kind_of(letter)
-            where = f"({letter}) {NAMES.get(data, source_name(data))}, {text}"
-            if kind in "ab":
-                found += _of_sizes(size_curves(lines, kind, data, stop), where)
-            elif kind == "c":
-                work = batch_curves(lines, data, stop, operations)
-                loops = batch_curves(lines, data, stop, lambda line: line["n_iter"])
-                found += _of_batches(work, loops, where)
-            else:
-                times = batch_curves(lines, data, stop, lambda line: line["seconds"])
-                found += _of_times(times, where)
+    for letter, data in panels.items():
+        kind = kind_of(letter)
+        where = f"({letter}) {NAMES.get(data, source_name(data))}"
+        if kind in "ab":
+            found += _of_sizes(size_curves(lines, kind, data, stop), where)
+        elif kind == "c":
+            work = batch_curves(lines, data, stop, operations)
+            loops = batch_curves(lines, data, stop, lambda line: line["n_iter"])
+            found += _of_batches(work, loops, where)
+        else:
+            times = batch_curves(lines, data, stop, lambda line: line["seconds"])
+            found += _of_times(times, where)
     return found
 
 

@@ -55,7 +55,7 @@ class Scale:
         return QUICK if quick else FULL
 
 
-QUICK = Scale((4, 6, 8, 10, 12, 14), (8, 12), (1, 2, 4, 8, 16), budget=7e9)
+QUICK = Scale((4, 6, 8, 10, 12, 16), (8, 12), (1, 2, 4, 8, 16), budget=7e9)
 FULL = Scale(
     (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32), (8, 12, 16), (1, 2, 4, 8, 16, 32), budget=1e11
 )
@@ -64,6 +64,10 @@ FULL = Scale(
 def chosen_panels(data: Sequence[str], panel: Sequence[str]) -> dict[str, str]:
     """Return the letters of the panels to make, each with its data set."""
     panels: dict[str, str] = {}
+    if len(digits := set(data) - {"synthetic"}) > 1:
+        raise InvalidProblem(
+            f"data names {len(digits)} sets of digits; panels e to h show one (name it alone)."
+        )
     for each in data:
         source_name(each)
         panels |= dict.fromkeys(LETTERS["synthetic" if each == "synthetic" else "mnist"], each)

@@ -12,9 +12,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..files import write_atomically
-from ..plotting import COLOURS, DPI, MARKERS, new_figure
+from ..plotting import COLOURS, MARKERS, new_figure
 from .fitting import Curve
 
+DPI = 130
 #: Text becomes outlines: the same picture on every machine.
 _SVG = {"svg.fonttype": "path", "svg.hashsalt": "epsilot"}
 

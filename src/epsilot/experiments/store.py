@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from ..errors import InvalidProblem
 from ..files import write_atomically
-from .tasks import Line, Task, key_of
+from .tasks import Line, key_of
+
+
+class Keyed(Protocol):
+    """What identifies a solve."""
+
+    @property
+    def key(self) -> str:
+        """The text under which its line is kept."""
 
 
 class Store:
@@ -19,19 +28,20 @@ class Store:
     cannot be read is an error, since it was somebody's edit.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, key: Callable[[Line], str] = key_of) -> None:
         self.path = path
+        self._key = key
         self._lines: dict[str, Line] = {}
         if path.exists():
             self._read()
 
-    def __contains__(self, task: Task) -> bool:
+    def __contains__(self, task: Keyed) -> bool:
         return task.key in self._lines
 
     def __len__(self) -> int:
         return len(self._lines)
 
-    def lines(self, tasks: Iterable[Task]) -> list[Line]:
+    def lines(self, tasks: Iterable[Keyed]) -> list[Line]:
         """Return the lines of those tasks that are solved, in the order of the tasks."""
         return [self._lines[task.key] for task in tasks if task in self]
 
@@ -44,9 +54,9 @@ class Store:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        self._lines[key_of(line)] = line
+        self._lines[self._key(line)] = line
 
-    def arrange(self, tasks: Sequence[Task]) -> None:
+    def arrange(self, tasks: Sequence[Keyed]) -> None:
         """Put the lines of the tasks first, in their order, so that equal runs give equal files."""
         wanted = [task.key for task in tasks if task in self]
         known = set(wanted)
@@ -67,7 +77,7 @@ class Store:
         for number, text in enumerate(whole.splitlines(), start=1):
             try:
                 line = json.loads(text)
-                self._lines.setdefault(key_of(line), line)
+                self._lines.setdefault(self._key(line), line)
             except (ValueError, KeyError, TypeError) as error:
                 raise InvalidProblem(
                     f"{self.path}, line {number} is not a solve of this experiment ({error}); "

@@ -1,8 +1,8 @@
-"""PDASMD and PDASMD-B (Luo, Xie, Huo: Algorithms 1 and 2) for any finite-sum dual.
+r"""PDASMD and PDASMD-B (Luo, Xie, Huo: Algorithms 1 and 2) for any finite-sum dual.
 
 The primal problem is min f(x) subject to A x = b with f strongly convex; its dual
 
-.. math:: φ(λ) = <λ, b> + \\max_x (-f(x) - <A^T λ, x>) = \\frac1m \\sum_{i=1}^m φ_i(λ)
+.. math:: φ(λ) = <λ, b> + \max_x (-f(x) - <A^T λ, x>) = \frac1m \sum_{i=1}^m φ_i(λ)
 
 is a mean of smooth convex components (Assumption 1). Nothing here knows about transport.
 """
@@ -105,7 +105,7 @@ def proximal_step(g: Vector, norm: str) -> Vector:
     """Return -argmin_u ‖u‖²_H / 2 + <g, u>: the direction of step 11."""
     if norm == "l2":
         return g
-    return np.where(g > 0, 1.0, -1.0) * np.abs(g).sum()
+    return np.where(g > 0, 1.0, -1.0) * float(np.abs(g).sum())
 
 
 def dual_norm(g: Vector, norm: str) -> float:

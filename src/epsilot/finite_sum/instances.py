@@ -39,12 +39,12 @@ class SeparableQuadratic:
     @property
     def size(self) -> int:
         """Number of constraints."""
-        return self.A.shape[0]
+        return int(self.A.shape[0])
 
     @property
     def n_components(self) -> int:
         """Number of variables."""
-        return self.A.shape[1]
+        return int(self.A.shape[1])
 
     def primal(self, lam: Vector) -> Vector:
         """Return x(λ)."""
@@ -61,12 +61,13 @@ class SeparableQuadratic:
 
     def gradient(self, lam: Vector) -> Vector:
         """Return b - A x(λ)."""
-        return self.b - self.A @ self.primal(lam)
+        return np.asarray(self.b - self.A @ self.primal(lam))
 
     def component_gradient(self, i: int, lam: Vector) -> Vector:
         """Return b - m x_i(λ) a_i."""
         a = self.A[:, i]
-        return self.b - self.n_components * (self.c[i] - (a @ lam) / self.d[i]) * a
+        x = float(self.c[i] - (a @ lam) / self.d[i])
+        return np.asarray(self.b - self.n_components * x * a)
 
     def smoothness(self, norm: str) -> Vector:
         """Return m ‖a_i‖²_{H,*} / d_i."""
@@ -75,7 +76,8 @@ class SeparableQuadratic:
 
     def solution(self) -> tuple[Vector, Vector]:
         """Return x* and λ* = (A D⁻¹ Aᵀ)⁻¹ (A c - b)."""
-        lam = np.linalg.solve((self.A / self.d) @ self.A.T, self.A @ self.c - self.b)
+        gram, rest = (self.A / self.d) @ self.A.T, self.A @ self.c - self.b
+        lam = np.asarray(np.linalg.solve(gram, rest), dtype=np.float64)
         return self.primal(lam), lam
 
 
@@ -183,7 +185,7 @@ class QuadraticTransport(_RowTransport):
         falling = np.sort(t)[::-1]
         excess = np.cumsum(falling) - self.p[i]
         last = np.flatnonzero(falling * self._ranks > excess)[-1]
-        return np.maximum(t - excess[last] / (last + 1), 0.0)
+        return np.asarray(np.maximum(t - excess[last] / (last + 1), 0.0))
 
     def value(self, lam: Vector) -> float:
         """Return φ(λ)."""

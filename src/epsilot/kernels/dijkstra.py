@@ -228,7 +228,7 @@ def has_room(head, follow, wanted):
 def route(
     c, y, v, supply, demand, head, follow, source, sink, amount, row_at, col_at, first, counts
 ):  # fmt: skip
-    """Augment along paths of zero slack, depth first, until no free row from ``first`` on has one.
+    """Augment along paths of zero slack, depth first, from each free row from ``first`` on.
 
     The pointers ``row_at`` and ``col_at`` only advance, so an arc is tested once a phase.
     Returns n, or the row to go on from when the lists of flow must first be enlarged.
@@ -244,8 +244,8 @@ def route(
     for r in range(first, n):
         while supply[r] > 0:
             depth = _grow(
-                c, y, v, r, demand, follow, source, amount, row_at, col_at, row_on, col_on, path_row,
-                path_col, alive, counts,
+                c, y, v, r, demand, follow, source, amount, row_at, col_at, row_on, col_on,
+                path_row, path_col, alive, counts,
             )  # fmt: skip
             if depth < 0:
                 break

@@ -33,13 +33,6 @@ def _add(out, factor, x):
 
 
 @njit(**SUM)
-def matvec(K, v, out, start, stop):
-    """Write K v."""
-    for i in range(start, stop):
-        out[i] = _dot(K[i], v)
-
-
-@njit(**SUM)
 def rmatvec(K, u, out, start, stop):
     """Write Kᵀ u."""
     out[start:stop] = 0

@@ -33,10 +33,13 @@ def mix(geometry: Geometry, X: Matrix, f: Vector, g: Vector, eta: float, share: 
         )  # fmt: skip
 
 
-def moments(geometry: Geometry, f: Vector, g: Vector, eta: float) -> tuple[Vector, float, float]:
+def moments(
+    geometry: Geometry, f: Vector, g: Vector, eta: float, is_priced: bool = True
+) -> tuple[Vector, float, float]:
     """Return A X, <C, X> and log Z of the plan X = exp((f + g - C) / η) / Z of mass 1.
 
-    A X holds the row sums, then the column sums. Dense costs take one pass, others two.
+    A X holds the row sums, then the column sums. Dense costs take one pass, others a second one
+    for <C, X>, which is 0 if it is not wanted.
     """
     n, m = geometry.shape
     if geometry.is_dense:
@@ -52,5 +55,8 @@ def moments(geometry: Geometry, f: Vector, g: Vector, eta: float) -> tuple[Vecto
             AX = np.concatenate([r, parts.sum(axis=0)]) / mass
             return AX, float(costs.sum()) / mass, math.log(mass) + level / eta
     log_r, log_c, log_mass = geometry.log_marginals(f, g, eta)
+    AX = np.exp(np.concatenate([log_r, log_c]) - log_mass)
+    if not is_priced:
+        return AX, 0.0, log_mass
     _, costs, _ = geometry.price_rows(f - eta * log_mass, g, eta, np.ones(m), np.zeros(m))
-    return np.exp(np.concatenate([log_r, log_c]) - log_mass), float(costs.sum()), log_mass
+    return AX, float(costs.sum()), log_mass

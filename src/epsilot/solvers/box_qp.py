@@ -76,22 +76,25 @@ def minimise(model: Quadratic, is_exact: bool = False) -> Move:
     n, m = model.X.shape
     zeros = np.zeros(n), np.zeros(m)
     move = measure(model, *zeros, *zeros)
-    work, n_sweeps, n_solves = Work(), 0, 0
     can_solve = isinstance(model.X, Explicit) and max(n, m) <= LARGEST_SOLVE
-    first = 0 if is_exact and can_solve else N_SWEEPS
-    for limit in (first, MOST_SWEEPS):
-        while not move.is_good and n_sweeps < limit or (n_sweeps == 0 and limit > 0):
-            move = sweep(model, move.s)
-            n_sweeps += 1
-            work += Work.of(inner=2 * n * m, vector=20 * (n + m))
-            if move.is_good:
-                break
-        if limit == first and can_solve and not (n_sweeps > 0 and move.is_good):
-            move = active_set(model, move)
-            work, n_solves = work + move.work, move.n_solves
-            if move.is_good:
-                break
-    return move._replace(n_sweeps=n_sweeps, n_solves=n_solves, work=work)
+    if not (is_exact and can_solve):
+        move = sweeps(model, move, N_SWEEPS)
+    if can_solve and not move.is_good:
+        move = active_set(model, move)
+    return move if move.is_good else sweeps(model, move, MOST_SWEEPS)
+
+
+def sweeps(model: Quadratic, move: Move, limit: int) -> Move:
+    """Sweep until the step is good enough, at most ``limit`` times."""
+    n, m = model.X.shape
+    n_sweeps, before = 0, move
+    while not move.is_good and n_sweeps < limit:
+        move = sweep(model, move.s)
+        n_sweeps += 1
+    work = Work.of(inner=2 * n_sweeps * n * m, vector=20 * n_sweeps * (n + m))
+    return move._replace(
+        n_sweeps=before.n_sweeps + n_sweeps, n_solves=before.n_solves, work=before.work + work
+    )
 
 
 def active_set(model: Quadratic, move: Move) -> Move:
@@ -101,7 +104,7 @@ def active_set(model: Quadratic, move: Move) -> Move:
     d = np.maximum(np.concatenate([model.d1, model.d2]), 1e-300)
     delta = np.concatenate([move.rows, move.cols])
     held = np.abs(delta) >= radius
-    best, n_solves, work = move, 0, Work()
+    best, n_solves, work = move, 0, move.work
     push = np.where(held, -_gradient(model, move), 0.0)
     for _ in range(N_ROUNDS):
         aim = delta + push / (c * d)
@@ -121,7 +124,7 @@ def active_set(model: Quadratic, move: Move) -> Move:
             break
         delta = solved
         push = np.where(fixed != 0, -_gradient(model, found), 0.0)
-    return best._replace(n_solves=n_solves, work=work)
+    return best._replace(n_sweeps=move.n_sweeps, n_solves=n_solves, work=work)
 
 
 def _gradient(model: Quadratic, move: Move) -> Vector:

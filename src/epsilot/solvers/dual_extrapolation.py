@@ -163,7 +163,9 @@ class DualExtrapolation(DirectSolver):
         delta = self.delta(problem)
         eta = _unit(problem) * P * beta / sigma
         h = sigma * problem.p - M[0], sigma * problem.q - M[1]
-        for n_rounds in range(1, MAX_ROUNDS + 1):
+        n_rounds, gap = 0, math.inf
+        while gap > delta and n_rounds < MAX_ROUNDS:
+            n_rounds += 1
             f, g = (-eta / beta * (s + t * t) for s, t in zip(S, y, strict=True))
             log_r, log_c, log_mass = problem.geometry.log_marginals(f, g, eta)
             x = np.exp(log_r - log_mass), np.exp(log_c - log_mass)
@@ -175,8 +177,6 @@ class DualExtrapolation(DirectSolver):
             linear = float(x[0] @ d[0] + x[1] @ d[1])
             gap = P * (linear - float(d[0].min()) - float(d[1].min()))
             y = new[0], new[1]
-            if gap <= delta:
-                break
         value = P * (-beta * log_mass + linear + float(h[0] @ y[0] + h[1] @ y[1]))
         plan = Gibbs(problem.geometry, f - eta * log_mass, g, eta)
         return Point(plan, x, y, value, n_rounds)

@@ -13,7 +13,7 @@ from scipy.special import xlogy
 from .._types import Index, Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
-from ..geometry import Dense, Geometry
+from ..geometry import Geometry
 from ..kernels import pdasmd as kernels
 from ..kernels import threads
 from ..plan import Core, Explicit, Gibbs
@@ -134,7 +134,7 @@ class PDASMD(EntropicSolver):
             "step_constant": 9.0 if is_paper else self.sharp_constant,
             "average": "sampled" if is_paper else "none",
             "is_adaptive": not is_paper,
-            "precision": "double" if is_paper else "single",
+            "precision": "double" if is_paper or not problem.geometry.is_dense else "single",
         }
         chosen = {k: v for k, v in defaults.items() if getattr(self, k) is None}
         return dataclasses.replace(self, **chosen)
@@ -311,7 +311,7 @@ def _value(problem: Entropic, lam: Vector, lse: Vector) -> float:
 
 
 def _n_chunks(C: Matrix) -> int:
-    return min(N_CHUNKS, C.shape[0], max(1, C.size // threads.MIN_ENTRIES_PER_THREAD))
+    return int(min(N_CHUNKS, C.shape[0], max(1, C.size // threads.MIN_ENTRIES_PER_THREAD)))
 
 
 def _inner_loop(C: Any, rows: Index, sample: Index, snap: Any, inv_unit: float, *args: Any) -> None:
@@ -345,14 +345,18 @@ def _inner_loop(C: Any, rows: Index, sample: Index, snap: Any, inv_unit: float, 
 def _rows(geometry: Geometry, sample: Index, is_single: bool) -> Any:
     """Yield (first step, rows of C, their places, components, unit) until the sample is used up."""
     n, m = geometry.shape
-    if isinstance(geometry, Dense):
-        unit = geometry.bounds[1] if is_single else 1.0
-        C = geometry.single(unit) if is_single and unit > 0 else geometry.block(0, n)
-        yield 0, C, sample, sample, unit or 1.0
+    unit = geometry.bounds[1]
+    if geometry.is_dense and is_single and unit > 0:
+        ((_, _, C),) = geometry.single_blocks(unit)
+        yield 0, C, sample, sample, unit
+        return
+    if geometry.is_dense:
+        yield 0, geometry.block(0, n), sample, sample, 1.0
         return
     n_steps, batch_size = sample.shape
     step = max(1, GATHERED_ENTRIES // (batch_size * m))
     for first in range(0, n_steps, step):
         part = sample[first : first + step]
         C = np.stack([geometry.row(int(i)) for i in part.ravel()])
+        C.setflags(write=False)  # as stored costs are: one compiled kernel for both
         yield first, C, np.arange(part.size).reshape(part.shape), part, 1.0

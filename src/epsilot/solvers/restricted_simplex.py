@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -110,7 +109,7 @@ class RestrictedSimplex(DirectSolver):
         inv_eta = np.float32(unit / eta)
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
         log_p, columns = np.log(np.maximum(problem.p, 1e-300)), np.zeros(m)
-        for start, stop, C in single_blocks(problem, unit):
+        for start, stop, C in problem.geometry.single_blocks(float(unit)):
             n_chunks = min(N_CHUNKS, max(1, C.size // threads.MIN_ENTRIES_PER_THREAD))
             parts = np.zeros((n_chunks, m), dtype=np.float32)
             threads.share(
@@ -151,7 +150,7 @@ class RestrictedSimplex(DirectSolver):
         col_values = np.full(cols.shape, np.inf, dtype=np.float32)
         bars = np.full(m, np.finfo(np.float32).max, dtype=np.float32)
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
-        for start, stop, C in single_blocks(problem, unit):
+        for start, stop, C in problem.geometry.single_blocks(float(unit)):
             threads.share(
                 kernels.least_of_rows, stop - start, C.size,
                 C, f[start:stop], g, row_values[start:stop], rows[start:stop],
@@ -187,16 +186,6 @@ class RestrictedSimplex(DirectSolver):
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the current duals."""
         return state.row, state.lam
-
-
-def single_blocks(problem: Additive, unit: Any) -> Iterator[tuple[int, int, Any]]:
-    """Yield blocks of C / unit in float32; a stored cost keeps its float32 copy."""
-    geometry = problem.geometry
-    if geometry.is_dense:
-        yield 0, problem.shape[0], geometry.single(float(unit))  # type: ignore[attr-defined]
-        return
-    for start, stop, C in geometry.blocks():
-        yield start, stop, (C / unit).astype(np.float32)
 
 
 def staircase(p: Vector, q: Vector) -> Any:

@@ -1,0 +1,113 @@
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from epsilot.experiments import color_transfer, table2, two_moons
+from epsilot.experiments.moons import MoonTrial, rotated, sample
+from epsilot.experiments.trials import key_by, run_trials
+
+
+@pytest.fixture
+def console():
+    return Console(stderr=True)
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_samples_are_what_the_paper_says():
+    data = sample(30, seed=0)
+    assert len(data.Xs) == len(data.Xt) == 300
+    assert np.bincount(data.ys).tolist() == [150, 150]
+    assert len(data.X_test) == 2000
+    back = rotated(data.Xt, -30)
+    assert not np.allclose(np.sort(back, axis=0), np.sort(data.Xs, axis=0))
+    np.testing.assert_allclose(back.mean(axis=0), [0.5, 0.25], atol=0.05)
+    np.testing.assert_allclose(rotated(np.array([[1.5, 0.25]]), 90), [[0.5, 1.25]])
+    assert not np.array_equal(data.Xs, sample(30, seed=1).Xs)
+
+
+def test_table2_at_toy_size(tmp_path, console):
+    trials = list(table2.plan(2, (table2.MAIN,), (table2.PUBLISHED,), angles=(10, 90), n_moon=15))
+    path = tmp_path / "solves.jsonl"
+    lines = run_trials(path, trials, key_by(*table2.KEY), 1, console)
+    assert len(lines) == len(trials) == 2 * 2 * 4
+    assert read(path) == lines
+    table2.write(tmp_path, lines, "epsilot reproduce table2")
+    text = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "| 10° | 0.022 |" in text
+    assert "| 90° | 0.488 |" in text
+    assert "the paper's procedure, ε = 0.5" in text
+    easy, hard = (table2.select(lines, angle, "sinkhorn", table2.MAIN) for angle in (10, 90))
+    assert easy.mean() < hard.mean()
+    first, second = (table2.select(lines, 10, m, table2.MAIN) for m in table2.METHODS)
+    np.testing.assert_allclose(first, second, atol=0.02)
+
+
+def test_a_run_continues_where_it_stopped(tmp_path, console, monkeypatch):
+    trials = [MoonTrial(10, seed, "none", ("none", 0.0), 5) for seed in range(3)]
+    path, key = tmp_path / "solves.jsonl", key_by(*table2.KEY)
+    run_trials(path, trials[:2], key, 1, console)
+    before = read(path)
+    solved = []
+    line = MoonTrial.line
+    monkeypatch.setattr(MoonTrial, "line", lambda self: solved.append(self.seed) or line(self))
+    assert run_trials(path, trials, key, 1, console)[:2] == before
+    assert solved == [2]
+
+
+def test_processes_give_the_same_lines(tmp_path, console):
+    trials = [MoonTrial(10, seed, "none", ("none", 0.0), 5) for seed in range(4)]
+    one, two = (
+        run_trials(tmp_path / f"{jobs}.jsonl", trials, key_by(*table2.KEY), jobs, console)
+        for jobs in (1, 2)
+    )
+    assert one == two
+
+
+def test_the_standard_the_paper_sets():
+    def lines(errors):
+        return [
+            {"angle": 10, "method": "sinkhorn", "goal": list(table2.MAIN), "errors": {"default": e}}
+            for e in errors
+        ]
+
+    assert table2.reaches(lines([0.0, 0.0]), 10, "sinkhorn")
+    assert not table2.reaches(lines([0.1, 0.11]), 10, "sinkhorn")
+
+
+def test_two_moons_at_toy_size(tmp_path, console):
+    goals = (("reg", 0.1), ("rtol", 0.05))
+    trials = [MoonTrial(angle, 0, "sinkhorn", goal, 20) for goal in goals for angle in (20, 90)]
+    figure = two_moons.draw(trials)
+    assert len(figure.axes) == 4
+    figure.savefig(tmp_path / "f.png", dpi=40)
+    with Image.open(tmp_path / "f.png") as image:
+        assert np.asarray(image.convert("L")).std() > 5
+
+
+def test_color_transfer_at_toy_size(tmp_path, console):
+    trials = [color_transfer.TransferTrial(m, 60, 0.01, True) for m in color_transfer.METHODS]
+    lines = [trial.line() for trial in trials]
+    for line in lines:
+        assert line["is_certified"]
+        for after in line["after"]:
+            assert after < (1 - color_transfer.FALL) * line["before"]
+    color_transfer.write(tmp_path, trials, lines, "epsilot reproduce color-transfer")
+    assert "pdasmd | A → B" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    with Image.open(tmp_path / color_transfer.FIGURE) as image:
+        assert min(image.size) > 500
+
+
+def test_the_benchmark_at_toy_size(capsys):
+    path = Path(__file__).parents[2] / "benchmarks" / "color_transfer.py"
+    runpy.run_path(str(path))["main"](["--quick", "--methods", "auto"])
+    out = capsys.readouterr().out
+    assert "all fall by at least 70%: yes" in out
+    assert "peak memory" in out
