@@ -59,6 +59,8 @@ def test_search_invariants_after_every_phase(name, share, constants, rng):
     state, _ = solver.init(goal, rng)
     supply, demand = state.supply.copy(), state.demand.copy()
     assert demand.sum() >= supply.sum()
+    assert (supply <= state.theta * problem.p).all()
+    assert (demand >= state.theta * problem.q).all()
     while not state.is_done:
         solver.step(goal, state, rng)
         F = flow(state)
@@ -156,6 +158,14 @@ def test_search_equals_the_array_listing(name, dtype, rng, monkeypatch):
         )  # fmt: skip
 
 
+def entries(state):
+    """Yield every entry of every list, the unused ones too."""
+    for k in state.head:
+        while k >= 0:
+            yield k
+            k = state.follow[k]
+
+
 @pytest.mark.parametrize("variant", ["search", "push_relabel"])
 def test_lists_of_flow_grow_without_a_trace(variant, rng):
     _, goal = additive("wide", 0.02)
@@ -168,6 +178,7 @@ def test_lists_of_flow_grow_without_a_trace(variant, rng):
         while not state.is_done:
             solver.step(goal, state, rng)
     assert small.amount.size > 2
+    assert sorted(entries(small)) == list(range(small.amount.size))
     assert states[0].n_phases == small.n_phases
     np.testing.assert_array_equal(flow(states[0]), flow(small))
 

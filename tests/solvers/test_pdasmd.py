@@ -14,6 +14,7 @@ from epsilot.finite_sum.algorithm import draw
 from epsilot.geometry import Dense
 from epsilot.images import grid_cost, mnist_pair, synthetic_pair
 from epsilot.kernels import pdasmd as kernels
+from epsilot.kernels import pdasmd_batch
 from epsilot.problem import Entropic, make_problem
 from epsilot.solvers import make_solver, pdasmd
 from epsilot.solvers.pdasgd import PDASGD
@@ -270,14 +271,14 @@ def test_helpers_change_nothing(rng):
         rows = C, sample, sample, np.zeros(m), 1.0
         helpers = [
             threading.Thread(
-                target=kernels.help_inner_loop,
+                target=pdasmd_batch.help_inner_loop,
                 args=(*rows, lse, inv_eta, work[0], pair[0], own[k], parts, counters),
             )
             for k in range(n_helpers)
         ]
         for helper in helpers:
             helper.start()
-        kernels.lead_inner_loop(
+        pdasmd_batch.lead_inner_loop(
             *rows, lse, mu, np.zeros(m), inv_eta, 0.3, 0.5 / B, 0.02, 0.01, True, 7, z, y, y_sum,
             y_selected, work, pair, parts, counters,
         )  # fmt: skip
@@ -439,6 +440,8 @@ def test_warm_start_needs_less_work():
 def test_options_are_checked(options, word):
     with pytest.raises(InvalidProblem, match=word):
         PDASMD(**options)
+    with pytest.raises(InvalidProblem, match="use method='pdasmd'"):
+        PDASGD(norm="linf")
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])

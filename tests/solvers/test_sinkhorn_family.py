@@ -9,7 +9,7 @@ import pytest
 from by_hand import small, start
 
 import epsilot
-from epsilot.geometry import Dense, PointCloud
+from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.images import grid_cost, synthetic_pair
 from epsilot.plan import Explicit
 from epsilot.rounding import round_onto
@@ -144,20 +144,24 @@ def test_warm_start_saves_work(method):
     assert warm.n_iter <= 2
 
 
+LAZY = {
+    "points": lambda rng: PointCloud(rng.random((12, 2)), rng.random((12, 2))),
+    "grid": lambda rng: Grid((3, 4), spacing=0.2),  # keeps its empty cells
+}
+
+
+@pytest.mark.parametrize("kind", LAZY)
 @pytest.mark.parametrize("wish", [{"eps": 0.02}, {"reg": 0.05, "tol": 1e-5}])
 @pytest.mark.parametrize("method", ["sinkhorn", "accelerated_sinkhorn", "aam"])
-def test_lazy_costs_need_no_matrix(method, wish, rng):
-    x, y = rng.random((12, 2)), rng.random((15, 2))
-    a, b = rng.dirichlet(np.ones(12)), rng.dirichlet(np.ones(15))
+def test_lazy_costs_need_no_matrix(method, wish, kind, rng):
+    geometry = LAZY[kind](rng)
+    a, b = rng.dirichlet(np.ones(12)), rng.dirichlet(np.ones(12))
     a[::3] = 0
-    geometry = PointCloud(x, y)
-    M = geometry.block(0, 12)
     lazy, dense = (
         epsilot.solve(cost, a / a.sum(), b, method=method, on_limit="raise", **wish)
-        for cost in (geometry, Dense(M))
+        for cost in (geometry, Dense(geometry.block(0, 12)))
     )
-    tolerance = wish.get("eps", wish.get("tol"))
-    assert abs(lazy.value - dense.value) <= tolerance
+    assert abs(lazy.value - dense.value) <= wish.get("eps", wish.get("tol"))
 
 
 @pytest.mark.parametrize("method", ["greenkhorn", "stochastic_sinkhorn"])

@@ -22,7 +22,6 @@ import math
 import numpy as np
 from numba import njit
 
-from . import atomics
 from .dense import EXTREMUM, SUM, row_max
 from .vexp import exp_below, larger, wide_vectors
 
@@ -44,7 +43,7 @@ def _weighted(row, lam, shift, inv_eta, out):
 
 
 @njit(**SUM)
-def _add(out, factor, weights):
+def add(out, factor, weights):
     """out_j += factor weights_j."""
     for j in range(out.size):
         out[j] += factor * weights[j]
@@ -66,7 +65,7 @@ def snapshot(C, lam, p, inv_eta, lse, parts, start, stop):
             best = row_max(C[i], lam)
             total = _weighted(C[i], lam, best, inv_eta, weights)
             lse[i] = best * inv_eta + math.log(total)
-            _add(parts[k], p[i] / total, weights)
+            add(parts[k], p[i] / total, weights)
 
 
 @njit(**SUM)
@@ -108,7 +107,7 @@ def move_snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
                 shift = row_max(C[i], lam) * inv_eta
                 total = _known_shift(C[i], lam, inv_eta, shift, weights)
             lse[i] = shift + math.log(total)
-            _add(parts[k], p[i] / total, weights)
+            add(parts[k], p[i] / total, weights)
 
 
 @njit(**SUM)
@@ -144,10 +143,10 @@ def move_and_average(
     n, m = C.shape
     n_chunks = parts.shape[0]
     E, F, S = np.empty(m), np.empty(m), np.empty(m)
-    _exponents(lam, v_snap, inv_eta, E)
-    _exponents(y, v_snap, inv_eta, F)
-    _exponentiate(E)
-    _exponentiate(F)
+    exponents(lam, v_snap, inv_eta, E)
+    exponents(y, v_snap, inv_eta, F)
+    exponentiate(E)
+    exponentiate(F)
     move = largest_move(lam, v_snap) * inv_eta
     for k in range(start, stop):
         parts[k] = 0
@@ -161,19 +160,19 @@ def move_and_average(
             else:
                 best = row_max(C[i], y)
                 y_scale = p[i] / _weighted(C[i], y, best, inv_eta, S)
-                _add(y_parts[k], y_scale, S)
-                _add(plan[i], factor * y_scale, S)
+                add(y_parts[k], y_scale, S)
+                add(plan[i], factor * y_scale, S)
                 best = row_max(C[i], lam)
                 total = _weighted(C[i], lam, best, inv_eta, S)
                 lse[i] = best * inv_eta + math.log(total)
-                _add(parts[k], p[i] / total, S)
+                add(parts[k], p[i] / total, S)
 
 
 # -- the inner loop: steps 7 to 11 ------------------------------------------------------------
 
 
 @njit(**SUM)
-def _couple(z, v_snap, y, tau1, tau2, v):
+def couple(z, v_snap, y, tau1, tau2, v):
     """v = τ₁ z + τ₂ ṽ + (1 - τ₁ - τ₂) y (step 7)."""
     wide_vectors()
     tau3 = 1 - tau1 - tau2
@@ -182,7 +181,7 @@ def _couple(z, v_snap, y, tau1, tau2, v):
 
 
 @njit(**SUM)
-def _exponents(v, v_snap, inv_eta, E):
+def exponents(v, v_snap, inv_eta, E):
     """E_j = (v_j - ṽ_j) / η, less the largest of them."""
     best = largest_move(v, v_snap)
     number = E.dtype.type
@@ -191,14 +190,14 @@ def _exponents(v, v_snap, inv_eta, E):
 
 
 @njit(**SUM)
-def _exponentiate(E):
+def exponentiate(E):
     """E_j = exp(E_j)."""
     for j in range(E.size):
         E[j] = exp_below(E[j])
 
 
 @njit(**SUM)
-def _snapshot_row(row, snap, log_norm, scale, E, S):
+def snapshot_row(row, snap, log_norm, scale, E, S):
     """S_j = softmax row of the snapshot; return Σ_j S_j E_j and Σ_j S_j."""
     total = row.dtype.type(0)
     mass = row.dtype.type(0)
@@ -211,7 +210,7 @@ def _snapshot_row(row, snap, log_norm, scale, E, S):
 
 @njit(**SUM)
 def _both_rows(row, snap, log_norm, scale, E, S):
-    """Do :func:`_exponentiate` and :func:`_snapshot_row` in one pass, for a batch of one."""
+    """Do :func:`exponentiate` and :func:`snapshot_row` in one pass, for a batch of one."""
     total = row.dtype.type(0)
     mass = row.dtype.type(0)
     for j in range(row.size):
@@ -223,7 +222,7 @@ def _both_rows(row, snap, log_norm, scale, E, S):
 
 
 @njit(**SUM)
-def _direct(row, v, inv_unit, scale, S, mass, weight, g):
+def direct(row, v, inv_unit, scale, S, mass, weight, g):
     """g_j += weight (s_j(v) - S_j / mass), with a maximum of its own."""
     best = -np.inf
     for j in range(row.size):
@@ -237,7 +236,7 @@ def _direct(row, v, inv_unit, scale, S, mass, weight, g):
 
 
 @njit(**SUM)
-def _correct(S, E, ratio, weight, g):
+def correct(S, E, ratio, weight, g):
     """g_j += weight S_j (E_j ratio - 1) (step 9)."""
     for j in range(g.size):
         g[j] += weight * S[j] * (E[j] * ratio - 1)
@@ -255,7 +254,7 @@ def _correct_one(mu, S, E, ratio, weight, alpha, g, z):
 
 
 @njit(**SUM)
-def _mirror(g, alpha, z):
+def mirror(g, alpha, z):
     """z -= α g (step 10); return ‖g‖₁."""
     norm = 0.0
     for j in range(g.size):
@@ -265,7 +264,7 @@ def _mirror(g, alpha, z):
 
 
 @njit(**SUM)
-def _descend(v, g, is_linf, size, y, y_sum):
+def descend(v, g, is_linf, size, y, y_sum):
     """Take the proximal step 11 from v, and add it to the sum of step 13."""
     wide_vectors()
     for j in range(y.size):
@@ -301,100 +300,15 @@ def inner_loop(
     scale, safe = number(inv_eta / inv_unit), SAFE_SINGLE if C.itemsize == 4 else SAFE
     for t in range(sample.size):
         row, log_norm = C[rows[t]], number(lse[sample[t]])
-        _couple(z, v_snap, y, tau1, tau2, v)
-        _exponents(v, v_snap, inv_eta, E)
+        couple(z, v_snap, y, tau1, tau2, v)
+        exponents(v, v_snap, inv_eta, E)
         total, mass = _both_rows(row, snap, log_norm, scale, E, S)
         if total > safe:
             norm = _correct_one(mu, S, E, mass / total, 1 / mass, alpha, g, z)
         else:
             g[:] = mu
-            _direct(row, v, inv_unit, inv_eta / inv_unit, S, mass, 1.0, g)
-            norm = _mirror(g, alpha, z)
-        _descend(v, g, is_linf, h * norm if is_linf else h, y, y_sum)
-        if t == selected:
-            y_selected[:] = y
-
-
-# -- the inner loop on batches, with helpers ----------------------------------------------------
-#
-# A batch is cut into chunks of rows, whose sums are added in their order, so that it does not
-# matter who computes them. ``counters`` holds the number of chunks that are ready to be taken,
-# taken, and done; chunk c belongs to step c // n_chunks. The leader advances the sequences and
-# takes chunks like everybody else, so it never waits for a helper that has not taken one.
-
-READY, TAKEN, DONE = 0, 1, 2
-
-
-@njit(**SUM)
-def _chunk(c, C, rows, sample, snap, inv_unit, lse, inv_eta, v, E, S, parts):
-    """Add up the gradient differences of one chunk of a batch (step 9)."""
-    n_batch, n_chunks = sample.shape[1], parts.shape[0]
-    t, k = c // n_chunks, c % n_chunks
-    number = C.dtype.type
-    scale, safe = number(inv_eta / inv_unit), SAFE_SINGLE if C.itemsize == 4 else SAFE
-    part = parts[k]
-    part[:] = 0
-    for b in range(n_batch * k // n_chunks, n_batch * (k + 1) // n_chunks):
-        row = C[rows[t, b]]
-        total, mass = _snapshot_row(row, snap, number(lse[sample[t, b]]), scale, E, S)
-        if total > safe:
-            _correct(S, E, mass / total, 1 / (n_batch * mass), part)
-        else:
-            _direct(row, v, inv_unit, inv_eta / inv_unit, S, mass, 1 / n_batch, part)
-
-
-@njit(**SUM)
-def help_inner_loop(C, rows, sample, snap, inv_unit, lse, inv_eta, v, E, S, parts, counters):
-    """Take chunks as they become ready, until all of them are taken."""
-    n_all = sample.shape[0] * parts.shape[0]
-    n_looks = 0
-    while True:
-        c = atomics.load(counters, TAKEN)
-        if c >= n_all:
-            return
-        if c < atomics.load(counters, READY) and atomics.swap_if(counters, TAKEN, c, c + 1):
-            _chunk(c, C, rows, sample, snap, inv_unit, lse, inv_eta, v, E, S, parts)
-            atomics.add(counters, DONE, 1)
-            n_looks = 0
-        else:
-            n_looks += 1
-            if n_looks > atomics.PATIENCE:
-                atomics.give_way()
-
-
-@njit(**SUM)
-def lead_inner_loop(
-    C, rows, sample, snap, inv_unit, lse, mu, v_snap, inv_eta, tau1, tau2, alpha, h, is_linf,
-    selected, z, y, y_sum, y_selected, work, pair, parts, counters,
-):  # fmt: skip
-    """Do :func:`inner_loop` for batches: ``rows`` and ``sample`` are (l, B).
-
-    Helpers read ``work`` and E, the first line of ``pair``, and write lines of ``parts``.
-    """
-    v, g, E, S = work[0], work[1], pair[0], pair[1]
-    n_chunks = parts.shape[0]
-    for t in range(sample.shape[0]):
-        _couple(z, v_snap, y, tau1, tau2, v)
-        _exponents(v, v_snap, inv_eta, E)
-        _exponentiate(E)
-        until = (t + 1) * n_chunks
-        atomics.store(counters, READY, until)
-        while True:
-            c = atomics.load(counters, TAKEN)
-            if c >= until:
-                break
-            if atomics.swap_if(counters, TAKEN, c, c + 1):
-                _chunk(c, C, rows, sample, snap, inv_unit, lse, inv_eta, v, E, S, parts)
-                atomics.add(counters, DONE, 1)
-        n_looks = 0
-        while atomics.load(counters, DONE) < until:
-            n_looks += 1
-            if n_looks > atomics.PATIENCE:
-                atomics.give_way()
-        g[:] = mu
-        for k in range(n_chunks):
-            _add(g, 1.0, parts[k])
-        norm = _mirror(g, alpha, z)
-        _descend(v, g, is_linf, h * norm if is_linf else h, y, y_sum)
+            direct(row, v, inv_unit, inv_eta / inv_unit, S, mass, 1.0, g)
+            norm = mirror(g, alpha, z)
+        descend(v, g, is_linf, h * norm if is_linf else h, y, y_sum)
         if t == selected:
             y_selected[:] = y

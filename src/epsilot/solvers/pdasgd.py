@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..errors import InvalidProblem
 from .base import About
 from .pdasmd import PDASMD
 
@@ -18,6 +19,13 @@ class PDASGD(PDASMD):
     """
 
     norm: str = "l2"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.norm != "l2":
+            raise InvalidProblem(
+                f"norm is {self.norm!r}; pdasgd is the l2 case (use method='pdasmd' for others)."
+            )
 
     about: ClassVar[About] = About(
         family="accelerated stochastic",

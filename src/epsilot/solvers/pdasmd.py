@@ -15,6 +15,7 @@ from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
 from ..geometry import Geometry
 from ..kernels import pdasmd as kernels
+from ..kernels import pdasmd_batch as batch_kernels
 from ..kernels import threads
 from ..plan import Core, Explicit, Gibbs
 from ..problem import Entropic, Problem
@@ -30,6 +31,8 @@ N_CHUNKS = 8
 #: Chunks of a batch, which as many threads may share if it has enough entries.
 BATCH_CHUNKS = 4
 HELPED_ENTRIES = 1 << 12
+#: Largest ‖C‖∞ / η whose exponents float32 holds to three digits.
+SINGLE_RANGE = 1e4
 #: Entries of gathered rows held at once where C is not stored.
 GATHERED_ENTRIES = 1 << 18
 
@@ -173,8 +176,9 @@ class PDASMD(EntropicSolver):
         alpha = state.step_scale * h / tau1
         selected, sample = draw(rng, np.cumsum(problem.p), n_inner, self.batch_size)  # step 8
         y_sum, y_selected = np.zeros(m), np.empty(m)
-        is_linf = self.norm == "linf"
-        for first, C, rows, part, unit in _rows(problem.geometry, sample, self._is_single):
+        is_linf, cost_max = self.norm == "linf", problem.geometry.bounds[1]
+        is_single = self.precision == "single" and cost_max <= SINGLE_RANGE * problem.eta
+        for first, C, rows, part, unit in _rows(problem.geometry, sample, is_single):
             _inner_loop(
                 C, rows, part, (state.lam / unit).astype(C.dtype), 1 / unit, state.lse, state.mu,
                 state.lam, 1 / problem.eta, tau1, tau2, alpha, h, is_linf, selected - first,
@@ -200,10 +204,6 @@ class PDASMD(EntropicSolver):
     def _smoothness(self) -> float:
         """Return L̄ η (section 8, E5 of Lemma 1: 1 is enough in both norms)."""
         return 5.0 if self.norm == "linf" and self.smoothness == "paper" else 1.0
-
-    @property
-    def _is_single(self) -> bool:
-        return self.precision == "single"
 
     @property
     def _constant(self) -> float:
@@ -329,10 +329,10 @@ def _inner_loop(C: Any, rows: Index, sample: Index, snap: Any, inv_unit: float, 
     shared = C, rows, sample, snap, inv_unit
 
     def leader() -> None:
-        kernels.lead_inner_loop(*shared, *args, work, pair, parts, counters)
+        batch_kernels.lead_inner_loop(*shared, *args, work, pair, parts, counters)
 
     def helper(k: int) -> None:
-        kernels.help_inner_loop(
+        batch_kernels.help_inner_loop(
             *shared, lse, inv_eta, work[0], pair[0], own[k], parts, counters
         )  # fmt: skip
 
