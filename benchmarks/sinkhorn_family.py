@@ -199,9 +199,10 @@ def stress() -> bool:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    began = time.perf_counter()
+    """Return processor seconds: with one thread, the time on a machine of one's own."""
+    began = time.process_time()
     run()
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def speed(n_update: int, n_iterate: int, n_rounds: int) -> bool:
@@ -242,7 +243,7 @@ def speed(n_update: int, n_iterate: int, n_rounds: int) -> bool:
                 2 * ours("sinkhorn", target_i, 4, domain="log"),
                 peer(ot.bregman.sinkhorn_log, target_i, M_i, 1, 4),
             ])  # fmt: skip
-    print(f"one thread, best of {n_rounds} rounds, measured in turn")
+    print(f"one thread, processor time, best of {n_rounds} rounds, measured in turn")
     print(
         f"Greenkhorn update, n={n_update}: {best[0] * 1e6:.2f} µs, POT {best[1] * 1e6:.2f} µs, "
         f"{best[1] / best[0]:.1f}x (at least 4x wanted)"
@@ -268,7 +269,7 @@ def main(arguments: list[str] | None = None) -> int:
             command = [sys.executable, __file__, "--speed"]
             one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
             return subprocess.run(command, env={**os.environ, **one}, check=False).returncode
-        return 0 if speed(1000, 2048, 5) else 1
+        return 0 if speed(1000, 2048, 10) else 1
     if args.stress:
         return 0 if stress() else 1
     sizes = args.sizes or (SIZES[:2] if args.quick else SIZES)

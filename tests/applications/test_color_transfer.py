@@ -3,7 +3,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import epsilot
 from epsilot import ColorTransfer
+from epsilot.applications.maps import barycentric
 from epsilot.applications.palette import clustered, histogram, sampled
 from epsilot.applications.pixels import Pixels
 from epsilot.applications.smoothing import local_affine, reduced
@@ -101,6 +103,22 @@ def test_transparent_pixels_do_not_count(rng):
     for make in (clustered, sampled):
         drawn = make(Pixels.of(image, "it"), 30, np.random.default_rng(0))
         assert drawn.colors.max() < 0.21
+
+
+def test_opacity_is_mass():
+    image = np.zeros((2, 2, 4), dtype=np.uint8)
+    image[0], image[1] = (255, 255, 255, 85), (0, 0, 0, 255)
+    palette = histogram(Pixels.of(image, "it"))
+    np.testing.assert_allclose(palette.colors, [[0, 0, 0], [1, 1, 1]], atol=1e-6)
+    np.testing.assert_allclose(palette.weights, [0.75, 0.25], atol=1e-6)
+
+
+def test_barycentres_are_means_whatever_the_weights(rng):
+    a, b, Y = rng.random(5), rng.random(6), rng.random((6, 3))
+    a, b = a / a.sum(), b / b.sum()
+    plan = epsilot.solve(rng.random((5, 6)), a, b, method="sinkhorn", rtol=0.1).plan_operator
+    X = plan.toarray()
+    np.testing.assert_allclose(barycentric(plan, Y), X @ Y / a[:, None], atol=1e-12)
 
 
 def test_palettes_hold_the_shares_of_the_picture(rng):

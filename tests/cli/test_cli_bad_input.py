@@ -32,7 +32,7 @@ BAD = [
     (["solve", "--images", "one.png", "black.png"], "completely black"),
     (["solve", "--images", "one.png", "M.npy"], "an image is required"),
     (["solve", "--images", "one.png", "two.png", "--a", "b.csv"], "the images are the weights"),
-    (["solve", "--images", "one.png", "two.png", "--metric", "cosine"], "cityblock, sqeuclidean, euclidean"),
+    (["solve", "--images", "one.png", "two.png", "--metric", "cosine"], "cityblock, sqeuclidean"),
     (["solve", *COST, "--eps", "1", "--rtol", "1"], "exactly one of eps, rtol and reg"),
     (["solve", *COST, "--eps", "1", "--reg", "1"], "exactly one of eps, rtol and reg"),
     (["solve", *COST, "--tol", "1"], "without reg"),

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.geometry import grid as grid_module
+from epsilot.solvers import solver_class
 
 
 def by_hand(x, Y):
@@ -101,6 +102,47 @@ def test_solving_follows_the_same_trace_on_every_geometry(case):
     assert ours.lower_bound == pytest.approx(theirs.lower_bound, rel=1e-9, abs=1e-9 * M.max())
     np.testing.assert_allclose(ours.potentials[0], theirs.potentials[0], atol=1e-9 * M.max())
     np.testing.assert_allclose(ours.plan, theirs.plan, atol=1e-9)
+
+
+# What a method must be told to do the same on a stored and on a computed cost.
+SAME = {"sinkhorn": {"domain": "log"}, "pdasmd": {"precision": "double"},
+        "pdasgd": {"precision": "double"}, "aam": {"variant": "dual"}}  # fmt: skip
+ENTROPIC = [m.name for m in epsilot.methods() if m.solves_entropic]
+LAZY = [name for name in ENTROPIC if not solver_class(name).about.needs_dense]
+
+
+@pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
+@pytest.mark.parametrize("method", LAZY)
+def test_every_lazy_method_does_the_same_on_dense_points_and_grid(method, metric):
+    rng = np.random.default_rng(3)
+    shape, spacing = (4, 3), (1.0, 0.7)
+    cells = np.indices(shape).reshape(2, -1).T * spacing
+    a, b = rng.dirichlet(np.ones(12)), rng.dirichlet(np.ones(12))
+    runs = [
+        epsilot.solve(
+            geometry, a, b, eps=0.02, method=method, max_iter=5, on_limit="ignore",
+            **SAME.get(method, {}),
+        )
+        for geometry in (
+            cdist(cells, cells, metric),
+            PointCloud(cells, cells, metric),
+            Grid(shape, metric=metric, spacing=spacing),
+        )
+    ]  # fmt: skip
+    dense = runs[0]
+    for lazy in runs[1:]:
+        assert lazy.n_iter == dense.n_iter
+        assert lazy.value == pytest.approx(dense.value, rel=1e-9)
+        assert lazy.lower_bound == pytest.approx(dense.lower_bound, rel=1e-9, abs=1e-9)
+        np.testing.assert_allclose(lazy.potentials[0], dense.potentials[0], atol=1e-8)
+        ours, theirs = (np.array([r[3:5] for r in run.history]) for run in (lazy, dense))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+
+
+@pytest.mark.parametrize("method", sorted(set(ENTROPIC) - set(LAZY)))
+def test_a_method_that_needs_the_matrix_says_so(method):
+    with pytest.raises(epsilot.InvalidProblem, match=rf"{method} needs an explicit cost matrix"):
+        epsilot.solve(Grid((3, 3)), eps=0.1, method=method)
 
 
 def test_masses_with_zeros_on_a_grid(rng):

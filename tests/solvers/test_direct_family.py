@@ -162,14 +162,15 @@ def test_rounding_costs_at_most_half_the_violation(rng):
     worst = 0.0
     for _ in range(300):
         n, m = rng.integers(1, 6, 2)
-        C = rng.random((n, m)) ** rng.integers(1, 6)
         X = rng.dirichlet(np.full(n * m, 0.3)).reshape(n, m)
+        # Costs at random, or those for which every move of mass costs most.
+        C = rng.random((n, m)) if rng.random() < 0.5 else np.where(X > X.mean(), 0.0, 1.0)
         p, q = rng.dirichlet(np.full(n, 0.5)), rng.dirichlet(np.full(m, 0.5))
         violation = np.abs(X.sum(axis=1) - p).sum() + np.abs(X.sum(axis=0) - q).sum()
         rise = np.sum(C * (epsilot.round_plan(X, p, q) - X))
         assert rise <= 0.5 * np.ptp(C) * violation + 1e-12
         worst = max(worst, rise / (np.ptp(C) * violation) if np.ptp(C) * violation > 0 else 0.0)
-    assert worst > 0.25
+    assert worst > 0.4
 
 
 def test_the_half_is_attained():

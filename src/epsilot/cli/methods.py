@@ -8,7 +8,7 @@ from . import options as opt
 
 
 def methods(json: opt.Json = False) -> None:
-    """List the methods: name, family, paper, complexity, exactness."""
+    """List the methods: what they are, what is proved of them, and what was measured."""
     import epsilot
 
     from . import report
@@ -18,13 +18,15 @@ def methods(json: opt.Json = False) -> None:
         report.print_json({"methods": [dataclasses.asdict(entry) for entry in entries]})
         return
     report.print_table(
-        ("name", "family", "paper", "complexity", "exactness", "options"),
+        ("name", "family", "paper", "complexity", "entropic", "measured", "exactness", "options"),
         [
             (
                 entry.name,
                 entry.family,
                 entry.paper,
                 entry.complexity,
+                "yes" if entry.solves_entropic else "no",
+                entry.measured,
                 entry.exactness,
                 ", ".join(entry.options),
             )

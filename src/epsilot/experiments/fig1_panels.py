@@ -40,13 +40,13 @@ STOCHASTIC = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How large an experiment is: image sides, and the operations no solve may exceed."""
+    """How large an experiment is: image sides, and the seconds no solve may be planned to take."""
 
     sides: tuple[int, ...]
     batch_sides: tuple[int, ...]
     batches: tuple[int, ...]
     seeds: int = 5
-    budget: float = 1e10
+    budget: float = 10.0
     eps: float = 0.05
 
     @classmethod
@@ -55,9 +55,9 @@ class Scale:
         return QUICK if quick else FULL
 
 
-QUICK = Scale((4, 6, 8, 10, 12, 16), (8, 12), (1, 2, 4, 8, 16), budget=7e9)
+QUICK = Scale((4, 6, 8, 10, 12, 16), (8, 12), (1, 2, 4, 8, 16))
 FULL = Scale(
-    (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32), (8, 12, 16), (1, 2, 4, 8, 16, 32), budget=1e11
+    (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32), (8, 12, 16), (1, 2, 4, 8, 16, 32), budget=150.0
 )
 
 
@@ -98,7 +98,7 @@ def plan(scale: Scale, panels: dict[str, str], seeds: int) -> Iterator[Task]:
                     task = planned(
                         Task(data, side, seed, series.method, stop, scale.eps, options, is_timed)
                     )
-                    if task not in seen and task.cost <= scale.budget:
+                    if task not in seen and task.seconds <= scale.budget:
                         seen.add(task)
                         yield task
 

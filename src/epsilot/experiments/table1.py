@@ -276,7 +276,7 @@ def _first_order(rows: Sequence[Row]) -> str:
 _INTRODUCTION = (
     "Operations of every method in the registry until an ε-solution of optimal transport between "
     "two images is found, fitted as n^a and as (1/ε)^b by least squares on logarithms. Each "
-    "method takes the largest sizes that fit a budget of operations, so ranges differ. Made from "
+    "method takes the largest sizes that fit a budget of time, so ranges differ. Made from "
     "`solves.jsonl`, one line a solve, by"
 )
 _READING = (

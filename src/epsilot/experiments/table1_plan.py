@@ -22,7 +22,7 @@ class Scale:
     base_accuracies: dict[str, tuple[float, ...]]  # at which n varies, best first
     n_accuracies: int
     seeds: int
-    budget: float
+    budget: float  # seconds of a solve
 
     @classmethod
     def of(cls, quick: bool) -> Scale:
@@ -41,7 +41,7 @@ QUICK = Scale(
     base_accuracies={"paper": (0.05, 0.1, 0.2, 0.4, 0.8), "certificate": (0.02, 0.05)},
     n_accuracies=4,
     seeds=3,
-    budget=1.5e9,
+    budget=1.5,
 )
 FULL = Scale(
     sides=(3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28),
@@ -54,7 +54,7 @@ FULL = Scale(
     base_accuracies={"paper": (0.05, 0.1, 0.2, 0.4, 0.8), "certificate": (0.02, 0.05)},
     n_accuracies=5,
     seeds=5,
-    budget=2e10,
+    budget=15.0,
 )
 
 
@@ -95,4 +95,4 @@ def _accuracy_axis(scale: Scale, method: str, stop: str) -> list[tuple[int, floa
 
 
 def _is_paid(scale: Scale, method: str, stop: str, side: int, eps: float) -> bool:
-    return planned(Task("synthetic", side, 0, method, stop, eps)).cost <= scale.budget
+    return planned(Task("synthetic", side, 0, method, stop, eps)).seconds <= scale.budget

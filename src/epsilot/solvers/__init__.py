@@ -46,6 +46,7 @@ class Method:
     complexity: str
     exactness: str
     solves_entropic: bool
+    measured: str
     options: tuple[str, ...]
 
 
@@ -115,6 +116,7 @@ def methods() -> list[Method]:
                 about.complexity,
                 about.exactness,
                 about.solves_entropic,
+                about.measured,
                 tuple(f.name for f in dataclasses.fields(cls)),
             )
         )

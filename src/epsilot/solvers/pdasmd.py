@@ -25,7 +25,7 @@ from .base import About, EntropicSolver, Pace, l1
 #: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
 #: where φ rises the step is halved, and it recovers by this factor for each outer loop.
 LONGEST = 2.8
-RECOVERY = 1.1
+RECOVERY = 1.02
 #: Chunks of rows whose column sums are added separately, whatever the number of threads.
 N_CHUNKS = 8
 #: Chunks of a batch, which as many threads may share if it has enough entries.
