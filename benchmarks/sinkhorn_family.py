@@ -4,6 +4,7 @@
     python benchmarks/sinkhorn_family.py --quick     # n <= 64, ε >= 0.05 (about a minute)
     python benchmarks/sinkhorn_family.py --speed     # time per update against POT, one thread
     python benchmarks/sinkhorn_family.py --stress    # hard instances, every method
+    python benchmarks/sinkhorn_family.py --options   # domains and overrelaxation of Sinkhorn
 
 Iterations are half-steps for Sinkhorn and updates for the coordinate methods; operations
 include setup, the final plan (3 n²) and its rounding (8 n²). Both are medians over the seeds.
@@ -195,6 +196,55 @@ def stress() -> bool:
     return is_good
 
 
+# -- what the options of Sinkhorn bring ------------------------------------------------------
+
+CHOICES = {
+    "sinkhorn, log, ω = 1": ("sinkhorn", {"domain": "log", "relaxation": 1.0}),
+    "sinkhorn, kernel, ω = 1": ("sinkhorn", {"relaxation": 1.0}),
+    "sinkhorn, log, ω adapted": ("sinkhorn", {"domain": "log"}),
+    "sinkhorn (kernel, ω adapted)": ("sinkhorn", {}),
+    "aam": ("aam", {}),
+}
+TARGETS = [
+    {"eps": 0.05}, {"eps": 0.02}, {"eps": 0.005}, {"eps": 0.001},
+    {"reg": 0.02, "tol": 1e-6}, {"reg": 0.005, "tol": 1e-5},
+]  # fmt: skip
+
+
+def mixed_instances(n_seeds: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield images, Gaussian points and random costs."""
+    for seed in range(n_seeds):
+        yield instance(64, seed)
+        yield instance(144, seed)
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=(100, 3)), rng.normal(size=(100, 3)) + 1
+        M = ((x[:, None] - y) ** 2).sum(axis=2)
+        yield M / M.max(), np.full(100, 0.01), np.full(100, 0.01)
+        masses = rng.dirichlet(np.full(100, 0.3), size=2)
+        yield rng.random((100, 100)), masses[0], masses[1]
+
+
+def options(n_seeds: int) -> bool:
+    """Print the operations that each choice needs for a certified target."""
+    print("operations to the target, geometric means; ! marks targets missed")
+    names = [", ".join(f"{k}={v:g}" for k, v in target.items()) for target in TARGETS]
+    print(f"{'':30}" + "".join(f"{name:>21}" for name in names))
+    is_good = True
+    for choice, (method, chosen) in CHOICES.items():
+        cells = []
+        for target in TARGETS:
+            runs = [
+                run(M, a, b, method=method, max_seconds=60, **target, **chosen)
+                for M, a, b in mixed_instances(n_seeds)
+            ]
+            mean = np.exp(np.mean([np.log(result.work.operations) for result in runs]))
+            n_missed = sum(not result.converged for result in runs)
+            is_good &= not n_missed
+            cells.append(f"{mean:.2e}{'!' * n_missed}")
+        print(f"{choice:30}" + "".join(f"{cell:>21}" for cell in cells), flush=True)
+    return is_good
+
+
 # -- time ----------------------------------------------------------------------------------
 
 
@@ -260,6 +310,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="n <= 64, ε >= 0.05")
     parser.add_argument("--speed", action="store_true", help="time per update against POT")
     parser.add_argument("--stress", action="store_true", help="hard instances")
+    parser.add_argument("--options", action="store_true", help="what Sinkhorn's options bring")
     parser.add_argument("--sizes", type=int, nargs="+", choices=SIZES, help="pixels an image")
     parser.add_argument("--eps", type=float, nargs="+", choices=EPSILONS, help="accuracies")
     parser.add_argument("--seeds", type=int, default=5, help="instances a cell")
@@ -270,6 +321,8 @@ def main(arguments: list[str] | None = None) -> int:
             one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
             return subprocess.run(command, env={**os.environ, **one}, check=False).returncode
         return 0 if speed(1000, 2048, 10) else 1
+    if args.options:
+        return 0 if options(min(args.seeds, 3)) else 1
     if args.stress:
         return 0 if stress() else 1
     sizes = args.sizes or (SIZES[:2] if args.quick else SIZES)

@@ -45,8 +45,7 @@ def read_digits(path: StrPath) -> Matrix:
             f"{path} holds an array of shape {array.shape}; square images are required, of shape "
             "(number, side, side) (MNIST's file of images, not that of labels)"
         )
-    images = array.astype(np.float64)
-    images = images[images.max(axis=(1, 2), initial=0.0) > 0]
+    images: Matrix = array[array.max(axis=(1, 2), initial=0) > 0].astype(np.float64)
     if len(images) < 2 or not np.isfinite(images).all() or images.min() < 0:
         raise InvalidProblem(
             f"{path} holds {len(images)} usable images; at least two are required, of finite "

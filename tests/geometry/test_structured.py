@@ -106,7 +106,7 @@ def test_solving_follows_the_same_trace_on_every_geometry(case):
 
 # What a method must be told to do the same on a stored and on a computed cost.
 SAME = {"sinkhorn": {"domain": "log"}, "pdasmd": {"precision": "double"},
-        "pdasgd": {"precision": "double"}, "aam": {"variant": "dual"}}  # fmt: skip
+        "pdasgd": {"precision": "double"}}  # fmt: skip
 ENTROPIC = [m.name for m in epsilot.methods() if m.solves_entropic]
 LAZY = [name for name in ENTROPIC if not solver_class(name).about.needs_dense]
 
@@ -136,7 +136,7 @@ def test_every_lazy_method_does_the_same_on_dense_points_and_grid(method, metric
         assert lazy.lower_bound == pytest.approx(dense.lower_bound, rel=1e-9, abs=1e-9)
         np.testing.assert_allclose(lazy.potentials[0], dense.potentials[0], atol=1e-8)
         ours, theirs = (np.array([r[3:5] for r in run.history]) for run in (lazy, dense))
-        np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("method", sorted(set(ENTROPIC) - set(LAZY)))
