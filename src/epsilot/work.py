@@ -63,7 +63,7 @@ class Work:
         return sum(TABLE[name][1] * count for name, count in self.units.items())
 
 
-def certificate_work(n: int, m: int) -> Work:
+def certificate_work(entries: int) -> Work:
     """Return the work of one certificate: the plan, its rounding, two c-transforms, its cost."""
-    made = Work.of(gibbs=n * m, rounding=n * m, ctransform=2 * n * m, inner=n * m)
+    made = Work.of(gibbs=entries, rounding=entries, ctransform=2 * entries, inner=entries)
     return Work(certificate=made.operations)

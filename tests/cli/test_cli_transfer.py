@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from epsilot.applications.pictures import read_picture
+from epsilot.applications.pictures import Picture, read_picture, write_picture
 
 
 @pytest.fixture
@@ -136,3 +136,10 @@ def test_a_missing_package_is_named_with_its_extra(run, monkeypatch, package, ex
     done = run("transfer", "RGB.png", "warm.png", "-o", "o.png")
     assert done.code == 2
     assert f"pip install epsilot[{extra}]" in done.err
+
+
+def test_colours_of_sixteen_bits_survive_the_file(tmp_path, rng):
+    array = rng.integers(0, 65536, (5, 7, 3)).astype(np.uint16)
+    write_picture(tmp_path / "deep.png", Picture(array))
+    # pillow reads such files in eight bits: the high bytes.
+    np.testing.assert_array_equal(read_picture(tmp_path / "deep.png").array, array >> 8)

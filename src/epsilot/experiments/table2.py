@@ -109,10 +109,13 @@ def standard_error(errors: np.ndarray[Any, Any]) -> float:
     return float(errors.std(ddof=1) / np.sqrt(errors.size)) if errors.size > 1 else np.inf
 
 
-def reaches(lines: Sequence[Line], angle: int, method: str, kind: str = "default") -> bool:
+def reaches(lines: Sequence[Line], angle: int, method: str) -> bool:
     """Tell whether our mean is at most the paper's plus one standard error."""
-    errors = select(lines, angle, method, MAIN, kind)
-    return bool(errors.mean() <= _paper(angle, method) + standard_error(errors) + 1e-12)
+    return _is_within(select(lines, angle, method, MAIN), _paper(angle, method))
+
+
+def _is_within(errors: np.ndarray[Any, Any], bound: float) -> bool:
+    return bool(errors.mean() <= bound + standard_error(errors) + 1e-12)
 
 
 def _paper(angle: int, method: str) -> float:
@@ -154,13 +157,27 @@ def _sensitivity(lines: Sequence[Line], kind: str) -> Table:
     angles = _angles(lines)
     series = dict.fromkeys((line["method"], tuple(line["goal"])) for line in lines)
     rows = [
-        ("*PDASMD, paper*", *(f"{_paper(a, 'pdasmd'):.3f}" for a in angles)),
-        ("*OT-IT, paper*", *(f"{_paper(a, 'sinkhorn'):.3f}" for a in angles)),
+        ("*PDASMD, paper*", *(f"{_paper(a, 'pdasmd'):.3f}" for a in angles), "", ""),
+        ("*OT-IT, paper*", *(f"{_paper(a, 'sinkhorn'):.3f}" for a in angles), "", ""),
     ]
     for method, goal in sorted(series, key=lambda s: (s[0] != "none", s[0], s[1])):
-        means = (f"{select(lines, a, method, goal, kind).mean():.3f}" for a in angles)
-        rows.append((_goal_text(method, goal), *means))
-    return Table(("", *(f"{a}°" for a in angles)), tuple(rows))
+        found = [select(lines, a, method, goal, kind) for a in angles]
+        rows.append(
+            (
+                _goal_text(method, goal),
+                *(f"{errors.mean():.3f}" for errors in found),
+                *(_n_within(found, angles, column) for column in METHODS),
+            )
+        )
+    columns = ("", *(f"{a}°" for a in angles), "within PDASMD's", "within OT-IT's")
+    return Table(columns, tuple(rows))
+
+
+def _n_within(found: Sequence[np.ndarray[Any, Any]], angles: Sequence[int], column: str) -> str:
+    """Return at how many angles errors are within a column of the paper."""
+    pairs = zip(found, angles, strict=True)
+    count = sum(_is_within(errors, _paper(angle, column)) for errors, angle in pairs)
+    return f"{count} of {len(angles)}"
 
 
 def _claims(lines: Sequence[Line]) -> Iterator[Claim]:
@@ -201,13 +218,14 @@ def _explanation(lines: Sequence[Line]) -> str:
         "solve one strictly convex problem, whose solution is unique: entropic gaps of at most "
         f"{max(gaps):.1g} are certified for every plan, and the classifiers trained on either "
         f"differ by at most {_difference(lines):.4f} in mean error. The differences between the "
-        "paper's two columns are therefore none of the methods, but of the protocols behind them: "
-        "the column OT-IT was measured by other authors, on other samples, with their own "
-        "regularisation and classifier. The tables above show which choices make differences of "
-        "that size: η (from 0.01 to 0.3) and the classifier (default or cross-validated). "
-        "Cross-validation takes place on transported points, where no point of the target tells "
-        "labels that were carried across the wrong moon from others, so that it prefers narrow "
-        "kernels which reproduce them; its errors are close to the paper's column for PDASMD."
+        "paper's two columns are therefore not of the methods, but of the protocols behind them: "
+        "the paper takes the column OT-IT from Courty et al., whose samples, regularisation and "
+        "classifier need not be its own. The tables above show which choices make differences of "
+        "that size: η (from 0.01 to 0.3) and the classifier. Cross-validation sees transported "
+        "points only, where nothing tells labels that were carried onto the wrong moon from "
+        "others; it chooses C = 100 where the default is C = 1 (seen on three samples at 40°), "
+        "reproduces them, and with little regularisation its errors are close to the paper's "
+        "column for PDASMD: a likely account of that column."
     )
 
 
@@ -222,5 +240,9 @@ _CHOICES = (
     "The paper gives neither the noise of the moons, nor ε or η, nor the parameters of the SVM. "
     'η is in units of the squared distance; the largest cost is about 9. "Certified to 1 % of '
     'OT" is the unregularised problem, whose gap is proved. "The paper\'s procedure" is '
-    '`stop="paper"`: η = ε/(4 log n), smoothed marginals and the printed stopping rule.'
+    '`stop="paper"`: η = ε/(4 log n), smoothed marginals and the printed stopping rule. '
+    "η = 0.1 was fixed for the table above after a pilot of three repetitions on other samples, "
+    "by their test errors, which nobody has in practice. The last two columns therefore count, "
+    "for every choice, the angles at which the mean error is at most one standard error above "
+    "each column of the paper."
 )

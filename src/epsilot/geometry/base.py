@@ -70,6 +70,11 @@ class Geometry(ABC):
         """Bytes that an explicit float64 cost or plan would take."""
         return 8 * self.shape[0] * self.shape[1]
 
+    @property
+    def pass_entries(self) -> int:
+        """Entries that one pass works through, for counting operations."""
+        return self.shape[0] * self.shape[1]
+
     @cached_property
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost."""

@@ -94,6 +94,13 @@ class Grid(Geometry):
         out.shift = self.shift + delta
         return out
 
+    @property
+    def pass_entries(self) -> int:
+        """Entries that one pass works through: one, or one line, for every cell and axis."""
+        pairs = list(zip(self.shape_a, self.shape_b, strict=True))
+        lengths = [1 if self.metric == "cityblock" else max(pair) for pair in pairs]
+        return max(self.shape) * sum(lengths)
+
     def miniature(self) -> Grid:
         """Return a grid of two cells along every axis."""
         return Grid((2,) * len(self.shape_a), None, self.metric, self.spacing)

@@ -1,7 +1,8 @@
 """Atomic operations on integers in an array, for kernels that work together.
 
 A kernel that runs in one thread may let others take parts of its work (see
-``pdasmd_batch.help_inner_loop``). All operations are sequentially consistent; ``array`` is 1-d int64.
+``pdasmd_batch.help_inner_loop``). All operations are sequentially consistent; ``array`` is 1-d
+int64.
 """
 
 from __future__ import annotations

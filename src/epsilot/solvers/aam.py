@@ -149,14 +149,14 @@ class AAM(EntropicSolver):
             z, z.copy(), z.copy(), math.inf, 0.0, 1.0, np.full(2, np.nan), average, 0,
             math.inf, math.inf, math.inf,
         )  # fmt: skip
-        return state, Work.of(scale=n * m)
+        return state, Work.of(scale=problem.geometry.pass_entries)
 
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
         """Take one iteration."""
         n, m = problem.shape
         find = self._backtrack if self.search == "backtracking" else self._line_search
         oracle, x, a, n_oracles = find(problem, state)
-        work = Work.of(both_marginals=n_oracles * n * m)
+        work = Work.of(both_marginals=n_oracles * problem.geometry.pass_entries)
         state.z = oracle.z.copy()
         state.z[:n] -= problem.eta * oracle.log_mass
         state.violation = l1(oracle.gradient)

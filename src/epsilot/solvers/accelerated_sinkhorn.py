@@ -74,17 +74,19 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver):
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[State, Work]:
         """Start all points from zero potentials, or from the given ones."""
-        n, m = problem.shape
+        entries = problem.geometry.pass_entries
         z = joined(problem, potentials)
         _, log_mass = log_sums(problem, z)
         phi = problem.eta * log_mass - float(z @ masses(problem))
-        return State(z, z.copy(), z.copy(), phi, 1.0, 0, np.inf), Work.of(scale=n * m, lse=n * m)
+        return State(z, z.copy(), z.copy(), phi, 1.0, 0, np.inf), Work.of(
+            scale=entries, lse=entries
+        )
 
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
         """Take one iteration: gradient, exact update, monotone choice, exact update."""
         eta, theta, weights = problem.eta, state.theta, masses(problem)
-        n, m = problem.shape
-        work = Work.of(both_marginals=n * m, lse=2 * n * m, vector=20 * (n + m))
+        entries = problem.geometry.pass_entries
+        work = Work.of(both_marginals=entries, lse=2 * entries, vector=20 * sum(problem.shape))
         # steps 1 and 2
         middle = (1 - theta) * state.main + theta * state.momentum
         sums, log_mass = log_sums(problem, middle)
@@ -100,7 +102,7 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver):
             state.z = candidate
         elif state.n_steps == 0:  # the first main point need not have an exact block
             state.z = self._updated(problem, state.main, is_row)
-            work += Work.of(lse=n * m)
+            work += Work.of(lse=entries)
         else:
             state.z = state.main
             is_updated = False

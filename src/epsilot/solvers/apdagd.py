@@ -128,6 +128,7 @@ class APDAGD(EntropicSolver):
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
         """Search for a step length, take the step and average."""
         n, m = problem.shape
+        entries = problem.geometry.pass_entries
         zeta, e, beta = state.zeta, state.e, state.beta
         largest = self.smoothness[1] / problem.eta
         unit = problem.geometry.bounds[1]
@@ -153,19 +154,19 @@ class APDAGD(EntropicSolver):
         # A X̂ - b is the weighted mean of the gradients, and ζ their sum.
         state.mean_violation = l1(new_zeta - state.start) / state.beta
         work = Work.of(
-            both_marginals=n_trials * n * m, softmax=n_trials * n * m,
-            vector=n_trials * (2 * n * m + 20 * (n + m)),
+            both_marginals=n_trials * entries, softmax=n_trials * entries,
+            vector=n_trials * (2 * entries + 20 * (n + m)),
         )  # fmt: skip
         if self.average:
             # η log Z = φ(w) + <w, b> makes the plan of w sum to 1.
             shift = value + w[:n] @ problem.p + w[n:] @ problem.q
             mix(problem.geometry, state.X, w[:n] - shift, w[n:], problem.eta, t)
-            work += Work.of(vector=3 * n * m)
+            work += Work.of(vector=3 * entries)
         state.n_steps += 1
         if self.rule == "duality" and state.n_steps >= state.next_check:
             state.next_check = max(state.n_steps + 1, int(1.1 * state.n_steps))
             state.is_done = _has_small_gap(problem, state)
-            work += Work.of(rounding=n * m, inner=2 * n * m, vector=3 * n * m)
+            work += Work.of(rounding=entries, inner=2 * entries, vector=3 * entries)
         return work
 
     def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:

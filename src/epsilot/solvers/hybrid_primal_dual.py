@@ -115,7 +115,7 @@ class HybridPrimalDual(EntropicSolver):
             w = np.concatenate(potentials)
             inv, fg = 1 / problem.eta, w / problem.eta
             AX, _, log_mass = moments(problem.geometry, *potentials, problem.eta, False)
-            work = Work.of(both_marginals=n * m)
+            work = Work.of(both_marginals=problem.geometry.pass_entries)
         step = 1 / (2 * sigma)
         b = np.concatenate([problem.p, problem.q])
         state = State(
@@ -128,6 +128,7 @@ class HybridPrimalDual(EntropicSolver):
     def step(self, problem: Target, state: State, rng: Generator) -> Work:
         """Take one primal and one dual step and average."""
         n, m = problem.shape
+        entries = problem.geometry.pass_entries
         eta, size = problem.eta, n + m
         is_searching = self.form == "line_search"
         if is_searching:
@@ -169,12 +170,12 @@ class HybridPrimalDual(EntropicSolver):
         state.mean_violation = l1(state.w - state.start) / state.weight
         state.n_steps += 1
         work = Work.of(
-            both_marginals=n_trials * n * m,
-            vector=n_trials * ((5 if is_searching else 2) * n * m + 10 * size),
+            both_marginals=n_trials * entries,
+            vector=n_trials * ((5 if is_searching else 2) * entries + 10 * size),
         )
         if self.average:
             mix(problem.geometry, state.X, (fg[:n] - log_mass) / inv, fg[n:] / inv, 1 / inv, share)
-            work += Work.of(vector=2 * n * m)
+            work += Work.of(vector=2 * entries)
         return work
 
     def is_published_stop(self, problem: Target, state: State, tolerance: float) -> bool:

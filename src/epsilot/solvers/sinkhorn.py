@@ -135,7 +135,8 @@ class Sinkhorn(EntropicSolver, DualPlan):
             lam = np.where(problem.q > 0, lam, -np.inf)
             lse = geometry.lse_rows(lam, problem.eta)
             state = LogState(row.copy(), lam, lse, True, np.inf, omega, np.inf, 0)
-            return state, Work.of(scale=n * m, lse=n * m)
+            entries = geometry.pass_entries
+            return state, Work.of(scale=entries, lse=entries)
         return self._kernel_state(problem, row, lam, omega)
 
     def _kernel_state(
@@ -184,7 +185,8 @@ class Sinkhorn(EntropicSolver, DualPlan):
         state.violation = excess + missing
         state.is_row_next = not state.is_row_next
         state.n_steps += 1
-        return Work.of(lse=n * m, vector=8 * (n if state.is_row_next else m))
+        entries = problem.geometry.pass_entries
+        return Work.of(lse=entries, vector=8 * (n if state.is_row_next else m))
 
     # -- kernel domain -----------------------------------------------------------------------
 
