@@ -6,6 +6,8 @@ import dataclasses
 
 from . import options as opt
 
+MEASURED = "operations, n = 144, ε = 0.02"  # benchmarks/methods.py
+
 
 def methods(json: opt.Json = False) -> None:
     """List the methods: what they are, what is proved of them, and what was measured."""
@@ -18,9 +20,20 @@ def methods(json: opt.Json = False) -> None:
         report.print_json({"methods": [dataclasses.asdict(entry) for entry in entries]})
         return
     report.print_table(
-        ("name", "family", "paper", "complexity", "entropic", "measured", "exactness", "options"),
+        (
+            "year",
+            "name",
+            "family",
+            "paper",
+            "complexity",
+            "entropic",
+            MEASURED,
+            "exactness",
+            "options",
+        ),
         [
             (
+                str(entry.year),
                 entry.name,
                 entry.family,
                 entry.paper,
@@ -30,6 +43,6 @@ def methods(json: opt.Json = False) -> None:
                 entry.exactness,
                 ", ".join(entry.options),
             )
-            for entry in entries
+            for entry in sorted(entries, key=lambda entry: entry.year)
         ],
     )

@@ -27,8 +27,6 @@ class About:
     solves_entropic: bool = True
     needs_rows: bool = False
     needs_dense: bool = False
-    #: Operations to a certified ε = 0.02 on the paper's images, n = 144, median of seeds 0-2.
-    measured: str = ""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,6 @@ class BoxNewton(EntropicSolver, DualPlan):
         paper="Blanchet, Jambulapati, Kent, Sidford 2018",
         year=2018,
         complexity="n² ‖C‖ log² n / ε",
-        measured="6.3e6",
     )
     pace: ClassVar[Pace] = Pace()
 

@@ -84,7 +84,6 @@ class DijkstraDFS(DirectSolver):
         complexity="n² ‖C‖ / ε + n ‖C‖² / ε²",
         solves_entropic=False,
         needs_rows=True,
-        measured="5.8e5",
     )
     # A certificate costs several phases, and the a-priori rule is what ends the run.
     pace: ClassVar[Pace] = Pace(start=0.25, factor=4.0, evaluate_after=1.0)

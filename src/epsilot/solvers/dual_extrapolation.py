@@ -96,7 +96,6 @@ class DualExtrapolation(DirectSolver):
         year=2019,
         complexity="n² ‖C‖ log n / ε",
         solves_entropic=False,
-        measured="1.2e8",
     )
 
     def __post_init__(self) -> None:

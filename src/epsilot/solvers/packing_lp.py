@@ -101,7 +101,6 @@ class PackingLP(DirectSolver):
         complexity="n² ‖C‖ log² n / ε",
         solves_entropic=False,
         needs_dense=True,
-        measured="9.2e8",
     )
     pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0, evaluate_after=0.3)
 
