@@ -80,6 +80,7 @@ def test_the_standard_the_paper_sets():
 
     assert table2.reaches(lines([0.0, 0.0]), 10, "sinkhorn")
     assert not table2.reaches(lines([0.1, 0.11]), 10, "sinkhorn")
+    assert not table2.reaches(lines([0.1]), 10, "sinkhorn")
 
 
 def test_two_moons_at_toy_size(tmp_path, console):

@@ -7,7 +7,8 @@ from scipy.spatial.distance import cdist
 import epsilot
 from epsilot.auto import choose, predict
 from epsilot.geometry import Dense, Grid, PointCloud
-from epsilot.kernels import pipeline
+from epsilot.images import grid_cost, synthetic_pair
+from epsilot.kernels import pipeline, reference
 from epsilot.problem import make_problem
 from epsilot.solvers.restricted_simplex import staircase
 
@@ -19,12 +20,14 @@ def cloud(rng, n=60, m=45):
 def test_sweep_is_a_relaxed_row_update_and_the_columns_after_it(rng):
     C = rng.random((7, 9)).astype(np.float32)
     f, g = np.zeros(7, np.float32), rng.normal(size=9).astype(np.float32)
-    p, eta = rng.dirichlet(np.ones(7)), 0.3
+    p, eta = rng.dirichlet(np.full(7, 30.0)), 0.3
+    f += np.float32(eta) * (np.log(p) - reference.lse_rows(C, g, eta) + rng.normal(size=7) / 4)
     for omega in (1.0, 1.6):
         new, parts = f.copy(), np.zeros((2, 9), np.float32)
         pipeline.sweep(C, new, g, np.float32(1 / eta), np.log(p), omega, parts, 0, 2)
-        rows = np.exp((f[:, None] + g - C) / eta).sum(axis=1)
-        np.testing.assert_allclose(new, f + omega * eta * (np.log(p) - np.log(rows)), atol=1e-5)
+        move = np.log(p) - np.log(np.exp((f[:, None] + g - C) / eta).sum(axis=1))
+        assert np.abs(move).max() < pipeline.NEAR
+        np.testing.assert_allclose(new, f + omega * eta * move, atol=1e-5)
         columns = np.exp((new[:, None] + g - C) / eta).sum(axis=0)
         np.testing.assert_allclose(parts.sum(axis=0), columns, rtol=1e-4)
 
@@ -35,6 +38,15 @@ def test_a_row_out_of_range_is_brought_back(rng):
     pipeline.sweep(C, f, np.zeros(4, np.float32), np.float32(1.0), np.zeros(1), 1.0, parts, 0, 1)
     np.testing.assert_allclose(f, 500.0 - np.log(4), rtol=1e-6)
     np.testing.assert_allclose(parts, 0.25, rtol=1e-5)
+
+
+def test_steep_continuation_stays_finite():
+    A, B = synthetic_pair(32, 0)
+    result = epsilot.solve(
+        grid_cost((32, 32)), A.ravel(), B.ravel(), rtol=0.01, method="restricted_simplex",
+        etas=(0.1, 0.025, 0.006),
+    )  # fmt: skip
+    assert result.converged
 
 
 @pytest.mark.parametrize("k", [1, 3, 9])

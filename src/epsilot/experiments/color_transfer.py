@@ -66,6 +66,11 @@ class TransferTrial:
         """The identity as text."""
         return json.dumps([self.identity[name] for name in _KEY], sort_keys=True)
 
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """What decides which kernels are compiled."""
+        return (self.method,)
+
     def images(self) -> tuple[Any, Image, Image]:
         """Return the fitted model and the two results."""
         from .. import ColorTransfer

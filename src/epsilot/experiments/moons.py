@@ -83,6 +83,11 @@ class MoonTrial:
         """The identity as text."""
         return json.dumps(list(self.identity.values()), sort_keys=True)
 
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """What decides which kernels are compiled."""
+        return self.method, self.goal[0]
+
     def adapter(self, data: Sample) -> Any:
         """Return the fitted adapter."""
         from .. import DomainAdapter

@@ -105,8 +105,8 @@ def _angles(lines: Sequence[Line]) -> list[int]:
 
 
 def standard_error(errors: np.ndarray[Any, Any]) -> float:
-    """Return the standard error of a mean; infinite for one repetition."""
-    return float(errors.std(ddof=1) / np.sqrt(errors.size)) if errors.size > 1 else np.inf
+    """Return the standard error of a mean; nothing is allowed for one repetition."""
+    return float(errors.std(ddof=1) / np.sqrt(errors.size)) if errors.size > 1 else 0.0
 
 
 def reaches(lines: Sequence[Line], angle: int, method: str) -> bool:

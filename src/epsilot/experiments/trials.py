@@ -22,6 +22,10 @@ class Trial(Protocol):
     def key(self) -> str:
         """The identity as text."""
 
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """What decides which kernels are compiled."""
+
     def line(self) -> Line:
         """Solve and return the line."""
 
@@ -53,16 +57,19 @@ def run_trials(
 
 
 def _lines(trials: Sequence[Trial], jobs: int) -> Iterator[Line]:
-    """Yield lines as they are solved; the first one here, so that kernels are compiled once."""
-    if trials:
-        yield trials[0].line()
-    if jobs == 1:
-        yield from (trial.line() for trial in trials[1:])
-        return
-    from joblib import Parallel, delayed
+    """Yield lines as they are solved; one of each variant here, before processes start.
 
-    pool = Parallel(n_jobs=min(jobs, max(1, len(trials) - 1)), return_as="generator_unordered")
-    yield from pool(delayed(_solved)(trial) for trial in trials[1:])
+    Two processes that compile one kernel at the same moment can spoil numba's cache.
+    """
+    first = {trial.variant: trial for trial in reversed(trials)}
+    here = trials if jobs == 1 else list(first.values())
+    yield from (trial.line() for trial in here)
+    rest = [trial for trial in trials if trial not in here]
+    if rest:
+        from joblib import Parallel, delayed
+
+        pool = Parallel(n_jobs=min(jobs, len(rest)), return_as="generator_unordered")
+        yield from pool(delayed(_solved)(trial) for trial in rest)
 
 
 def _solved(trial: Trial) -> Line:

@@ -16,6 +16,8 @@ from .dense import EXTREMUM, SUM, row_max
 from .vexp import exp, wide_vectors
 
 CHUNK = 32
+#: Overrelaxation is for small corrections; a large one, in logarithms, is taken as it is.
+NEAR = 1.0
 
 
 @njit(**SUM)
@@ -46,7 +48,7 @@ def _add_scaled(weights, factor, part):
 
 @njit(**SUM)
 def sweep(C, f, g, inv_eta, log_p, omega, parts, start, stop):
-    """Overrelax f_i towards row mass p_i; add the columns of the new plan to ``parts``.
+    """Move f_i to (or, when near, past) row mass p_i; add the new plan's columns to ``parts``.
 
     ``start`` and ``stop`` number chunks of rows, one for each row of ``parts``. Rows whose sum
     leaves the range of float32 are taken relative to their own maximum.
@@ -58,12 +60,12 @@ def sweep(C, f, g, inv_eta, log_p, omega, parts, start, stop):
     for k in range(start, stop):
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
             total = _gibbs_row(C[i], f[i], g, inv_eta, weights)
-            step = omega
             if not tiny < total < 1 / tiny:
                 f[i] = -row_max(C[i], g)
                 total = _gibbs_row(C[i], f[i], g, inv_eta, weights)
-                step = 1.0
-            move = step * (log_p[i] - math.log(total))
+            move = log_p[i] - math.log(total)
+            if abs(move) < NEAR:
+                move *= omega
             f[i] += C.dtype.type(move / inv_eta)
             _add_scaled(weights, C.dtype.type(math.exp(move)), parts[k])
 

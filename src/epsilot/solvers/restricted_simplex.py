@@ -59,7 +59,7 @@ class RestrictedSimplex(DirectSolver):
 
     n_arcs: int = 16
     etas: tuple[float, ...] = (0.2, 0.08, 0.03, 0.012, 0.006)
-    sweeps: int = 6
+    sweeps: int = 4
     omega: float = 1.6
 
     about: ClassVar[About] = About(
@@ -120,8 +120,9 @@ class RestrictedSimplex(DirectSolver):
         with np.errstate(divide="ignore"):
             move = np.log(np.maximum(problem.q, 1e-300)) - np.log(columns)
         state.row = f.astype(np.float64) * unit
+        move *= np.where(np.abs(move) < kernels.NEAR, self.omega, 1.0)
         # A column out of float32's range is brought back step by step.
-        state.lam = state.lam + eta * self.omega * np.clip(move, -60.0, 60.0)
+        state.lam = state.lam + eta * np.clip(move, -60.0, 60.0)
         return Work.of(both_marginals=n * m)
 
     def _round(self, problem: Additive, state: State) -> Work:
