@@ -10,7 +10,10 @@ MEASURED = "operations, n = 144, ε = 0.02"  # benchmarks/methods.py
 
 
 def methods(json: opt.Json = False) -> None:
-    """List the methods: what they are, what is proved of them, and what was measured."""
+    """List the methods: what they are, what is proved of them, and what was measured.
+
+    With --json also their families and options.
+    """
     import epsilot
 
     from . import report
@@ -20,28 +23,15 @@ def methods(json: opt.Json = False) -> None:
         report.print_json({"methods": [dataclasses.asdict(entry) for entry in entries]})
         return
     report.print_table(
-        (
-            "year",
-            "name",
-            "family",
-            "paper",
-            "complexity",
-            "entropic",
-            MEASURED,
-            "exactness",
-            "options",
-        ),
+        ("year", "name", "paper", "complexity", "entropic", MEASURED),
         [
             (
                 str(entry.year),
                 entry.name,
-                entry.family,
                 entry.paper,
                 entry.complexity,
                 "yes" if entry.solves_entropic else "no",
                 entry.measured,
-                entry.exactness,
-                ", ".join(entry.options),
             )
             for entry in sorted(entries, key=lambda entry: entry.year)
         ],

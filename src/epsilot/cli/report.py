@@ -106,7 +106,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, header_style="bold")
+    table = Table(header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=column in ("name", "method"))
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
