@@ -85,7 +85,8 @@ class Continuation:
         floor = self._floor(-math.inf)
         start = self.pace.start * self._unit
         if self.is_warm:
-            start = WARM_START * self._unit if self.goal.rtol is not None else WARM_FLOOR * floor
+            near = WARM_START * self._unit if self.goal.rtol is not None else WARM_FLOOR * floor
+            start = min(start, near)
         return self.at(max(start, floor))
 
     def after(self, target: Target, violation: float, run: Run) -> Target | None:

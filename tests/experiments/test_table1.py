@@ -1,5 +1,6 @@
 import csv
 import json
+import math
 
 import pytest
 from rich.console import Console
@@ -7,6 +8,8 @@ from rich.console import Console
 import epsilot
 from epsilot.errors import InvalidProblem
 from epsilot.experiments import table1
+from epsilot.experiments.document import judge
+from epsilot.experiments.fitting import NO_FIT, Fit
 from epsilot.experiments.table1_plan import FULL, QUICK, Scale, plan
 
 TOY = Scale(
@@ -100,6 +103,20 @@ def test_exponents_are_fitted_and_judged(a, b, expected):
     assert (row.base_eps, row.base_n) == (0.1, 36)
     assert (row.n.fit.slope, row.eps.fit.slope) == pytest.approx((a, b))
     assert [claim.verdict for claim in table1.claims([row])] == expected
+
+
+@pytest.mark.parametrize(
+    ("fit", "expected"),
+    [
+        (Fit(2.1, 2.0, 2.2, 0.0), "holds"),
+        (Fit(2.3, 1.9, 2.7, 0.0), "undecided"),
+        (Fit(2.3, 2.1, 2.5, 0.0), "does not hold"),
+        (Fit(2.3, math.nan, math.nan, 0.0), "does not hold"),
+        (NO_FIT, "not measured"),
+    ],
+)
+def test_a_wide_interval_decides_nothing(fit, expected):
+    assert judge(fit, 2.0, 0.15) == expected
 
 
 def test_an_unknown_axis_is_refused(tmp_path):

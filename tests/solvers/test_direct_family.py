@@ -132,7 +132,7 @@ def test_resumed_run_has_the_same_trace(method, goal, tmp_path):
 @pytest.mark.parametrize("method", ["dual_extrapolation", "dijkstra_dfs", "box_newton"])
 def test_a_warm_start_saves_work(method):
     M, a, b = points()
-    eps = 0.01 * M.max()
+    eps = 0.002 * M.max()
     options = {"stop": "paper"} if method == "dijkstra_dfs" else {}
     cold = epsilot.solve(M, a, b, eps=eps, method=method, **options)
     exact = epsilot.exact(M, a, b)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..files import write_atomically
 from .environment import machine, versions
+from .fitting import Fit
 from .tasks import Line
 
 
@@ -73,11 +75,21 @@ def verdict(holds: bool | None) -> str:
     return {True: "holds", False: "does not hold", None: "not measured"}[holds]
 
 
+def judge(fit: Fit, limit: float, slack: float) -> str:
+    """Return whether a fitted exponent stays below a bound, as far as its interval tells."""
+    if math.isnan(fit.slope):
+        return verdict(None)
+    if limit + slack < fit.slope and fit.low <= limit:
+        return "undecided"
+    return verdict(fit.slope <= limit + slack)
+
+
 def tally(claims: Sequence[Claim]) -> str:
     """Return how many claims hold, and name those that do not."""
     tested = [claim for claim in claims if claim.verdict != verdict(None)]
     failed = [f"{claim.text} {claim.where}" for claim in tested if claim.verdict == verdict(False)]
-    text = f"{len(tested) - len(failed)} of {len(tested)} tested claims hold."
+    n_holding = sum(claim.verdict == verdict(True) for claim in tested)
+    text = f"{n_holding} of {len(tested)} tested claims hold."
     return f"{text} These do not: {'; '.join(failed)}." if failed else text
 
 
