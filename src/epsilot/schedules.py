@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -107,8 +108,11 @@ class Continuation:
         limit = SMALLEST_ETA * self._unit
         if self.goal.rtol is not None and not math.isfinite(lower):
             return limit
-        entropy = min(entr(self.problem.p).sum(), entr(self.problem.q).sum())
-        return float(max(limit, self.goal.allowed(lower) / (2 * max(entropy, 0.5))))
+        return float(max(limit, self.goal.allowed(lower) / (2 * max(self._entropy, 0.5))))
+
+    @cached_property
+    def _entropy(self) -> float:
+        return float(min(entr(self.problem.p).sum(), entr(self.problem.q).sum()))
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Geometry(ABC):
         """Bytes that an explicit float64 cost or plan would take."""
         return 8 * self.shape[0] * self.shape[1]
 
-    @property
+    @cached_property
     def pass_entries(self) -> int:
         """Entries that one pass works through, for counting operations."""
         return self.shape[0] * self.shape[1]

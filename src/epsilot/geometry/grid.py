@@ -94,7 +94,7 @@ class Grid(Geometry):
         out.shift = self.shift + delta
         return out
 
-    @property
+    @cached_property
     def pass_entries(self) -> int:
         """Entries that one pass works through: one, or one line, for every cell and axis."""
         pairs = list(zip(self.shape_a, self.shape_b, strict=True))

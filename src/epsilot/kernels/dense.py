@@ -229,3 +229,30 @@ def ctransform_cols(C, f, out, start, stop):
             _raise_to(C[i, lo:hi], f[i], best)
         for j in range(best.size):
             best[j] = -best[j]
+
+
+@njit(**SUM)
+def relax_block(old, log_mass, mass, lse, eta, omega, limit, out):
+    """Update a block of potentials by Sinkhorn's rule, overrelaxed where log t <= limit.
+
+    Return the l1 distance of its marginal from the mass.
+    """
+    excess = 0.0
+    inv_eta = 1 / eta
+    for i in range(old.size):
+        new = eta * (log_mass[i] - lse[i])
+        log_t = (new - old[i]) * inv_eta
+        is_safe = log_t <= limit and mass[i] > 0
+        extra = (omega - 1) * log_t if is_safe else 0.0
+        out[i] = new + eta * extra
+        excess += mass[i] * abs(exp(extra) - 1)
+    return excess
+
+
+@njit(**SUM)
+def missing_mass(potential, lse, mass, inv_eta):
+    """Return sum_i |exp(potential_i / η + lse_i) - mass_i|."""
+    total = 0.0
+    for i in range(potential.size):
+        total += abs(exp(potential[i] * inv_eta + lse[i]) - mass[i])
+    return total

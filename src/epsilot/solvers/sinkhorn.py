@@ -14,6 +14,7 @@ from ..duals import softmin_cols, softmin_rows
 from ..errors import InvalidProblem
 from ..kernels import scaling as kernels
 from ..kernels import threads
+from ..kernels.dense import missing_mass, relax_block
 from ..problem import Entropic, Problem
 from ..work import Work
 from .base import About, DualPlan, EntropicSolver, Pace, l1
@@ -177,11 +178,11 @@ class Sinkhorn(EntropicSolver, DualPlan):
         if state.is_row_next:
             row, excess = _relaxed(state.row, problem.log_p, problem.p, state, eta)
             state.row, state.lse = row, geometry.lse_cols(row, eta)
-            missing = l1(np.exp(state.lam / eta + state.lse) - problem.q)
+            missing = missing_mass(state.lam, state.lse, problem.q, 1 / eta)
         else:
             lam, excess = _relaxed(state.lam, problem.log_q, problem.q, state, eta)
             state.lam, state.lse = lam, geometry.lse_rows(lam, eta)
-            missing = l1(np.exp(state.row / eta + state.lse) - problem.p)
+            missing = missing_mass(state.row, state.lse, problem.p, 1 / eta)
         state.violation = excess + missing
         state.is_row_next = not state.is_row_next
         state.n_steps += 1
@@ -274,11 +275,9 @@ def _relaxed(
     old: Vector, log_mass: Vector, mass: Vector, state: LogState, eta: float
 ) -> tuple[Vector, float]:
     """Return the updated block, and how far its marginal is from the mass."""
-    new, omega = eta * (log_mass - state.lse), _omega(state)
+    omega = _omega(state)
     if omega == 1:
-        return new, 0.0
-    with np.errstate(invalid="ignore"):
-        log_t = (new - old) / eta
-    extra = (omega - 1) * np.where(log_t <= safe_limit(omega), log_t, 0.0)
-    extra[mass == 0] = 0.0
-    return new + eta * extra, l1(mass * np.expm1(extra))
+        return eta * (log_mass - state.lse), 0.0
+    new = np.empty_like(old)
+    excess = relax_block(old, log_mass, mass, state.lse, eta, omega, safe_limit(omega), new)
+    return new, excess
