@@ -76,7 +76,7 @@ def main() -> None:
             f"exp, {x.size} {x.dtype} in cache", "numpy.exp", f"{1e3 * t['rival']:.4f}",
             f"{1e3 * t['one']:.4f}", f"{t['rival'] / t['one']:.1f}x", "", "",
         )  # fmt: skip
-    console = Console()
+    console = Console(width=118)
     console.print(f"{n} x {n}, float64; best of {options.rounds} interleaved rounds")
     console.print(table)
 
