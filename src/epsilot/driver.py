@@ -227,7 +227,7 @@ class Driver:
                 core = embedded(core, problem.geometry, self.rows, self.cols)
             found = bracket(problem, core, f, self.goal.reg)
             errors.append(found.marginal_error)
-            run.work += certificate_work(problem.geometry.pass_entries)
+            run.work += certificate_work(problem.geometry)
             if found.upper < run.upper:
                 run.upper, run.plan = found.upper, found.plan
             if found.lower > run.lower:
@@ -239,7 +239,7 @@ class Driver:
         measure = self.solver.violation(target, state) if self.schedule.is_published else run.gap
         if measure < 0.99 * run.last_progress[0]:
             run.last_progress = (measure, operations, run.n_iter)
-        spacing = certificate_work(self.inner.geometry.pass_entries).certificate
+        spacing = certificate_work(self.inner.geometry).certificate
         share = min(self.schedule.evaluate_after, 1.0)
         run.next_evaluation = operations + max(spacing, int(share * operations))
         mass = problem.mass

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .geometry import Geometry
+
 #: unit -> (operations, of which exponentials) for each entry it touches
 TABLE: dict[str, tuple[int, int]] = {
     "scale": (1, 0),  # C / η, once
@@ -63,7 +65,8 @@ class Work:
         return sum(TABLE[name][1] * count for name, count in self.units.items())
 
 
-def certificate_work(entries: int) -> Work:
+def certificate_work(geometry: Geometry) -> Work:
     """Return the work of one certificate: the plan, its rounding, two c-transforms, its cost."""
+    entries = geometry.certificate_passes * geometry.pass_entries
     made = Work.of(gibbs=entries, rounding=entries, ctransform=2 * entries, inner=entries)
     return Work(certificate=made.operations)

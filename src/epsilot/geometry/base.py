@@ -39,6 +39,8 @@ class Geometry(ABC):
     shape: tuple[int, int]
     #: Whether rows of C can be had cheaply, which coordinate and row methods need.
     has_rows: bool = True
+    #: What a certificate costs, in units of the seventeen operations an entry of a dense one.
+    certificate_passes: int = 1
     #: Whether C is stored, so that plans may be too.
     is_dense: bool = False
 

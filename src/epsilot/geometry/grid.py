@@ -45,6 +45,8 @@ class Grid(Geometry):
         Distance of neighbouring centres along each axis.
     """
 
+    certificate_passes = 6  # the plan is priced in the log domain
+
     def __init__(
         self,
         shape_a: int | Sequence[int],
