@@ -19,6 +19,10 @@ from .kernels import threads
 from .problem import Problem
 
 
+#: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
+LARGEST_RESTRICTED = 2 * 10**9
+
+
 @dataclass(frozen=True)
 class Choice:
     """What "auto" chose and why."""
@@ -85,5 +89,8 @@ def choose(problem: Problem, reg: float | None) -> Choice:
         exact = predict("exact", n, m, is_dense=True)
         if exact[0] <= restricted[0]:
             return Choice("exact", "the network simplex is fastest at this size", *exact)
+    elif n * m > LARGEST_RESTRICTED:
+        reason = "the cloud is too large for a simplex; float32 sweeps need O(n + m) memory"
+        return Choice("sinkhorn", reason, 50 * restricted[0], 200 * (n + m))
     reason = "a simplex on the arcs that crude entropic potentials select is fastest at this size"
     return Choice("restricted_simplex", reason, *restricted)
