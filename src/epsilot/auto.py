@@ -18,7 +18,6 @@ from .geometry import Grid
 from .kernels import threads
 from .problem import Problem
 
-
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
 LARGEST_RESTRICTED = 2 * 10**9
 

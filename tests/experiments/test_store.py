@@ -4,10 +4,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+import epsilot
 from epsilot.errors import InvalidProblem
 from epsilot.experiments.runner import run_tasks
 from epsilot.experiments.store import Store
@@ -78,6 +80,7 @@ def test_a_torn_last_line_is_solved_again(whole, tmp_path):
     solved(path, TASKS[:3])
     path.write_bytes(path.read_bytes()[:-40])
     assert len(Store(path)) == 2
+    assert path.read_bytes().endswith(b"}\n")
     assert solved(path, TASKS + TIMED) == whole
 
 
@@ -100,6 +103,16 @@ def test_a_line_that_is_no_solve_is_refused(tmp_path):
 
 def test_processes_give_the_same_lines(whole, tmp_path):
     assert solved(tmp_path / "solves.jsonl", TASKS + TIMED, jobs=2) == whole
+
+
+def test_an_interrupted_solve_is_not_written(tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        return replace(epsilot.solve(*arguments, **options), status=epsilot.Status.INTERRUPTED)
+
+    monkeypatch.setattr("epsilot.experiments.tasks.solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        solved(tmp_path / "solves.jsonl", TASKS)
+    assert not (tmp_path / "solves.jsonl").exists()
 
 
 KILLED = """
