@@ -76,19 +76,23 @@ class Problem:
         return Problem(geometry, self.p[rows], self.q[cols], self.offset, self.mass), rows, cols
 
 
+class _OnGeometry:
+    geometry: Geometry
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+
 @dataclass(frozen=True)
-class Entropic:
+class Entropic(_OnGeometry):
     """min <C, X> - η H(X) over the plans with marginals p, q (perhaps smoothed: p', q')."""
 
     geometry: Geometry
     eta: float
     p: Vector
     q: Vector
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, m)."""
-        return self.geometry.shape
 
     @property
     def level(self) -> float:
@@ -107,18 +111,13 @@ class Entropic:
 
 
 @dataclass(frozen=True)
-class Additive:
+class Additive(_OnGeometry):
     """The unregularised problem with an accuracy ε for methods that plan with one."""
 
     geometry: Geometry
     epsilon: float
     p: Vector
     q: Vector
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, m)."""
-        return self.geometry.shape
 
     @property
     def level(self) -> float:

@@ -24,9 +24,15 @@ BLOCK_ENTRIES = 1 << 18
 N_CHUNKS = 8
 
 
-def n_chunks(n_entries: int) -> int:
+def n_chunks(n_entries: int, n_rows: int = N_CHUNKS) -> int:
     """Return the number of pieces a pass is cut into, whatever the number of threads."""
-    return min(N_CHUNKS, max(1, n_entries // threads.MIN_ENTRIES_PER_THREAD))
+    return min(N_CHUNKS, n_rows, max(1, n_entries // threads.MIN_ENTRIES_PER_THREAD))
+
+
+def log_total(log_x: Vector) -> float:
+    """Return the logarithm of the sum of the exponentials of a vector."""
+    highest = log_x.max()
+    return float(highest + np.log(np.exp(log_x - highest).sum()))
 
 
 class Geometry(ABC):
@@ -160,8 +166,7 @@ class Geometry(ABC):
             log_c = np.log(c) + top
         else:  # a column far below the largest entry: take its own maximum
             log_c = self.lse_cols(f, eta) + g / eta
-        highest = log_r.max()
-        return log_r, log_c, float(highest + np.log(np.exp(log_r - highest).sum()))
+        return log_r, log_c, log_total(log_r)
 
     # -- the Gibbs plan as an operator -----------------------------------------------------
 

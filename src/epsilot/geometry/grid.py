@@ -20,7 +20,7 @@ from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..kernels import grid as kernels
 from ..kernels import threads
-from .base import Geometry
+from .base import Geometry, log_total
 
 # The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) of the largest.
 HEADROOM = 300.0
@@ -246,8 +246,7 @@ class Grid(Geometry):
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X."""
         log_r, log_c = self._lse(False, g, eta) + f / eta, self._lse(True, f, eta) + g / eta
-        top = log_r.max()
-        return log_r, log_c, float(top + np.log(np.exp(log_r - top).sum()))
+        return log_r, log_c, log_total(log_r)
 
     def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
         """Return X v."""

@@ -14,7 +14,7 @@ from .._types import FloatArray, Index, Matrix, Vector
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
 from ..kernels import threads
-from .base import BLOCK_ENTRIES, Geometry
+from .base import BLOCK_ENTRIES, Geometry, log_total
 
 #: Entries up to which the largest cost is found exactly; beyond, the bounding boxes bound it.
 EXACT_BOUNDS = 1 << 28
@@ -188,8 +188,7 @@ class _Fused(PointCloud):
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X, in float64."""
         log_r = self._lse(False, g, eta, None, exact=True) + f / eta
         log_c = self._lse(True, f, eta, None, exact=True) + g / eta
-        top = log_r.max()
-        return log_r, log_c, float(top + np.log(np.exp(log_r - top).sum()))
+        return log_r, log_c, log_total(log_r)
 
     def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
         """Return X v."""

@@ -14,6 +14,7 @@ from .._types import Index, Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
 from ..geometry import Geometry
+from ..geometry.base import n_chunks
 from ..kernels import pdasmd as kernels
 from ..kernels import pdasmd_batch as batch_kernels
 from ..kernels import threads
@@ -26,8 +27,6 @@ from .base import About, EntropicSolver, Pace, l1
 #: where φ rises the step is halved, and it recovers by this factor for each outer loop.
 LONGEST = 2.8
 RECOVERY = 1.02
-#: Chunks of rows whose column sums are added separately, whatever the number of threads.
-N_CHUNKS = 8
 #: Chunks of a batch, which as many threads may share if it has enough entries.
 BATCH_CHUNKS = 4
 HELPED_ENTRIES = 1 << 12
@@ -152,7 +151,7 @@ class PDASMD(EntropicSolver):
         lam = np.zeros(m) if potentials is None else potentials[1].copy()
         lse, column_sum = np.empty(n), np.zeros(m)
         for start, stop, C in problem.geometry.blocks():
-            parts = np.empty((_n_chunks(C), m))
+            parts = np.empty((n_chunks(C.size, C.shape[0]), m))
             threads.share(
                 kernels.snapshot, len(parts), C.size,
                 C, lam, problem.p[start:stop], 1 / problem.eta, lse[start:stop], parts,
@@ -218,7 +217,7 @@ class PDASMD(EntropicSolver):
         """Take the snapshot at λ: log-normalisers and full gradient (step 4 of the next loop)."""
         column_sum = np.zeros_like(lam)
         for start, stop, C in problem.geometry.blocks():
-            parts = np.empty((_n_chunks(C), lam.size))
+            parts = np.empty((n_chunks(C.size, C.shape[0]), lam.size))
             threads.share(
                 kernels.move_snapshot, len(parts), C.size,
                 C, lam, state.lam, problem.p[start:stop], 1 / problem.eta,
@@ -234,7 +233,7 @@ class PDASMD(EntropicSolver):
         y = y if self.average == "sampled" else lam
         column_sum, y_columns = np.zeros_like(lam), np.zeros_like(lam)
         for start, stop, C in problem.geometry.blocks():
-            parts, y_parts = np.empty((2, _n_chunks(C), lam.size))
+            parts, y_parts = np.empty((2, n_chunks(C.size, C.shape[0]), lam.size))
             threads.share(
                 kernels.move_and_average, len(parts), C.size,
                 C, lam, y, state.lam, problem.p[start:stop], 1 / problem.eta, weight,
@@ -308,10 +307,6 @@ class PDASMD(EntropicSolver):
 def _value(problem: Entropic, lam: Vector, lse: Vector) -> float:
     """Return the semi-dual at λ but for the constant -η Σ p log p."""
     return problem.eta * float(problem.p @ lse) - float(problem.q @ lam)
-
-
-def _n_chunks(C: Matrix) -> int:
-    return int(min(N_CHUNKS, C.shape[0], max(1, C.size // threads.MIN_ENTRIES_PER_THREAD)))
 
 
 def _inner_loop(C: Any, rows: Index, sample: Index, snap: Any, inv_unit: float, *args: Any) -> None:

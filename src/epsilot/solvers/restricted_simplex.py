@@ -19,7 +19,7 @@ from scipy import sparse
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
-from ..geometry.base import N_CHUNKS
+from ..geometry.base import n_chunks
 from ..kernels import pipeline as kernels
 from ..kernels import threads
 from ..plan import Core, Explicit, Gibbs
@@ -110,10 +110,9 @@ class RestrictedSimplex(DirectSolver):
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
         log_p, columns = np.log(np.maximum(problem.p, 1e-300)), np.zeros(m)
         for start, stop, C in problem.geometry.single_blocks(float(unit)):
-            n_chunks = min(N_CHUNKS, max(1, C.size // threads.MIN_ENTRIES_PER_THREAD))
-            parts = np.zeros((n_chunks, m), dtype=np.float32)
+            parts = np.zeros((n_chunks(C.size), m), dtype=np.float32)
             threads.share(
-                kernels.sweep, n_chunks, C.size,
+                kernels.sweep, len(parts), C.size,
                 C, f[start:stop], g, inv_eta, log_p[start:stop], self.omega, parts,
             )  # fmt: skip
             columns += parts.sum(axis=0, dtype=np.float64)

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..duals import softmin_cols, softmin_rows
 from ..errors import InvalidProblem
+from ..geometry.base import n_chunks
 from ..kernels import scaling as kernels
 from ..kernels import threads
 from ..kernels.dense import missing_mass, relax_block
@@ -26,7 +27,6 @@ KERNEL_RANGE = 300.0
 SCALING_RANGE = 1e60
 #: Largest kernel that is stored without being asked for, in bytes.
 KERNEL_BYTES = 2 << 30
-N_CHUNKS = 8
 
 
 @dataclass(slots=True)
@@ -219,11 +219,11 @@ class Sinkhorn(EntropicSolver, DualPlan):
     def _update_rows(self, problem: Entropic, state: KernelState, omega: float) -> float:
         """Update u and the column sums; return how far the rows are from p."""
         n, m = problem.shape
-        n_chunks = min(N_CHUNKS, n, max(1, n * m // threads.MIN_ENTRIES_PER_THREAD))
-        parts, errors = np.empty((n_chunks, m)), np.empty(n_chunks)
+        count = n_chunks(n * m, n)
+        parts, errors = np.empty((count, m)), np.empty(count)
         limit = math.exp(safe_limit(omega))
         threads.share(
-            kernels.sweep, n_chunks, n * m,
+            kernels.sweep, count, n * m,
             state.K, state.v, problem.p, state.u, omega, limit, errors, parts,
         )  # fmt: skip
         state.sums = parts.sum(axis=0)
