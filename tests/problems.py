@@ -145,3 +145,23 @@ def trace(result) -> list[str]:
         repr((r.n_iter, r.operations, r.upper, r.lower, r.gap, r.marginal_error, r.reg))
         for r in result.history
     ]
+
+
+M34 = np.arange(12.0).reshape(3, 4)
+A3, B4 = np.full(3, 1 / 3), np.full(4, 1 / 4)
+
+
+def put(array, value):
+    """Return a copy of an array with its first entry replaced."""
+    changed = np.array(array, dtype=float)
+    changed.flat[0] = value
+    return changed
+
+
+def assert_feasible(result, M, a, b):
+    assert result.plan.min() >= 0
+    assert np.abs(result.plan.sum(axis=1) - a).sum() <= 1e-12
+    assert np.abs(result.plan.sum(axis=0) - b).sum() <= 1e-12
+    exact, round_off = solve_exactly(M, a, b), 1e-9 * np.abs(M).max()
+    assert result.lower_bound - round_off <= exact <= result.value + round_off
+    assert result.gap == result.value - result.lower_bound

@@ -6,11 +6,11 @@ from scipy.spatial.distance import cdist
 
 import epsilot
 from epsilot.auto import choose, predict
-from epsilot.geometry import Dense, Grid, PointCloud
+from epsilot.geometry import Dense, Grid, PointCloud, points
 from epsilot.images import grid_cost, synthetic_pair
 from epsilot.kernels import pipeline, reference
 from epsilot.problem import make_problem
-from epsilot.solvers.restricted_simplex import staircase
+from epsilot.solvers.restricted_simplex import least_arcs, staircase
 
 
 def cloud(rng, n=60, m=45):
@@ -49,20 +49,28 @@ def test_steep_continuation_stays_finite():
     assert result.converged
 
 
-@pytest.mark.parametrize("k", [1, 3, 9])
-def test_arcs_of_least_reduced_cost(rng, k):
-    C = rng.random((40, 70)).astype(np.float32)
-    f, g = rng.random(40).astype(np.float32), rng.random(70).astype(np.float32)
+@pytest.mark.parametrize("k", [1, 3, 9, 50])
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_arcs_of_least_reduced_cost(rng, monkeypatch, k, is_lazy):
+    X, Y = rng.random((40, 2)), rng.random((70, 2))
+    C = cdist(X, Y, "sqeuclidean")
+    if is_lazy:
+        monkeypatch.setattr(points, "BLOCK_ENTRIES", 15 * 70)
+    geometry = PointCloud(X, Y) if is_lazy else Dense(C)
+    f, g = rng.random(40), rng.random(70)
+    keys, values = least_arcs(make_problem(geometry), f, g, k)
     reduced = C - f[:, None] - g
-    values, index = np.full((40, k), np.inf, np.float32), np.zeros((40, k), np.int64)
-    pipeline.least_of_rows(C, f, g, values, index, 0, 40)
-    np.testing.assert_array_equal(np.sort(index, axis=1), np.sort(np.argsort(reduced)[:, :k]))
-    values, index = np.full((70, k), np.inf, np.float32), np.zeros((70, k), np.int64)
-    bars = np.full(70, np.finfo(np.float32).max, np.float32)
-    for start in (0, 15):  # block by block
-        block = slice(start, 15 if start == 0 else 40)
-        pipeline.least_of_cols(C[block], f[block], g, start, bars, values, index, 0, 70)
-    np.testing.assert_array_equal(np.sort(index, axis=1), np.sort(np.argsort(reduced.T)[:, :k]))
+    of_rows = np.argsort(reduced, axis=1)[:, :k] + 70 * np.arange(40)[:, None]
+    of_cols = 70 * np.argsort(reduced, axis=0)[:k] + np.arange(70)
+    assert set(keys) == set(of_rows.ravel()) | set(of_cols.ravel())
+    np.testing.assert_allclose(values * C.max(), reduced.ravel()[keys], atol=1e-5)
+
+
+def test_ties_do_not_keep_arcs_out():
+    C = np.zeros((30, 40))
+    C[3, 5] = 1.0
+    keys, _ = least_arcs(make_problem(Dense(C)), np.zeros(30), np.zeros(40), 4)
+    assert len(keys) == 4 * 70
 
 
 def test_the_staircase_carries_a_feasible_plan(rng):

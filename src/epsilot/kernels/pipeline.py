@@ -108,27 +108,53 @@ def _least_reduced(row, g):
     return best
 
 
+@njit(**EXTREMUM)
+def _lower(row, f, out):
+    """out_j = min(out_j, row_j - f)."""
+    wide_vectors()
+    for j in range(row.size):
+        value = row[j] - f
+        out[j] = value if value < out[j] else out[j]
+
+
 @njit(**SUM)
-def least_of_rows(C, f, g, values, indices, start, stop):
-    """Find the columns of least reduced cost C_ij - f_i - g_j of every row."""
-    m = C.shape[1]
-    for i in range(start, stop):
-        values[i, :] = np.inf
-        bar = values[i, 0]
-        for lo in range(0, m, CHUNK):
-            hi = min(lo + CHUNK, m)
-            if _least_reduced(C[i, lo:hi], g[lo:hi]) - f[i] < bar:
-                for j in range(lo, hi):
-                    reduced = C[i, j] - f[i] - g[j]
-                    if reduced < bar:
-                        bar = _insert(reduced, j, values[i], indices[i])
+def least_of_rows(C, f, g, slack, values, indices, group_least, start, stop):
+    """Find the columns of least reduced cost C_ij - f_i - g_j of every row.
+
+    ``start`` and ``stop`` number groups of rows, one for each row of ``group_least``, which gets
+    the least C_ij - f_i of the group. The k-th least of the minima over chunks of a row bounds
+    its k-th least entry, so few entries are looked at one by one. ``slack`` is what rounding can
+    add to a reduced cost.
+    """
+    n, m = C.shape
+    n_groups, k = group_least.shape[0], values.shape[1]
+    minima = np.empty(-(-m // CHUNK), C.dtype)
+    low, where = np.empty(k, C.dtype), np.empty(k, np.int64)
+    for group in range(start, stop):
+        for i in range(n * group // n_groups, n * (group + 1) // n_groups):
+            _lower(C[i], f[i], group_least[group])
+            low[:] = np.inf
+            bar = low[0]
+            for c in range(minima.size):
+                lo, hi = c * CHUNK, min((c + 1) * CHUNK, m)
+                minima[c] = _least_reduced(C[i, lo:hi], g[lo:hi]) - f[i]
+                if minima[c] < bar:
+                    bar = _insert(minima[c], c, low, where)
+            bar += slack
+            values[i, :] = np.inf
+            for c in range(minima.size):
+                if minima[c] < bar:
+                    for j in range(c * CHUNK, min((c + 1) * CHUNK, m)):
+                        reduced = C[i, j] - f[i] - g[j]
+                        if reduced < bar:
+                            bar = min(bar, _insert(reduced, j, values[i], indices[i]))
 
 
 @njit(**SUM)
 def least_of_cols(C, f, g, first, bars, values, indices, start, stop):
     """Update the rows of least reduced cost of every column with rows first, first + 1, ...
 
-    ``bars`` holds the largest kept value of each column; call block by block.
+    ``bars`` holds a bound on the largest value to keep of each column; call block by block.
     """
     for i in range(C.shape[0]):
         for lo in range(start, stop, CHUNK):
@@ -137,4 +163,4 @@ def least_of_cols(C, f, g, first, bars, values, indices, start, stop):
                 for j in range(lo, hi):
                     reduced = C[i, j] - f[i] - g[j]
                     if reduced < bars[j]:
-                        bars[j] = _insert(reduced, first + i, values[j], indices[j])
+                        bars[j] = min(bars[j], _insert(reduced, first + i, values[j], indices[j]))

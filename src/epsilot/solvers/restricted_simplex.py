@@ -27,6 +27,9 @@ from ..problem import Additive
 from ..work import Work
 from .base import About, DirectSolver, Pace
 
+#: Groups of rows whose minima are compared, for each arc that is wanted of a column.
+GROUPS = 8
+
 
 @dataclass(slots=True)
 class State:
@@ -57,8 +60,8 @@ class RestrictedSimplex(DirectSolver):
         Overrelaxation of the sweeps, 1 <= omega < 2.
     """
 
-    n_arcs: int = 16
-    etas: tuple[float, ...] = (0.2, 0.08, 0.03, 0.012, 0.006)
+    n_arcs: int = 12
+    etas: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003, 0.001)
     sweeps: int = 4
     omega: float = 1.6
 
@@ -141,36 +144,14 @@ class RestrictedSimplex(DirectSolver):
 
     def _promising(self, problem: Additive, state: State) -> Any:
         """Return the arcs of least reduced cost; after the first round, negative ones only."""
-        n, m = problem.shape
-        unit = np.float32(problem.geometry.bounds[1] or 1.0)
-        k = self.n_arcs
-        rows = np.empty((n, min(k, m)), dtype=np.int64)
-        row_values = np.full(rows.shape, np.inf, dtype=np.float32)
-        cols = np.zeros((m, min(k, n)), dtype=np.int64)
-        col_values = np.full(cols.shape, np.inf, dtype=np.float32)
-        bars = np.full(m, np.finfo(np.float32).max, dtype=np.float32)
-        f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
-        for start, stop, C in problem.geometry.single_blocks(float(unit)):
-            threads.share(
-                kernels.least_of_rows, stop - start, C.size,
-                C, f[start:stop], g, row_values[start:stop], rows[start:stop],
-            )  # fmt: skip
-            threads.share(
-                kernels.least_of_cols, m, C.size,
-                C, f[start:stop], g, start, bars, col_values, cols,
-            )  # fmt: skip
-        keys = (
-            (np.arange(n)[:, None] * m + rows).ravel(),
-            (cols * m + np.arange(m)[:, None]).ravel(),
-        )
-        found = np.concatenate(keys)
+        m = problem.shape[1]
+        found, values = least_arcs(problem, state.row, state.lam, self.n_arcs)
         if state.round == 0:
             return found
-        values = np.concatenate([row_values.ravel(), col_values.ravel()])
         near = found[values < 1e-6]  # float32 proposes, float64 decides
         i, j = np.divmod(near, m)
         reduced = problem.geometry.entries(i, j) - state.row[i] - state.lam[j]
-        return near[reduced < -1e-13 * float(unit)]
+        return near[reduced < -1e-13 * problem.geometry.bounds[1]]
 
     def violation(self, problem: Additive, state: State) -> float:
         """Return 0 after a simplex round, which is when certifying makes sense."""
@@ -186,6 +167,41 @@ class RestrictedSimplex(DirectSolver):
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the current duals."""
         return state.row, state.lam
+
+
+def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> tuple[Any, Any]:
+    """Return keys i m + j and values of the k least reduced costs of every row and column."""
+    n, m = problem.shape
+    unit = float(problem.geometry.bounds[1] or 1.0)
+    f, g = (np.asarray(x / unit, dtype=np.float32) for x in (row, lam))
+    slack = 4 * np.finfo(np.float32).eps * (1 + np.abs(f).max() + np.abs(g).max())
+    rows, row_values = _no_arcs(n, min(k, m))
+    group_least = []
+    for start, stop, C in problem.geometry.single_blocks(unit):
+        least = np.full((-(-GROUPS * k * (stop - start) // n), m), np.inf, dtype=np.float32)
+        threads.share(
+            kernels.least_of_rows, len(least), C.size,
+            C, f[start:stop], g, slack, row_values[start:stop], rows[start:stop], least,
+        )  # fmt: skip
+        group_least.append(least)
+    cols, col_values = _no_arcs(m, min(k, n))
+    # The k-th least of the minima over groups of rows bounds a column's k-th least entry.
+    bars = np.partition(np.concatenate(group_least), cols.shape[1] - 1, axis=0)
+    bars = bars[cols.shape[1] - 1] - g + slack
+    for start, stop, C in problem.geometry.single_blocks(unit):
+        threads.share(
+            kernels.least_of_cols, m, C.size,
+            C, f[start:stop], g, start, bars, col_values, cols,
+        )  # fmt: skip
+    keys = np.arange(n)[:, None] * m + rows, cols * m + np.arange(m)[:, None]
+    values = np.concatenate([row_values.ravel(), col_values.ravel()])
+    is_found = values < np.inf
+    return np.concatenate([x.ravel() for x in keys])[is_found], values[is_found]
+
+
+def _no_arcs(n: int, k: int) -> tuple[Any, Any]:
+    """Return room for the places and values of k arcs for each of n nodes."""
+    return np.zeros((n, k), dtype=np.int64), np.full((n, k), np.inf, dtype=np.float32)
 
 
 def staircase(p: Vector, q: Vector) -> Any:

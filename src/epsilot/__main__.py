@@ -1,0 +1,5 @@
+"""``python -m epsilot`` is the command ``epsilot``."""
+
+from .cli import main
+
+main()
