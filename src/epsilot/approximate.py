@@ -6,6 +6,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable
+from functools import cache
 from numbers import Real
 from typing import Any
 
@@ -121,7 +122,7 @@ def solve(
     goal = make_goal(problem, eps=eps, rtol=rtol, reg=reg, tol=tol)
     choice = choose(problem, goal.reg) if method == "auto" else None
     name = method if choice is None else choice.method
-    solver = make_solver(name, options, inspect.signature(solve).parameters).resolved(stop, problem)
+    solver = make_solver(name, options, _keywords()).resolved(stop, problem)
     _check_fit(name, solver, problem, goal, stop)
     limits = _limits(solver.patience if max_iter is None else max_iter, max_seconds, callback)
     inner, rows, cols = (
@@ -142,6 +143,12 @@ def solve(
     result = _result(run, problem, goal, name, solver, seed, choice)
     _report_limit(result, on_limit)
     return result
+
+
+@cache
+def _keywords() -> tuple[str, ...]:
+    """Return the names of the arguments of ``solve``, which a misspelt option may mean."""
+    return tuple(inspect.signature(solve).parameters)
 
 
 def _drive(

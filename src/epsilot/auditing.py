@@ -12,7 +12,7 @@ from .approximate import internal_potentials, solve
 from .certificate import Certificate, dual_feasible
 from .errors import InvalidProblem
 from .geometry import Geometry
-from .plan import Explicit, Plan
+from .plan import Arcs, Explicit, Plan
 from .problem import Problem, make_problem, numeric
 from .result import Result, audit
 from .rounding import round_onto
@@ -35,7 +35,7 @@ def round_plan(X: ArrayLike, a: ArrayLike, b: ArrayLike) -> Matrix:
     """
     plan = _plan_array(X)
     problem = make_problem(np.zeros(plan.shape), a, b)
-    core = Explicit(plan / problem.mass)
+    core = _explicit(plan / problem.mass)
     return round_onto(core, problem.p, problem.q).plan.scaled(problem.mass).toarray()
 
 
@@ -106,7 +106,11 @@ def _core(plan: Any, problem: Problem) -> Any:
             f"the plan has shape {X.shape}; it must have the cost's shape {problem.shape} "
             "(transpose it?)."
         )
-    return Explicit(X / problem.mass)
+    return _explicit(X / problem.mass)
+
+
+def _explicit(X: Any) -> Arcs | Explicit:
+    return Arcs.of(X) if hasattr(X, "tocsr") else Explicit(X)
 
 
 def _plan_array(X: Any) -> Any:

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .driver import Driver
 from .errors import InvalidProblem
 from .files import write_atomically
-from .plan import Explicit, Gibbs, Plan
+from .plan import Arcs, Explicit, Gibbs, Plan
 from .problem import Problem, Target
 from .result import Record, read_npz
 from .solvers.base import Solver
@@ -60,7 +59,7 @@ class Checkpoint:
             }  # fmt: skip
             arrays: dict[str, Any] = {"header": np.array(json.dumps(header, default=_plain))}
             for name, value in _fields(state).items():
-                arrays[f"state.{name}"] = _pack(value)
+                arrays[f"state.{name}"] = np.asarray(value)
             if run.plan is not None and run.potentials is not None:
                 arrays |= _pack_plan(run.plan)
                 arrays["best.f"], arrays["best.g"] = run.potentials
@@ -101,14 +100,8 @@ def _fields(state: Any) -> dict[str, Any]:
     return {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
 
 
-def _pack(value: Any) -> Any:
-    return value.toarray() if sparse.issparse(value) else np.asarray(value)
-
-
 def _unpack(saved: Any, like: Any) -> Any:
     """Return a saved field with the type that a fresh state has."""
-    if sparse.issparse(like):
-        return sparse.csr_array(saved)
     return saved if isinstance(like, np.ndarray) else type(like)(saved.item())
 
 
@@ -117,8 +110,10 @@ def _pack_plan(plan: Plan) -> dict[str, Any]:
     core = plan.core
     if isinstance(core, Gibbs):
         arrays |= {"best.core_f": core.f, "best.core_g": core.g, "best.eta": np.asarray(core.eta)}
+    elif isinstance(core, Arcs):
+        arrays |= {"best.i": core.i, "best.j": core.j, "best.flow": core.flow}
     else:
-        arrays["best.X"] = _pack(core.X)  # type: ignore[attr-defined]
+        arrays["best.X"] = core.X  # type: ignore[attr-defined]
     return {name.replace("best.", "plan."): value for name, value in arrays.items()}
 
 
@@ -126,6 +121,8 @@ def _unpack_plan(arrays: dict[str, Any], problem: Problem) -> Plan:
     core: Any
     if "plan.X" in arrays:
         core = Explicit(arrays["plan.X"])
+    elif "plan.flow" in arrays:
+        core = Arcs(problem.shape, arrays["plan.i"], arrays["plan.j"], arrays["plan.flow"])
     else:
         f, g = arrays["plan.core_f"], arrays["plan.core_g"]
         core = Gibbs(problem.geometry, f, g, float(arrays["plan.eta"]))

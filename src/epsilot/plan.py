@@ -3,7 +3,7 @@
     X = diag(s) K diag(t) + e dᵀ
 
 The core K is the Gibbs plan of two potentials (nothing is stored but the potentials), a dense
-array (averaged plans), a sparse matrix (simplex solutions), or another plan.
+array (averaged plans), a list of arcs with their flow (simplex solutions), or another plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from ._types import Matrix, Vector
+from ._types import Index, Matrix, Vector
 from .geometry import Geometry
 
 #: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
@@ -70,8 +70,7 @@ class Gibbs:
 
     def marginals(self) -> tuple[Vector, Vector]:
         """Return K 1 and Kᵀ 1."""
-        log_r, log_c, _ = self.geometry.log_marginals(self.f, self.g, self.eta)
-        return np.exp(log_r), np.exp(log_c)
+        return self.geometry.marginals(self.f, self.g, self.eta)
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return K v, (C * K) v and C d."""
@@ -84,9 +83,9 @@ class Gibbs:
 
 @dataclass(frozen=True)
 class Explicit:
-    """A dense array or a SciPy sparse matrix."""
+    """A dense array."""
 
-    X: Any
+    X: Matrix
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,18 +108,59 @@ class Explicit:
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return K v, (C * K) v and C d."""
         shipped = geometry.matvec(d) if d.any() else np.zeros(self.shape[0])
-        if sparse.issparse(self.X):
-            K = sparse.coo_array(self.X)
-            priced = geometry.entries(*K.coords) * K.data
-            cost = sparse.csr_array((priced, K.coords), shape=self.shape) @ v
-        else:
-            cost = np.concatenate([(C * self.X[i:k]) @ v for i, k, C in geometry.blocks()])
-        return self.rows(v), np.asarray(cost), shipped
+        cost = np.concatenate([(C * self.X[i:k]) @ v for i, k, C in geometry.blocks()])
+        return self.rows(v), cost, shipped
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of K."""
-        K = self.X[start:stop]
-        return np.array(K.toarray() if sparse.issparse(K) else K, dtype=np.float64)
+        return np.array(self.X[start:stop], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """K with K[i, j] = flow on a few arcs (i, j), each named once, and zero elsewhere."""
+
+    shape: tuple[int, int]
+    i: Index
+    j: Index
+    flow: Vector
+
+    @classmethod
+    def of(cls, X: Any) -> Arcs:
+        """Return the arcs of a dense or a SciPy sparse matrix."""
+        X = sparse.coo_array(X)
+        X.sum_duplicates()
+        return cls(X.shape, X.coords[0], X.coords[1], np.asarray(X.data, dtype=np.float64))
+
+    def rows(self, v: Vector) -> Vector:
+        """Return K v."""
+        return np.bincount(self.i, self.flow * v[self.j], self.shape[0])
+
+    def cols(self, u: Vector) -> Vector:
+        """Return Kᵀ u."""
+        return np.bincount(self.j, self.flow * u[self.i], self.shape[1])
+
+    def marginals(self) -> tuple[Vector, Vector]:
+        """Return K 1 and Kᵀ 1."""
+        n, m = self.shape
+        return np.bincount(self.i, self.flow, n), np.bincount(self.j, self.flow, m)
+
+    def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return K v, (C * K) v and C d."""
+        shipped = geometry.matvec(d) if d.any() else np.zeros(self.shape[0])
+        priced = replace(self, flow=geometry.entries(self.i, self.j) * self.flow)
+        return self.rows(v), priced.rows(v), shipped
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of K."""
+        K = np.zeros((stop - start, self.shape[1]))
+        used = (self.i >= start) & (self.i < stop)
+        K[self.i[used] - start, self.j[used]] = self.flow[used]
+        return K
+
+    def tosparse(self) -> Any:
+        """Return K as a SciPy CSR matrix."""
+        return sparse.csr_array((self.flow, (self.i, self.j)), shape=self.shape)
 
 
 @dataclass(frozen=True)
@@ -220,11 +260,11 @@ class Plan:
 
     def tosparse(self, threshold: float = 0.0) -> Any:
         """Return the entries above ``threshold`` as a CSR matrix."""
-        if isinstance(self.core, Explicit) and sparse.issparse(self.core.X) and not self.e.any():
-            X = sparse.diags_array(self.s) @ self.core.X @ sparse.diags_array(self.t)
-            X.data[X.data <= threshold] = 0
-            X.eliminate_zeros()
-            return sparse.csr_array(X)
+        if isinstance(self.core, Arcs) and not self.e.any():
+            K = self.core
+            flow = self.s[K.i] * K.flow * self.t[K.j]
+            kept = flow > threshold
+            return Arcs(K.shape, K.i[kept], K.j[kept], flow[kept]).tosparse()
         parts = [sparse.csr_array(np.where(threshold < X, X, 0.0)) for _, X in self.blocks()]
         return sparse.csr_array(sparse.vstack(parts))
 
@@ -246,9 +286,8 @@ def embedded(core: Core, geometry: Geometry, rows: Any, cols: Any) -> Core:
     if isinstance(core, Gibbs):
         f, g = spread(core.f, rows, n, -np.inf), spread(core.g, cols, m, -np.inf)
         return Gibbs(geometry, f, g, core.eta)
-    X = sparse.coo_array(core.X)  # type: ignore[attr-defined]
-    i, j = np.arange(n)[rows][X.coords[0]], np.arange(m)[cols][X.coords[1]]
-    return Explicit(sparse.csr_array((X.data, (i, j)), shape=(n, m)))
+    K = core if isinstance(core, Arcs) else Arcs.of(core.X)  # type: ignore[attr-defined]
+    return Arcs((n, m), np.arange(n)[rows][K.i], np.arange(m)[cols][K.j], K.flow)
 
 
 def spread(x: Vector, index: Any, size: int, fill: float) -> Vector:

@@ -10,12 +10,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from ._types import Matrix, Potentials, Vector
 from .certificate import Certificate, bracket
 from .errors import InvalidProblem
-from .plan import Core, Explicit, Gibbs, Plan
+from .plan import Arcs, Core, Gibbs, Plan
 from .problem import Problem
 from .work import Work
 
@@ -135,8 +134,8 @@ class Result:
         if isinstance(plan.core, Gibbs):
             arrays |= {"core_f": plan.core.f, "core_g": plan.core.g, "core_eta": plan.core.eta}
         else:
-            X = sparse.csr_array(plan.core.X)  # type: ignore[attr-defined]
-            arrays |= {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+            K = plan.core if isinstance(plan.core, Arcs) else Arcs.of(plan.core.X)  # type: ignore[attr-defined]
+            arrays |= {"core_i": K.i, "core_j": K.j, "core_flow": K.flow}
         header = {
             "format": "epsilot-result-1", "shape": plan.shape, "problem_hash": self.problem_hash,
             "value": self.value, "value_linear": self.value_linear, "gap": self.gap,
@@ -166,8 +165,7 @@ def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[dict[str,
         f, g, eta = arrays["core_f"], arrays["core_g"], float(arrays["core_eta"])
         core = Gibbs(problem.geometry, f, g, eta)
     else:
-        parts = arrays["data"], arrays["indices"], arrays["indptr"]
-        core = Explicit(sparse.csr_array(parts, shape=(n, m)))
+        core = Arcs((n, m), arrays["core_i"], arrays["core_j"], arrays["core_flow"])
     plan = Plan(core, arrays["s"], arrays["t"], arrays["e"], arrays["d"])
     reg = header["reg"] if header["is_entropic"] else None
     return header, audit(problem, plan.scaled(1 / problem.mass), arrays["f"] - problem.offset, reg)

@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy import sparse
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels import dijkstra as kernels
 from ..kernels.dijkstra_push import push_phases
-from ..plan import Core, Explicit
+from ..plan import Arcs, Core
 from ..problem import Additive, Problem
 from ..work import Work
 from .base import About, DirectSolver, Pace
@@ -160,9 +159,9 @@ class DijkstraDFS(DirectSolver):
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
         """Return the flow as a sparse plan, and the row duals."""
         used = state.amount > 0
-        place = state.source[used], state.sink[used]
-        X = sparse.csr_array((state.amount[used] / state.theta, place), shape=problem.shape)
-        return [(Explicit(X), state.unit * state.y)]
+        i, j = state.source[used].astype(np.int64), state.sink[used].astype(np.int64)
+        core = Arcs(problem.shape, i, j, state.amount[used] / state.theta)
+        return [(core, state.unit * state.y)]
 
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the duals in cost units."""

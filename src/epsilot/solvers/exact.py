@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy import sparse
 
-from .._types import Potentials, Vector
+from .._types import Index, Potentials, Vector
 from ..errors import InvalidProblem
-from ..plan import Core, Explicit
+from ..plan import Arcs, Core
 from ..problem import Additive
 from ..work import Work
 from .base import About, DirectSolver
@@ -24,7 +23,9 @@ class State:
 
     row: Vector  # row potential
     lam: Vector  # column potential
-    X: Any  # sparse optimal plan
+    i: Index  # rows, columns and flow of the arcs in use
+    j: Index
+    flow: Vector
     is_done: bool
 
 
@@ -60,7 +61,8 @@ class Exact(DirectSolver):
         """Start from the independent plan of no entries."""
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
-        return State(row, lam, sparse.csr_array((n, m)), False), Work()
+        no_arcs = np.zeros(0, dtype=np.int64)
+        return State(row, lam, no_arcs, no_arcs, np.zeros(0), False), Work()
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
         """Solve."""
@@ -75,14 +77,15 @@ class Exact(DirectSolver):
                 problem.p, problem.q, C if unit == 1.0 else C / unit,
                 numItermax=self.max_pivots, log=True, center_dual=False,
             )  # fmt: skip
-        state.X = sparse.csr_array(plan)
+        state.i, state.j = np.nonzero(plan)
+        state.flow = plan[state.i, state.j]
         state.row, state.lam = unit * np.asarray(log["u"]), unit * np.asarray(log["v"])
         state.is_done = True
         return Work.of(pivot=n * m)
 
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
-        """Return the sparse optimal plan and the optimal dual."""
-        return [(Explicit(state.X), state.row)]
+        """Return the optimal plan and the optimal dual."""
+        return [(Arcs(problem.shape, state.i, state.j, state.flow), state.row)]
 
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the optimal dual."""

@@ -15,14 +15,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy import sparse
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry.base import n_chunks
 from ..kernels import pipeline as kernels
 from ..kernels import threads
-from ..plan import Core, Explicit, Gibbs
+from ..plan import Arcs, Core, Gibbs
 from ..problem import Additive
 from ..work import Work
 from .base import About, DirectSolver, Pace
@@ -39,8 +38,9 @@ class State:
     lam: Vector  # column potential
     sweep: int  # sweeps done
     round: int  # restricted problems solved
-    arcs: Any  # keys i m + j of the arcs in use, sorted
-    X: Any  # sparse plan of the last restricted problem
+    arcs: Any  # keys i m + j of the arcs of the restricted problem, sorted
+    used: Any  # keys of the arcs that carry the plan of the last restricted problem
+    flow: Vector  # what they carry
     is_done: bool  # no arc has a negative reduced cost
 
 
@@ -91,8 +91,7 @@ class RestrictedSimplex(DirectSolver):
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
         done = 0 if potentials is None else self.sweeps * (len(self.etas) - 1)
         empty = np.zeros(0, dtype=np.int64)
-        X = sparse.csr_array((n, m))
-        return State(row.copy(), lam.copy(), done, 0, empty, X, False), Work()
+        return State(row.copy(), lam.copy(), done, 0, empty, empty, np.zeros(0), False), Work()
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
         """Do one sweep, or solve one restricted problem."""
@@ -138,7 +137,9 @@ class RestrictedSimplex(DirectSolver):
             return Work.of(ctransform=2 * n * m)
         state.arcs = arcs
         i, j = np.divmod(arcs, m)
-        state.X, state.row, state.lam = simplex(problem, i, j, (state.row, state.lam))
+        state.used, state.flow, state.row, state.lam = simplex(
+            problem, i, j, (state.row, state.lam)
+        )
         state.round += 1
         return Work.of(ctransform=2 * n * m, pivot=arcs.size)
 
@@ -160,7 +161,8 @@ class RestrictedSimplex(DirectSolver):
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
         """Return the plan of the last round, or of the sweeps if there was none."""
         if state.round > 0:
-            return [(Explicit(state.X), state.row)]
+            i, j = np.divmod(state.used, problem.shape[1])
+            return [(Arcs(problem.shape, i, j, state.flow), state.row)]
         core = Gibbs(problem.geometry, state.row, state.lam, self._eta(problem, state))
         return [(core, state.row)]
 
@@ -217,8 +219,13 @@ def staircase(p: Vector, q: Vector) -> Any:
     return np.concatenate([keys, corners[inside]])
 
 
-def simplex(problem: Additive, i: Any, j: Any, start: Potentials) -> tuple[Any, Vector, Vector]:
-    """Solve on the arcs (i, j) by POT's sparse network simplex; return plan and duals."""
+def simplex(
+    problem: Additive, i: Any, j: Any, start: Potentials
+) -> tuple[Any, Vector, Vector, Vector]:
+    """Solve on the arcs (i, j) by POT's sparse network simplex.
+
+    Return the keys of the arcs with flow, the flow, and the duals.
+    """
     from ot.lp.emd_wrap import emd_c_sparse
 
     unit = problem.geometry.bounds[1] or 1.0
@@ -230,7 +237,5 @@ def simplex(problem: Additive, i: Any, j: Any, start: Potentials) -> tuple[Any, 
             np.array(problem.p), q, i.astype(np.uint64), j.astype(np.uint64), costs, 10**8,
             start[0] / unit, start[1] / unit,
         )  # fmt: skip
-    X = sparse.csr_array(
-        (flow, (source.astype(np.int64), target.astype(np.int64))), shape=problem.shape
-    )
-    return X, unit * np.asarray(u), unit * np.asarray(v)
+    keys = source.astype(np.int64) * problem.shape[1] + target.astype(np.int64)
+    return keys, np.asarray(flow), unit * np.asarray(u), unit * np.asarray(v)
