@@ -36,6 +36,7 @@ LAYERS = [
     {"distributed"},
     {"applications"},
     {"experiments"},
+    {"bench"},
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

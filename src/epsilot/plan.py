@@ -134,16 +134,16 @@ class Arcs:
 
     def rows(self, v: Vector) -> Vector:
         """Return K v."""
-        return np.bincount(self.i, self.flow * v[self.j], self.shape[0])
+        return _binned(self.i, self.flow * v[self.j], self.shape[0])
 
     def cols(self, u: Vector) -> Vector:
         """Return Kᵀ u."""
-        return np.bincount(self.j, self.flow * u[self.i], self.shape[1])
+        return _binned(self.j, self.flow * u[self.i], self.shape[1])
 
     def marginals(self) -> tuple[Vector, Vector]:
         """Return K 1 and Kᵀ 1."""
         n, m = self.shape
-        return np.bincount(self.i, self.flow, n), np.bincount(self.j, self.flow, m)
+        return _binned(self.i, self.flow, n), _binned(self.j, self.flow, m)
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return K v, (C * K) v and C d."""
@@ -161,6 +161,11 @@ class Arcs:
     def tosparse(self) -> Any:
         """Return K as a SciPy CSR matrix."""
         return sparse.csr_array((self.flow, (self.i, self.j)), shape=self.shape)
+
+
+def _binned(place: Index, x: Vector, size: int) -> Vector:
+    """Return the sums of the x that have the same place."""
+    return np.bincount(place, x, size).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)

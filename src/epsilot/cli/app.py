@@ -9,7 +9,7 @@ import typer
 
 from ..errors import InvalidProblem, UnknownMethod
 from ..version import __version__
-from . import certify, compare, demo, methods, reproduce, solve, transfer
+from . import bench, certify, compare, demo, methods, reproduce, solve, transfer
 
 app = typer.Typer(
     name="epsilot",
@@ -48,6 +48,7 @@ for command in (
     compare.compare,
     reproduce.reproduce,
     transfer.transfer,
+    bench.bench,
 ):
     app.command()(command)
 

@@ -50,8 +50,6 @@ def draw_panels(rows: Sequence[Sequence[Panel]], title: str, is_shared: bool = F
 
 
 def _draw(ax: Any, panel: Panel) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     styles = panel.styles or tuple(range(len(panel.curves)))
     for k, curve in zip(styles, panel.curves, strict=True):
         if not curve.x:
@@ -67,24 +65,31 @@ def _draw(ax: Any, panel: Panel) -> None:
     places = sorted({x for curve in panel.curves for x in curve.x})
     if panel.guide is not None and len(places) > 1:
         _guide(ax, panel, np.array([places[0], places[-1]]))
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    if places:
-        ax.xaxis.set_major_locator(FixedLocator(_spaced(places)))
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    log_axes(ax, places)
     ax.set_title(panel.title, loc="left", fontsize=11)
     ax.set_xlabel(panel.xlabel)
     ax.set_ylabel(panel.ylabel)
-    ax.grid(True, which="major", color="0.9", lw=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
     handles, labels = ax.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda k: labels[k].startswith("slope"))
     ax.legend(
         [handles[k] for k in order], [labels[k] for k in order],
         loc="upper left", bbox_to_anchor=(0.0, -0.14), frameon=False, fontsize=9,
     )  # fmt: skip
+
+
+def log_axes(ax: Any, places: list[float]) -> None:
+    """Make both axes logarithmic, with ticks at the abscissae and a light grid."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    if places:
+        ax.xaxis.set_major_locator(FixedLocator(_spaced(places)))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    ax.grid(True, which="major", color="0.9", lw=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _guide(ax: Any, panel: Panel, ends: Any) -> None:

@@ -6,10 +6,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from .. import solve
 from .store import Store
@@ -26,7 +26,7 @@ def run_tasks(tasks: Sequence[Task], store: Store, jobs: int, console: Any) -> N
     shared = sorted((t for t in missing if not t.is_timed), key=lambda t: -t.seconds)
     timed = [task for task in missing if task.is_timed]
     jobs = max(1, min(jobs, len(shared)))
-    with _progress(console, missing) as advance:
+    with show_progress(console, missing) as advance:
         solved = _parallel(shared, jobs) if jobs > 1 else _serial(shared, 1)
         for task, line in solved:
             store.append(line)
@@ -46,7 +46,7 @@ def _parallel(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Line]]:
     """Yield lines as they are solved by spawned processes."""
     _compile(tasks)
     pool = ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
     )
     try:
         futures: dict[Future[Line | None], Task] = {
@@ -81,7 +81,7 @@ def _compile(tasks: Sequence[Task]) -> None:
             )  # fmt: skip
 
 
-def _start_worker() -> None:
+def start_worker() -> None:
     """Let the parent deal with Ctrl-C, and end with it whatever ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -102,8 +102,22 @@ def _solve_in_worker(task: Task) -> Line | None:
         return None
 
 
+class Expected(Protocol):
+    """What is known of a solve before it is made."""
+
+    @property
+    def seconds(self) -> float:
+        """Expected time."""
+
+    @property
+    def label(self) -> str:
+        """What is being solved, in a few words."""
+
+
 @contextmanager
-def _progress(console: Any, missing: Sequence[Task]) -> Iterator[Any]:
+def show_progress(
+    console: Any, missing: Sequence[Expected]
+) -> Iterator[Callable[[Expected], None]]:
     """Show what is being done and the time left, where somebody is looking."""
     from rich.progress import (
         BarColumn,
@@ -129,10 +143,9 @@ def _progress(console: Any, missing: Sequence[Task]) -> Iterator[Any]:
         bar = progress.add_task("", total=total, done=0, of=len(missing))
         done = 0
 
-        def advance(task: Task) -> None:
+        def advance(task: Expected) -> None:
             nonlocal done
             done += 1
-            text = f"{task.method}, n = {task.side**2}, {task.data}"
-            progress.update(bar, advance=task.seconds, description=text, done=done)
+            progress.update(bar, advance=task.seconds, description=task.label, done=done)
 
         yield advance

@@ -78,6 +78,11 @@ class Task:
         """Expected time."""
         return 0.01 + self.cost / self.speed
 
+    @property
+    def label(self) -> str:
+        """What is solved, in a few words."""
+        return f"{self.method}, n = {self.side**2}, {self.data}"
+
 
 def key_of(line: Line) -> str:
     """Return the text that identifies the solve of a line."""

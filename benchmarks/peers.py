@@ -1,0 +1,14 @@
+"""Time and peak memory to a verified accuracy beside POT, regot, OTT-JAX and GeomLoss.
+
+python benchmarks/peers.py [--quick|--full] [--out DIR] ...   # the same as epsilot bench
+"""
+
+from __future__ import annotations
+
+import sys
+
+from epsilot.cli import main
+
+if __name__ == "__main__":
+    sys.argv[1:1] = ["bench"]
+    main()
