@@ -4,9 +4,10 @@
     python benchmarks/pdasmd.py --quick    # n = 256
 
 Everything runs on one thread, interleaved, in the same process. The floor is 3 n² vectorised
-exponentials: of the cost, read row by row as an epoch must read it, and of one row that stays in
-the cache. The rival is the listing in plain NumPy, one row at a time, timed on a part of its
-inner loop. Times are the least CPU time of several repeats.
+float64 exponentials (an epoch in float32 may be below it): of the cost, read row by row as an
+epoch must read it, and of one row that stays in the cache. The rival is the listing in plain
+NumPy, one row at a time, timed on a part of its inner loop. Times are the least CPU time of
+several repeats.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def measure(n, n_repeats=7, n_steps=200):
         job()
     with threads.limit(1):
         least = least_times(jobs, n_repeats)
-        plain = min(numpy_epoch(problem, n_steps) for _ in range(3))
+        plain = min(numpy_epoch(problem, n_steps) for _ in range(n_repeats))
     print(f"\nn = {n}: 3n² exponentials take {1e3 * least['floor, cost']:.1f} ms over the cost, "
           f"{1e3 * least['floor, cached row']:.1f} ms over a cached row")  # fmt: skip
     ratios = {}

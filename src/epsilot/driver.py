@@ -149,22 +149,28 @@ class Driver:
                 if following is not None:
                     state = self._init(following, solver.potentials(target, state))
                     target = following
-                with self._clock():
-                    run.work += solver.step(target, state, self.rng)
+                started = time.perf_counter()
+                work = solver.step(target, state, self.rng)
+                run.seconds += time.perf_counter() - started
+                run.work.record(work)
                 run.n_iter += 1
             if run.status is not Status.NOT_FINITE and run.evaluated_at != run.n_iter:
-                if self.save is not None:
-                    self.save(self, target, state)
-                self._evaluate(target, state)
+                if _is_finite(solver.potentials(target, state)):
+                    if self.save is not None:
+                        self.save(self, target, state)
+                    self._evaluate(target, state)
+                else:
+                    run.status = Status.NOT_FINITE
             if run.plan is None:  # overflowed before the first evaluation: certify a fresh start
                 self._evaluate(target, self._init(target, None))
             run.status = self._final(run.status)
         return run
 
     def _init(self, target: Target, potentials: Potentials | None) -> Any:
-        with self._clock():
-            state, work = self.solver.init(target, self.rng, potentials)
-        self.run.work += work
+        started = time.perf_counter()
+        state, work = self.solver.init(target, self.rng, potentials)
+        self.run.seconds += time.perf_counter() - started
+        self.run.work.record(work)
         return state
 
     def _final(self, status: Status) -> Status:
@@ -175,24 +181,23 @@ class Driver:
             return Status.CERTIFIED
         return Status.FINISHED if status is Status.PUBLISHED_STOP else status
 
-    @contextmanager
-    def _clock(self) -> Iterator[None]:
-        began = time.perf_counter()
-        yield
-        self.run.seconds += time.perf_counter() - began
-
     def _ending(self, target: Target, state: Any, interrupted: Any, began: float) -> Status | None:
-        """Evaluate if it is due and return the status if the run is over."""
+        """Evaluate if it is due and return the status if the run is over.
+
+        An overflow shows in the violation at once; potentials are looked at before a certificate.
+        """
         run, limits = self.run, self.limits
-        if not _is_finite(self.solver.potentials(target, state)):
+        violation, operations = self.solver.violation(target, state), run.work.operations
+        if math.isnan(violation):
             return Status.NOT_FINITE
         stop_published = self.schedule.is_published_stop(self.solver, target, state)
         is_due = run.evaluated_at != run.n_iter and (
-            self.solver.violation(target, state) == 0.0
-            or (self.schedule.evaluate_after < math.inf
-                and run.work.operations >= run.next_evaluation)
-        )  # fmt: skip
+            violation == 0.0
+            or (operations >= run.next_evaluation and self.schedule.evaluate_after < math.inf)
+        )
         if run.n_iter > 0 and is_due:
+            if not _is_finite(self.solver.potentials(target, state)):
+                return Status.NOT_FINITE
             wants_to_stop = self._evaluate(target, state)
             if self.save is not None:
                 self.save(self, target, state)
@@ -208,9 +213,9 @@ class Driver:
             return Status.MAX_ITER
         if time.perf_counter() - began >= limits.max_seconds:
             return Status.MAX_SECONDS
-        best, operations, epoch = run.last_progress
+        best, operations_then, epoch = run.last_progress
         if (
-            run.work.operations > STALL_FACTOR * operations
+            operations > STALL_FACTOR * operations_then
             and run.n_iter > epoch + STALL_EPOCHS
             and (math.isfinite(best) or not self.schedule.is_published)
         ):
@@ -227,7 +232,7 @@ class Driver:
                 core = embedded(core, problem.geometry, self.rows, self.cols)
             found = bracket(problem, core, f, self.goal.reg)
             errors.append(found.marginal_error)
-            run.work += certificate_work(problem.geometry)
+            run.work.record(certificate_work(problem.geometry))
             if found.upper < run.upper:
                 run.upper, run.plan = found.upper, found.plan
             if found.lower > run.lower:

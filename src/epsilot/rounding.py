@@ -8,6 +8,7 @@ import numpy as np
 
 from ._types import Vector
 from .geometry import Geometry
+from .kernels import rounding as kernels
 from .plan import Core, Plan
 
 
@@ -17,11 +18,6 @@ class Rounded(NamedTuple):
     plan: Plan
     cost: float
     marginal_error: float
-
-
-def _shrink(mass: Vector, wanted: Vector) -> Vector:
-    """Return min(1, wanted / mass); divides only where mass exceeds what is wanted."""
-    return np.divide(wanted, mass, out=np.ones_like(mass), where=mass > wanted)
 
 
 def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = None) -> Rounded:
@@ -42,17 +38,16 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
         Prices the result.
     """
     r, c = core.marginals()
-    error = float(np.abs(r - p).sum() + np.abs(c - q).sum())
-    s = _shrink(r, p)
+    s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
+    error = kernels.shrink(r, p, s) + kernels.shrink(c, q, t)
     c = core.cols(s)
-    t = _shrink(c, q)
-    d = np.maximum(q - t * c, 0)
+    kernels.shrink(c, q, t)
+    missing = kernels.shortfall(c, t, q, d)
     if geometry is None:
         mass, cost, shipped = core.rows(t), np.zeros_like(p), np.zeros_like(p)
     else:
         mass, cost, shipped = core.price(geometry, t, d)
-    e = np.maximum(p - s * mass, 0)
-    missing = max(e.sum(), d.sum())
+    missing = max(kernels.shortfall(mass, s, p, e), missing)
     if missing > 0:
         d /= missing
     else:

@@ -92,10 +92,10 @@ class Continuation:
 
     def after(self, target: Target, violation: float, run: Run) -> Target | None:
         """Move to a smaller η when the marginal error is a small part of the gap."""
+        if violation * self.problem.cost_max > self.pace.share * target.eta:
+            return None
         floor = self._floor(run.lower)
         if target.eta <= floor:
-            return None
-        if violation * self.problem.cost_max > self.pace.share * target.eta:
             return None
         return self.at(max(floor, target.eta / self.pace.factor))
 

@@ -32,7 +32,7 @@ TABLE: dict[str, tuple[int, int]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Work:
     """Counts of units; add them up, read ``operations`` and ``exponentials``.
 
@@ -46,13 +46,19 @@ class Work:
     @classmethod
     def of(cls, **units: int) -> Work:
         """Return the work of the named units."""
-        return cls(dict(units))
+        return cls(units)
 
     def __add__(self, other: Work) -> Work:
-        units = dict(self.units)
+        total = Work(dict(self.units), self.certificate)
+        total.record(other)
+        return total
+
+    def record(self, other: Work) -> None:
+        """Add other work to this one, which must be the caller's own."""
+        units = self.units
         for name, count in other.units.items():
             units[name] = units.get(name, 0) + count
-        return Work(units, self.certificate + other.certificate)
+        self.certificate += other.certificate
 
     @property
     def operations(self) -> int:

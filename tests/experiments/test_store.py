@@ -27,13 +27,9 @@ TIMED = [Task("mnist", 3, 0, "pdasmd", "paper", 0.5, (("batch_size", 2),), True,
 
 
 def without_times(path):
-    """Return the lines without their times; the last digits may depend on what is compiled."""
     lines = [json.loads(text) for text in path.read_text().splitlines()]
     for line in lines:
         del line["seconds"]
-        for key, value in line.items():
-            if isinstance(value, float):
-                line[key] = float(f"{value:.9e}") if abs(value) > 1e-9 else 0.0
     return lines
 
 

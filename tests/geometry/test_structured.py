@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 import epsilot
+from epsilot import multiscale
 from epsilot.certificate import bracket
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.geometry import grid as grid_module
+from epsilot.geometry import points as points_module
 from epsilot.problem import Entropic, make_problem
-from epsilot.solvers import make_solver, solver_class
+from epsilot.solvers import box_qp, make_solver, solver_class
 
 
 def by_hand(x, Y):
@@ -91,19 +93,20 @@ def test_grid_agrees_on_both_sides_of_the_switch_to_the_log_domain(metric, rng, 
 # What a method must be told to do the same on a stored and on a computed cost.
 SAME = {"sinkhorn": {"domain": "log"}, "pdasmd": {"precision": "double"},
         "pdasgd": {"precision": "double"}}  # fmt: skip
+N_EPOCHS = 5
 ENTROPIC = [m.name for m in epsilot.methods() if m.solves_entropic]
 LAZY = [name for name in ENTROPIC if not solver_class(name).about.needs_dense]
 
 
 def epochs(method, geometry, a, b):
-    """Yield violation, potentials and certified bounds after each of three epochs."""
+    """Yield violation, potentials and certified bounds after each of N_EPOCHS epochs."""
     problem = make_problem(geometry, a, b)
     solver = make_solver(method, SAME.get(method, {})).resolved("certificate", problem)
     eta = 0.1 * (problem.cost_max or 1.0)
     target = Entropic(problem.geometry, eta, problem.p, problem.q)
     rng = np.random.default_rng(0)
     state, _ = solver.init(target, rng)
-    for _ in range(3):
+    for _ in range(N_EPOCHS):
         solver.step(target, state, rng)
         core, row = solver.candidates(target, state)[-1]
         found = bracket(problem, core, row)
@@ -113,7 +116,9 @@ def epochs(method, geometry, a, b):
 
 @pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
 @pytest.mark.parametrize("method", LAZY)
-def test_every_lazy_method_does_the_same_on_dense_points_and_grid(method, metric):
+def test_every_lazy_method_does_the_same_on_dense_points_and_grid(method, metric, monkeypatch):
+    # With the matrix at hand box_newton factors it where sweeps take long; without, it sweeps on.
+    monkeypatch.setattr(box_qp, "LARGEST_SOLVE", 0)
     rng = np.random.default_rng(3)
     shape, spacing = (4, 3), (1.0, 0.7)
     cells = np.indices(shape).reshape(2, -1).T * spacing
@@ -181,6 +186,32 @@ def test_float32_sweeps_lead_to_a_float64_certificate(rng):
     assert lazy.lower_bound <= exact * (1 + 1e-12) <= lazy.value * (1 + 1e-12)
     rows, _ = lazy.plan_operator.marginals()
     np.testing.assert_allclose(rows, 1 / 60, atol=1e-14)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
+def test_the_largest_cost_of_a_large_cloud_is_between_corners_of_hulls(metric, rng, monkeypatch):
+    for d in (1, 2, 3):
+        X, Y = rng.normal(size=(300, d)) + 0.1, rng.normal(size=(200, d))
+        expected = cdist(X, Y, metric).max()
+        monkeypatch.setattr(points_module, "EXACT_BOUNDS", 20_000)
+        assert PointCloud(X, Y, metric).bounds[1] == pytest.approx(expected, rel=1e-12)
+        flat = np.repeat(X[:, :1], 2, axis=1)
+        assert PointCloud(flat, flat, metric).bounds[1] >= cdist(flat, flat, metric).max() - 1e-12
+
+
+def test_a_middle_cloud_starts_a_large_one_near_its_fixed_point(rng, monkeypatch):
+    X, Y = rng.random((900, 2)), 0.2 * rng.normal(size=(800, 2)) + 0.5
+    a = np.where(np.arange(900) % 3 == 0, 0.0, 1 / 600)
+    monkeypatch.setattr(multiscale, "N_CELLS", 32)
+    runs = {}
+    for large in (10**6, 100):
+        monkeypatch.setattr(multiscale, "LARGE", large)
+        monkeypatch.setattr(multiscale, "N_MIDDLE", 256)
+        runs[large] = epsilot.solve_sample(
+            X, Y, a, rtol=0.1, lazy=True, multiscale=True, method="sinkhorn"
+        )
+        assert runs[large].converged
+    assert runs[100].history[0].gap < 0.5 * runs[10**6].history[0].gap
 
 
 @pytest.mark.parametrize(

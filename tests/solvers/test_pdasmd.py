@@ -1,26 +1,22 @@
 """PDASMD: three implementations in lockstep, and what the paper claims of them."""
 
-import runpy
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import epsilot
-from epsilot.errors import InvalidProblem
 from epsilot.finite_sum import EntropicTransport, minimize
 from epsilot.finite_sum.algorithm import draw
 from epsilot.geometry import Dense
-from epsilot.images import grid_cost, mnist_pair, synthetic_pair
 from epsilot.kernels import pdasmd as kernels
 from epsilot.kernels import pdasmd_batch
 from epsilot.problem import Entropic, make_problem
-from epsilot.solvers import make_solver, pdasmd
+from epsilot.solvers import inner_loop, make_solver
+from epsilot.solvers.inner_loop import run_inner_loop
 from epsilot.solvers.pdasgd import PDASGD
-from epsilot.solvers.pdasmd import PDASMD, _inner_loop
-from epsilot.theory import pdasmd_loop_operations
-from problems import random, solve_exactly
+from epsilot.solvers.pdasmd import PDASMD
+from problems import random
 
 N_OUTER = 8
 
@@ -178,7 +174,17 @@ def test_other_averages_leave_the_dual_alone(average):
     assert state.violation == pytest.approx(np.abs(columns - problem.q).sum(), abs=1e-12)
 
 
-# -- the kernel ------------------------------------------------------------------------------
+# -- the kernels -----------------------------------------------------------------------------
+
+
+def snapshot(problem, lam, known_at=None, lse=None, dtype=np.float64):
+    """Return the log-normalisers and the column sums at λ, with what is known elsewhere."""
+    n, m = problem.shape
+    lse, parts = np.full(n, np.inf) if lse is None else lse.copy(), np.empty((2, m))
+    C = problem.geometry.block(0, n).astype(dtype)
+    known_at = lam if known_at is None else known_at
+    kernels.snapshot(C, lam, known_at, problem.p, 1 / problem.eta, lse, parts, 0, 2)
+    return lse, parts.sum(axis=0)
 
 
 def one_inner_step(problem, i, v_snap, z, y, batch=None, unit=None):
@@ -186,19 +192,19 @@ def one_inner_step(problem, i, v_snap, z, y, batch=None, unit=None):
 
     With a unit, the step reads a float32 copy of C in that unit.
     """
-    C = problem.geometry.block(0, problem.shape[0])
     n, m = problem.shape
-    lse, parts = np.empty(n), np.empty((1, m))
-    kernels.snapshot(C, v_snap, problem.p, 1 / problem.eta, lse, parts, 0, 1)
+    C = problem.geometry.block(0, n)
+    lse, columns = snapshot(problem, v_snap)
     rows = np.array([[i] if batch is None else batch])
-    z_after, y_after = z.copy(), y.copy()
-    cost = C if unit is None else (C / unit).astype(np.float32)
-    snap, unit = (v_snap / (unit or 1.0)).astype(cost.dtype), unit or 1.0
-    _inner_loop(
-        cost, rows, rows, snap, 1 / unit, lse, parts[0] - problem.q, v_snap, 1 / problem.eta,
-        0.25, 0.5, 1.0, 0.1, False, -1, z_after, y_after, np.zeros(m), np.empty(m),
+    dtype, unit = (np.float64, 1.0) if unit is None else (np.float32, unit)
+    before = (z - v_snap) / unit
+    after = before.copy()
+    run_inner_loop(
+        (C / unit).astype(dtype), rows, rows, (v_snap / unit).astype(dtype), lse,
+        (columns - problem.q).astype(dtype), unit / problem.eta, 0.25, 0.25, 1 / unit, 0.1 / unit,
+        False, -1, after, (y - v_snap) / unit, np.zeros(m), np.empty(m),
     )  # fmt: skip
-    return z - z_after, 0.25 * z + 0.5 * v_snap + 0.25 * y
+    return unit * (before - after), 0.25 * z + 0.5 * v_snap + 0.25 * y
 
 
 def test_variance_reduced_gradient_is_unbiased(rng):
@@ -228,24 +234,36 @@ def test_snapshot_moves_any_distance(rng, scale):
     problem = small(6, 5, eta=0.05)
     C, inv = problem.geometry.block(0, 6), 1 / problem.eta
     old, new, y = scale * rng.normal(size=(3, 5))
-    lse, parts, y_parts, plan = np.empty(6), np.empty((2, 5)), np.empty((2, 5)), np.zeros((6, 5))
-    kernels.snapshot(C, old, problem.p, inv, lse, parts, 0, 2)
-    other = lse.copy()
-    kernels.move_snapshot(C, new, old, problem.p, inv, other, parts, 0, 2)
-    columns = problem.p @ softmax_rows(problem, new)
-    np.testing.assert_allclose(parts.sum(axis=0), columns, atol=1e-12)
-    kernels.move_and_average(
-        C, new, y, old, problem.p, inv, 3.0, lse, parts, y_parts, plan, 0, 2
-    )  # fmt: skip
-    np.testing.assert_allclose(lse, other, rtol=1e-12)
-    np.testing.assert_allclose(parts.sum(axis=0), columns, atol=1e-12)
+    (lse, _), (fresh, _) = snapshot(problem, old), snapshot(problem, new)
+    moved, columns = snapshot(problem, new, old, lse)
+    np.testing.assert_allclose(moved, fresh, rtol=1e-12)
+    exact = problem.p @ softmax_rows(problem, new)
+    np.testing.assert_allclose(columns, exact, atol=1e-12)
+    parts, y_parts, plan = np.empty((2, 5)), np.empty((2, 5)), np.zeros((6, 5))
+    kernels.move_and_average(C, new, y, old, problem.p, inv, 3.0, lse, parts, y_parts, plan, 0, 2)
+    np.testing.assert_allclose(lse, fresh, rtol=1e-12)
+    np.testing.assert_allclose(parts.sum(axis=0), exact, atol=1e-12)
     np.testing.assert_allclose(plan, 3 * problem.p[:, None] * softmax_rows(problem, y), atol=1e-12)
     np.testing.assert_allclose(3 * y_parts.sum(axis=0), plan.sum(axis=0), atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-4, 0.1, 3000.0])
+def test_single_precision_snapshot_is_accurate_whatever_eta(rng, scale):
+    C, p, q = random(70, 50)
+    rounded = C.astype(np.float32).astype(np.float64)
+    problem = Entropic(Dense(rounded), 1e-5, p, q)  # exponents of 10⁵: float32 has none of them
+    old = rng.normal(size=50)
+    new = old + scale * rng.normal(size=50)
+    lse, _ = snapshot(problem, old, dtype=np.float32)
+    lse, columns = snapshot(problem, new, old, lse, np.float32)
+    exact, exact_columns = snapshot(problem, new)
+    np.testing.assert_allclose(lse, exact, rtol=0, atol=1e-6 + 1e-15 * np.abs(exact).max())
+    np.testing.assert_allclose(columns, exact_columns, rtol=2e-6, atol=1e-20)
+
+
 @pytest.mark.parametrize("batch", [None, [2, 0, 2]])
 @pytest.mark.parametrize("unit", [1.0, 1e9])
-def test_single_precision_differences_vanish_at_the_snapshot(rng, batch, unit):
+def test_single_precision_errors_vanish_with_the_gradient_and_the_distance(rng, batch, unit):
     problem = small(6, 5, eta=0.003)
     v_snap = rng.normal(size=5) / 10
     for i in range(6):
@@ -253,35 +271,30 @@ def test_single_precision_differences_vanish_at_the_snapshot(rng, batch, unit):
             z, y = v_snap + distance * rng.normal(size=(2, 5))
             exact, _ = one_inner_step(problem, i, v_snap, z, y, batch)
             single, _ = one_inner_step(problem, i, v_snap, z, y, batch, unit)
-            np.testing.assert_allclose(single, exact, rtol=0, atol=accuracy)
+            np.testing.assert_allclose(single, exact, rtol=1e-7, atol=accuracy)
 
 
 def test_helpers_change_nothing(rng):
     n, m, B, n_steps = 30, 40, 6, 25
     problem = small(n, m)
     C, inv_eta = problem.geometry.block(0, n), 1 / problem.eta
-    lse, parts = np.empty(n), np.empty((1, m))
-    kernels.snapshot(C, np.zeros(m), problem.p, inv_eta, lse, parts, 0, 1)
-    mu, sample = parts[0] - problem.q, rng.integers(0, n, (n_steps, B))
+    lse, columns = snapshot(problem, np.zeros(m))
+    mu, sample = columns - problem.q, rng.integers(0, n, (n_steps, B))
     ends = []
     for n_helpers in (0, 1, 2):
         z, y, y_sum, y_selected = np.zeros((4, m))
-        work, pair, own = np.empty((2, m)), np.empty((2, m)), np.empty((2, m))
-        parts, counters = np.empty((4, m)), np.zeros(3, dtype=np.int64)
-        rows = C, sample, sample, np.zeros(m), 1.0
+        work, own, counters = np.empty((3, m)), np.empty((3, m)), np.zeros(3, dtype=np.int64)
+        shared = (
+            C, sample, sample, np.zeros(m), lse, mu, inv_eta, 0.3, 0.7 - 0.5 / B, 0.02, 0.01,
+            True, 7, z, y, y_sum, y_selected, work, np.empty((4, m)), counters,
+        )  # fmt: skip
         helpers = [
-            threading.Thread(
-                target=pdasmd_batch.help_inner_loop,
-                args=(*rows, lse, inv_eta, work[0], pair[0], own[k], parts, counters),
-            )
+            threading.Thread(target=pdasmd_batch.inner_loop, args=(*shared, own[k], False))
             for k in range(n_helpers)
         ]
         for helper in helpers:
             helper.start()
-        pdasmd_batch.lead_inner_loop(
-            *rows, lse, mu, np.zeros(m), inv_eta, 0.3, 0.5 / B, 0.02, 0.01, True, 7, z, y, y_sum,
-            y_selected, work, pair, parts, counters,
-        )  # fmt: skip
+        pdasmd_batch.inner_loop(*shared, own[2], True)
         for helper in helpers:
             helper.join(timeout=60)
             assert not helper.is_alive()
@@ -291,85 +304,7 @@ def test_helpers_change_nothing(rng):
     np.testing.assert_array_equal(ends[2], ends[0])
 
 
-# -- runs ------------------------------------------------------------------------------------
-
-
-IMAGES = {"synthetic": synthetic_pair, "mnist": mnist_pair}
-
-
-@pytest.mark.parametrize("method", ["pdasmd", "pdasgd"])
-@pytest.mark.parametrize("images", IMAGES)
-@pytest.mark.parametrize(("side", "seed", "stop", "eps"), [
-    (6, 0, "paper", 0.2), (6, 1, "paper", 0.05), (6, 2, "paper", 0.02), (9, 0, "paper", 0.2),
-    (6, 0, "certificate", 0.2), (6, 1, "certificate", 0.05), (10, 2, "certificate", 0.02),
-    (20, 0, "certificate", 0.2), (20, 1, "certificate", 0.05), (20, 2, "certificate", 0.02),
-])  # fmt: skip
-def test_epsilon_solution(method, images, side, seed, stop, eps):
-    A, B = IMAGES[images](side, seed)
-    M, a, b = grid_cost((side, side)), A.ravel(), B.ravel()
-    result = epsilot.solve(M, a, b, eps=eps, method=method, stop=stop, seed=seed)
-    assert result.converged
-    assert result.gap <= eps
-    assert -1e-12 <= result.value - solve_exactly(M, a, b) <= eps
-
-
-def test_published_stop_is_the_violation_of_the_average():
-    M, a, b = random(12, 12, seed=3)
-    result = epsilot.solve(M, a, b, eps=0.1, method="pdasmd", stop="paper")
-    cost_max = float(np.ptp(M))
-    assert result.status is epsilot.Status.PUBLISHED_STOP
-    # ε'/2 against p', q', and at most ε'/4 more against p, q
-    assert result.marginal_error <= 0.1 / (8 * cost_max) * 0.75
-    assert result.reg == pytest.approx(0.1 / (4 * np.log(12)))
-    before = epsilot.solve(
-        M, a, b, eps=0.1, method="pdasmd", stop="paper", max_iter=result.n_iter - 1,
-        on_limit="ignore",
-    )  # fmt: skip
-    assert before.status is not epsilot.Status.PUBLISHED_STOP
-
-
-def test_sharp_smoothness_saves_the_square_root_of_five():
-    A, B = synthetic_pair(6, 0)
-    problem = grid_cost((6, 6)), A.ravel(), B.ravel()
-    paper, sharp = (
-        epsilot.solve(*problem, eps=0.2, method="pdasmd", stop="paper", smoothness=s).n_iter
-        for s in ("paper", "sharp")
-    )
-    assert 2.1 <= paper / sharp <= 2.4
-
-
-@pytest.mark.parametrize("options", [
-    {}, {"norm": "l2"}, {"batch_size": 3}, {"inner_loops": 5}, {"average": "none"},
-    {"average": "snapshot"},
-])  # fmt: skip
-def test_work_is_the_closed_formula(options):
-    M, a, b = random(8, 11, seed=1)
-    result = epsilot.solve(
-        M, a, b, eps=0.2, method="pdasmd", stop="paper", max_iter=4, on_limit="ignore", **options
-    )
-    assert result.n_iter == 4
-    expected = 4 * pdasmd_loop_operations(8, 11, **options)
-    assert result.work.operations == expected + 9 * 8 * 11 + 8  # the first snapshot
-
-
-def test_certificate_saves_fifteen_times_the_operations():
-    A, B = synthetic_pair(12, 0)
-    problem = grid_cost((12, 12)), A.ravel(), B.ravel()
-    paper, certified = (
-        epsilot.solve(*problem, eps=0.05, method="pdasmd", stop=stop).work.operations
-        for stop in ("paper", "certificate")
-    )
-    assert paper >= 15 * certified
-
-
-@pytest.mark.parametrize("method", ["pdasmd", "pdasgd"])
-@pytest.mark.parametrize("stop", ["paper", "certificate"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_skewed_marginals(method, stop, seed):
-    M, a, b = random(40, 30, concentration=0.1, seed=seed)
-    result = epsilot.solve(M, a, b, eps=0.1, method=method, stop=stop, max_iter=2000)
-    assert result.converged
-    assert abs(result.value - solve_exactly(M, a, b)) <= 0.1
+# -- the solver ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("average", ["none", "sampled"])
@@ -407,62 +342,9 @@ def test_average_is_certified_beside_the_current_plan(options):
     plans = [core.block(0, 20) for core, _ in solver.candidates(target, state)]
     assert len(plans) == (2 if options else 1)
     for X in plans:
-        np.testing.assert_allclose(X.sum(axis=1), problem.p, atol=1e-14)
-    np.testing.assert_allclose(np.abs(plans[-1].sum(axis=0) - problem.q).sum(), state.violation)
-
-
-def test_results_do_not_depend_on_threads():
-    M, a, b = random(400, 400, seed=6)
-    runs = [
-        epsilot.solve(M, a, b, eps=0.05, method="pdasmd", batch_size=64, n_threads=k)
-        for k in (1, 2, 3)
-    ]
-    for run in runs[1:]:
-        assert run.history[-1].upper == runs[0].history[-1].upper
-        np.testing.assert_array_equal(run.potentials[0], runs[0].potentials[0])
-
-
-def test_warm_start_needs_less_work():
-    A, B = synthetic_pair(10, 3)
-    problem = grid_cost((10, 10)), A.ravel(), B.ravel()
-    options = {"reg": 0.02, "tol": 1e-4, "method": "pdasmd"}
-    cold = epsilot.solve(*problem, **options)
-    warm = epsilot.solve(*problem, **options, potentials_init=cold.potentials)
-    assert warm.converged
-    assert warm.n_iter < cold.n_iter / 2
-
-
-@pytest.mark.parametrize(("options", "word"), [
-    ({"norm": "l1"}, "norm"), ({"batch_size": 0}, "batch_size"), ({"average": "all"}, "average"),
-    ({"inner_loops": 0}, "inner_loops"), ({"step_constant": -1.0}, "step_constant"),
-    ({"smoothness": "5"}, "smoothness"), ({"mirror": "entropy"}, "mirror"),
-])  # fmt: skip
-def test_options_are_checked(options, word):
-    with pytest.raises(InvalidProblem, match=word):
-        PDASMD(**options)
-    with pytest.raises(InvalidProblem, match="use method='pdasmd'"):
-        PDASGD(norm="linf")
-
-
-@pytest.mark.parametrize("precision", ["single", "double"])
-def test_precision_does_not_limit_the_accuracy(precision):
-    M, a, b = random(25, 20, seed=5)
-    result = epsilot.solve(
-        1e6 * M, a, b, reg=3e4, tol=0.1, method="pdasmd", precision=precision, max_iter=3000
-    )
-    assert result.converged
-
-
-def test_lazy_rows_give_the_same_run_as_stored_ones():
-    rng = np.random.default_rng(0)
-    cloud = epsilot.PointCloud(rng.normal(size=(30, 2)), rng.normal(size=(40, 2)), "sqeuclidean")
-    stored = np.array(cloud.block(0, 30))
-    options = {"eps": 0.05 * stored.max(), "method": "pdasmd", "batch_size": 3}
-    lazy = epsilot.solve(cloud, **options)
-    dense = epsilot.solve(stored, **options, precision="double")
-    assert lazy.converged
-    assert lazy.n_iter == dense.n_iter
-    np.testing.assert_allclose(lazy.potentials[1], dense.potentials[1], atol=1e-9)
+        np.testing.assert_allclose(X.sum(axis=1), problem.p, rtol=1e-6)  # float32 normalisers
+    violation = np.abs(plans[-1].sum(axis=0) - problem.q).sum()
+    np.testing.assert_allclose(violation, state.violation, rtol=1e-6)
 
 
 def test_gathered_rows_are_the_stored_ones(monkeypatch):
@@ -470,31 +352,6 @@ def test_gathered_rows_are_the_stored_ones(monkeypatch):
     cloud = epsilot.PointCloud(rng.normal(size=(7, 2)), rng.normal(size=(5, 2)), "sqeuclidean")
     p, q = rng.dirichlet(np.ones(7)), rng.dirichlet(np.ones(5))
     stored = Dense(np.array(cloud.block(0, 7)))
-    monkeypatch.setattr(pdasmd, "GATHERED_ENTRIES", 30)  # three steps of two rows
+    monkeypatch.setattr(inner_loop, "GATHERED_ENTRIES", 30)  # three steps of two rows
     lazy, dense = (fused(Entropic(C, 0.5, p, q), N_OUTER, 1, batch_size=2) for C in (cloud, stored))
     assert_same(lazy, dense)
-
-
-@pytest.mark.parametrize("stop", ["paper", "certificate"])
-def test_resumed_run_has_the_same_trace(tmp_path, stop):
-    M, a, b = random(20, 25, seed=8)
-    options = {"eps": 0.02, "method": "pdasmd", "stop": stop, "batch_size": 2, "seed": 5}
-    whole = epsilot.solve(M, a, b, **options)
-    file = tmp_path / "run.npz"
-    epsilot.solve(
-        M, a, b, **options, max_iter=whole.n_iter // 2, checkpoint=file, on_limit="ignore"
-    )
-    resumed = epsilot.solve(M, a, b, **options, resume=file)
-    assert resumed.n_iter == whole.n_iter
-    assert resumed.work.operations == whole.work.operations
-    np.testing.assert_array_equal(resumed.potentials[1], whole.potentials[1])
-
-
-@pytest.mark.parametrize(("name", "arguments"), [
-    ("pdasmd", ["--sizes", "48"]), ("pdasmd_slopes", ["--quick", "--only", "ratio"]),
-    ("batch", ["--sizes", "36", "--batches", "1", "4", "--repeats", "1"]),
-])  # fmt: skip
-def test_benchmark_runs(name, arguments, capsys):
-    file = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
-    runpy.run_path(str(file))["main"](arguments)
-    assert "n = " in capsys.readouterr().out

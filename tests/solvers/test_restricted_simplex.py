@@ -10,7 +10,7 @@ from epsilot.geometry import Dense, Grid, PointCloud, points
 from epsilot.images import grid_cost, synthetic_pair
 from epsilot.kernels import pipeline, reference
 from epsilot.problem import make_problem
-from epsilot.solvers.restricted_simplex import least_arcs, staircase
+from epsilot.solvers.restricted_simplex import least_arcs, simplex, staircase
 
 
 def cloud(rng, n=60, m=45):
@@ -159,3 +159,22 @@ def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(tmp_path / "none.json"))
     with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
         epsilot.solve(np.eye(3))
+
+
+def test_duals_of_the_simplex_are_brought_near_zero(rng, monkeypatch):
+    from ot.lp import emd_wrap
+
+    problem = make_problem(cloud(rng))
+    i, j = np.divmod(np.arange(60 * 45), 45)
+    start = np.zeros(60), np.zeros(45)
+    plain = simplex(problem, i, j, start)
+    solve = emd_wrap.emd_c_sparse
+
+    def far_away(*args):
+        *found, u, v, code = solve(*args)
+        return (*found, u + 3e4, v - 3e4, code)
+
+    monkeypatch.setattr(emd_wrap, "emd_c_sparse", far_away)
+    moved = simplex(problem, i, j, start)
+    for ours, theirs in zip(moved, plain, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)

@@ -15,6 +15,10 @@ from .. import solve
 from .store import Store
 from .tasks import Interrupted, Line, Task, instance, solve_task
 
+#: What tells BLAS libraries how many threads to use. Theirs wait for each other in busy loops,
+#: which costs more than all else where processes share the cores.
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
 
 def run_tasks(tasks: Sequence[Task], store: Store, jobs: int, console: Any) -> None:
     """Solve the tasks that the store lacks and append each as it ends.
@@ -45,6 +49,7 @@ def _serial(tasks: Sequence[Task], n_threads: int | None) -> Iterator[tuple[Task
 def _parallel(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Line]]:
     """Yield lines as they are solved by spawned processes."""
     _compile(tasks)
+    os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))  # for the processes: BLAS is loaded here
     pool = ProcessPoolExecutor(
         jobs, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
     )

@@ -170,6 +170,11 @@ class Geometry(ABC):
 
     # -- the Gibbs plan as an operator -----------------------------------------------------
 
+    def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
+        """Return X 1 and Xᵀ 1."""
+        log_r, log_c, _ = self.log_marginals(f, g, eta)
+        return np.exp(log_r), np.exp(log_c)
+
     def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
         """Return X v."""
         out = np.empty(self.shape[0])

@@ -20,6 +20,7 @@ from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..kernels import grid as kernels
 from ..kernels import threads
+from .axes import decayed, filtered, moments, multiplied
 from .base import Geometry, log_total
 
 # The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) of the largest.
@@ -132,13 +133,11 @@ class Grid(Geometry):
     def _lse(self, swap: bool, x: Vector, eta: float, z: Vector | None = None) -> Vector:
         """Return log sum_j z_j exp((x_j - C_ij) / η) for z >= 0."""
         weight = self._ones[swap] if z is None else z
-        top = x.max()
-        if top == -np.inf:
+        top = float(x.max())
+        if top == -math.inf:
             return np.full(self.shape[1] if swap else self.shape[0], -np.inf)
-        level = top - HEADROOM * eta
-        result = self._scaled_lse(swap, x, weight, level, eta)
+        result = self._scaled_lse(swap, x, weight, top - HEADROOM * eta, eta)
         if result is not None:
-            result += (level - self.shift) / eta
             return result
         t, total, _ = self._log(swap, x / eta, weight, np.zeros_like(x), eta)
         with np.errstate(divide="ignore"):
@@ -151,66 +150,84 @@ class Grid(Geometry):
     def _scaled_lse(
         self, swap: bool, x: Vector, weight: Vector, level: float, eta: float
     ) -> Vector | None:
-        """Return log sum_j weight_j exp((x_j - level - C_ij) / η), or None out of range."""
-        field = np.empty(x.size)
+        """Return log sum_j weight_j exp((x_j - C_ij) / η), or None out of range."""
+        shift = (level - self.shift) / eta
         if self.metric == "cityblock" and self.shape_a == self.shape_b and x.size <= SMALL_GRID:
-            shape, steps = self._padded_shape, self._padded_spacing / eta
-            rhos, keeps, out = np.exp(-steps), -np.expm1(-2 * steps), np.empty(x.size)
-            least = kernels.l1_lse(x, weight, shape, rhos, keeps, level, 1 / eta, field, out)
+            out = np.empty(x.size)
+            least = kernels.l1_lse(x, weight, *self._decays(eta), level, 1 / eta, shift, out)
             return out if least > SMALLEST_SUM else None
+        sums = self._scaled(swap, x, weight, level, eta)
+        if sums is None or not sums.min() > SMALLEST_SUM:
+            return None
+        threads.share(kernels.log_into, sums.size, sums.size, sums, shift, sums)
+        return sums
+
+    def _field(self, swap: bool, x: Vector, weight: Vector, level: float, eta: float) -> Any:
+        """Return weight exp((x - level) / η) on the grid of the inputs."""
+        field = np.empty(x.size)
         threads.share(kernels.exp_into, x.size, x.size, x, level, 1 / eta, weight, field)
-        cells: Any = field.reshape(self.shape_a if swap else self.shape_b)
+        return field.reshape(self.shape_a if swap else self.shape_b)
+
+    def _scaled(
+        self, swap: bool, x: Vector, weight: Vector, level: float, eta: float
+    ) -> Vector | None:
+        """Return sum_j weight_j exp((x_j - level - C_ij) / η), or None if an axis is too long."""
+        cells = self._field(swap, x, weight, level, eta)
         for axis, n_out, n_in in self._axes(swap):
             if self.metric == "cityblock":
-                cells = self._decayed(cells, axis, n_out, n_in, eta)
+                cells = decayed(cells, axis, n_out, n_in, self.spacing[axis] / eta)
             elif max(n_out, n_in) > LONGEST_AXIS:
                 return None
             else:
-                cells = _multiplied(self._axis_kernel(axis, n_out, n_in, eta), cells, axis)
-        sums = np.ravel(cells)
-        if not sums.min() > SMALLEST_SUM:
-            return None
-        threads.share(kernels.log_into, sums.size, sums.size, sums, sums)
-        return sums
+                cells = multiplied(self._axis_kernel(axis, n_out, n_in, eta), cells, axis)
+        return np.ravel(cells)
 
-    def _decayed(self, cells: Any, axis: int, n_out: int, n_in: int, eta: float) -> Any:
-        """Filter a field along one axis by exp(-h |i - j| / η), in place where lengths agree."""
-        step = self.spacing[axis] / eta
-        if n_out > n_in:
-            widths = [(0, n_out - n_in if k == axis else 0) for k in range(cells.ndim)]
-            cells = np.pad(cells, widths)
-        outer, inner = math.prod(cells.shape[:axis]), math.prod(cells.shape[axis + 1 :])
-        lines = np.ascontiguousarray(cells).reshape(outer, cells.shape[axis], inner)
-        n_lines = outer if outer > 1 else inner
-        threads.share(
-            kernels.l1_scaling, n_lines, 2 * lines.size,
-            lines, math.exp(-step), -math.expm1(-2 * step),
-        )  # fmt: skip
-        shape = [n_out if k == axis else length for k, length in enumerate(cells.shape)]
-        return lines[:, :n_out].reshape(shape)
+    def _scaled_price(
+        self, x: Vector, weight: Vector, level: float, eta: float
+    ) -> tuple[Vector, Vector] | None:
+        """Return the sums of ``_scaled`` and their costs, or None out of range."""
+        z = self._field(False, x, weight, level, eta)
+        w = np.zeros_like(z)
+        for axis, n_out, n_in in self._axes(False):
+            if self.metric == "cityblock":
+                h = self.spacing[axis]
+                decay = math.exp(-h / eta)
+                z, w = filtered(kernels.l1_price, (z, w), axis, n_out, n_in, decay, h)
+            elif max(n_out, n_in) > LONGEST_AXIS:
+                return None
+            else:
+                K = self._axis_kernel(axis, n_out, n_in, eta)
+                steps = np.subtract.outer(np.arange(n_out), np.arange(n_in))
+                w = multiplied(K, w, axis) + multiplied(K * self._along(axis, steps), z, axis)
+                z = multiplied(K, z, axis)
+        sums = np.ravel(z)
+        return (sums, np.ravel(w)) if sums.min() > SMALLEST_SUM else None
 
     def _axis_kernel(self, axis: int, n_out: int, n_in: int, eta: float) -> Matrix:
         """Return exp(-C / η) along one axis, kept while η stays."""
         key = (axis, n_out, n_in, eta)
-        if key not in self._kernels:
+        kernel: Matrix | None = self._kernels.get(key)
+        if kernel is None:
+            steps = np.subtract.outer(np.arange(n_out), np.arange(n_in))
+            kernel = np.exp(-self._along(axis, steps) / eta)
             if len(self._kernels) > 8:
                 self._kernels.clear()
-            steps = np.subtract.outer(np.arange(n_out), np.arange(n_in))
-            self._kernels[key] = np.exp(-self._along(axis, steps) / eta)
-        return self._kernels[key]
+            self._kernels[key] = kernel
+        return kernel
 
     @cached_property
-    def _kernels(self) -> dict[tuple[Any, ...], Matrix]:
+    def _kernels(self) -> dict[Any, Any]:
         return {}
 
-    @cached_property
-    def _padded_shape(self) -> tuple[int, int, int]:
-        a, b, c = (*self.shape_a, 1, 1)[:3]
-        return a, b, c
-
-    @cached_property
-    def _padded_spacing(self) -> Vector:
-        return np.array([*self.spacing, 1.0, 1.0][:3])
+    def _decays(self, eta: float) -> tuple[Any, Vector, Vector]:
+        """Return the shape with three axes, rho and 1 - rho² of each, kept while η stays."""
+        found: tuple[Any, Vector, Vector] | None = self._kernels.get(eta)
+        if found is None:
+            steps = np.array([*self.spacing, 1.0, 1.0][:3]) / eta
+            found = (*self.shape_a, 1, 1)[:3], np.exp(-steps), -np.expm1(-2 * steps)
+            self._kernels.clear()
+            self._kernels[eta] = found
+        return found
 
     def _log(
         self, swap: bool, t: Vector, z: Vector, w: Vector, eta: float
@@ -221,7 +238,7 @@ class Grid(Geometry):
         kernel = kernels.l1_log if self.metric == "cityblock" else kernels.sq_log
         for axis, n_out, n_in in self._axes(swap):
             price = float(self._along(axis, 1))
-            fields = _filtered(kernel, fields, axis, n_out, n_in, price / eta, price)
+            fields = filtered(kernel, fields, axis, n_out, n_in, price / eta, price)
         t, z, w = (np.ravel(x) for x in fields)
         return t, z, w
 
@@ -230,7 +247,7 @@ class Grid(Geometry):
         field = x.reshape(self.shape_a if swap else self.shape_b)
         kernel = kernels.l1_max if self.metric == "cityblock" else kernels.sq_max
         for axis, n_out, n_in in self._axes(swap):
-            (field,) = _filtered(kernel, (field,), axis, n_out, n_in, self.spacing[axis])
+            (field,) = filtered(kernel, (field,), axis, n_out, n_in, self.spacing[axis])
         return self.shift - np.ravel(field)
 
     # -- the geometry's questions --------------------------------------------------------------
@@ -248,6 +265,11 @@ class Grid(Geometry):
         log_r, log_c = self._lse(False, g, eta) + f / eta, self._lse(True, f, eta) + g / eta
         return log_r, log_c, log_total(log_r)
 
+    def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
+        """Return X 1 and Xᵀ 1."""
+        ones, others = self._ones
+        return self.apply_rows(f, g, eta, ones), self.apply_cols(f, g, eta, others)
+
     def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
         """Return X v."""
         return self._apply(False, f, g, eta, v)
@@ -257,15 +279,24 @@ class Grid(Geometry):
         return self._apply(True, g, f, eta, u)
 
     def _apply(self, swap: bool, out: Vector, into: Vector, eta: float, v: Vector) -> Vector:
-        product = np.exp(out / eta + self._lse(swap, into, eta, np.maximum(v, 0)))
-        if (v < 0).any():
-            product -= np.exp(out / eta + self._lse(swap, into, eta, np.maximum(-v, 0)))
-        return np.asarray(product)
+        if v.min() < 0:
+            above = self._apply(swap, out, into, eta, np.maximum(v, 0))
+            return above - self._apply(swap, out, into, eta, np.maximum(-v, 0))
+        product = self._lse(swap, into, eta, v)
+        threads.share(kernels.gibbs_into, out.size, out.size, out, 1 / eta, product)
+        return product
 
     def price_rows(
         self, f: Vector, g: Vector, eta: float, v: Vector, d: Vector
     ) -> tuple[Vector, Vector, Vector]:
         """Return X v, (C * X) v and C d, for v >= 0."""
+        level = float(g.max()) - HEADROOM * eta
+        priced = None if level == -math.inf else self._scaled_price(g, v, level, eta)
+        if priced is not None:
+            mass, cost = priced
+            args = f, 1 / eta, level - self.shift, self.shift
+            threads.share(kernels.price_into, f.size, f.size, *args, mass, cost)
+            return mass, cost, self.matvec(d)
         t, z, w = self._log(False, g / eta, v, np.zeros_like(v), eta)
         scale = np.exp((f - self.shift) / eta + t)
         mass = scale * z
@@ -275,11 +306,11 @@ class Grid(Geometry):
         """Return C v, from one-dimensional marginals of v."""
         field = v.reshape(self.shape_b)
         out = np.full(self.shape_a, self.shift * float(v.sum()))
-        for axis, n_out, n_in in self._axes(False):
+        for axis, n_out, _ in self._axes(False):
             others = tuple(k for k in range(field.ndim) if k != axis)
             shape = [1] * field.ndim
             shape[axis] = n_out
-            line = _moments(self.metric, field.sum(axis=others), n_out, n_in)
+            line = moments(self.metric, field.sum(axis=others), n_out)
             out += self._along(axis, 1) * line.reshape(shape)
         return out.ravel()
 
@@ -290,68 +321,6 @@ class Grid(Geometry):
     def ctransform_cols(self, f: Vector) -> Vector:
         """Return min_i C_ij - f_i."""
         return self._ctransform(True, f)
-
-
-def _filtered(
-    kernel: Any, fields: tuple[Any, ...], axis: int, n_out: int, n_in: int, *args: float
-) -> tuple[Any, ...]:
-    """Run an axis kernel on fields of one shape; the axis goes from n_in to n_out cells.
-
-    The last axis is moved to the front, so that kernels always run across it. The recursive
-    filters need equal lengths: the shorter side is padded with empty cells.
-    """
-    empties = (-np.inf, 0.0, 0.0)[: len(fields)]
-    is_recursive = kernel in (kernels.l1_log, kernels.l1_max)
-    length = max(n_out, n_in) if is_recursive else n_in
-    n_result = length if is_recursive else n_out
-    is_last = axis == fields[0].ndim - 1 and axis > 0
-    shape = list(fields[0].shape)
-    arrays = []
-    for field, empty in zip(fields, empties, strict=True):
-        moved = np.moveaxis(field, axis, 0) if is_last else field
-        at = 0 if is_last else axis
-        if length > n_in:
-            widths = [(0, 0)] * moved.ndim
-            widths[at] = (0, length - n_in)
-            moved = np.pad(moved, widths, constant_values=empty)
-        outer, inner = math.prod(moved.shape[:at]), math.prod(moved.shape[at + 1 :])
-        arrays.append(np.ascontiguousarray(moved).reshape(outer, length, inner))
-    outer, _, inner = arrays[0].shape
-    results = [np.empty((outer, n_result, inner)) for _ in arrays]
-    n_lines = outer if outer > 1 else inner
-    threads.share(kernel, n_lines, 8 * arrays[0].size, *arrays, *args, *results)
-    shape[axis] = n_out
-    out = []
-    for result in results:
-        kept = result[:, :n_out]
-        if is_last:
-            rest = [shape[-1], *shape[:-1]]
-            out.append(np.moveaxis(kept.reshape(rest), 0, -1))
-        else:
-            out.append(kept.reshape(shape))
-    return tuple(out)
-
-
-def _multiplied(K: Matrix, field: Any, axis: int) -> Any:
-    """Multiply a field by a matrix along one axis."""
-    if axis == 0:
-        rest = field.shape[1:]
-        return (K @ field.reshape(field.shape[0], -1)).reshape(K.shape[0], *rest)
-    if axis == field.ndim - 1:
-        return field @ K.T
-    return np.matmul(K, field)  # the middle of three
-
-
-def _moments(metric: str, mass: Vector, n_out: int, n_in: int) -> Vector:
-    """Return sum_j |i - j| mass_j, or of its square, for i = 0..n_out-1, in linear time."""
-    i, j = np.arange(n_out, dtype=float), np.arange(n_in, dtype=float)
-    if metric == "sqeuclidean":
-        mean = (j @ mass) / (mass.sum() or 1.0)
-        spread = ((j - mean) ** 2) @ mass
-        return np.asarray((i - mean) ** 2 * mass.sum() + spread)
-    below = np.concatenate([[0.0], np.cumsum(mass)])[np.minimum(np.arange(n_out) + 1, n_in)]
-    first = np.concatenate([[0.0], np.cumsum(j * mass)])[np.minimum(np.arange(n_out) + 1, n_in)]
-    return np.asarray(i * below - first + (j @ mass - first) - i * (mass.sum() - below))
 
 
 def _into(out: Vector | None, result: Vector) -> Vector:

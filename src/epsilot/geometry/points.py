@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial import ConvexHull, QhullError
 
 from .._types import FloatArray, Index, Matrix, Vector
 from ..errors import InvalidProblem
@@ -16,8 +17,10 @@ from ..kernels import points as kernels
 from ..kernels import threads
 from .base import BLOCK_ENTRIES, Geometry, log_total
 
-#: Entries up to which the largest cost is found exactly; beyond, the bounding boxes bound it.
+#: Entries up to which costs are compared one by one to find the smallest and the largest.
 EXACT_BOUNDS = 1 << 28
+#: Highest dimension in which clouds have few extreme points, and those are quickly found.
+HULL_DIMENSION = 3
 #: Exponents (f + g - C) / η up to this size are accurate to 1e-3 in float32.
 SINGLE_LIMIT = 1e4
 
@@ -154,10 +157,14 @@ class _Fused(PointCloud):
         """Smallest and largest cost; for very large clouds, bounds of them."""
         n, m = self.shape
         if n * m > EXACT_BOUNDS:
+            # All metrics are convex: the largest cost is one between extreme points.
+            far = self._copy(_extreme(self.X), _extreme(self.Y), self.shift)
+            if far.shape[0] * far.shape[1] <= EXACT_BOUNDS:
+                return self.shift, far.bounds[1]
             low = np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
             high = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
-            corners = self._copy(low[None], high[None], 0.0)
-            return self.shift, self.shift + float(corners.block(0, 1)[0, 0])
+            corners = self._copy(low[None], high[None], self.shift)
+            return self.shift, float(corners.block(0, 1)[0, 0])
         out, zeros = np.empty(n), np.zeros(m)
         self._share(kernels.ctransform_rows, False, zeros, 1.0, out)
         low = float(out.min())
@@ -247,6 +254,18 @@ def _points(X: Any, name: str) -> Matrix:
             f"{name}[{i}] has a coordinate that is not finite; remove or repair that point."
         )
     return points
+
+
+def _extreme(X: Matrix) -> Matrix:
+    """Return the corners of the convex hull, or all points where they are not easily found."""
+    if X.shape[1] == 1:
+        return np.array([X.min(axis=0), X.max(axis=0)])
+    if X.shape[1] > HULL_DIMENSION:
+        return X
+    try:
+        return np.asarray(X[ConvexHull(X).vertices])
+    except QhullError:  # a flat cloud
+        return X
 
 
 def _unit(X: Matrix, name: str) -> Matrix:

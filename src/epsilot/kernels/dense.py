@@ -26,6 +26,12 @@ SUM = {"cache": True, "nogil": True, "error_model": "numpy",
         "fastmath": {"reassoc", "contract", "nsz"}}  # fmt: skip
 EXTREMUM = {**SUM, "fastmath": {"reassoc", "contract", "nsz", "nnan"}}
 
+# Loops that become part of their kernel. Left as functions they are compiled twice, alone and with
+# the kernel, with different rounding, and which of the two runs depends on what else the process
+# has compiled or loaded. Their kernel must say wide_vectors() itself.
+INLINE = {**SUM, "forceinline": True}
+INLINE_EXTREMUM = {**EXTREMUM, "forceinline": True}
+
 
 @njit(**EXTREMUM)
 def row_max(row, g):

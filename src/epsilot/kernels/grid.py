@@ -19,6 +19,9 @@ from .dense import EXTREMUM, SUM
 from .vexp import exp
 from .vlog import log
 
+# Lines along memory that are filtered side by side: two vectors of 512 bits.
+GATHERED = 16
+
 
 @njit(**SUM)
 def _range(outer, inner, start, stop):
@@ -37,42 +40,48 @@ def exp_into(x, shift, inv_eta, z, out, start, stop):
 
 
 @njit(**SUM)
-def log_into(x, out, start, stop):
-    """out_i = log x_i."""
+def log_into(x, shift, out, start, stop):
+    """out_i = log x_i + shift."""
     part, result = x[start:stop], out[start:stop]
     for i in range(part.size):
-        result[i] = log(part[i])
+        result[i] = log(part[i]) + shift
+
+
+@njit(**SUM)
+def gibbs_into(potential, inv_eta, log_sums, start, stop):
+    """Replace log-sums by the marginal exp(potential / η + log sum)."""
+    f, result = potential[start:stop], log_sums[start:stop]
+    for i in range(f.size):
+        result[i] = exp(f[i] * inv_eta + result[i])
+
+
+@njit(**SUM)
+def price_into(potential, inv_eta, level, shift, sums, costs, start, stop):
+    """Replace sums and their costs by those of the rows of X, for costs raised by the shift."""
+    f, mass, cost = potential[start:stop], sums[start:stop], costs[start:stop]
+    for i in range(f.size):
+        mean = cost[i] / mass[i] + shift
+        mass[i] = exp((f[i] + level) * inv_eta + log(mass[i]))
+        cost[i] = mean * mass[i]
 
 
 # -- cityblock: exp(-h |i - j| / η) is a first-order recursive filter ------------------------
 
 
 @njit(**SUM)
-def _decay_step(x, rho, held):
-    """held = x + rho held and x = held, on one line across the axis."""
-    for j in range(held.size):
-        held[j] = x[j] + rho * held[j]
-        x[j] = held[j]
+def _add_decayed(before, rho, keep, x):
+    """x = keep x + rho before, on one line across the axis."""
+    for j in range(x.size):
+        x[j] = keep * x[j] + rho * before[j]
 
 
 @njit(**SUM)
-def _return_step(x, keep, rho, held):
-    """held = keep x + rho held and x = held, on one line across the axis."""
-    for j in range(held.size):
-        held[j] = keep * x[j] + rho * held[j]
-        x[j] = held[j]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _l1_line(x, rho, keep):
-    """Filter one line in place; the recursion runs along memory."""
-    held = x[0]
-    for i in range(1, x.size):
-        held = x[i] + rho * held
-        x[i] = held
-    for i in range(x.size - 2, -1, -1):
-        held = keep * x[i] + rho * held
-        x[i] = held
+def _l1_lines(x, rho, keep):
+    """Replace x_i by sum_j rho^|i-j| x_j along the first axis, for all columns at once."""
+    for i in range(1, x.shape[0]):
+        _add_decayed(x[i - 1], rho, 1.0, x[i])
+    for i in range(x.shape[0] - 2, -1, -1):
+        _add_decayed(x[i + 1], rho, keep, x[i])
 
 
 @njit(**SUM)
@@ -80,29 +89,35 @@ def l1_scaling(x, rho, keep, start, stop):
     """Replace x_i by sum_j rho^|i-j| x_j along the axis, with keep = 1 - rho².
 
     With F_i = x_i + rho F_{i-1} the sum y obeys y_i = (1 - rho²) F_i + rho y_{i+1}: one sweep
-    forward, one back, in place, and nothing is subtracted.
+    forward, one back, in place, and nothing is subtracted. Where the axis runs along memory,
+    lines are gathered, so that their recursions advance side by side.
     """
     outer, length, inner = x.shape
     a0, a1, c0, c1 = _range(outer, inner, start, stop)
-    if inner == 1:
+    if inner > 1:
         for a in range(a0, a1):
-            _l1_line(x[a, :, 0], rho, keep)
+            _l1_lines(x[a, :, c0:c1], rho, keep)
         return
-    held = np.empty(c1 - c0, x.dtype)
-    for a in range(a0, a1):
-        held[:] = 0
-        for i in range(length):
-            _decay_step(x[a, i, c0:c1], rho, held)
-        for i in range(length - 2, -1, -1):
-            _return_step(x[a, i, c0:c1], keep, rho, held)
+    gathered = np.empty((length, GATHERED), x.dtype)
+    for lo in range(a0, a1, GATHERED):
+        hi = min(lo + GATHERED, a1)
+        for a in range(lo, hi):
+            for i in range(length):
+                gathered[i, a - lo] = x[a, i, 0]
+        _l1_lines(gathered[:, : hi - lo], rho, keep)
+        for a in range(lo, hi):
+            for i in range(length):
+                x[a, i, 0] = gathered[i, a - lo]
 
 
 @njit(**SUM)
-def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, field, out):
-    """out = log sum_j weight_j exp((x_j - level - C_ij) / η) on a small grid; return the least sum.
+def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, shift, out):
+    """out = log sum_j weight_j exp((x_j - C_ij) / η) on a small grid; return the least sum.
 
-    All axes in one call: on small grids calling costs more than computing.
+    All axes in one call: on small grids calling costs more than computing. Sums are taken
+    relative to the level, and ``shift`` is added to their logarithms.
     """
+    field = np.empty(x.size)
     exp_into(x, level, inv_eta, weight, field, 0, x.size)
     for axis in range(3):
         outer, inner = 1, 1
@@ -116,8 +131,48 @@ def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, field, out):
     least = field[0]
     for i in range(field.size):
         least = min(least, field[i])
-        out[i] = log(field[i])
+    log_into(field, shift, out, 0, field.size)
     return least
+
+
+@njit(**SUM)
+def _decay_price(z, w, rho, h, Z, W):
+    """Move (Z, W) one cell on, every unit paying h and decaying by rho, and add (z, w)."""
+    for j in range(Z.size):
+        W[j] = w[j] + rho * (W[j] + h * Z[j])
+        Z[j] = z[j] + rho * Z[j]
+
+
+@njit(**SUM)
+def _return_price(z, w, rho, h, Z, W, out_z, out_w):
+    """Move (Z, W) one cell back, add it to what came forward, then add (z, w) to it."""
+    for j in range(Z.size):
+        W[j] = rho * (W[j] + h * Z[j])
+        Z[j] = rho * Z[j]
+        out_z[j] += Z[j]
+        out_w[j] += W[j]
+        W[j] += w[j]
+        Z[j] += z[j]
+
+
+@njit(**SUM)
+def l1_price(z, w, rho, h, out_z, out_w, start, stop):
+    """Filter (z, w) by rho^|i-j| along the axis, w collecting the cost h |i - j|."""
+    outer, length, inner = z.shape
+    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    Z, W = np.empty(c1 - c0), np.empty(c1 - c0)
+    for a in range(a0, a1):
+        Z[:] = 0
+        W[:] = 0
+        for i in range(length):
+            _decay_price(z[a, i, c0:c1], w[a, i, c0:c1], rho, h, Z, W)
+            out_z[a, i, c0:c1] = Z
+            out_w[a, i, c0:c1] = W
+        Z[:] = 0
+        W[:] = 0
+        for i in range(length - 1, -1, -1):
+            ahead = out_z[a, i, c0:c1], out_w[a, i, c0:c1]
+            _return_price(z[a, i, c0:c1], w[a, i, c0:c1], rho, h, Z, W, ahead[0], ahead[1])
 
 
 @njit(**SUM)

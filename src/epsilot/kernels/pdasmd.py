@@ -10,9 +10,11 @@ so a batch of B rows costs B + 1 exponentials a column, and S_i is had from the 
 log-normaliser of its row. With max_j E_j = 1 nothing overflows, and terms lost to underflow are
 negligible unless the normaliser itself is small; it is then recomputed from its own maximum.
 
-The inner loop also takes a float32 copy of C. What it computes there are differences that vanish
-with v - ṽ, while the full gradient stays in float64, so single precision blurs the steps by one
-part in 10⁷ without moving the point they converge to.
+The inner loop works relative to the snapshot, so that v stands for v - ṽ there, and in the
+precision of its cost rows, but for z and the sum of the y. What it computes vanishes with v - ṽ
+and with the full gradient, so single precision blurs the steps by one part in 10⁷ without moving
+the point they converge to. At n = 4096 its vectors pass through the second-level cache: each
+loop below is there to save a pass over them.
 """
 
 from __future__ import annotations
@@ -22,17 +24,19 @@ import math
 import numpy as np
 from numba import njit
 
-from .dense import EXTREMUM, SUM, row_max
+from .dense import INLINE, INLINE_EXTREMUM, SUM, row_max
 from .vexp import exp_below, larger, wide_vectors
 
 #: Normalisers above this have lost nothing to underflow, in float64 and in float32.
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
+#: Rows whose weights are added up in the precision of C before they join a float64 sum.
+STRIP = 32
 
 
 # -- the outer pass: steps 4, 14 and 15 -----------------------------------------------------
 
 
-@njit(**SUM)
+@njit(**INLINE)
 def _weighted(row, lam, shift, inv_eta, out):
     """out_j = exp((λ_j - C_ij - shift) / η); return the sum."""
     total = 0.0
@@ -42,34 +46,24 @@ def _weighted(row, lam, shift, inv_eta, out):
     return total
 
 
-@njit(**SUM)
+@njit(**INLINE)
 def add(out, factor, weights):
     """out_j += factor weights_j."""
     for j in range(out.size):
         out[j] += factor * weights[j]
 
 
-@njit(**SUM)
-def snapshot(C, lam, p, inv_eta, lse, parts, start, stop):
-    """Log-normalisers of all rows at λ, and the column sums of the plan X(λ).
-
-    Chunk k of the rows adds its column sums to ``parts[k]``; ``start:stop`` numbers chunks, so
-    that the sums do not depend on the number of threads.
-    """
-    n, m = C.shape
-    n_chunks = parts.shape[0]
-    weights = np.empty(m)
-    for k in range(start, stop):
-        parts[k] = 0
-        for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
-            best = row_max(C[i], lam)
-            total = _weighted(C[i], lam, best, inv_eta, weights)
-            lse[i] = best * inv_eta + math.log(total)
-            add(parts[k], p[i] / total, weights)
+@njit(**INLINE_EXTREMUM)
+def largest_move(lam, v_snap):
+    """Return max_j λ_j - ṽ_j."""
+    best = lam[0] - v_snap[0]
+    for j in range(1, lam.size):
+        best = larger(lam[j] - v_snap[j], best)
+    return best
 
 
-@njit(**SUM)
-def _known_shift(row, lam, inv_eta, shift, out):
+@njit(**INLINE)
+def _double_weights(row, lam, inv_eta, shift, out):
     """out_j = exp((λ_j - C_ij) / η - shift); return the sum."""
     total = 0.0
     for j in range(row.size):
@@ -78,39 +72,69 @@ def _known_shift(row, lam, inv_eta, shift, out):
     return total
 
 
-@njit(**EXTREMUM)
-def largest_move(lam, v_snap):
-    """Return max_j λ_j - ṽ_j."""
-    wide_vectors()
-    best = lam[0] - v_snap[0]
-    for j in range(1, lam.size):
-        best = larger(lam[j] - v_snap[j], best)
-    return best
+@njit(**INLINE)
+def _single_exponents(row, lam, inv_eta, shift, out):
+    """out_j = (λ_j - C_ij) / η - shift, rounded to float32 at the end."""
+    for j in range(row.size):
+        out[j] = np.float32((lam[j] - row[j]) * inv_eta - shift)
+
+
+@njit(**INLINE)
+def _exponentiate_all(out):
+    """out_j = exp(out_j); return the sum."""
+    total = out.dtype.type(0)
+    for j in range(out.size):
+        out[j] = exp_below(out[j])
+        total += out[j]
+    return total
+
+
+@njit(**INLINE)
+def _weights(row, lam, inv_eta, shift, out):
+    """out_j = exp((λ_j - C_ij) / η - shift) in the precision of the row; return the sum.
+
+    In float32 in two loops, since a loop is only as wide as its widest numbers allow.
+    """
+    if row.itemsize == 8:
+        return _double_weights(row, lam, inv_eta, shift, out)
+    _single_exponents(row, lam, inv_eta, shift, out)
+    return float(_exponentiate_all(out))
 
 
 @njit(**SUM)
-def move_snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
-    """Do :func:`snapshot` at λ, where ``lse`` holds the log-normalisers at the old snapshot ṽ.
+def snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
+    """Log-normalisers of all rows at λ, and the column sums of the plan X(λ).
 
-    They bound the new exponents, which saves the search for each row's maximum.
+    ``lse`` holds the log-normalisers at the old snapshot ṽ, which bound the new exponents and
+    save the search for each row's maximum; inf where they are not known. Where C is in float32
+    so are the exponentials, but not the exponents: sums are then off by a part in 10⁷, whatever
+    η. Chunk k of the rows adds its column sums to ``parts[k]``; ``start:stop`` numbers chunks,
+    so that the sums do not depend on the number of threads.
     """
+    wide_vectors()
     n, m = C.shape
     n_chunks = parts.shape[0]
+    safe = SAFE_SINGLE if C.itemsize == 4 else SAFE
+    number = C.dtype.type
     move = largest_move(lam, v_snap) * inv_eta
-    weights = np.empty(m)
+    weights, strip = np.empty(m, C.dtype), np.zeros(m, C.dtype)
     for k in range(start, stop):
         parts[k] = 0
-        for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
-            shift = lse[i] + move
-            total = _known_shift(C[i], lam, inv_eta, shift, weights)
-            if not total > SAFE:
-                shift = row_max(C[i], lam) * inv_eta
-                total = _known_shift(C[i], lam, inv_eta, shift, weights)
-            lse[i] = shift + math.log(total)
-            add(parts[k], p[i] / total, weights)
+        last = n * (k + 1) // n_chunks
+        for first in range(n * k // n_chunks, last, STRIP):
+            for i in range(first, min(first + STRIP, last)):
+                shift = lse[i] + move
+                total = _weights(C[i], lam, inv_eta, shift, weights) if shift < np.inf else 0.0
+                if not total > safe:
+                    shift = row_max(C[i], lam) * inv_eta
+                    total = _weights(C[i], lam, inv_eta, shift, weights)
+                lse[i] = shift + math.log(total)
+                add(strip, number(p[i] / total), weights)
+            add(parts[k], 1.0, strip)
+            strip[:] = 0
 
 
-@njit(**SUM)
+@njit(**INLINE)
 def _two_totals(row, v_snap, inv_eta, lse, E, F, S):
     """S = softmax row of the snapshot; return Σ S E and Σ S F."""
     total_E = 0.0
@@ -122,7 +146,7 @@ def _two_totals(row, v_snap, inv_eta, lse, E, F, S):
     return total_E, total_F
 
 
-@njit(**SUM)
+@njit(**INLINE)
 def _add_both(S, E, F, scale_E, scale_F, factor, part_E, part_F, plan):
     """Add the rows of two plans to their column sums, and the second to a sum of plans."""
     for j in range(S.size):
@@ -136,18 +160,18 @@ def _add_both(S, E, F, scale_E, scale_F, factor, part_E, part_F, plan):
 def move_and_average(
     C, lam, y, v_snap, p, inv_eta, factor, lse, parts, y_parts, plan, start, stop
 ):  # fmt: skip
-    """Do :func:`move_snapshot` at λ and plan += factor X(y), with one exponential an entry.
+    """Do :func:`snapshot` at λ and plan += factor X(y), with one exponential an entry.
 
     Both plans are ratios of the old snapshot's, exp((λ_j - ṽ_j) / η) and exp((y_j - ṽ_j) / η).
     """
+    wide_vectors()
     n, m = C.shape
     n_chunks = parts.shape[0]
     E, F, S = np.empty(m), np.empty(m), np.empty(m)
-    exponents(lam, v_snap, inv_eta, E)
-    exponents(y, v_snap, inv_eta, F)
-    exponentiate(E)
-    exponentiate(F)
-    move = largest_move(lam, v_snap) * inv_eta
+    best = largest_move(lam, v_snap)
+    exponentiate(lam - v_snap, best, inv_eta, E)
+    exponentiate(y - v_snap, largest_move(y, v_snap), inv_eta, F)
+    move = best * inv_eta
     for k in range(start, stop):
         parts[k] = 0
         y_parts[k] = 0
@@ -171,144 +195,153 @@ def move_and_average(
 # -- the inner loop: steps 7 to 11 ------------------------------------------------------------
 
 
-@njit(**SUM)
-def couple(z, v_snap, y, tau1, tau2, v):
-    """v = τ₁ z + τ₂ ṽ + (1 - τ₁ - τ₂) y (step 7)."""
-    wide_vectors()
-    tau3 = 1 - tau1 - tau2
+@njit(**INLINE_EXTREMUM)
+def couple(z, y, tau1, tau3, v):
+    """v = τ₁ z + τ₃ y, relative to the snapshot (step 7); return max_j v_j."""
+    number = v.dtype.type
+    best = number(-np.inf)
     for j in range(v.size):
-        v[j] = tau1 * z[j] + tau2 * v_snap[j] + tau3 * y[j]
+        v[j] = number(tau1 * z[j] + tau3 * y[j])
+        best = larger(v[j], best)
+    return best
 
 
-@njit(**SUM)
-def exponents(v, v_snap, inv_eta, E):
-    """E_j = (v_j - ṽ_j) / η, less the largest of them."""
-    best = largest_move(v, v_snap)
-    number = E.dtype.type
-    for j in range(v.size):
-        E[j] = number((v[j] - v_snap[j] - best) * inv_eta)
-
-
-@njit(**SUM)
-def exponentiate(E):
-    """E_j = exp(E_j)."""
+@njit(**INLINE)
+def exponentiate(v, best, inv_eta, E):
+    """E_j = exp((v_j - best) / η)."""
     for j in range(E.size):
-        E[j] = exp_below(E[j])
+        E[j] = exp_below((v[j] - best) * inv_eta)
 
 
-@njit(**SUM)
-def snapshot_row(row, snap, log_norm, scale, E, S):
+@njit(**INLINE)
+def snapshot_row(row, snap, log_norm, inv_eta, E, S):
     """S_j = softmax row of the snapshot; return Σ_j S_j E_j and Σ_j S_j."""
     total = row.dtype.type(0)
     mass = row.dtype.type(0)
     for j in range(row.size):
-        S[j] = exp_below((snap[j] - row[j]) * scale - log_norm)
+        S[j] = exp_below((snap[j] - row[j]) * inv_eta - log_norm)
         total += S[j] * E[j]
         mass += S[j]
     return total, mass
 
 
-@njit(**SUM)
-def _both_rows(row, snap, log_norm, scale, E, S):
+@njit(**INLINE)
+def _both_rows(row, snap, log_norm, inv_eta, v, best, E, S):
     """Do :func:`exponentiate` and :func:`snapshot_row` in one pass, for a batch of one."""
     total = row.dtype.type(0)
     mass = row.dtype.type(0)
     for j in range(row.size):
-        E[j] = exp_below(E[j])
-        S[j] = exp_below((snap[j] - row[j]) * scale - log_norm)
+        E[j] = exp_below((v[j] - best) * inv_eta)
+        S[j] = exp_below((snap[j] - row[j]) * inv_eta - log_norm)
         total += S[j] * E[j]
         mass += S[j]
     return total, mass
 
 
-@njit(**SUM)
-def direct(row, v, inv_unit, scale, S, mass, weight, g):
-    """g_j += weight (s_j(v) - S_j / mass), with a maximum of its own."""
+@njit(**INLINE)
+def direct(row, snap, v, inv_eta, S, mass, weight, g):
+    """g_j += weight (s_j(ṽ + v) - S_j / mass), with a maximum of its own."""
     best = -np.inf
     for j in range(row.size):
-        best = max(best, v[j] * inv_unit - row[j])
+        best = max(best, snap[j] + v[j] - row[j])
     total = 0.0
     for j in range(row.size):
-        total += exp_below((v[j] * inv_unit - row[j] - best) * scale)
+        total += exp_below((snap[j] + v[j] - row[j] - best) * inv_eta)
     for j in range(row.size):
-        s = exp_below((v[j] * inv_unit - row[j] - best) * scale) / total
+        s = exp_below((snap[j] + v[j] - row[j] - best) * inv_eta) / total
         g[j] += weight * (s - S[j] / mass)
 
 
-@njit(**SUM)
+@njit(**INLINE)
 def correct(S, E, ratio, weight, g):
     """g_j += weight S_j (E_j ratio - 1) (step 9)."""
+    one = S.dtype.type(1)
     for j in range(g.size):
-        g[j] += weight * S[j] * (E[j] * ratio - 1)
+        g[j] += weight * (S[j] * (E[j] * ratio - one))
 
 
-@njit(**SUM)
-def _correct_one(mu, S, E, ratio, weight, alpha, g, z):
-    """g = μ + weight S (E ratio - 1), z -= α g (steps 9 and 10); return ‖g‖₁."""
-    norm = 0.0
+@njit(**INLINE)
+def _correct_one(mu, S, E, ratio, weight, g):
+    """g = μ + weight S (E ratio - 1) (step 9); return ‖g‖₁."""
+    one = S.dtype.type(1)
+    norm = S.dtype.type(0)
     for j in range(g.size):
-        g[j] = mu[j] + weight * S[j] * (E[j] * ratio - 1)
-        z[j] -= alpha * g[j]
+        g[j] = mu[j] + weight * S[j] * (E[j] * ratio - one)
         norm += abs(g[j])
     return norm
 
 
-@njit(**SUM)
-def mirror(g, alpha, z):
-    """z -= α g (step 10); return ‖g‖₁."""
-    norm = 0.0
+@njit(**INLINE)
+def l1_norm(g):
+    """Return ‖g‖₁."""
+    norm = g.dtype.type(0)
     for j in range(g.size):
-        z[j] -= alpha * g[j]
         norm += abs(g[j])
     return norm
 
 
-@njit(**SUM)
-def descend(v, g, is_linf, size, y, y_sum):
-    """Take the proximal step 11 from v, and add it to the sum of step 13."""
-    wide_vectors()
+@njit(**INLINE)
+def descend(v, g, is_linf, size, y):
+    """y = v - size g, or v - size sign(g) in l∞ (step 11)."""
     for j in range(y.size):
-        step = (size if g[j] > 0 else -size) if is_linf else size * g[j]
-        y[j] = v[j] - step
-        y_sum[j] += v[j] - step
+        y[j] = v[j] - ((size if g[j] > 0 else -size) if is_linf else size * g[j])
+
+
+@njit(**INLINE_EXTREMUM)
+def advance(g, alpha, is_linf, size, tau1, tau3, z, v, y_sum):
+    """Take steps 10 and 11, add y to the sum of step 13 and couple anew; return max_j v_j."""
+    number = v.dtype.type
+    best = number(-np.inf)
+    for j in range(v.size):
+        y = v[j] - ((size if g[j] > 0 else -size) if is_linf else size * g[j])
+        z[j] -= alpha * g[j]
+        y_sum[j] += y
+        v[j] = number(tau1 * z[j] + tau3 * y)
+        best = larger(v[j], best)
+    return best
 
 
 @njit(**SUM)
 def inner_loop(
-    C, rows, sample, snap, inv_unit, lse, mu, v_snap, inv_eta, tau1, tau2, alpha, h, is_linf,
-    selected, z, y, y_sum, y_selected, work, pair,
+    C, rows, sample, snap, lse, mu, inv_eta, tau1, tau3, alpha, h, is_linf, selected, z, y, y_sum,
+    y_selected, work,
 ):  # fmt: skip
     """Run one inner step for each sampled row (steps 7 to 11), in place.
+
+    All vectors over columns are in the unit of C, and z, y and their sums relative to ``snap``.
 
     Parameters
     ----------
     C, rows, sample : (k, m), (l,) and (l,) arrays
-        Row ``rows[t]`` of C is the cost row of component ``sample[t]``, times ``inv_unit``.
-    snap : (m,) array
-        The snapshot, times ``inv_unit``, in the precision of C.
-    lse, mu, v_snap
-        Log-normalisers and full gradient at the snapshot, and the snapshot.
+        Row ``rows[t]`` of C is the cost row of component ``sample[t]``.
+    snap, mu : (m,) arrays in the precision of C
+        The snapshot, and the full gradient there.
+    lse
+        Log-normalisers at the snapshot.
     alpha, h
         Mirror step α_s and proximal step 1/(c L̄).
     selected : int
         The step whose y goes to ``y_selected``; negative or too large for none.
-    work, pair : (2, m) arrays
-        Scratch in float64, and in the precision of C.
+    work : (4, m) array in the precision of C
+        Scratch.
     """
-    v, g, E, S = work[0], work[1], pair[0], pair[1]
+    wide_vectors()
+    v, g, E, S = work[0], work[1], work[2], work[3]
     number = C.dtype.type
-    scale, safe = number(inv_eta / inv_unit), SAFE_SINGLE if C.itemsize == 4 else SAFE
+    scale, safe = number(inv_eta), SAFE_SINGLE if C.itemsize == 4 else SAFE
+    best = couple(z, y, tau1, tau3, v)
     for t in range(sample.size):
         row, log_norm = C[rows[t]], number(lse[sample[t]])
-        couple(z, v_snap, y, tau1, tau2, v)
-        exponents(v, v_snap, inv_eta, E)
-        total, mass = _both_rows(row, snap, log_norm, scale, E, S)
+        total, mass = _both_rows(row, snap, log_norm, scale, v, best, E, S)
         if total > safe:
-            norm = _correct_one(mu, S, E, mass / total, 1 / mass, alpha, g, z)
+            norm = _correct_one(mu, S, E, mass / total, number(1) / mass, g)
         else:
             g[:] = mu
-            direct(row, v, inv_unit, inv_eta / inv_unit, S, mass, 1.0, g)
-            norm = mirror(g, alpha, z)
-        descend(v, g, is_linf, h * norm if is_linf else h, y, y_sum)
+            direct(row, snap, v, scale, S, mass, 1.0, g)
+            norm = l1_norm(g)
+        size = h * norm if is_linf else h
         if t == selected:
-            y_selected[:] = y
+            descend(v, g, is_linf, size, y_selected)
+        if t == sample.size - 1:
+            descend(v, g, is_linf, size, y)
+        best = advance(g, alpha, is_linf, size, tau1, tau3, z, v, y_sum)

@@ -2,8 +2,9 @@
 
 A batch is cut into chunks of rows, whose sums are added in their order, so that it does not
 matter who computes them. ``counters`` holds the number of chunks that are ready to be taken,
-taken, and done; chunk c belongs to step c // n_chunks. The leader advances the sequences and
-takes chunks like everybody else, so it never waits for a helper that has not taken one.
+taken, and done; chunk c belongs to step c // n_chunks. The leader takes chunks like everybody
+else, and advances the sequences when a step is done, so it never waits for a helper that has not
+taken a chunk. All run the same compiled code, so that not even the rounding depends on them.
 """
 
 from __future__ import annotations
@@ -11,94 +12,88 @@ from __future__ import annotations
 from numba import njit
 
 from . import atomics
-from .dense import SUM
+from .dense import INLINE, SUM
 from .pdasmd import (
     SAFE,
     SAFE_SINGLE,
     add,
+    advance,
     correct,
     couple,
     descend,
     direct,
     exponentiate,
-    exponents,
-    mirror,
+    l1_norm,
     snapshot_row,
 )
+from .vexp import wide_vectors
 
 READY, TAKEN, DONE = 0, 1, 2
 
 
-@njit(**SUM)
-def _chunk(c, C, rows, sample, snap, inv_unit, lse, inv_eta, v, E, S, parts):
+@njit(**INLINE)
+def _chunk(c, C, rows, sample, snap, lse, inv_eta, v, E, S, parts):
     """Add up the gradient differences of one chunk of a batch (step 9)."""
     n_batch, n_chunks = sample.shape[1], parts.shape[0]
     t, k = c // n_chunks, c % n_chunks
     number = C.dtype.type
-    scale, safe = number(inv_eta / inv_unit), SAFE_SINGLE if C.itemsize == 4 else SAFE
+    scale, safe = number(inv_eta), SAFE_SINGLE if C.itemsize == 4 else SAFE
     part = parts[k]
     part[:] = 0
     for b in range(n_batch * k // n_chunks, n_batch * (k + 1) // n_chunks):
         row = C[rows[t, b]]
         total, mass = snapshot_row(row, snap, number(lse[sample[t, b]]), scale, E, S)
         if total > safe:
-            correct(S, E, mass / total, 1 / (n_batch * mass), part)
+            correct(S, E, mass / total, number(1 / (n_batch * mass)), part)
         else:
-            direct(row, v, inv_unit, inv_eta / inv_unit, S, mass, 1 / n_batch, part)
+            direct(row, snap, v, scale, S, mass, 1 / n_batch, part)
 
 
 @njit(**SUM)
-def help_inner_loop(C, rows, sample, snap, inv_unit, lse, inv_eta, v, E, S, parts, counters):
-    """Take chunks as they become ready, until all of them are taken."""
-    n_all = sample.shape[0] * parts.shape[0]
-    n_looks = 0
+def inner_loop(
+    C, rows, sample, snap, lse, mu, inv_eta, tau1, tau3, alpha, h, is_linf, selected, z, y, y_sum,
+    y_selected, work, parts, counters, S, is_leader,
+):  # fmt: skip
+    """Do ``pdasmd.inner_loop`` for batches: ``rows`` and ``sample`` are (l, B).
+
+    Threads share all arguments but the scratch ``S`` and ``is_leader``, true for one of them.
+    Helpers read v and E, the first lines of ``work``, and write lines of ``parts``; they leave
+    when all chunks are taken.
+    """
+    wide_vectors()
+    v, E, g = work[0], work[1], work[2]
+    n_chunks = parts.shape[0]
+    n_all = sample.shape[0] * n_chunks
+    scale = C.dtype.type(inv_eta)
+    best = couple(z, y, tau1, tau3, v) if is_leader else scale
+    until = n_looks = 0
     while True:
         c = atomics.load(counters, TAKEN)
-        if c >= n_all:
-            return
-        if c < atomics.load(counters, READY) and atomics.swap_if(counters, TAKEN, c, c + 1):
-            _chunk(c, C, rows, sample, snap, inv_unit, lse, inv_eta, v, E, S, parts)
-            atomics.add(counters, DONE, 1)
-            n_looks = 0
-        else:
-            n_looks += 1
-            if n_looks > atomics.PATIENCE:
-                atomics.give_way()
-
-
-@njit(**SUM)
-def lead_inner_loop(
-    C, rows, sample, snap, inv_unit, lse, mu, v_snap, inv_eta, tau1, tau2, alpha, h, is_linf,
-    selected, z, y, y_sum, y_selected, work, pair, parts, counters,
-):  # fmt: skip
-    """Do :func:`inner_loop` for batches: ``rows`` and ``sample`` are (l, B).
-
-    Helpers read ``work`` and E, the first line of ``pair``, and write lines of ``parts``.
-    """
-    v, g, E, S = work[0], work[1], pair[0], pair[1]
-    n_chunks = parts.shape[0]
-    for t in range(sample.shape[0]):
-        couple(z, v_snap, y, tau1, tau2, v)
-        exponents(v, v_snap, inv_eta, E)
-        exponentiate(E)
-        until = (t + 1) * n_chunks
-        atomics.store(counters, READY, until)
-        while True:
-            c = atomics.load(counters, TAKEN)
-            if c >= until:
-                break
+        if c < atomics.load(counters, READY):
             if atomics.swap_if(counters, TAKEN, c, c + 1):
-                _chunk(c, C, rows, sample, snap, inv_unit, lse, inv_eta, v, E, S, parts)
+                _chunk(c, C, rows, sample, snap, lse, inv_eta, v, E, S, parts)
                 atomics.add(counters, DONE, 1)
-        n_looks = 0
-        while atomics.load(counters, DONE) < until:
+                n_looks = 0
+        elif not is_leader and c >= n_all:
+            return
+        elif not is_leader or atomics.load(counters, DONE) < until:
             n_looks += 1
             if n_looks > atomics.PATIENCE:
                 atomics.give_way()
-        g[:] = mu
-        for k in range(n_chunks):
-            add(g, 1.0, parts[k])
-        norm = mirror(g, alpha, z)
-        descend(v, g, is_linf, h * norm if is_linf else h, y, y_sum)
-        if t == selected:
-            y_selected[:] = y
+        else:
+            if until > 0:
+                t = until // n_chunks - 1
+                g[:] = mu
+                for k in range(n_chunks):
+                    add(g, 1.0, parts[k])
+                size = h * l1_norm(g) if is_linf else h
+                if t == selected:
+                    descend(v, g, is_linf, size, y_selected)
+                if until == n_all:
+                    descend(v, g, is_linf, size, y)
+                best = advance(g, alpha, is_linf, size, tau1, tau3, z, v, y_sum)
+                if until == n_all:
+                    return
+            exponentiate(v, best, scale, E)
+            until += n_chunks
+            atomics.store(counters, READY, until)

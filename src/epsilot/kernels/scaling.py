@@ -10,24 +10,22 @@ import math
 
 from numba import njit
 
-from .dense import SUM, TILE, row_max
+from .dense import INLINE, SUM, TILE, row_max
 from .vexp import exp, wide_vectors
 
 
-@njit(**SUM)
+@njit(**INLINE)
 def _dot(x, y):
     """Return <x, y>."""
-    wide_vectors()
     total = x[0] * 0
     for j in range(x.size):
         total += x[j] * y[j]
     return total
 
 
-@njit(**SUM)
+@njit(**INLINE)
 def _add(out, factor, x):
     """out_j += factor * x_j."""
-    wide_vectors()
     for j in range(out.size):
         out[j] += factor * x[j]
 
@@ -35,6 +33,7 @@ def _add(out, factor, x):
 @njit(**SUM)
 def rmatvec(K, u, out, start, stop):
     """Write Kᵀ u."""
+    wide_vectors()
     out[start:stop] = 0
     for lo in range(start, stop, TILE):
         hi = min(lo + TILE, stop)
@@ -42,7 +41,7 @@ def rmatvec(K, u, out, start, stop):
             _add(out[lo:hi], u[i], K[i, lo:hi])
 
 
-@njit(**SUM)
+@njit(**INLINE)
 def _gibbs_row(row, fi, g, inv_eta, out):
     """out_j = exp((f_i + g_j - row_j) / η)."""
     for j in range(row.size):
@@ -52,6 +51,7 @@ def _gibbs_row(row, fi, g, inv_eta, out):
 @njit(**SUM)
 def gibbs(C, f, g, inv_eta, K, start, stop):
     """K_ij = exp((f_i + g_j - C_ij) / η)."""
+    wide_vectors()
     for i in range(start, stop):
         _gibbs_row(C[i], f[i], g, inv_eta, K[i])
 
@@ -59,6 +59,7 @@ def gibbs(C, f, g, inv_eta, K, start, stop):
 @njit(**SUM)
 def weigh_rows(C, g, inv_eta, W, top, lse, start, stop):
     """W_ij = exp((g_j - C_ij - top_i) / η) with top_i = max_j g_j - C_ij; also log-sum-exp."""
+    wide_vectors()
     for i in range(start, stop):
         best = row_max(C[i], g)
         _gibbs_row(C[i], -best, g, inv_eta, W[i])
@@ -66,10 +67,9 @@ def weigh_rows(C, g, inv_eta, W, top, lse, start, stop):
         lse[i] = best * inv_eta + math.log(W[i].sum())
 
 
-@njit(**SUM)
+@njit(**INLINE)
 def _blend_row(average, keep, factor, weights):
     """average_j = keep average_j + factor weights_j."""
-    wide_vectors()
     for j in range(average.size):
         average[j] = keep * average[j] + factor * weights[j]
 
@@ -77,6 +77,7 @@ def _blend_row(average, keep, factor, weights):
 @njit(**SUM)
 def blend(average, keep, factor, W, start, stop):
     """average_ij = keep average_ij + factor_i W_ij."""
+    wide_vectors()
     for i in range(start, stop):
         _blend_row(average[i], keep, factor[i], W[i])
 
@@ -89,6 +90,7 @@ def sweep(K, v, p, u, omega, limit, errors, parts, start, stop):
     plain update if t exceeds ``limit``. Chunk k of the rows adds its column sums to
     ``parts[k]`` and its l1 error to ``errors[k]``; ``start`` and ``stop`` number chunks.
     """
+    wide_vectors()
     n, n_chunks = K.shape[0], parts.shape[0]
     for k in range(start, stop):
         part = parts[k]

@@ -77,7 +77,8 @@ class Exact(DirectSolver):
                 problem.p, problem.q, C if unit == 1.0 else C / unit,
                 numItermax=self.max_pivots, log=True, center_dual=False,
             )  # fmt: skip
-        state.i, state.j = np.nonzero(plan)
+        # A comparison first: nonzero of floats is ten times slower.
+        state.i, state.j = np.divmod(np.flatnonzero(plan.ravel() > 0), m)
         state.flow = plan[state.i, state.j]
         state.row, state.lam = unit * np.asarray(log["u"]), unit * np.asarray(log["v"])
         state.is_done = True

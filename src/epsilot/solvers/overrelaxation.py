@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-#: Sweeps over which the rate is measured.
-WINDOW = 12
+#: Sweeps between two choices of ω, and those before the rate is measured: the violation of an
+#: overrelaxed iterate grows with ω, so that violations of two different ω do not compare.
+WINDOW, SETTLING = 12, 4
 #: Sweeps without overrelaxation after each change of η: the first updates are too large for it.
 PLAIN_SWEEPS = 3
 #: ω to begin with, and its limit.

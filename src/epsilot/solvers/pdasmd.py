@@ -10,30 +10,30 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import xlogy
 
-from .._types import Index, Matrix, Potentials, Vector
+from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
-from ..geometry import Geometry
 from ..geometry.base import n_chunks
 from ..kernels import pdasmd as kernels
-from ..kernels import pdasmd_batch as batch_kernels
 from ..kernels import threads
 from ..plan import Core, Explicit, Gibbs
 from ..problem import Entropic, Problem
 from ..work import Work
 from .base import About, EntropicSolver, Pace, l1
+from .inner_loop import run_inner_loop, sampled_rows
 
 #: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
 #: where φ rises the step is halved, and it recovers by this factor for each outer loop.
 LONGEST = 2.8
 RECOVERY = 1.02
-#: Chunks of a batch, which as many threads may share if it has enough entries.
-BATCH_CHUNKS = 4
-HELPED_ENTRIES = 1 << 12
 #: Largest ‖C‖∞ / η whose exponents float32 holds to three digits.
 SINGLE_RANGE = 1e4
-#: Entries of gathered rows held at once where C is not stored.
-GATHERED_ENTRIES = 1 << 18
+#: Passes over C are in float32 until the violation is this small. They find it to 10⁻⁶, and φ to
+#: this share of η, which then is a fifth of what any such violation costs: η violation² / 2.
+SINGLE_VIOLATION = 3e-4
+SINGLE_ERROR = 1e-8
+#: A column sum that is a smaller share of its mass is taken for this share.
+LEAST_SHARE = 1e-15
 
 _CHOICES = {
     "norm": ("linf", "l2"),
@@ -41,6 +41,7 @@ _CHOICES = {
     "average": ("sampled", "snapshot", "none"),
     "precision": ("single", "double"),
     "mirror": ("euclidean",),
+    "hybrid": ("sinkhorn",),
 }
 
 
@@ -55,6 +56,7 @@ class State:
     mu: Vector  # ∇φ(ṽ)
     n_outer: int  # s, since the last restart
     step_scale: float  # multiple of the proved mirror step
+    is_single: bool  # whether passes over C take their exponentials in float32
     value: float  # φ(ṽ)
     violation: float  # ‖∇φ(ṽ)‖₁, the violation of the snapshot's plan
     plan_sum: Matrix  # D_s
@@ -91,9 +93,12 @@ class PDASMD(EntropicSolver):
     is_adaptive : bool, optional
         Lengthen the mirror step while φ falls, and restart at the best snapshot when it rises.
     precision : {"single", "double"}, optional
-        Of the inner loop's cost rows where C is stored; the rest is always double.
+        Of the exponentials where C is stored: all of the inner loop, and those of the snapshot
+        while its violation is large and no plan is averaged.
     mirror : {"euclidean"}
         Mirror map; :func:`epsilot.finite_sum.minimize` takes any.
+    hybrid : {"sinkhorn"}, optional
+        After each outer loop, update the columns of the snapshot exactly, as Sinkhorn would.
     """
 
     norm: str = "linf"
@@ -105,6 +110,7 @@ class PDASMD(EntropicSolver):
     is_adaptive: bool | None = None
     precision: str | None = None
     mirror: str = "euclidean"
+    hybrid: str | None = None
 
     about: ClassVar[About] = About(
         family="accelerated stochastic",
@@ -149,22 +155,16 @@ class PDASMD(EntropicSolver):
         """Start all sequences at zero, or at the given column potential (steps 1 and 4)."""
         n, m = problem.shape
         lam = np.zeros(m) if potentials is None else potentials[1].copy()
-        lse, column_sum = np.empty(n), np.zeros(m)
-        for start, stop, C in problem.geometry.blocks():
-            parts = np.empty((n_chunks(C.size, C.shape[0]), m))
-            threads.share(
-                kernels.snapshot, len(parts), C.size,
-                C, lam, problem.p[start:stop], 1 / problem.eta, lse[start:stop], parts,
-            )  # fmt: skip
-            column_sum += parts.sum(axis=0)
-        mu = column_sum - problem.q
         shape = (0, 0) if self.average == "none" else (n, m)
-        value = _value(problem, lam, lse)
+        is_single = self.average == "none" and self._unit(problem)[1] is np.float32
         state = State(
-            lam, lam.copy(), lam.copy(), lse, mu, 0, self._longest, value, l1(mu),
-            np.zeros(shape), np.zeros(m), 0.0, lam.copy(), lse.copy(), mu.copy(), value,
+            lam, lam.copy(), lam.copy(), np.full(n, np.inf), np.zeros(m), 0, self._longest,
+            is_single, np.inf, np.inf, np.zeros(shape), np.zeros(m), 0.0,
+            lam.copy(), np.empty(n), np.empty(m), np.inf,
         )  # fmt: skip
-        return state, Work.of(softmax=n * m, inner=n * m, vector=n)
+        work = self._move(problem, state, lam)
+        self._keep_best(state)
+        return state, work
 
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
         """Do one outer loop (steps 3 to 16) and take the next snapshot."""
@@ -174,29 +174,31 @@ class PDASMD(EntropicSolver):
         h = problem.eta / (self._constant * self._smoothness)
         alpha = state.step_scale * h / tau1
         selected, sample = draw(rng, np.cumsum(problem.p), n_inner, self.batch_size)  # step 8
+        is_linf, (unit, dtype) = self.norm == "linf", self._unit(problem)
+        z, y = (state.z - state.lam) / unit, (state.y - state.lam) / unit
         y_sum, y_selected = np.zeros(m), np.empty(m)
-        is_linf, cost_max = self.norm == "linf", problem.geometry.bounds[1]
-        is_single = self.precision == "single" and cost_max <= SINGLE_RANGE * problem.eta
-        for first, C, rows, part, unit in _rows(problem.geometry, sample, is_single):
-            _inner_loop(
-                C, rows, part, (state.lam / unit).astype(C.dtype), 1 / unit, state.lse, state.mu,
-                state.lam, 1 / problem.eta, tau1, tau2, alpha, h, is_linf, selected - first,
-                state.z, state.y, y_sum, y_selected,
+        snap, mu = (state.lam / unit).astype(dtype), state.mu.astype(dtype)
+        for first, C, rows, part in sampled_rows(problem.geometry, sample, unit, dtype):
+            run_inner_loop(
+                C, rows, part, snap, state.lse, mu, unit / problem.eta, tau1, 1 - tau1 - tau2,
+                alpha / unit, h / unit, is_linf, selected - first, z, y, y_sum, y_selected,
             )  # fmt: skip
-        lam = y_sum / n_inner  # step 13
+        state.z, state.y = state.lam + unit * z, state.lam + unit * y
+        lam = state.lam + unit * (y_sum / n_inner)  # step 13
         work = Work.of(
-            softmax=(n_inner * self.batch_size + n) * m,
-            inner=n * m,
-            vector=n_inner * m * (self.batch_size + (14 if is_linf else 11)) + n,
+            softmax=n_inner * self.batch_size * m,
+            vector=n_inner * m * (self.batch_size + (14 if is_linf else 11)),
         )
         if self.average != "none":
-            self._average(problem, state, lam, y_selected, 1 / tau1)  # steps 14 to 16
-            work += Work.of(softmax=n * m * (self.average == "sampled"), vector=3 * n * m + n)
+            y = state.lam + unit * y_selected
+            work += self._average(problem, state, lam, y, 1 / tau1)  # steps 14 to 16
         else:
-            self._move(problem, state, lam)
+            work += self._move(problem, state, lam)
         state.n_outer += 1
         if self.is_adaptive:
             self._safeguard(problem, state)
+        if self.hybrid == "sinkhorn":
+            work += self._update_columns(problem, state)
         return work
 
     @property
@@ -213,30 +215,48 @@ class PDASMD(EntropicSolver):
         """Return the largest multiple of the listing's mirror step that is tried."""
         return max(LONGEST * self._constant, 1.0) if self.is_adaptive else 1.0
 
-    def _move(self, problem: Entropic, state: State, lam: Vector) -> None:
-        """Take the snapshot at λ: log-normalisers and full gradient (step 4 of the next loop)."""
-        column_sum = np.zeros_like(lam)
-        for start, stop, C in problem.geometry.blocks():
+    def _unit(self, problem: Entropic) -> tuple[float, type[np.floating[Any]]]:
+        """Return the unit of cost of the inner loop, and its precision."""
+        geometry, cost_max = problem.geometry, problem.geometry.bounds[1]
+        is_in_range = 0 < cost_max <= SINGLE_RANGE * problem.eta
+        if self.precision == "single" and geometry.is_dense and is_in_range:
+            return cost_max, np.float32
+        return 1.0, np.float64
+
+    def _move(self, problem: Entropic, state: State, lam: Vector) -> Work:
+        """Take the snapshot at λ: log-normalisers and full gradient (step 4 of the next loop).
+
+        In float32 while that tells the violation, then in float64 for good.
+        """
+        unit, _ = self._unit(problem) if state.is_single else (1.0, None)
+        geometry, p, column_sum = problem.geometry, _frozen(problem.p), np.zeros_like(lam)
+        blocks = geometry.single_blocks(unit) if state.is_single else geometry.blocks()
+        for start, stop, C in blocks:
             parts = np.empty((n_chunks(C.size, C.shape[0]), lam.size))
             threads.share(
-                kernels.move_snapshot, len(parts), C.size,
-                C, lam, state.lam, problem.p[start:stop], 1 / problem.eta,
+                kernels.snapshot, len(parts), C.size,
+                C, lam / unit, state.lam / unit, p[start:stop], unit / problem.eta,
                 state.lse[start:stop], parts,
             )  # fmt: skip
             column_sum += parts.sum(axis=0)
         self._settle(problem, state, lam, column_sum)
+        work = _pass_work(problem)
+        if state.is_single and state.violation < SINGLE_VIOLATION:
+            state.is_single, state.best_value = False, np.inf
+            work += self._move(problem, state, lam)
+        return work
 
     def _average(
         self, problem: Entropic, state: State, lam: Vector, y: Vector, weight: float
-    ) -> None:
+    ) -> Work:
         """Take the snapshot at λ and add the plan of y, or of λ, to the running sums."""
         y = y if self.average == "sampled" else lam
-        column_sum, y_columns = np.zeros_like(lam), np.zeros_like(lam)
+        p, column_sum, y_columns = _frozen(problem.p), np.zeros_like(lam), np.zeros_like(lam)
         for start, stop, C in problem.geometry.blocks():
             parts, y_parts = np.empty((2, n_chunks(C.size, C.shape[0]), lam.size))
             threads.share(
                 kernels.move_and_average, len(parts), C.size,
-                C, lam, y, state.lam, problem.p[start:stop], 1 / problem.eta, weight,
+                C, lam, y, state.lam, p[start:stop], 1 / problem.eta, weight,
                 state.lse[start:stop], parts, y_parts, state.plan_sum[start:stop],
             )  # fmt: skip
             column_sum += parts.sum(axis=0)
@@ -244,6 +264,9 @@ class PDASMD(EntropicSolver):
         state.column_sum += weight * y_columns
         state.weight_sum += weight
         self._settle(problem, state, lam, column_sum)
+        n, m = problem.shape
+        averaged = Work.of(softmax=n * m * (self.average == "sampled"), vector=3 * n * m + n)
+        return _pass_work(problem) + averaged
 
     def _settle(self, problem: Entropic, state: State, lam: Vector, column_sum: Vector) -> None:
         state.lam = lam
@@ -251,13 +274,40 @@ class PDASMD(EntropicSolver):
         state.violation = l1(state.mu)
         state.value = _value(problem, lam, state.lse)
 
+    def _keep_best(self, state: State) -> None:
+        state.best_lam, state.best_lse = state.lam.copy(), state.lse.copy()
+        state.best_mu, state.best_value = state.mu.copy(), state.value
+
+    def _update_columns(self, problem: Entropic, state: State) -> Work:
+        """Move the snapshot, and y and z with it, to λ_j + η log(q_j / (q + μ)_j) if φ agrees.
+
+        The column sums q + μ are known; the log-normalisers there, which are Sinkhorn's row
+        update, take a pass. φ falls by η KL(q | q + μ) at least.
+        """
+        lam, lse, mu, value = state.lam, state.lse.copy(), state.mu, state.value
+        q, slack = problem.q, self._slack(problem, state)
+        ratio = np.divide(np.maximum(q + mu, LEAST_SHARE * q), q, out=np.ones_like(q), where=q > 0)
+        move = -problem.eta * np.log(ratio)
+        work = Work.of(vector=7 * q.size) + self._move(problem, state, lam + move)
+        if state.value <= value + slack:
+            state.y, state.z = state.y + move, state.z + move
+        else:
+            state.lam, state.lse, state.mu = lam, lse, mu
+            state.value, state.violation = value, l1(mu)
+        if self.is_adaptive:
+            self._keep_best(state)
+        return work
+
+    def _slack(self, problem: Entropic, state: State) -> float:
+        """Return how far φ may rise by rounding alone."""
+        slack = 1e-14 * (abs(state.value) + problem.geometry.bounds[1])
+        return slack + SINGLE_ERROR * problem.eta if state.is_single else slack
+
     def _safeguard(self, problem: Entropic, state: State) -> None:
         """Lengthen the step if φ fell; else go back to the best snapshot with half the step."""
-        slack = 1e-14 * (abs(state.best_value) + problem.geometry.bounds[1])
-        if state.value <= state.best_value + slack:
+        if state.value <= state.best_value + self._slack(problem, state):
             state.step_scale = min(RECOVERY * state.step_scale, self._longest)
-            state.best_lam, state.best_lse = state.lam.copy(), state.lse.copy()
-            state.best_mu, state.best_value = state.mu.copy(), state.value
+            self._keep_best(state)
             return
         state.step_scale = max(state.step_scale / 2, 1.0)
         state.lam, state.lse = state.best_lam.copy(), state.best_lse.copy()
@@ -309,49 +359,14 @@ def _value(problem: Entropic, lam: Vector, lse: Vector) -> float:
     return problem.eta * float(problem.p @ lse) - float(problem.q @ lam)
 
 
-def _inner_loop(C: Any, rows: Index, sample: Index, snap: Any, inv_unit: float, *args: Any) -> None:
-    """Run the inner steps of a sample, with helpers where a batch is large enough."""
-    n_batch, m = sample.shape[1], C.shape[1]
-    work, pair = np.empty((2, m)), np.empty((2, m), dtype=C.dtype)
-    if n_batch == 1:
-        first = rows.ravel(), sample.ravel()
-        kernels.inner_loop(C, *first, snap, inv_unit, *args, work, pair)
-        return
-    lse, _, _, inv_eta = args[:4]
-    parts = np.empty((min(n_batch, BATCH_CHUNKS), m))
-    own = np.empty((len(parts), m), dtype=C.dtype)
-    counters = np.zeros(3, dtype=np.int64)
-    shared = C, rows, sample, snap, inv_unit
-
-    def leader() -> None:
-        batch_kernels.lead_inner_loop(*shared, *args, work, pair, parts, counters)
-
-    def helper(k: int) -> None:
-        batch_kernels.help_inner_loop(
-            *shared, lse, inv_eta, work[0], pair[0], own[k], parts, counters
-        )  # fmt: skip
-
-    is_worth_it = (
-        n_batch * m >= HELPED_ENTRIES and sample.size * m >= 2 * threads.MIN_ENTRIES_PER_THREAD
-    )
-    threads.lead(leader, helper, len(parts) - 1, is_worth_it)
+def _frozen(x: Vector) -> Vector:
+    """Return a read-only view, whoever owns the array: kernels then compile for one type only."""
+    x = x.view()
+    x.setflags(write=False)
+    return x
 
 
-def _rows(geometry: Geometry, sample: Index, is_single: bool) -> Any:
-    """Yield (first step, rows of C, their places, components, unit) until the sample is used up."""
-    n, m = geometry.shape
-    unit = geometry.bounds[1]
-    if geometry.is_dense and is_single and unit > 0:
-        ((_, _, C),) = geometry.single_blocks(unit)
-        yield 0, C, sample, sample, unit
-        return
-    if geometry.is_dense:
-        yield 0, geometry.block(0, n), sample, sample, 1.0
-        return
-    n_steps, batch_size = sample.shape
-    step = max(1, GATHERED_ENTRIES // (batch_size * m))
-    for first in range(0, n_steps, step):
-        part = sample[first : first + step]
-        C = np.stack([geometry.row(int(i)) for i in part.ravel()])
-        C.setflags(write=False)  # as stored costs are: one compiled kernel for both
-        yield first, C, np.arange(part.size).reshape(part.shape), part, 1.0
+def _pass_work(problem: Entropic) -> Work:
+    """Return the work of one snapshot: all softmax rows, their sum and their logarithms."""
+    n, m = problem.shape
+    return Work.of(softmax=n * m, inner=n * m, vector=n)

@@ -19,7 +19,7 @@ from ..kernels.dense import missing_mass, relax_block
 from ..problem import Entropic, Problem
 from ..work import Work
 from .base import About, DualPlan, EntropicSolver, Pace, l1
-from .overrelaxation import FIRST, PLAIN_SWEEPS, WINDOW, next_omega, safe_limit
+from .overrelaxation import FIRST, PLAIN_SWEEPS, SETTLING, WINDOW, next_omega, safe_limit
 
 #: exp(-C/η) is stored as it is while max C/η stays below this: scalings need headroom too.
 KERNEL_RANGE = 300.0
@@ -39,7 +39,7 @@ class LogState:
     is_row_next: bool  # which block that is
     violation: float  # l1 marginal violation of the current plan
     omega: float  # overrelaxation in use
-    reference: float  # violation when ω was chosen
+    reference: float  # violation since which the rate is measured
     n_steps: int  # half-steps done
 
 
@@ -57,7 +57,7 @@ class KernelState:
     sums: Vector  # Kᵀ u; zero before the first sweep
     violation: float  # l1 marginal violation of the current plan
     omega: float  # overrelaxation in use
-    reference: float  # violation when ω was chosen
+    reference: float  # violation since which the rate is measured
     n_steps: int  # sweeps done
 
 
@@ -263,12 +263,12 @@ def _omega(state: State) -> float:
 
 def _adapt(state: State) -> None:
     """Choose ω again after each window, from the rate at which the violation fell."""
-    if _n_sweeps(state) % WINDOW:
-        return
-    if 0 < state.violation < np.inf and 0 < state.reference < np.inf:
-        rate = (state.violation / state.reference) ** (1 / WINDOW)
+    n_sweeps = _n_sweeps(state) % WINDOW
+    if n_sweeps == SETTLING:
+        state.reference = state.violation
+    elif n_sweeps == 0 and 0 < state.violation < np.inf and 0 < state.reference < np.inf:
+        rate = (state.violation / state.reference) ** (1 / (WINDOW - SETTLING))
         state.omega = next_omega(state.omega, rate)
-    state.reference = state.violation
 
 
 def _relaxed(

@@ -1,0 +1,249 @@
+"""Measure which crude potentials are good enough for the restricted simplex, and their cost.
+
+    python benchmarks/first_passes.py --problems "2-d lazy" "10-d dense"
+    python benchmarks/first_passes.py --quick
+
+The restricted simplex starts with some twenty Sinkhorn sweeps. Here other first passes take
+their place: epochs of PDASMD, PDASGD and averaged stochastic gradient steps on the semi-dual, or
+exact potentials of a subsample (or of a coarse cloud) extended by c-transforms; then two sweeps,
+or none. Runs are certified to a relative gap of 1e-6, and noted when they pass 1 %. Times are CPU
+seconds of all threads, first passes included: the least of the rounds, starts interleaved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+from rich.console import Console
+from rich.table import Table
+
+import epsilot
+from epsilot.geometry import Dense, PointCloud
+from epsilot.images import grid_cost, synthetic_pair
+from epsilot.kernels.dense import SUM, row_max
+from epsilot.kernels.pipeline import _gibbs_row
+from epsilot.multiscale import coarse_potentials
+from epsilot.problem import Entropic, make_problem
+from epsilot.solvers.pdasgd import PDASGD
+from epsilot.solvers.pdasmd import PDASMD
+from epsilot.solvers.restricted_simplex import RestrictedSimplex
+
+STANDARD = RestrictedSimplex()
+LOOSE, TIGHT = 1e-2, 1e-6
+#: η of the sweeps that follow the first passes, and of PDASMD, as a share of max C.
+ETA = 0.003
+#: First and last η of the gradient steps; step t is STEP √(n / (t + 10)) max C long.
+SGD_ETAS = 0.03, 0.001
+STEP = 0.16
+
+
+@njit(**{**SUM, "cache": False})
+def move(g, mean, q, weights, step, ratio, share):
+    """Add step q - ratio weights to g, and a share of what is new to the mean."""
+    for j in range(g.size):
+        g[j] += step * q[j] - ratio * weights[j]
+        mean[j] += share * (g[j] - mean[j])
+
+
+@njit(**{**SUM, "cache": False})
+def gradient_steps(C, rows, q, inv_etas, steps, shares, g, mean, weights):
+    """Climb the semi-dual by its gradients q - softmax((g - C_i) / η) of one row after another."""
+    for k in range(rows.size):
+        row = C[rows[k]]
+        total = _gibbs_row(row, -row_max(row, g), g, inv_etas[k], weights)
+        move(g, mean, q, weights, steps[k], steps[k] / total, shares[k])
+
+
+def sgd(n_epochs, problem, rng):
+    """Return the average of the second half of some epochs; each draws every row once."""
+    n, m = problem.shape
+    unit, geometry = problem.cost_max, problem.geometry
+    t = np.arange(1, n_epochs * n + 1)
+    inv_etas = np.geomspace(1 / SGD_ETAS[0], 1 / SGD_ETAS[1], t.size)
+    steps = STEP * np.sqrt(n / (t + 10))
+    shares = 1 / np.maximum(t - t.size // 2, 1)
+    g, mean, weights = np.zeros((3, m), dtype=np.float32)
+    for epoch in np.split(t - 1, n_epochs):
+        order = rng.permutation(n)
+        # A heavy row takes a long step: draws are uniform, the gradient stays unbiased.
+        pace = np.array([inv_etas[epoch], steps[epoch] * n * problem.p[order], shares[epoch]])
+        shuffled = geometry if geometry.is_dense else geometry.restricted(order, np.arange(m))
+        for start, stop, C in shuffled.single_blocks(unit):
+            rows = order if geometry.is_dense else np.arange(stop - start)
+            part = pace[:, start:stop].astype(np.float32)
+            gradient_steps(C, rows, problem.q.astype(np.float32), *part, g, mean, weights)
+    lam = unit * mean.astype(np.float64)
+    return geometry.ctransform_rows(lam), lam
+
+
+def variance_reduced(solver, n_epochs, problem, rng):
+    """Return the potentials of PDASMD or PDASGD after some epochs."""
+    target = Entropic(problem.geometry, ETA * problem.cost_max, problem.p, problem.q)
+    solver = solver.resolved("certificate", problem)
+    state, _ = solver.init(target, rng)
+    for _ in range(n_epochs):
+        solver.step(target, state, rng)
+    return solver.potentials(target, state)
+
+
+def subsample(divisor, problem, rng):
+    """Solve for one source and one target in ``divisor``; extend by c-transforms."""
+    n, m = problem.shape
+    rows, cols = (np.sort(rng.choice(k, k // divisor, replace=False)) for k in (n, m))
+    small = problem.geometry.restricted(rows, cols).block(0, rows.size)
+    wish = {"rtol": 1e-3, "normalize": True, "on_limit": "ignore"}
+    f, g = epsilot.solve(small, problem.p[rows], problem.q[cols], **wish).potentials
+    row = problem.geometry.restricted(np.arange(n), cols).ctransform_rows(g)
+    return row, problem.geometry.restricted(rows, np.arange(m)).ctransform_cols(f)
+
+
+def cells(problem, rng):
+    """Solve for the centroids of cells, as multiscale clouds do; extend by c-transforms."""
+    return coarse_potentials(problem.geometry, problem.p, problem.q)
+
+
+@dataclass(frozen=True)
+class Start:
+    """First passes, and the sweeps at each η that follow them."""
+
+    name: str
+    passes: float  # over C, before the sweeps
+    find: Callable | None
+    sweeps: int = 2
+    etas: tuple[float, ...] = (ETA,)
+
+
+STARTS = [
+    Start("sweeps (standard)", 0, None, STANDARD.sweeps, STANDARD.etas),
+    Start("half the sweeps", 0, None, STANDARD.sweeps // 2, STANDARD.etas),
+    Start("SGD, 1 epoch", 2, partial(sgd, 1)),
+    Start("SGD, 1 epoch, no sweep", 2, partial(sgd, 1), 0),
+    Start("SGD, 3 epochs", 4, partial(sgd, 3)),
+    Start("PDASMD, 1 epoch", 3, partial(variance_reduced, PDASMD(), 1)),
+    Start("PDASMD, 3 epochs", 7, partial(variance_reduced, PDASMD(), 3)),
+    Start("PDASGD, 1 epoch", 3, partial(variance_reduced, PDASGD(), 1)),
+    Start("PDASGD, 3 epochs", 7, partial(variance_reduced, PDASGD(), 3)),
+    Start("1/16 subsample", 1 / 8, partial(subsample, 16)),
+    Start("1/16 subsample, no sweep", 1 / 8, partial(subsample, 16), 0),
+    Start("coarse cells (multiscale)", 0, cells, STANDARD.sweeps, STANDARD.etas[-1:]),
+    Start("coarse cells, no sweep", 0, cells, 0),
+]
+
+
+def images(n, is_lazy):
+    """Return the paper's images under the l1 distance of pixels."""
+    side = round(n**0.5)
+    a, b = (x.ravel() for x in synthetic_pair(side, 0))
+    pixels = np.argwhere(np.ones((side, side)))
+    return PointCloud(pixels, pixels, "cityblock") if is_lazy else grid_cost((side, side)), a, b
+
+
+def points(d, n, is_lazy):
+    """Return the squared distances of a uniform and a normal cloud."""
+    rng = np.random.default_rng(0)
+    cloud = PointCloud(rng.random((n, d)), 0.6 + 0.2 * rng.normal(size=(n, d)), single=True)
+    return cloud if is_lazy else cloud.block(0, n), None, None
+
+
+def uniform(n, is_lazy):
+    """Return independent costs."""
+    return np.random.default_rng(0).random((n, n)), None, None
+
+
+PROBLEMS = {
+    "images dense": (images, 8100, False), "2-d dense": (partial(points, 2), 8000, False),
+    "10-d dense": (partial(points, 10), 8000, False), "uniform dense": (uniform, 8000, False),
+    "images lazy": (images, 8100, True), "2-d lazy": (partial(points, 2), 8000, True),
+    "10-d lazy": (partial(points, 10), 8000, True), "2-d large": (partial(points, 2), 20_000, True),
+    "10-d large": (partial(points, 10), 20_000, True),
+    "2-d very large": (partial(points, 2), 40_000, True),
+}  # fmt: skip
+
+HEAD = [
+    "first passes", "passes", "CPU s", "gap, round 1", "rounds to 1 %", "CPU s", "wall s",
+    "speed-up", "rounds to 1e-6", "CPU s", "speed-up",
+]  # fmt: skip
+
+
+def measure(start, M, a, b, limit):
+    """Solve from a start; return the figures of its line but for the speed-ups."""
+    geometry = M if isinstance(M, PointCloud) else Dense(M)  # a fresh one keeps no float32 copy
+    marks = []
+    began, wall = time.process_time(), time.perf_counter()
+    potentials = start.find and start.find(make_problem(geometry, a, b), np.random.default_rng(0))
+    found = time.process_time() - began
+
+    def note(record):
+        gap = record.gap / abs(record.lower)
+        marks.append((gap, time.process_time() - began, time.perf_counter() - wall))
+
+    epsilot.solve(
+        geometry, a, b, rtol=TIGHT, method="restricted_simplex", potentials_init=potentials,
+        callback=note, max_seconds=limit, on_limit="ignore", sweeps=start.sweeps, etas=start.etas,
+    )  # fmt: skip
+    figures = [found, marks[0][0]]
+    for goal in (LOOSE, TIGHT):
+        n_rounds = 1 + sum(gap > goal for gap, *_ in marks)
+        _, *seconds = marks[n_rounds - 1] if n_rounds <= len(marks) else (0, np.inf, np.inf)
+        figures += [n_rounds, *seconds]
+    return np.array(figures)
+
+
+def compare(build, n, is_lazy, starts, n_repeats, limit):
+    """Measure all starts on one problem; return the lines of its table."""
+    small, (M, a, b) = build(144, is_lazy), build(n, is_lazy)
+    if not (is_lazy and M.X.shape[1] <= 3):
+        starts = [x for x in starts if x.find is not cells]
+    for start in starts:
+        measure(start, *small, limit)  # compile
+    best = np.full((len(starts), 8), np.inf)
+    for _ in range(n_repeats):
+        for start, figures in zip(starts, best, strict=True):
+            figures[:] = np.minimum(figures, measure(start, M, a, b, limit))
+            print(f"{start.name}: {figures.round(3)}", file=sys.stderr, flush=True)
+    lines = []
+    for start, (found, gap, *loose, tight_rounds, tight, _) in zip(starts, best, strict=True):
+        seconds = [f"{x:.2f}" if x < np.inf else "not reached" for x in (*loose[1:], tight)]
+        ratios = [f"{best[0][3] / loose[1]:.2f}", f"{best[0][6] / tight:.2f}"]
+        passes = start.passes + start.sweeps * len(start.etas)
+        lines.append([
+            start.name, f"{passes:.3g}", f"{found:.2f}", f"{gap:.0e}", f"{loose[0]:.0f}",
+            *seconds[:2], ratios[0], f"{tight_rounds:.0f}", seconds[2], ratios[1],
+        ])  # fmt: skip
+    return lines
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--starts", nargs="+", default=[""], help="how names begin")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=60.0, help="wall seconds of a solve")
+    parser.add_argument("--quick", action="store_true", help="n = 256")
+    parser.add_argument("--out", type=Path, help="Markdown file that the tables are appended to")
+    options = parser.parse_args(arguments)
+    starts = [STARTS[0], *(x for x in STARTS[1:] if x.name.startswith(tuple(options.starts)))]
+    for name in options.problems:
+        build, n, is_lazy = PROBLEMS[name]
+        n = 256 if options.quick else n
+        lines = compare(build, n, is_lazy, starts, options.repeats, options.limit)
+        table = Table(*HEAD, title=f"{name}, n = {n}")
+        for line in lines:
+            table.add_row(*line)
+        Console(width=140).print(table)
+        if options.out:
+            rows = [f"| {' | '.join(line)} |" for line in (HEAD, ["---"] * len(HEAD), *lines)]
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write("\n".join([f"### {name}, n = {n}", "", *rows, "", ""]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Separable operations on a field of a grid, one axis at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._types import Matrix, Vector
+from ..kernels import grid as kernels
+from ..kernels import threads
+
+
+def filtered(
+    kernel: Any, fields: tuple[Any, ...], axis: int, n_out: int, n_in: int, *args: float
+) -> tuple[Any, ...]:
+    """Run an axis kernel on fields of one shape; the axis goes from n_in to n_out cells.
+
+    The last axis is moved to the front, so that kernels always run across it. The recursive
+    filters need equal lengths: the shorter side is padded with empty cells.
+    """
+    is_recursive = kernel in (kernels.l1_log, kernels.l1_max, kernels.l1_price)
+    length = max(n_out, n_in) if is_recursive else n_in
+    shape = fields[0].shape
+    is_last = axis == len(shape) - 1 and axis > 0
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    if is_last:
+        outer, inner = 1, outer
+    arrays = []
+    for k, field in enumerate(fields):
+        lines = field.reshape(inner, n_in).T if is_last else field
+        if length > n_in:
+            empty = -np.inf if k == 0 and kernel is not kernels.l1_price else 0.0
+            lines = lines.reshape(outer, n_in, inner)
+            lines = np.pad(lines, [(0, 0), (0, length - n_in), (0, 0)], constant_values=empty)
+        arrays.append(np.ascontiguousarray(lines).reshape(outer, length, inner))
+    n_result = length if is_recursive else n_out
+    results = [np.empty((outer, n_result, inner)) for _ in arrays]
+    n_lines = outer if outer > 1 else inner
+    threads.share(kernel, n_lines, 8 * arrays[0].size, *arrays, *args, *results)
+    after = (*shape[:axis], n_out, *shape[axis + 1 :])
+    if is_last:
+        return tuple(result[0, :n_out].T.reshape(after) for result in results)
+    return tuple(result[:, :n_out].reshape(after) for result in results)
+
+
+def decayed(cells: Any, axis: int, n_out: int, n_in: int, step: float) -> Any:
+    """Filter a field along one axis by exp(-step |i - j|), in place where lengths agree."""
+    if n_out > n_in:
+        widths = [(0, n_out - n_in if k == axis else 0) for k in range(cells.ndim)]
+        cells = np.pad(cells, widths)
+    outer, inner = math.prod(cells.shape[:axis]), math.prod(cells.shape[axis + 1 :])
+    lines = np.ascontiguousarray(cells).reshape(outer, cells.shape[axis], inner)
+    n_lines = outer if outer > 1 else inner
+    threads.share(
+        kernels.l1_scaling, n_lines, 2 * lines.size,
+        lines, math.exp(-step), -math.expm1(-2 * step),
+    )  # fmt: skip
+    return lines[:, :n_out].reshape(*cells.shape[:axis], n_out, *cells.shape[axis + 1 :])
+
+
+def multiplied(K: Matrix, field: Any, axis: int) -> Any:
+    """Multiply a field by a matrix along one axis."""
+    if axis == 0:
+        rest = field.shape[1:]
+        return (K @ field.reshape(field.shape[0], -1)).reshape(K.shape[0], *rest)
+    if axis == field.ndim - 1:
+        return field @ K.T
+    return np.matmul(K, field)  # the middle of three
+
+
+def moments(metric: str, mass: Vector, n_out: int) -> Vector:
+    """Return sum_j |i - j| mass_j, or of its square, for i = 0..n_out-1, in linear time."""
+    if metric == "cityblock":
+        (_, cost) = filtered(
+            kernels.l1_price, (mass, np.zeros_like(mass)), 0, n_out, mass.size, 1.0, 1.0
+        )
+        return np.asarray(cost)
+    i, j = np.arange(n_out, dtype=float), np.arange(mass.size, dtype=float)
+    mean = (j @ mass) / (mass.sum() or 1.0)
+    spread = ((j - mean) ** 2) @ mass
+    return np.asarray((i - mean) ** 2 * mass.sum() + spread)

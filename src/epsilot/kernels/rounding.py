@@ -1,0 +1,28 @@
+"""Vector passes of the rounding onto the transport polytope."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from .dense import SUM
+
+
+@njit(**SUM)
+def shrink(mass, wanted, out):
+    """out = min(1, wanted / mass), dividing only where it is below 1; return ‖mass - wanted‖₁."""
+    error = 0.0
+    for i in range(mass.size):
+        error += abs(mass[i] - wanted[i])
+        out[i] = wanted[i] / mass[i] if mass[i] > wanted[i] else 1.0
+    return error
+
+
+@njit(**SUM)
+def shortfall(mass, scaling, wanted, out):
+    """out = max(wanted - scaling mass, 0); return its sum."""
+    total = 0.0
+    for i in range(mass.size):
+        missing = wanted[i] - scaling[i] * mass[i]
+        out[i] = missing if missing > 0 else 0.0
+        total += out[i]
+    return total
