@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from .._types import Index, Potentials, Vector
+from .._types import Index, Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..plan import Arcs, Core
 from ..problem import Additive
@@ -66,21 +66,14 @@ class Exact(DirectSolver):
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
         """Solve."""
-        from ot.lp import emd
-
         n, m = problem.shape
         C = problem.geometry.block(0, n)
         unit = problem.geometry.bounds[1] or 1.0  # POT's tolerances are absolute
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            plan, log = emd(
-                problem.p, problem.q, C if unit == 1.0 else C / unit,
-                numItermax=self.max_pivots, log=True, center_dual=False,
-            )  # fmt: skip
+        plan, u, v = simplex(problem.p, problem.q, C if unit == 1.0 else C / unit, self.max_pivots)
         # A comparison first: nonzero of floats is ten times slower.
         state.i, state.j = np.divmod(np.flatnonzero(plan.ravel() > 0), m)
         state.flow = plan[state.i, state.j]
-        state.row, state.lam = unit * np.asarray(log["u"]), unit * np.asarray(log["v"])
+        state.row, state.lam = unit * u, unit * v
         state.is_done = True
         return Work.of(pivot=n * m)
 
@@ -91,3 +84,18 @@ class Exact(DirectSolver):
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the optimal dual."""
         return state.row, state.lam
+
+
+def simplex(p: Vector, q: Vector, C: Matrix, max_pivots: int) -> tuple[Matrix, Vector, Vector]:
+    """Return POT's optimal plan and duals, without its checks where all masses are positive."""
+    from ot.lp import emd
+    from ot.lp.emd_wrap import emd_c
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if p.min() > 0 and q.min() > 0:
+            plan, _, u, v, _ = emd_c(p, q * (p.sum() / q.sum()), C, max_pivots, 1, None, None)
+        else:
+            plan, log = emd(p, q, C, numItermax=max_pivots, log=True, center_dual=False)
+            u, v = log["u"], log["v"]
+    return plan, np.asarray(u), np.asarray(v)

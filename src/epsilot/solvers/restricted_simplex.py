@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,12 +22,14 @@ from ..geometry.base import n_chunks
 from ..kernels import pipeline as kernels
 from ..kernels import threads
 from ..plan import Arcs, Core, Gibbs
-from ..problem import Additive
+from ..problem import Additive, Problem
 from ..work import Work
 from .base import About, DirectSolver, Pace
 
 #: Groups of rows whose minima are compared, for each arc that is wanted of a column.
 GROUPS = 8
+#: Costs up to which two sweeps at each η are enough.
+FEW_ENTRIES = 1 << 21
 
 
 @dataclass(slots=True)
@@ -54,15 +56,15 @@ class RestrictedSimplex(DirectSolver):
         Arcs kept per row and per column.
     etas : tuple of float
         Regularisations of the sweeps, as shares of the largest cost.
-    sweeps : int
-        Sweeps at each η.
+    sweeps : int, optional
+        Sweeps at each η; by default 2, and 4 where a simplex round costs more than they do.
     omega : float
         Overrelaxation of the sweeps, 1 <= omega < 2.
     """
 
     n_arcs: int = 12
     etas: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003, 0.001)
-    sweeps: int = 4
+    sweeps: int | None = None
     omega: float = 1.6
 
     about: ClassVar[About] = About(
@@ -77,11 +79,21 @@ class RestrictedSimplex(DirectSolver):
     pace: ClassVar[Pace] = Pace(evaluate_after=math.inf, warm_up=40)
 
     def __post_init__(self) -> None:
-        if self.n_arcs < 1 or self.sweeps < 0 or not 1 <= self.omega < 2:
+        if self.n_arcs < 1 or (self.sweeps or 0) < 0 or not 1 <= self.omega < 2:
             raise InvalidProblem(
                 f"n_arcs={self.n_arcs}, sweeps={self.sweeps}, omega={self.omega} were given; they "
                 "must satisfy n_arcs >= 1, sweeps >= 0 and 1 <= omega < 2."
             )
+
+    def resolved(self, stop: str, problem: Problem) -> RestrictedSimplex:
+        """Fill in the number of sweeps."""
+        n, m = problem.shape
+        sweeps = (2 if n * m <= FEW_ENTRIES else 4) if self.sweeps is None else self.sweeps
+        return replace(self, sweeps=sweeps)
+
+    @property
+    def _sweeps(self) -> int:
+        return 4 if self.sweeps is None else self.sweeps
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
@@ -89,18 +101,18 @@ class RestrictedSimplex(DirectSolver):
         """Start from zero potentials; given ones replace the sweeps but the last η's."""
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
-        done = 0 if potentials is None else self.sweeps * (len(self.etas) - 1)
+        done = 0 if potentials is None else self._sweeps * (len(self.etas) - 1)
         empty = np.zeros(0, dtype=np.int64)
         return State(row.copy(), lam.copy(), done, 0, empty, empty, np.zeros(0), False), Work()
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
         """Do one sweep, or solve one restricted problem."""
-        if state.sweep < self.sweeps * len(self.etas):
+        if state.sweep < self._sweeps * len(self.etas):
             return self._sweep(problem, state)
         return self._round(problem, state)
 
     def _eta(self, problem: Additive, state: State) -> float:
-        stage = min(max(state.sweep - 1, 0) // max(self.sweeps, 1), len(self.etas) - 1)
+        stage = min(max(state.sweep - 1, 0) // max(self._sweeps, 1), len(self.etas) - 1)
         return self.etas[stage] * (problem.geometry.bounds[1] or 1.0)
 
     def _sweep(self, problem: Additive, state: State) -> Work:
