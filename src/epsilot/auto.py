@@ -1,7 +1,8 @@
 """Which method "auto" stands for: the cheapest by measured cost models, with its reasons.
 
-The models are power laws fitted by ``benchmarks/calibrate.py`` and shipped as
-``data/cost_models.json``; the environment variable ``EPSILOT_COST_MODELS`` names another file.
+A model is overhead + dense nm + scale (n + m)^power seconds, fitted by
+``benchmarks/calibrate.py`` and shipped as ``data/cost_models.json``; the environment variable
+``EPSILOT_COST_MODELS`` names another file.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from .problem import Problem
 
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
 LARGEST_RESTRICTED = 2 * 10**9
+#: Gaps below this share of the value, or this share of the largest cost, mean the exact answer.
+FINE_RTOL, FINE_EPS = 3e-4, 1e-5
+#: The restricted simplex must promise this share of the time of the exact one, which no cost
+#: surprises by a second round.
+MARGIN = 0.8
 
 
 @dataclass(frozen=True)
@@ -60,21 +66,38 @@ def cost_models() -> dict[str, Any]:
     return _read(os.environ.get("EPSILOT_COST_MODELS"))
 
 
-def predict(method: str, n: int, m: int, *, is_dense: bool) -> tuple[float, int]:
-    """Return predicted seconds and bytes of a method on an n x m problem."""
+def is_fine(problem: Problem, eps: float | None, rtol: float | None) -> bool:
+    """Tell whether so small a gap is asked for that only the optimum will do."""
+    if rtol is not None:
+        return rtol < FINE_RTOL
+    return eps is not None and eps < FINE_EPS * problem.cost_max
+
+
+def predict(
+    method: str, n: int, m: int, *, is_dense: bool, fine: bool = False
+) -> tuple[float, int]:
+    """Return predicted seconds and bytes of a method on an n x m problem.
+
+    For a ``fine`` target the restricted simplex may need another round.
+    """
     models = cost_models()
     entries, nodes = n * m, n + m
     if method == "exact":
         model = models["exact"]
-        return model["scale"] * entries ** model["power"], int(model["bytes"] * entries)
+        return _seconds(model, entries, nodes), int(model["bytes"] * entries)
     model = models["restricted_simplex"]
     n_threads = min(2, threads.available())
-    speed = model["dense"] if is_dense else model["lazy"]
-    seconds = speed * entries / n_threads + model["scale"] * nodes ** model["power"]
-    return seconds + model["overhead"], int((4 * entries if is_dense else 0) + 600 * nodes)
+    speed = model["dense" if is_dense else "lazy"] / n_threads
+    seconds = _seconds({**model, "dense": speed}, entries, nodes) * (model["fine"] if fine else 1)
+    return seconds, int((4 * entries if is_dense else 0) + 600 * nodes)
 
 
-def choose(problem: Problem, reg: float | None) -> Choice:
+def _seconds(model: dict[str, float], entries: int, nodes: int) -> float:
+    rest = model["scale"] * float(nodes ** model["power"])
+    return model["overhead"] + model["dense"] * entries + rest
+
+
+def choose(problem: Problem, reg: float | None, fine: bool = False) -> Choice:
     """Return the method for a problem: exact simplex, restricted simplex, grid or entropic."""
     n, m = problem.shape
     geometry = problem.geometry
@@ -83,10 +106,10 @@ def choose(problem: Problem, reg: float | None) -> Choice:
     if isinstance(geometry, Grid):
         reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
         return Choice("sinkhorn", reason, 0.0, 200 * (n + m))
-    restricted = predict("restricted_simplex", n, m, is_dense=geometry.is_dense)
+    restricted = predict("restricted_simplex", n, m, is_dense=geometry.is_dense, fine=fine)
     if geometry.is_dense:
         exact = predict("exact", n, m, is_dense=True)
-        if exact[0] <= restricted[0]:
+        if MARGIN * exact[0] <= restricted[0]:
             return Choice("exact", "the network simplex is fastest at this size", *exact)
     elif n * m > LARGEST_RESTRICTED:
         reason = "the cloud is too large for a simplex; float32 sweeps need O(n + m) memory"
