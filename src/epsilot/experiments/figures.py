@@ -110,7 +110,7 @@ def _spaced(places: list[float]) -> list[float]:
     kept: list[float] = []
     width = np.log(places[-1] / places[0]) or 1.0
     for x in places:
-        if not kept or np.log(x / kept[-1]) > 0.05 * width:
+        if not kept or np.log(x / kept[-1]) > 0.06 * width:
             kept.append(x)
     return kept
 
