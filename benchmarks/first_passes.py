@@ -121,9 +121,11 @@ class Start:
     etas: tuple[float, ...] = (ETA,)
 
 
+#: Sweeps at each η on problems of this size.
+SWEEPS = 4
 STARTS = [
-    Start("sweeps (standard)", 0, None, STANDARD.sweeps, STANDARD.etas),
-    Start("half the sweeps", 0, None, STANDARD.sweeps // 2, STANDARD.etas),
+    Start("sweeps (standard)", 0, None, SWEEPS, STANDARD.etas),
+    Start("half the sweeps", 0, None, SWEEPS // 2, STANDARD.etas),
     Start("SGD, 1 epoch", 2, partial(sgd, 1)),
     Start("SGD, 1 epoch, no sweep", 2, partial(sgd, 1), 0),
     Start("SGD, 3 epochs", 4, partial(sgd, 3)),
@@ -133,7 +135,7 @@ STARTS = [
     Start("PDASGD, 3 epochs", 7, partial(variance_reduced, PDASGD(), 3)),
     Start("1/16 subsample", 1 / 8, partial(subsample, 16)),
     Start("1/16 subsample, no sweep", 1 / 8, partial(subsample, 16), 0),
-    Start("coarse cells (multiscale)", 0, cells, STANDARD.sweeps, STANDARD.etas[-1:]),
+    Start("coarse cells (multiscale)", 0, cells, SWEEPS, STANDARD.etas[-1:]),
     Start("coarse cells, no sweep", 0, cells, 0),
 ]
 

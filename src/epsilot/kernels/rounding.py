@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from numba import njit
 
-from .dense import SUM
+#: No fast mathematics: what two specialisations of a kernel may fuse or reorder differs, and the
+#: last digit of a certificate must not depend on which of them runs.
+EXACT = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
-@njit(**SUM)
+@njit(**EXACT)
 def shrink(mass, wanted, out):
     """out = min(1, wanted / mass), dividing only where it is below 1; return ‖mass - wanted‖₁."""
     error = 0.0
@@ -17,7 +19,7 @@ def shrink(mass, wanted, out):
     return error
 
 
-@njit(**SUM)
+@njit(**EXACT)
 def shortfall(mass, scaling, wanted, out):
     """out = max(wanted - scaling mass, 0); return its sum."""
     total = 0.0
