@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from ..errors import InvalidProblem
+from .report import resumable
 
 OUT = Path("results/bench")
 
@@ -65,17 +66,8 @@ def bench(
     )
     selection = selected(QUICK if quick else FULL, wishes)
     new_figure(1, 1)  # without matplotlib, say so now
-    try:
+    with resumable("bench", out):
         run_bench(out, selection, _command(out), Console(stderr=True))
-    except KeyboardInterrupt:
-        typer.echo(
-            f"epsilot: bench was interrupted; what is solved is kept in {out}, and the same "
-            "command continues there.",
-            err=True,
-        )
-        raise typer.Exit(1) from None
-    for path in sorted(out.iterdir()):
-        typer.echo(str(path))
 
 
 def _list(text: str | None, option: str, kind: Callable[[str], T]) -> tuple[T, ...] | None:

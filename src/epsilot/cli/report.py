@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,6 +16,22 @@ from ..progress import clock, is_counted, operations_text
 if TYPE_CHECKING:
     from ..certificate import Certificate
     from ..result import Result
+
+
+@contextmanager
+def resumable(name: str, folder: Path) -> Iterator[None]:
+    """List the files of long work at its end; interrupted, say that it can be continued."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(
+            f"epsilot: {name} was interrupted; what is solved is kept in {folder}, and the same "
+            "command continues there.",
+            err=True,
+        )
+        raise typer.Exit(1) from None
+    for path in sorted(folder.iterdir()):
+        typer.echo(str(path))
 
 
 def print_json(fields: Mapping[str, Any]) -> None:

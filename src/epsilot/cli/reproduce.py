@@ -12,6 +12,7 @@ import typer
 
 from ..errors import InvalidProblem
 from ..experiments import EXPERIMENTS
+from .report import resumable
 
 OUT = Path("results")
 
@@ -60,17 +61,8 @@ def reproduce(
         choices = _choices(each, run, {"data": data, "panel": panel})
         folder = out / each
         folder.mkdir(parents=True, exist_ok=True)
-        try:
+        with resumable(each, folder):
             run(folder, quick, seeds, jobs or os.cpu_count() or 1, console, **choices)
-        except KeyboardInterrupt:
-            typer.echo(
-                f"epsilot: {each} was interrupted; what is solved is kept in {folder}, and the "
-                "same command continues there.",
-                err=True,
-            )
-            raise typer.Exit(1) from None
-        for path in sorted(folder.iterdir()):
-            typer.echo(str(path))
 
 
 def _function(name: str) -> Any:
