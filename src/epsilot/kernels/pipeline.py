@@ -15,7 +15,10 @@ from numba import njit
 from .dense import EXTREMUM, SUM, row_max
 from .vexp import exp, wide_vectors
 
-CHUNK = 32
+#: Groups, at least, into which a row is divided.
+LANES = 512
+#: Halvings that look for the k-th least of the groups' minima.
+BISECTIONS = 16
 #: Overrelaxation is for small corrections; a large one, in logarithms, is taken as it is.
 NEAR = 1.0
 
@@ -87,80 +90,81 @@ def _insert(value, index, values, indices):
 
 
 @njit(**EXTREMUM)
-def _least(row, g, bar):
-    """Return min_j row_j - g_j - bar_j."""
+def _group_minima(row, g, out):
+    """out_c = min of row_j - g_j over j = c, c + G, c + 2 G, ..., where G is the size of ``out``.
+
+    Such groups let all lanes of a vector work side by side, up to the end.
+    """
     wide_vectors()
-    best = row[0] - g[0] - bar[0]
-    for j in range(1, row.size):
-        value = row[j] - g[j] - bar[j]
-        best = value if value < best else best
-    return best
+    size = out.size
+    for c in range(size):
+        out[c] = row[c] - g[c]
+    for lo in range(size, row.size, size):
+        part, shift = row[lo : lo + size], g[lo : lo + size]
+        for c in range(part.size):
+            value = part[c] - shift[c]
+            out[c] = value if value < out[c] else out[c]
 
 
 @njit(**EXTREMUM)
-def _least_reduced(row, g):
-    """Return min_j row_j - g_j."""
+def _count_below(x, bar):
+    """Return how many entries are below ``bar``."""
     wide_vectors()
-    best = row[0] - g[0]
-    for j in range(1, row.size):
-        value = row[j] - g[j]
-        best = value if value < best else best
-    return best
-
-
-@njit(**EXTREMUM)
-def _lower(row, f, out):
-    """out_j = min(out_j, row_j - f)."""
-    wide_vectors()
-    for j in range(row.size):
-        value = row[j] - f
-        out[j] = value if value < out[j] else out[j]
+    count = np.int32(0)
+    for c in range(x.size):
+        count += np.int32(1) if x[c] < bar else np.int32(0)
+    return count
 
 
 @njit(**SUM)
-def least_of_rows(C, f, g, slack, values, indices, group_least, start, stop):
+def _bar(minima, k):
+    """Return a number with at least k minima below it, or equal to it, and few more."""
+    low, high = minima.min(), minima.max()
+    for _ in range(BISECTIONS):
+        middle = (low + high) * minima.dtype.type(0.5)
+        count = _count_below(minima, middle)
+        if count < k:
+            low = middle
+        else:
+            high = middle
+            if count <= k + k // 2:
+                break
+    return high
+
+
+@njit(**SUM)
+def _keep_least(row, f, g, bar, minima, values, indices):
+    """Keep the reduced costs row_j - f - g_j below ``bar``, at most as many as there is room for.
+
+    ``values`` hold +inf where there is room; ``minima`` tell which groups to look at.
+    """
+    for c in range(minima.size):
+        if minima[c] - f < bar:
+            for j in range(c, row.size, minima.size):
+                reduced = row[j] - f - g[j]
+                if reduced < bar:
+                    bar = min(bar, _insert(reduced, j, values, indices))
+
+
+@njit(**SUM)
+def least_of_rows(C, f, g, slack, values, indices, start, stop):
     """Find the columns of least reduced cost C_ij - f_i - g_j of every row.
 
-    ``start`` and ``stop`` number groups of rows, one for each row of ``group_least``, which gets
-    the least C_ij - f_i of the group. The k-th least of the minima over chunks of a row bounds
-    its k-th least entry, so few entries are looked at one by one. ``slack`` is what rounding can
-    add to a reduced cost.
+    The k-th least of the minima over groups of columns bounds a row's k-th least entry, so few
+    entries are looked at one by one. ``slack`` is what rounding can add to a reduced cost.
     """
-    n, m = C.shape
-    n_groups, k = group_least.shape[0], values.shape[1]
-    minima = np.empty(-(-m // CHUNK), C.dtype)
-    low, where = np.empty(k, C.dtype), np.empty(k, np.int64)
-    for group in range(start, stop):
-        for i in range(n * group // n_groups, n * (group + 1) // n_groups):
-            _lower(C[i], f[i], group_least[group])
-            low[:] = np.inf
-            bar = low[0]
-            for c in range(minima.size):
-                lo, hi = c * CHUNK, min((c + 1) * CHUNK, m)
-                minima[c] = _least_reduced(C[i, lo:hi], g[lo:hi]) - f[i]
-                if minima[c] < bar:
-                    bar = _insert(minima[c], c, low, where)
-            bar += slack
-            values[i, :] = np.inf
-            for c in range(minima.size):
-                if minima[c] < bar:
-                    for j in range(c * CHUNK, min((c + 1) * CHUNK, m)):
-                        reduced = C[i, j] - f[i] - g[j]
-                        if reduced < bar:
-                            bar = min(bar, _insert(reduced, j, values[i], indices[i]))
+    m, k = C.shape[1], values.shape[1]
+    minima = np.empty(min(m, max(LANES, 8 * k)), C.dtype)
+    for i in range(start, stop):
+        _group_minima(C[i], g, minima)
+        bar = _bar(minima, k) - f[i] + slack
+        _keep_least(C[i], f[i], g, bar, minima, values[i], indices[i])
 
 
 @njit(**SUM)
-def least_of_cols(C, f, g, first, bars, values, indices, start, stop):
-    """Update the rows of least reduced cost of every column with rows first, first + 1, ...
-
-    ``bars`` holds a bound on the largest value to keep of each column; call block by block.
-    """
-    for i in range(C.shape[0]):
-        for lo in range(start, stop, CHUNK):
-            hi = min(lo + CHUNK, stop)
-            if _least(C[i, lo:hi], g[lo:hi], bars[lo:hi]) < f[i]:
-                for j in range(lo, hi):
-                    reduced = C[i, j] - f[i] - g[j]
-                    if reduced < bars[j]:
-                        bars[j] = min(bars[j], _insert(reduced, first + i, values[j], indices[j]))
+def negative_of_rows(C, f, g, bar, values, indices, start, stop):
+    """Find the columns of least reduced cost of every row, as far as they are below ``bar``."""
+    minima = np.empty(min(C.shape[1], LANES), C.dtype)
+    for i in range(start, stop):
+        _group_minima(C[i], g, minima)
+        _keep_least(C[i], f[i], g, bar, minima, values[i], indices[i])

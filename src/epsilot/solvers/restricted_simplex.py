@@ -1,15 +1,14 @@
 """Exact transport by a network simplex on the few arcs that entropic potentials point at.
 
 Crude potentials from float32 Sinkhorn sweeps with falling η leave few arcs of small reduced
-cost per row and column; POT's sparse network simplex solves the problem on them; arcs whose
-reduced cost is negative under its duals are added, and it is solved again, until the
-certificate (over *all* arcs, in float64) meets the goal or no such arc is left.
+cost per row and column; a network simplex solves the problem on them, from a tree of their least
+ones; arcs whose reduced cost is negative under its duals are added, and it goes on from its last
+basis, until the certificate (over *all* arcs, in float64) meets the goal or no such arc is left.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,31 +18,55 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry.base import n_chunks
+from ..kernels import network, threads
 from ..kernels import pipeline as kernels
-from ..kernels import threads
 from ..plan import Arcs, Core, Gibbs
 from ..problem import Additive, Problem
 from ..work import Work
 from .base import About, DirectSolver, Pace
 
-#: Groups of rows whose minima are compared, for each arc that is wanted of a column.
-GROUPS = 8
-#: Costs up to which two sweeps at each η are enough.
-FEW_ENTRIES = 1 << 21
+#: Arcs wanted of a row beyond which they are found by partitioning it.
+MANY_ARCS = 64
+#: Regularisations of the sweeps, as shares of the largest cost. Sharper ones than the second number
+#: over the number of nodes tell arcs no better apart.
+ETAS, SHARPEST = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015), 0.6
+
+
+#: Pivots in one step, so that limits are looked at now and then.
+PIVOTS = 4000
+#: Shares of the largest cost: reduced costs that count as negative in the first round, where many
+#: changes of the prices add up, and in later ones; arcs that join later must be below twice that.
+TOLERANCE, FINE_TOLERANCE = 1e-11, 5e-14
+#: First and last price of artificial arcs in units of the largest cost.
+BIG, BIGGEST = 4.0, 1e6
+#: Mass that artificial arcs may be left with: rounding, which the certificate repairs.
+NOTHING = 1e-13
 
 
 @dataclass(slots=True)
 class State:
     """Potentials first, then a basis; ``round`` counts simplex solves."""
 
-    row: Vector  # row potential
-    lam: Vector  # column potential
+    row: Vector  # row potential, while a round lasts that at its start
+    lam: Vector  # column potential, likewise
     sweep: int  # sweeps done
     round: int  # restricted problems solved
-    arcs: Any  # keys i m + j of the arcs of the restricted problem, sorted
-    used: Any  # keys of the arcs that carry the plan of the last restricted problem
-    flow: Vector  # what they carry
+    is_open: bool  # whether a round has begun and not ended
+    sources: Any  # nodes that the arcs of the restricted problem join, columns counted from n
+    targets: Any
+    costs: Vector  # their reduced costs at the start of the round, over the largest cost
+    at: int  # where pricing goes on
+    links: Any  # the basis: see kernels.network
+    is_up: Any
+    flow: Vector
+    prices: Vector
+    big: float  # price of artificial arcs
     is_done: bool  # no arc has a negative reduced cost
+
+    @property
+    def tree(self) -> tuple[Any, ...]:
+        """The basis as kernels take it."""
+        return *self.links, self.is_up, self.flow, self.prices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,23 +76,25 @@ class RestrictedSimplex(DirectSolver):
     Parameters
     ----------
     n_arcs : int
-        Arcs kept per row and per column.
-    etas : tuple of float
-        Regularisations of the sweeps, as shares of the largest cost.
-    sweeps : int, optional
-        Sweeps at each η; by default 2, and 4 where a simplex round costs more than they do.
+        Arcs kept per row; more if there are fewer rows than columns, so that each column may
+        expect as many.
+    etas : tuple of float, optional
+        Regularisations of the sweeps, as shares of the largest cost; by default from 0.1 to about
+        0.6 / (n + m).
+    sweeps : int
+        Sweeps at each η.
     omega : float
         Overrelaxation of the sweeps, 1 <= omega < 2.
     """
 
-    n_arcs: int = 12
-    etas: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003, 0.001)
-    sweeps: int | None = None
+    n_arcs: int = 16
+    etas: tuple[float, ...] | None = None
+    sweeps: int = 2
     omega: float = 1.6
 
     about: ClassVar[About] = About(
         family="exact",
-        paper="column generation on POT's network simplex",
+        paper="column generation on a network simplex",
         year=2026,
         complexity="n² + simplex on O(n) arcs",
         exactness="exact",
@@ -79,21 +104,25 @@ class RestrictedSimplex(DirectSolver):
     pace: ClassVar[Pace] = Pace(evaluate_after=math.inf, warm_up=40)
 
     def __post_init__(self) -> None:
-        if self.n_arcs < 1 or (self.sweeps or 0) < 0 or not 1 <= self.omega < 2:
+        if self.n_arcs < 1 or self.sweeps < 0 or not 1 <= self.omega < 2:
             raise InvalidProblem(
                 f"n_arcs={self.n_arcs}, sweeps={self.sweeps}, omega={self.omega} were given; they "
                 "must satisfy n_arcs >= 1, sweeps >= 0 and 1 <= omega < 2."
             )
+        if self.etas is not None and not (self.etas and min(self.etas) > 0):
+            raise InvalidProblem(
+                f"etas is {self.etas!r}; it must hold at least one number, and positive ones only "
+                "(shares of the largest cost, falling)."
+            )
 
     def resolved(self, stop: str, problem: Problem) -> RestrictedSimplex:
-        """Fill in the number of sweeps."""
-        n, m = problem.shape
-        sweeps = (2 if n * m <= FEW_ENTRIES else 4) if self.sweeps is None else self.sweeps
-        return replace(self, sweeps=sweeps)
+        """Fill in the regularisations."""
+        n_sharp = sum(x >= SHARPEST / sum(problem.shape) for x in ETAS)
+        return self if self.etas is not None else replace(self, etas=ETAS[: max(n_sharp, 1)])
 
     @property
-    def _sweeps(self) -> int:
-        return 4 if self.sweeps is None else self.sweeps
+    def _n_sweeps(self) -> int:
+        return self.sweeps * len(self.etas or ETAS)
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
@@ -101,19 +130,30 @@ class RestrictedSimplex(DirectSolver):
         """Start from zero potentials; given ones replace the sweeps but the last η's."""
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
-        done = 0 if potentials is None else self._sweeps * (len(self.etas) - 1)
-        empty = np.zeros(0, dtype=np.int64)
-        return State(row.copy(), lam.copy(), done, 0, empty, empty, np.zeros(0), False), Work()
+        done = 0 if potentials is None else self._n_sweeps - self.sweeps
+        no_arcs, nodes = np.zeros(0, dtype=np.uint32), n + m + 1
+        state = State(
+            row.copy(), lam.copy(), done, 0, False, no_arcs, no_arcs, np.zeros(0), 0,
+            np.zeros((6, nodes), dtype=np.uint32), np.zeros(nodes, dtype=np.bool_),
+            np.zeros(nodes), np.zeros(nodes), BIG, False,
+        )  # fmt: skip
+        return state, Work()
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
-        """Do one sweep, or solve one restricted problem."""
-        if state.sweep < self._sweeps * len(self.etas):
+        """Do one sweep, or some pivots of a restricted problem, chosen first if there is none."""
+        if state.sweep < self._n_sweeps:
             return self._sweep(problem, state)
-        return self._round(problem, state)
+        work = Work()
+        if not state.is_open:
+            work.record(self._open(problem, state))
+        if not state.is_done:
+            work.record(self._pivots(problem, state))
+        return work
 
     def _eta(self, problem: Additive, state: State) -> float:
-        stage = min(max(state.sweep - 1, 0) // max(self._sweeps, 1), len(self.etas) - 1)
-        return self.etas[stage] * (problem.geometry.bounds[1] or 1.0)
+        etas = self.etas or ETAS
+        stage = min(max(state.sweep - 1, 0) // max(self.sweeps, 1), len(etas) - 1)
+        return etas[stage] * (problem.geometry.bounds[1] or 1.0)
 
     def _sweep(self, problem: Additive, state: State) -> Work:
         n, m = problem.shape
@@ -138,84 +178,117 @@ class RestrictedSimplex(DirectSolver):
         state.lam = state.lam + eta * np.clip(move, -60.0, 60.0)
         return Work.of(both_marginals=n * m)
 
-    def _round(self, problem: Additive, state: State) -> Work:
+    def _open(self, problem: Additive, state: State) -> Work:
+        """Begin a round: choose the first arcs and a basis, or add negative arcs."""
         n, m = problem.shape
-        found = self._promising(problem, state)
         if state.round == 0:
-            found = np.concatenate([found, staircase(problem.p, problem.q)])
-        arcs = np.union1d(state.arcs, found)
-        if state.round > 0 and arcs.size == state.arcs.size:
-            state.is_done = True
-            return Work.of(ctransform=2 * n * m)
-        state.arcs = arcs
-        i, j = np.divmod(arcs, m)
-        state.used, state.flow, state.row, state.lam = simplex(
-            problem, i, j, (state.row, state.lam)
-        )
-        state.round += 1
-        return Work.of(ctransform=2 * n * m, pivot=arcs.size)
+            k = min(m, -(-self.n_arcs * max(n, m) // n))
+            keys = least_arcs(problem, state.row, state.lam, k)
+            keys = mixed(np.concatenate([keys, staircase(problem.p, problem.q)]))
+        else:
+            keys = negative_arcs(problem, state.row, state.lam, self.n_arcs, 2 * FINE_TOLERANCE)
+        i, j = np.divmod(keys, m)
+        state.at = state.sources.size  # new arcs are priced first
+        state.sources = np.concatenate([state.sources, i.astype(np.uint32)])
+        state.targets = np.concatenate([state.targets, (j + n).astype(np.uint32)])
+        i, j = state.sources, state.targets - np.uint32(n)
+        costs = problem.geometry.entries(i, j) - state.row[i] - state.lam[j]
+        state.costs = costs / (problem.geometry.bounds[1] or 1.0)
+        if state.round == 0:
+            order = np.argsort(np.abs(state.costs).astype(np.float32))
+            supply = np.concatenate([problem.p, -problem.q * (problem.p.sum() / problem.q.sum())])
+            network.crash(state.sources, state.targets, state.costs, order, supply, BIG, state.tree)
+        state.is_done = state.round > 0 and not (state.costs[state.at :] < -FINE_TOLERANCE).any()
+        state.is_open = not state.is_done
+        return Work.of(ctransform=n * m)
 
-    def _promising(self, problem: Additive, state: State) -> Any:
-        """Return the arcs of least reduced cost; after the first round, negative ones only."""
-        m = problem.shape[1]
-        found, values = least_arcs(problem, state.row, state.lam, self.n_arcs)
-        if state.round == 0:
-            return found
-        near = found[values < 1e-6]  # float32 proposes, float64 decides
-        i, j = np.divmod(near, m)
-        reduced = problem.geometry.entries(i, j) - state.row[i] - state.lam[j]
-        return near[reduced < -1e-13 * problem.geometry.bounds[1]]
+    def _pivots(self, problem: Additive, state: State) -> Work:
+        """Improve the basis; at its optimum, end the round with the new potentials."""
+        tolerance = FINE_TOLERANCE if state.round else TOLERANCE
+        pivots, state.at, priced, walked = network.pivots(
+            state.sources, state.targets, state.costs, state.tree, state.at, tolerance, PIVOTS
+        )
+        if pivots < PIVOTS:
+            if network.shortage(state.tree, 0.0) > NOTHING and state.big < BIGGEST:
+                network.shortage(state.tree, 7 * state.big)
+                state.big *= 8
+            else:
+                state.row, state.lam = self.potentials(problem, state)
+                state.prices[:] = 0
+                state.round, state.is_open = state.round + 1, False
+        return Work.of(arc_tested=priced, vector=walked)
 
     def violation(self, problem: Additive, state: State) -> float:
         """Return 0 after a simplex round, which is when certifying makes sense."""
-        return 0.0 if state.round > 0 else math.inf
+        return 0.0 if state.round > 0 and not state.is_open else math.inf
 
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
-        """Return the plan of the last round, or of the sweeps if there was none."""
-        if state.round > 0:
-            i, j = np.divmod(state.used, problem.shape[1])
-            return [(Arcs(problem.shape, i, j, state.flow), state.row)]
-        core = Gibbs(problem.geometry, state.row, state.lam, self._eta(problem, state))
-        return [(core, state.row)]
+        """Return the plan of the basis; before a first round has ended, that of the sweeps."""
+        found: list[tuple[Core, Vector]] = []
+        if state.round == 0:
+            core = Gibbs(problem.geometry, state.row, state.lam, self._eta(problem, state))
+            found.append((core, state.row))
+        if state.round > 0 or state.is_open:
+            row, _ = self.potentials(problem, state)
+            found.append((basic_plan(problem.shape, state), row))
+        return found
 
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the current duals."""
-        return state.row, state.lam
+        n = problem.shape[0]
+        y = (state.prices - np.median(state.prices)) * (problem.geometry.bounds[1] or 1.0)
+        return state.row - y[:n], state.lam + y[n:-1]
 
 
-def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> tuple[Any, Any]:
-    """Return keys i m + j and values of the k least reduced costs of every row and column."""
+def basic_plan(shape: tuple[int, int], state: State) -> Arcs:
+    """Return the flow of the basis, without what artificial arcs carry."""
+    preds = state.links[1]
+    used = np.flatnonzero((preds[:-1] != network.ARTIFICIAL) & (state.flow[:-1] > 0))
+    arcs = preds[used]
+    i, j = state.sources[arcs].astype(np.int64), state.targets[arcs].astype(np.int64) - shape[0]
+    return Arcs(shape, i, j, state.flow[used])
+
+
+def mixed(keys: Any) -> Any:
+    """Return the keys in another order, in which neighbours come from all over the problem."""
+    stride = max(math.isqrt(keys.size), 1)
+    return np.concatenate([keys[start::stride] for start in range(stride)])
+
+
+def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Any:
+    """Return keys i m + j of the k least reduced costs of every row, in float32."""
     n, m = problem.shape
     unit = float(problem.geometry.bounds[1] or 1.0)
     f, g = (np.asarray(x / unit, dtype=np.float32) for x in (row, lam))
     slack = 4 * np.finfo(np.float32).eps * (1 + np.abs(f).max() + np.abs(g).max())
-    rows, row_values = _no_arcs(n, min(k, m))
-    group_least = []
+    cols, values = _no_arcs(n, k, np.float32)
     for start, stop, C in problem.geometry.single_blocks(unit):
-        least = np.full((-(-GROUPS * k * (stop - start) // n), m), np.inf, dtype=np.float32)
+        if k > MANY_ARCS:
+            cols[start:stop] = np.argpartition(C - g, k - 1, axis=1)[:, :k]
+            continue
         threads.share(
-            kernels.least_of_rows, len(least), C.size,
-            C, f[start:stop], g, slack, row_values[start:stop], rows[start:stop], least,
+            kernels.least_of_rows, stop - start, C.size,
+            C, f[start:stop], g, slack, values[start:stop], cols[start:stop],
         )  # fmt: skip
-        group_least.append(least)
-    cols, col_values = _no_arcs(m, min(k, n))
-    # The k-th least of the minima over groups of rows bounds a column's k-th least entry.
-    bars = np.partition(np.concatenate(group_least), cols.shape[1] - 1, axis=0)
-    bars = bars[cols.shape[1] - 1] - g + slack
-    for start, stop, C in problem.geometry.single_blocks(unit):
-        threads.share(
-            kernels.least_of_cols, m, C.size,
-            C, f[start:stop], g, start, bars, col_values, cols,
-        )  # fmt: skip
-    keys = np.arange(n)[:, None] * m + rows, cols * m + np.arange(m)[:, None]
-    values = np.concatenate([row_values.ravel(), col_values.ravel()])
-    is_found = values < np.inf
-    return np.concatenate([x.ravel() for x in keys])[is_found], values[is_found]
+    return (np.arange(n)[:, None] * m + cols).ravel()
 
 
-def _no_arcs(n: int, k: int) -> tuple[Any, Any]:
+def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: float) -> Any:
+    """Return keys of the k least reduced costs of every row that are below ``-least max C``."""
+    n, m = problem.shape
+    cols, values = _no_arcs(n, min(k, m), np.float64)
+    bar = -least * problem.geometry.bounds[1]
+    for start, stop, C in problem.geometry.blocks():
+        threads.share(
+            kernels.negative_of_rows, stop - start, C.size,
+            C, row[start:stop], lam, bar, values[start:stop], cols[start:stop],
+        )  # fmt: skip
+    return (np.arange(n)[:, None] * m + cols)[values < np.inf]
+
+
+def _no_arcs(n: int, k: int, dtype: Any) -> tuple[Any, Any]:
     """Return room for the places and values of k arcs for each of n nodes."""
-    return np.zeros((n, k), dtype=np.int64), np.full((n, k), np.inf, dtype=np.float32)
+    return np.zeros((n, k), dtype=np.int64), np.full((n, k), np.inf, dtype=dtype)
 
 
 def staircase(p: Vector, q: Vector) -> Any:
@@ -229,26 +302,3 @@ def staircase(p: Vector, q: Vector) -> Any:
     corners = keys[:-1] + np.where(is_row, 1, m)  # both ways round a corner, for ties
     inside = (np.where(is_row, j[:-1], i[:-1]) + 1) < np.where(is_row, m, n)
     return np.concatenate([keys, corners[inside]])
-
-
-def simplex(
-    problem: Additive, i: Any, j: Any, start: Potentials
-) -> tuple[Any, Vector, Vector, Vector]:
-    """Solve on the arcs (i, j) by POT's sparse network simplex.
-
-    Return the keys of the arcs with flow, the flow, and the duals.
-    """
-    from ot.lp.emd_wrap import emd_c_sparse
-
-    unit = problem.geometry.bounds[1] or 1.0
-    costs = problem.geometry.entries(i, j) / unit
-    q = problem.q * (problem.p.sum() / problem.q.sum())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        source, target, flow, _, u, v, _ = emd_c_sparse(
-            np.array(problem.p), q, i.astype(np.uint64), j.astype(np.uint64), costs, 10**8,
-            start[0] / unit, start[1] / unit,
-        )  # fmt: skip
-    keys = source.astype(np.int64) * problem.shape[1] + target.astype(np.int64)
-    level = np.median(u)  # POT's duals may be far from zero, where float32 tells no arcs apart
-    return keys, np.asarray(flow), unit * (u - level), unit * (v + level)

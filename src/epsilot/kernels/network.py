@@ -1,0 +1,274 @@
+"""Primal network simplex on the arcs of a transport problem, from one basis to a better one.
+
+Nodes 0 ... n + m - 1 are the rows, then the columns; the root is n + m. A basis is a spanning tree
+of arcs, kept as a tuple of arrays: the parent of each node, the arc to it (``preds``) and whether
+that arc points up; its flow; the nodes in preorder as a circular list (``after``, ``before``), with
+the last of each subtree and its size; and node prices y, for which the reduced cost of an arc
+i -> j is c + y[i] - y[j]. Arcs have no capacity, so only those of the tree carry flow. Artificial
+arcs join nodes to the root. A tree arc without flow points up: such trees are *strongly feasible*,
+and pivots that keep them so cannot cycle.
+
+Indices are unsigned: numba makes signed ones check for a wrap around, which halves the speed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+ARTIFICIAL = np.uint32(0xFFFFFFFF)
+ZERO, ONE = np.uint32(0), np.uint32(1)
+#: Pivots over which the work of one is averaged, and arcs priced at least before one.
+MEMORY, FEWEST = 64, 50
+
+
+@njit(**OPTIONS)
+def _leader(u, leaders):
+    """Return the leader of u's component."""
+    while leaders[u] != u:
+        leaders[u] = leaders[leaders[u]]
+        u = leaders[u]
+    return u
+
+
+@njit(**OPTIONS)
+def _forest(sources, targets, order, n_nodes):
+    """Return the arcs of Kruskal's forest for arcs taken in the given order."""
+    leaders = np.arange(n_nodes)
+    chosen = np.empty(n_nodes, np.int64)
+    size = 0
+    for arc in order:
+        u, v = _leader(sources[arc], leaders), _leader(targets[arc], leaders)
+        if u != v:
+            leaders[u] = v
+            chosen[size] = arc
+            size += 1
+    return chosen[:size]
+
+
+@njit(**OPTIONS)
+def _rooted(sources, targets, chosen, parents, preds):
+    """Hang a forest from the root, breadth first; return its nodes in that order."""
+    root = parents.size - 1
+    starts = np.zeros(root + 2, np.int64)
+    for arc in chosen:
+        starts[sources[arc] + 2] += 1
+        starts[targets[arc] + 2] += 1
+    starts = np.cumsum(starts)
+    incident = np.empty(2 * chosen.size, np.int64)
+    for arc in chosen:
+        for u in (sources[arc], targets[arc]):
+            incident[starts[u + 1]] = arc
+            starts[u + 1] += 1
+    parents[:] = ARTIFICIAL  # not yet seen
+    parents[root] = root
+    queue = np.empty(root, np.int64)
+    head, tail = 0, 0
+    for start in range(root):
+        if parents[start] != ARTIFICIAL:
+            continue
+        parents[start], queue[tail] = root, start
+        tail += 1
+        while head < tail:
+            u = queue[head]
+            head += 1
+            for place in range(starts[u], starts[u + 1]):
+                arc = incident[place]
+                v = targets[arc] if sources[arc] == u else sources[arc]
+                if parents[v] == ARTIFICIAL:
+                    parents[v], preds[v], queue[tail] = u, arc, v
+                    tail += 1
+    return queue
+
+
+@njit(**OPTIONS)
+def crash(sources, targets, costs, order, supply, big, tree):
+    """Build a strongly feasible basis from the forest of the first arcs in ``order``.
+
+    ``supply`` is positive for rows and negative for columns. A subtree whose surplus would have to
+    pass its arc the wrong way hangs from the root instead: it sends there for nothing and receives
+    from there at the price ``big``, so that no optimum receives if the arcs leave a choice.
+    """
+    parents, preds, after, before, last, sizes, is_up, flow, y = tree
+    root = supply.size
+    queue = _rooted(sources, targets, _forest(sources, targets, order, root), parents, preds)
+    surplus = supply.copy()
+    sizes[:] = 1
+    for u in queue[::-1]:
+        up = parents[u] != root and sources[preds[u]] == u
+        if parents[u] == root or up != (surplus[u] >= 0):
+            parents[u], preds[u], up = root, ARTIFICIAL, surplus[u] >= 0
+        else:
+            surplus[parents[u]] += surplus[u]
+        is_up[u], flow[u] = up, abs(surplus[u])
+        sizes[parents[u]] += sizes[u]
+
+    free = np.empty(root + 1, np.int64)  # the next free place in the preorder of each subtree
+    nodes = np.empty(root + 1, np.int64)
+    free[root], nodes[0], y[root] = 1, root, 0.0
+    for u in queue:
+        parent = parents[u]
+        place = free[parent]
+        free[parent] += sizes[u]
+        free[u], nodes[place] = place + 1, u
+        cost = costs[preds[u]] if preds[u] != ARTIFICIAL else (0.0 if is_up[u] else big)
+        y[u] = y[parent] - cost if is_up[u] else y[parent] + cost
+    for place in range(root + 1):
+        u, v = nodes[place], nodes[(place + 1) % (root + 1)]
+        after[u], before[v], last[u] = v, u, nodes[free[u] - 1]
+
+
+@njit(**OPTIONS)
+def shortage(tree, dearer):
+    """Return what nodes receive from the root, and raise its price by ``dearer``."""
+    _, _, after, _, last, sizes, is_up, flow, y = tree
+    root = after.size - 1
+    total = 0.0
+    child = after[root]
+    while child != root:
+        if not is_up[child]:
+            total += flow[child]
+            u = child
+            for _ in range(sizes[child]):
+                y[u] += dearer
+                u = after[u]
+        child = after[last[child]]
+    return total
+
+
+@njit(**OPTIONS)
+def pivots(sources, targets, costs, tree, start, tolerance, most):
+    """Pivot at most ``most`` times.
+
+    Return the number of pivots, the arc where pricing goes on, the arcs priced and the nodes
+    walked over. Fewer pivots than ``most`` mean that no reduced cost is below -tolerance. The least
+    of a block of arcs enters; blocks are about as long as the walks of a pivot.
+    """
+    parents, _, after, _, last, sizes, is_up, flow, y = tree
+    n_arcs, n_nodes = np.uint32(sources.size), parents.size
+    root = np.uint32(n_nodes - 1)
+    at, average = np.uint32(start), n_arcs**0.5
+    priced, walked = 0, 0
+    for done in range(most):
+        entering, least, left, block = n_arcs, -tolerance, int(n_arcs), max(int(average), FEWEST)
+        while left > 0 and entering == n_arcs:
+            for _ in range(min(block, left)):
+                reduced = costs[at] + y[sources[at]] - y[targets[at]]
+                if reduced < least:
+                    least, entering = reduced, at
+                at = np.uint32(at + ONE)
+                if at == n_arcs:
+                    at = ZERO
+            priced += min(block, left)
+            left -= block
+        if entering == n_arcs:
+            return done, at, priced, walked
+        i, j = sources[entering], targets[entering]
+
+        u, v = i, j
+        while u != v:
+            if sizes[u] < sizes[v]:
+                u = parents[u]
+            else:
+                v = parents[v]
+        join = u
+
+        # Of the arcs that empty first, the last on the cycle from the join leaves.
+        delta, out, is_source_side, length = np.inf, root, True, 0
+        u = i
+        while u != join:
+            if is_up[u] and flow[u] < delta:
+                delta, out = flow[u], u
+            u = parents[u]
+            length += 1
+        u = j
+        while u != join:
+            if not is_up[u] and flow[u] <= delta:
+                delta, out, is_source_side = flow[u], u, False
+            u = parents[u]
+            length += 1
+        if delta > 0:
+            u = i
+            while u != join:
+                flow[u] += -delta if is_up[u] else delta
+                u = parents[u]
+            u = j
+            while u != join:
+                flow[u] += delta if is_up[u] else -delta
+                u = parents[u]
+
+        inside, outside = (i, j) if is_source_side else (j, i)
+        moved = sizes[out]
+        u = parents[out]
+        while u != join:
+            sizes[u] -= moved
+            u = parents[u]
+        u = outside
+        while u != join:
+            sizes[u] += moved
+            u = parents[u]
+        _hang(inside, outside, out, entering, is_source_side, delta, tree)
+
+        # The smaller part changes its prices: only their differences matter.
+        by = -least if is_source_side else least
+        n_changed = int(moved)
+        u = inside
+        if 2 * n_changed > n_nodes:
+            n_changed, by = n_nodes - n_changed, -by
+            u = after[last[inside]]
+        for _ in range(n_changed):
+            y[u] += by
+            u = after[u]
+        walked += length + n_changed
+        average += (length + n_changed - average) / MEMORY
+    return most, at, priced, walked
+
+
+@njit(**OPTIONS)
+def _hang(inside, outside, out, pred, up, carried, tree):
+    """Cut the subtree of ``out``, and hang it by its node ``inside`` from ``outside``.
+
+    The path from ``inside`` to ``out`` turns over. In preorder, what each of its nodes has below it
+    beside the node before it follows what that node has.
+    """
+    parents, preds, after, before, last, sizes, is_up, flow, _ = tree
+    root = np.uint32(parents.size - 1)
+    moved, end_of_out, ahead_of_out, cut_from = sizes[out], last[out], before[out], parents[out]
+    u, parent = inside, outside
+    held, tail, end_below, ahead = ZERO, root, root, root
+    while True:
+        # Take what is left of u's subtree out of the list ...
+        end = ahead if end_below == last[u] else last[u]
+        end_below, ahead, behind = last[u], before[u], after[end]
+        after[ahead], before[behind] = behind, ahead
+        # ... and put it at the end of the turned one.
+        if tail != root:
+            after[tail], before[u] = u, tail
+        tail = end
+        was = parents[u], preds[u], is_up[u], flow[u], sizes[u]
+        parents[u], preds[u], is_up[u], flow[u] = parent, pred, up, carried
+        sizes[u] = moved - held
+        if u == out:
+            break
+        parent = u
+        u, pred, up, carried, held = was[0], was[1], not was[2], was[3], was[4]
+
+    u = cut_from
+    while last[u] == end_of_out:
+        last[u] = ahead_of_out
+        if u == root:
+            break
+        u = parents[u]
+    behind = after[outside]
+    after[outside], before[inside] = inside, outside
+    after[tail], before[behind] = behind, tail
+    u = out
+    while u != outside:
+        last[u] = tail
+        u = parents[u]
+    while last[u] == outside:
+        last[u] = tail
+        if u == root:
+            break
+        u = parents[u]
