@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._types import Potentials
-from .auto import Choice, choose, is_fine
+from .auto import Choice, choose
 from .checkpoint import Checkpoint
 from .driver import Driver, Goal, Limits, Run, warm_up
 from .errors import ConvergenceWarning, InvalidProblem, NotConverged, UnknownMethod
@@ -120,8 +120,7 @@ def solve(
     _check_types(method, seed, n_threads)
     problem = make_problem(M, a, b, normalize=normalize)
     goal = make_goal(problem, eps=eps, rtol=rtol, reg=reg, tol=tol)
-    fine = is_fine(problem, goal.eps, goal.rtol)
-    choice = choose(problem, goal.reg, fine) if method == "auto" else None
+    choice = choose(problem, goal.reg) if method == "auto" else None
     name = method if choice is None else choice.method
     solver = make_solver(name, options, _keywords()).resolved(stop, problem)
     _check_fit(name, solver, problem, goal, stop)

@@ -21,8 +21,6 @@ from .problem import Problem
 
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
 LARGEST_RESTRICTED = 2 * 10**9
-#: Gaps below this share of the value, or this share of the largest cost, mean the exact answer.
-FINE_RTOL, FINE_EPS = 3e-4, 1e-5
 #: The restricted simplex must promise this share of the time of the exact one, which no cost
 #: surprises by a second round.
 MARGIN = 0.8
@@ -66,20 +64,8 @@ def cost_models() -> dict[str, Any]:
     return _read(os.environ.get("EPSILOT_COST_MODELS"))
 
 
-def is_fine(problem: Problem, eps: float | None, rtol: float | None) -> bool:
-    """Tell whether so small a gap is asked for that only the optimum will do."""
-    if rtol is not None:
-        return rtol < FINE_RTOL
-    return eps is not None and eps < FINE_EPS * problem.cost_max
-
-
-def predict(
-    method: str, n: int, m: int, *, is_dense: bool, fine: bool = False
-) -> tuple[float, int]:
-    """Return predicted seconds and bytes of a method on an n x m problem.
-
-    For a ``fine`` target the restricted simplex may need another round.
-    """
+def predict(method: str, n: int, m: int, *, is_dense: bool) -> tuple[float, int]:
+    """Return predicted seconds and bytes of a method on an n x m problem."""
     models = cost_models()
     entries, nodes = n * m, n + m
     if method == "exact":
@@ -88,7 +74,7 @@ def predict(
     model = models["restricted_simplex"]
     n_threads = min(2, threads.available())
     speed = model["dense" if is_dense else "lazy"] / n_threads
-    seconds = _seconds({**model, "dense": speed}, entries, nodes) * (model["fine"] if fine else 1)
+    seconds = _seconds({**model, "dense": speed}, entries, nodes)
     return seconds, int((4 * entries if is_dense else 0) + 600 * nodes)
 
 
@@ -97,7 +83,7 @@ def _seconds(model: dict[str, float], entries: int, nodes: int) -> float:
     return model["overhead"] + model["dense"] * entries + rest
 
 
-def choose(problem: Problem, reg: float | None, fine: bool = False) -> Choice:
+def choose(problem: Problem, reg: float | None) -> Choice:
     """Return the method for a problem: exact simplex, restricted simplex, grid or entropic."""
     n, m = problem.shape
     geometry = problem.geometry
@@ -106,7 +92,7 @@ def choose(problem: Problem, reg: float | None, fine: bool = False) -> Choice:
     if isinstance(geometry, Grid):
         reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
         return Choice("sinkhorn", reason, 0.0, 200 * (n + m))
-    restricted = predict("restricted_simplex", n, m, is_dense=geometry.is_dense, fine=fine)
+    restricted = predict("restricted_simplex", n, m, is_dense=geometry.is_dense)
     if geometry.is_dense:
         exact = predict("exact", n, m, is_dense=True)
         if MARGIN * exact[0] <= restricted[0]:

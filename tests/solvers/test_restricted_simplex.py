@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import epsilot
-from epsilot.auto import choose, is_fine, predict
+from epsilot.auto import choose, predict
 from epsilot.geometry import Dense, Grid, PointCloud, points
 from epsilot.images import grid_cost, synthetic_pair
 from epsilot.kernels import pipeline, reference
@@ -201,24 +201,11 @@ def test_predictions_grow_with_the_problem():
         assert large[1] > 10 * small[1]
 
 
-def test_a_fine_target_makes_the_restricted_simplex_dearer():
-    problem = make_problem(np.eye(8))
-    assert is_fine(problem, None, 1e-6)
-    assert is_fine(problem, 1e-7, None)
-    assert not is_fine(problem, None, 0.01)
-    assert not is_fine(problem, 0.01, None)
-    for n in (300, 3000):
-        coarse, fine = (
-            predict("restricted_simplex", n, n, is_dense=True, fine=fine)[0] for fine in (0, 1)
-        )
-        assert fine > coarse
-
-
 def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
     models = {
         "exact": {"overhead": 1e9, "dense": 0.0, "scale": 0.0, "power": 1.0, "bytes": 8},
         "restricted_simplex": {
-            "overhead": 0, "dense": 0, "lazy": 0, "scale": 0, "power": 1, "fine": 1,
+            "overhead": 0, "dense": 0, "lazy": 0, "scale": 0, "power": 1,
         },
     }  # fmt: skip
     path = tmp_path / "models.json"
