@@ -1,7 +1,9 @@
 import sys
 
+import numpy as np
 import pytest
 
+import epsilot
 from epsilot import progress
 from epsilot.progress import Progress, clock, scientific
 from epsilot.result import Record
@@ -48,6 +50,28 @@ def test_at_most_ten_updates_a_second(capsys, monkeypatch):
     for n_iter in range(5):
         line(RECORD._replace(n_iter=n_iter))
     assert [text.split("epoch ")[1][0] for text in drawn.texts] == ["0", "3", "4"]
+
+
+def test_the_line_lives_between_evaluations(monkeypatch):
+    times = iter(range(9))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    line = Progress("m", eps=1.0, rtol=None, force=True)
+    line._live = drawn = Drawn()
+    line.beat(1, 0.5)
+    line(RECORD)
+    line.beat(1300, 80.0)
+    assert drawn.texts[0] == "m  500 ms  no bounds yet  epoch 1"
+    assert "gap 0.0109" in drawn.texts[2]
+    assert "1:20" in drawn.texts[2]
+    assert "1,300" in drawn.texts[2]
+
+
+def test_every_step_of_a_run_is_a_beat(monkeypatch):
+    beats = []
+    monkeypatch.setattr(Progress, "beat", lambda self, n_iter, seconds: beats.append(n_iter))
+    M = np.random.default_rng(0).random((30, 30))
+    result = epsilot.solve(M, method="restricted_simplex", progress=True)
+    assert sorted(set(beats)) == list(range(1, result.n_iter + 1))
 
 
 class Drawn:

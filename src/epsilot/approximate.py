@@ -161,7 +161,7 @@ def _drive(
 
     eps = None if goal.eps is None else goal.eps * problem.mass
     with Progress(name, eps, goal.rtol) as line:
-        driver.observers = [line]
+        driver.observers, driver.beat = [line], line.beat
         return driver.drive(start, resumed)
 
 

@@ -54,8 +54,11 @@ def finite_dot(weights: Vector, values: Vector) -> float:
 
 
 def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
-    """Return c-transforms (f', g') of a row potential: f'_i + g'_j <= C_ij in floating point."""
-    g = geometry.ctransform_cols(f)
+    """Return c-transforms (f', g') of a row potential: f'_i + g'_j <= C_ij in floating point.
+
+    A constant that f carries would cost digits and is taken off: the largest becomes (nearly) 0.
+    """
+    g = geometry.ctransform_cols(f - f.max())
     f = geometry.ctransform_rows(g)
     # The sum f + g rounds too: step below by a few units in the last place.
     margin = 4 * np.finfo(float).eps * max(np.abs(f).max(), np.abs(g).max(), geometry.bounds[1])

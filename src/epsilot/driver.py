@@ -126,6 +126,7 @@ class Driver:
     limits: Limits
     rng: np.random.Generator
     observers: Sequence[Callable[[Record], Any]] = ()
+    beat: Callable[[int, float], Any] | None = None  # called after every step
     save: Callable[[Driver, Target, Any], None] | None = None
     run: Run = field(default_factory=Run)
 
@@ -154,6 +155,8 @@ class Driver:
                 run.seconds += time.perf_counter() - started
                 run.work.record(work)
                 run.n_iter += 1
+                if self.beat is not None:
+                    self.beat(run.n_iter, run.seconds)
             if run.status is not Status.NOT_FINITE and run.evaluated_at != run.n_iter:
                 if _is_finite(solver.potentials(target, state)):
                     if self.save is not None:

@@ -48,6 +48,7 @@ class Progress:
         self._force = force
         self._live: Live | None = None
         self._last_drawn = -math.inf
+        self._record: Record | None = None
 
     def __enter__(self) -> Self:
         if self._force or sys.stderr.isatty():
@@ -70,16 +71,25 @@ class Progress:
             self._live = None
 
     def __call__(self, record: Record) -> None:
-        """Show a record, unless the last one was shown less than a tenth of a second ago."""
+        """Show a record, unless something was shown less than a tenth of a second ago."""
+        self._record = record
+        self.beat(record.n_iter, record.seconds)
+
+    def beat(self, n_iter: int, seconds: float) -> None:
+        """Show that a run goes on, with the bounds it has, if any."""
         now = time.monotonic()
         if self._live is not None and now - self._last_drawn >= REFRESH_SECONDS:
             self._last_drawn = now
-            self._live.update(self._line(record), refresh=True)
+            self._live.update(self._line(n_iter, seconds), refresh=True)
 
-    def _line(self, record: Record) -> Any:
-        """Return the styled text of a record."""
+    def _line(self, n_iter: int, seconds: float) -> Any:
+        """Return the styled text of an epoch."""
         from rich.text import Text
 
+        if self._record is None:
+            text = f"{self.method}  {clock(seconds)}  no bounds yet  epoch {n_iter:,}"
+            return Text(text, no_wrap=True, overflow="ellipsis")
+        record = self._record._replace(n_iter=n_iter, seconds=seconds)
         target = self.eps
         if self.rtol is not None:
             target = self.rtol * abs(record.lower)

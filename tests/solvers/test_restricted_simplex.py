@@ -215,3 +215,14 @@ def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(tmp_path / "none.json"))
     with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
         epsilot.solve(np.eye(3))
+
+
+def test_equal_costs_and_potentials_far_from_zero(rng):
+    a, b = rng.dirichlet(np.ones(33)), rng.dirichlet(np.ones(47))
+    for potentials in (None, (np.full(33, 1e6), np.full(47, -1e6))):
+        result = epsilot.solve(
+            np.zeros((33, 47)), a, b, eps=1e-9, method="restricted_simplex",
+            potentials_init=potentials,
+        )  # fmt: skip
+        assert result.value == 0
+        assert abs(result.lower_bound) < 1e-15
