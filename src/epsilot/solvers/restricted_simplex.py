@@ -1,7 +1,7 @@
 """Exact transport by a network simplex on the few arcs that entropic potentials point at.
 
 Crude potentials from float32 Sinkhorn sweeps with falling η leave few arcs of small reduced
-cost per row and column; a network simplex solves the problem on them, from a tree of their least
+cost per row; a network simplex solves the problem on them, from a tree of their least
 ones; arcs whose reduced cost is negative under its duals are added, and it goes on from its last
 basis, until the certificate (over *all* arcs, in float64) meets the goal or no such arc is left.
 """
@@ -30,8 +30,6 @@ MANY_ARCS = 64
 #: Regularisations of the sweeps, as shares of the largest cost. Sharper ones than the second number
 #: over the number of nodes tell arcs no better apart.
 ETAS, SHARPEST = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015), 0.6
-
-
 #: Pivots in one step, so that limits are looked at now and then.
 PIVOTS = 4000
 #: Shares of the largest cost: reduced costs that count as negative in the first round, where many
@@ -71,7 +69,7 @@ class State:
 
 @dataclass(frozen=True, kw_only=True)
 class RestrictedSimplex(DirectSolver):
-    """Sweeps, then simplex rounds; a step is one sweep or one round.
+    """Sweeps, then simplex rounds; a step is one sweep or some pivots.
 
     Parameters
     ----------
@@ -101,7 +99,7 @@ class RestrictedSimplex(DirectSolver):
         solves_entropic=False,
         needs_rows=True,
     )
-    pace: ClassVar[Pace] = Pace(evaluate_after=math.inf, warm_up=40)
+    pace: ClassVar[Pace] = Pace(evaluate_after=math.inf, warm_up=20)
 
     def __post_init__(self) -> None:
         if self.n_arcs < 1 or self.sweeps < 0 or not 1 <= self.omega < 2:
@@ -153,13 +151,13 @@ class RestrictedSimplex(DirectSolver):
     def _eta(self, problem: Additive, state: State) -> float:
         etas = self.etas or ETAS
         stage = min(max(state.sweep - 1, 0) // max(self.sweeps, 1), len(etas) - 1)
-        return etas[stage] * (problem.geometry.bounds[1] or 1.0)
+        return etas[stage] * unit_of(problem)
 
     def _sweep(self, problem: Additive, state: State) -> Work:
         n, m = problem.shape
         state.sweep += 1
         eta = self._eta(problem, state)
-        unit = np.float32(problem.geometry.bounds[1] or 1.0)
+        unit = np.float32(unit_of(problem))
         inv_eta = np.float32(unit / eta)
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
         log_p, columns = np.log(np.maximum(problem.p, 1e-300)), np.zeros(m)
@@ -193,11 +191,9 @@ class RestrictedSimplex(DirectSolver):
         state.targets = np.concatenate([state.targets, (j + n).astype(np.uint32)])
         i, j = state.sources, state.targets - np.uint32(n)
         costs = problem.geometry.entries(i, j) - state.row[i] - state.lam[j]
-        state.costs = costs / (problem.geometry.bounds[1] or 1.0)
+        state.costs = costs / unit_of(problem)
         if state.round == 0:
-            order = np.argsort(np.abs(state.costs).astype(np.float32))
-            supply = np.concatenate([problem.p, -problem.q * (problem.p.sum() / problem.q.sum())])
-            network.crash(state.sources, state.targets, state.costs, order, supply, BIG, state.tree)
+            first_basis(problem, state)
         state.is_done = state.round > 0 and not (state.costs[state.at :] < -FINE_TOLERANCE).any()
         state.is_open = not state.is_done
         return Work.of(ctransform=n * m)
@@ -236,8 +232,20 @@ class RestrictedSimplex(DirectSolver):
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the current duals."""
         n = problem.shape[0]
-        y = (state.prices - np.median(state.prices)) * (problem.geometry.bounds[1] or 1.0)
+        y = (state.prices - np.median(state.prices)) * unit_of(problem)
         return state.row - y[:n], state.lam + y[n:-1]
+
+
+def unit_of(problem: Additive) -> float:
+    """Return the largest cost, in whose units sweeps and pivots are done."""
+    return problem.geometry.bounds[1] or 1.0
+
+
+def first_basis(problem: Additive, state: State) -> None:
+    """Build a basis from a tree of arcs of least reduced cost."""
+    order = np.argsort(np.abs(state.costs).astype(np.float32))
+    supply = np.concatenate([problem.p, -problem.q * (problem.p.sum() / problem.q.sum())])
+    network.crash(state.sources, state.targets, state.costs, order, supply, BIG, state.tree)
 
 
 def basic_plan(shape: tuple[int, int], state: State) -> Arcs:
@@ -258,7 +266,7 @@ def mixed(keys: Any) -> Any:
 def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Any:
     """Return keys i m + j of the k least reduced costs of every row, in float32."""
     n, m = problem.shape
-    unit = float(problem.geometry.bounds[1] or 1.0)
+    unit = unit_of(problem)
     f, g = (np.asarray(x / unit, dtype=np.float32) for x in (row, lam))
     slack = 4 * np.finfo(np.float32).eps * (1 + np.abs(f).max() + np.abs(g).max())
     cols, values = _no_arcs(n, k, np.float32)
@@ -277,7 +285,7 @@ def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: fl
     """Return keys of the k least reduced costs of every row that are below ``-least max C``."""
     n, m = problem.shape
     cols, values = _no_arcs(n, min(k, m), np.float64)
-    bar = -least * problem.geometry.bounds[1]
+    bar = -least * unit_of(problem)
     for start, stop, C in problem.geometry.blocks():
         threads.share(
             kernels.negative_of_rows, stop - start, C.size,
