@@ -73,6 +73,15 @@ def test_every_question_has_the_dense_answer(case, eta, some_are_empty):
 
 
 @pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
+@pytest.mark.parametrize("exponent", [690, 709, 735, 744.5, 760])
+def test_a_kernel_below_the_range_of_floats_is_not_lost(metric, exponent):
+    eta, grid = 1 / exponent, Grid((2,), metric=metric)
+    for f in (np.array([1.5, 0.5]), np.array([1.0, 0.0]), np.array([0.0, 0.99])):
+        dense = Dense(np.array([[0.0, 1.0], [1.0, 0.0]])).lse_cols(f, eta)
+        np.testing.assert_allclose(grid.lse_cols(f, eta), dense, rtol=1e-10)
+
+
+@pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
 def test_grid_agrees_on_both_sides_of_the_switch_to_the_log_domain(metric, rng, monkeypatch):
     geometry = Grid((9, 8), metric=metric)
     g = rng.normal(size=72)

@@ -25,8 +25,9 @@ from .base import Geometry, log_total
 
 # The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) of the largest.
 HEADROOM = 300.0
-# Sums below this may have lost terms to underflow.
-SMALLEST_SUM = 1e-290
+# Sums below this may have lost terms to underflow; the second holds where an entry of the kernel
+# itself may be below the range of floats, which a field of exp(700 - HEADROOM) would bring back.
+SMALLEST_SUM, SMALLEST_LOSSY_SUM = 1e-290, 1e-118
 # Cells up to which a log-sum-exp is one call.
 SMALL_GRID = 1 << 15
 # Longest axis whose squared-Euclidean kernel is stored.
@@ -155,9 +156,9 @@ class Grid(Geometry):
         if self.metric == "cityblock" and self.shape_a == self.shape_b and x.size <= SMALL_GRID:
             out = np.empty(x.size)
             least = kernels.l1_lse(x, weight, *self._decays(eta), level, 1 / eta, shift, out)
-            return out if least > SMALLEST_SUM else None
+            return out if least > self._smallest_sum(eta) else None
         sums = self._scaled(swap, x, weight, level, eta)
-        if sums is None or not sums.min() > SMALLEST_SUM:
+        if sums is None or not sums.min() > self._smallest_sum(eta):
             return None
         threads.share(kernels.log_into, sums.size, sums.size, sums, shift, sums)
         return sums
@@ -201,7 +202,14 @@ class Grid(Geometry):
                 w = multiplied(K, w, axis) + multiplied(K * self._along(axis, steps), z, axis)
                 z = multiplied(K, z, axis)
         sums = np.ravel(z)
-        return (sums, np.ravel(w)) if sums.min() > SMALLEST_SUM else None
+        return (sums, np.ravel(w)) if sums.min() > self._smallest_sum(eta) else None
+
+    def _smallest_sum(self, eta: float) -> float:
+        """Return the sum above which no term is missed that matters."""
+        lengths = np.maximum(self.shape_a, self.shape_b) - 1
+        steps = np.minimum(lengths, 1) if self.metric == "cityblock" else lengths
+        farthest = max(float(self._along(axis, step)) for axis, step in enumerate(steps))
+        return SMALLEST_SUM if farthest <= 700 * eta else SMALLEST_LOSSY_SUM
 
     def _axis_kernel(self, axis: int, n_out: int, n_in: int, eta: float) -> Matrix:
         """Return exp(-C / η) along one axis, kept while η stays."""

@@ -17,6 +17,8 @@ from .vexp import exp, wide_vectors
 
 #: Groups, at least, into which a row is divided.
 LANES = 512
+#: Groups between the places where neighbouring rows begin to look.
+STRIDE = 37
 #: Halvings that look for the k-th least of the groups' minima.
 BISECTIONS = 16
 #: Overrelaxation is for small corrections; a large one, in logarithms, is taken as it is.
@@ -133,12 +135,15 @@ def _bar(minima, k):
 
 
 @njit(**SUM)
-def _keep_least(row, f, g, bar, minima, values, indices):
+def _keep_least(i, row, f, g, bar, minima, values, indices):
     """Keep the reduced costs row_j - f - g_j below ``bar``, at most as many as there is room for.
 
-    ``values`` hold +inf where there is room; ``minima`` tell which groups to look at.
+    ``values`` hold +inf where there is room; ``minima`` tell which groups to look at. Where it
+    begins depends on the number i of the row, lest all rows choose the same among equal costs.
     """
-    for c in range(minima.size):
+    first = STRIDE * i % minima.size
+    for turn in range(minima.size):
+        c = first + turn if first + turn < minima.size else first + turn - minima.size
         if minima[c] - f < bar:
             for j in range(c, row.size, minima.size):
                 reduced = row[j] - f - g[j]
@@ -158,7 +163,7 @@ def least_of_rows(C, f, g, slack, values, indices, start, stop):
     for i in range(start, stop):
         _group_minima(C[i], g, minima)
         bar = _bar(minima, k) - f[i] + slack
-        _keep_least(C[i], f[i], g, bar, minima, values[i], indices[i])
+        _keep_least(i, C[i], f[i], g, bar, minima, values[i], indices[i])
 
 
 @njit(**SUM)
@@ -167,4 +172,4 @@ def negative_of_rows(C, f, g, bar, values, indices, start, stop):
     minima = np.empty(min(C.shape[1], LANES), C.dtype)
     for i in range(start, stop):
         _group_minima(C[i], g, minima)
-        _keep_least(C[i], f[i], g, bar, minima, values[i], indices[i])
+        _keep_least(i, C[i], f[i], g, bar, minima, values[i], indices[i])

@@ -27,9 +27,11 @@ from .base import About, DirectSolver, Pace
 
 #: Arcs wanted of a row beyond which they are found by partitioning it.
 MANY_ARCS = 64
-#: Regularisations of the sweeps, as shares of the largest cost. Sharper ones than the second number
+#: Regularisations of the sweeps, as shares of the usual cost. Sharper ones than the second number
 #: over the number of nodes tell arcs no better apart.
 ETAS, SHARPEST = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015), 0.6
+#: Rows that tell what is usual.
+SAMPLE = 16
 #: Pivots in one step, so that limits are looked at now and then.
 PIVOTS = 4000
 #: Shares of the largest cost: reduced costs that count as negative in the first round, where many
@@ -47,6 +49,7 @@ class State:
 
     row: Vector  # row potential, while a round lasts that at its start
     lam: Vector  # column potential, likewise
+    usual: float  # cost that the regularisations are shares of
     sweep: int  # sweeps done
     round: int  # restricted problems solved
     is_open: bool  # whether a round has begun and not ended
@@ -77,8 +80,8 @@ class RestrictedSimplex(DirectSolver):
         Arcs kept per row; more if there are fewer rows than columns, so that each column may
         expect as many.
     etas : tuple of float, optional
-        Regularisations of the sweeps, as shares of the largest cost; by default from 0.1 to about
-        0.6 / (n + m).
+        Regularisations of the sweeps, as shares of the largest cost, or of four times the median
+        if that is less; by default from 0.1 to about 0.6 / (n + m).
     sweeps : int
         Sweeps at each η.
     omega : float
@@ -131,8 +134,8 @@ class RestrictedSimplex(DirectSolver):
         done = 0 if potentials is None else self._n_sweeps - self.sweeps
         no_arcs, nodes = np.zeros(0, dtype=np.uint32), n + m + 1
         state = State(
-            row.copy(), lam.copy(), done, 0, False, no_arcs, no_arcs, np.zeros(0), 0,
-            np.zeros((6, nodes), dtype=np.uint32), np.zeros(nodes, dtype=np.bool_),
+            row.copy(), lam.copy(), usual_cost(problem), done, 0, False, no_arcs, no_arcs,
+            np.zeros(0), 0, np.zeros((6, nodes), dtype=np.uint32), np.zeros(nodes, dtype=np.bool_),
             np.zeros(nodes), np.zeros(nodes), BIG, False,
         )  # fmt: skip
         return state, Work()
@@ -148,15 +151,15 @@ class RestrictedSimplex(DirectSolver):
             work.record(self._pivots(problem, state))
         return work
 
-    def _eta(self, problem: Additive, state: State) -> float:
+    def _eta(self, state: State) -> float:
         etas = self.etas or ETAS
         stage = min(max(state.sweep - 1, 0) // max(self.sweeps, 1), len(etas) - 1)
-        return etas[stage] * unit_of(problem)
+        return etas[stage] * state.usual
 
     def _sweep(self, problem: Additive, state: State) -> Work:
         n, m = problem.shape
         state.sweep += 1
-        eta = self._eta(problem, state)
+        eta = self._eta(state)
         unit = np.float32(unit_of(problem))
         inv_eta = np.float32(unit / eta)
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
@@ -222,7 +225,7 @@ class RestrictedSimplex(DirectSolver):
         """Return the plan of the basis; before a first round has ended, that of the sweeps."""
         found: list[tuple[Core, Vector]] = []
         if state.round == 0:
-            core = Gibbs(problem.geometry, state.row, state.lam, self._eta(problem, state))
+            core = Gibbs(problem.geometry, state.row, state.lam, self._eta(state))
             found.append((core, state.row))
         if state.round > 0 or state.is_open:
             row, _ = self.potentials(problem, state)
@@ -239,6 +242,14 @@ class RestrictedSimplex(DirectSolver):
 def unit_of(problem: Additive) -> float:
     """Return the largest cost, in whose units sweeps and pivots are done."""
     return problem.geometry.bounds[1] or 1.0
+
+
+def usual_cost(problem: Additive) -> float:
+    """Return the largest cost or, if a few are much larger than most, a multiple of the median."""
+    n, _ = problem.shape
+    rows = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64))
+    costs = np.concatenate([problem.geometry.row(i) for i in rows])
+    return min(unit_of(problem), 4 * float(np.median(costs) or costs.mean()) or unit_of(problem))
 
 
 def first_basis(problem: Additive, state: State) -> None:
