@@ -12,6 +12,7 @@ from epsilot.certificate import bracket
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.geometry import grid as grid_module
 from epsilot.geometry import points as points_module
+from epsilot.geometry.axes import is_lossless
 from epsilot.problem import Entropic, make_problem
 from epsilot.solvers import box_qp, make_solver, solver_class
 
@@ -79,6 +80,16 @@ def test_a_kernel_below_the_range_of_floats_is_not_lost(metric, exponent):
     for f in (np.array([1.5, 0.5]), np.array([1.0, 0.0]), np.array([0.0, 0.99])):
         dense = Dense(np.array([[0.0, 1.0], [1.0, 0.0]])).lse_cols(f, eta)
         np.testing.assert_allclose(grid.lse_cols(f, eta), dense, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("n_in", "n_out"), [(5, 5), (5, 9), (9, 5), (1, 6), (6, 1)])
+@pytest.mark.parametrize("reach", [0, 2, 7])
+def test_far_terms_are_added_up(rng, n_in, n_out, reach):
+    field = rng.random((3, n_in))
+    is_far = np.abs(np.subtract.outer(np.arange(n_out), np.arange(n_in))) > reach
+    far = field @ is_far.T * np.exp(-700) * 1e14
+    assert is_lossless(field, 1.01 * far, 1, reach)
+    assert is_lossless(field, 0.99 * far, 1, reach) == (far.max() == 0)
 
 
 @pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])

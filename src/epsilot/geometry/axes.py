@@ -70,6 +70,20 @@ def multiplied(K: Matrix, field: Any, axis: int) -> Any:
     return np.matmul(K, field)  # the middle of three
 
 
+def is_lossless(field: Any, product: Any, axis: int, reach: int) -> bool:
+    """Tell whether terms from beyond ``reach`` cells, if their factors are lost, do not matter.
+
+    Such factors are below exp(-700); the product must be large against what they could add.
+    """
+    x, y = np.moveaxis(field, axis, 0), np.moveaxis(product, axis, 0)
+    before = np.arange(len(y)) - reach - 1  # the last cell beyond reach, seen from either end
+    far = np.zeros(y.shape)
+    for ordered, at in ((x, before), (x[::-1], before[::-1] + len(x) - len(y))):
+        seen = at >= 0
+        far[seen] += np.cumsum(ordered, axis=0)[np.minimum(at[seen], len(x) - 1)]
+    return bool((far * math.exp(-700) <= 1e-14 * y).all())
+
+
 def moments(metric: str, mass: Vector, n_out: int) -> Vector:
     """Return sum_j |i - j| mass_j, or of its square, for i = 0..n_out-1, in linear time."""
     if metric == "cityblock":

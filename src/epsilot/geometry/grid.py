@@ -20,13 +20,13 @@ from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..kernels import grid as kernels
 from ..kernels import threads
-from .axes import decayed, filtered, moments, multiplied
+from .axes import decayed, filtered, is_lossless, moments, multiplied
 from .base import Geometry, log_total
 
 # The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) of the largest.
 HEADROOM = 300.0
-# Sums below this may have lost terms to underflow; the second holds where an entry of the kernel
-# itself may be below the range of floats, which a field of exp(700 - HEADROOM) would bring back.
+# Sums below this may have lost terms to underflow; below the second, terms whose factor exp(-C / η)
+# is out of range, although a field of exp(700 - HEADROOM) would bring them back.
 SMALLEST_SUM, SMALLEST_LOSSY_SUM = 1e-290, 1e-118
 # Cells up to which a log-sum-exp is one call.
 SMALL_GRID = 1 << 15
@@ -180,7 +180,10 @@ class Grid(Geometry):
             elif max(n_out, n_in) > LONGEST_AXIS:
                 return None
             else:
+                before = cells
                 cells = multiplied(self._axis_kernel(axis, n_out, n_in, eta), cells, axis)
+                if self._has_lost(before, cells, axis, eta):
+                    return None
         return np.ravel(cells)
 
     def _scaled_price(
@@ -200,16 +203,23 @@ class Grid(Geometry):
                 K = self._axis_kernel(axis, n_out, n_in, eta)
                 steps = np.subtract.outer(np.arange(n_out), np.arange(n_in))
                 w = multiplied(K, w, axis) + multiplied(K * self._along(axis, steps), z, axis)
-                z = multiplied(K, z, axis)
+                before, z = z, multiplied(K, z, axis)
+                if self._has_lost(before, z, axis, eta):
+                    return None
         sums = np.ravel(z)
         return (sums, np.ravel(w)) if sums.min() > self._smallest_sum(eta) else None
 
     def _smallest_sum(self, eta: float) -> float:
         """Return the sum above which no term is missed that matters."""
-        lengths = np.maximum(self.shape_a, self.shape_b) - 1
-        steps = np.minimum(lengths, 1) if self.metric == "cityblock" else lengths
-        farthest = max(float(self._along(axis, step)) for axis, step in enumerate(steps))
-        return SMALLEST_SUM if farthest <= 700 * eta else SMALLEST_LOSSY_SUM
+        is_lost = self.metric == "cityblock" and max(self.spacing) > 700 * eta
+        return SMALLEST_LOSSY_SUM if is_lost else SMALLEST_SUM
+
+    def _has_lost(self, before: Any, after: Any, axis: int, eta: float) -> bool:
+        """Tell whether factors exp(-C / η) out of range may have cost a sum along an axis."""
+        reach = int(math.sqrt(700 * eta) / self.spacing[axis])
+        if max(before.shape[axis], after.shape[axis]) - 1 <= reach:
+            return False
+        return after.min() < SMALLEST_LOSSY_SUM and not is_lossless(before, after, axis, reach)
 
     def _axis_kernel(self, axis: int, n_out: int, n_in: int, eta: float) -> Matrix:
         """Return exp(-C / η) along one axis, kept while η stays."""
