@@ -71,8 +71,9 @@ def solve(
         Nonnegative weights of equal total; uniform if None.
     eps, rtol, reg : float, optional
         What to reach, at most one of: an absolute gap in units of M times the mass; a gap
-        relative to the lower bound (default 0.01); the *entropic* problem with this
-        regularisation, min <M, X> - reg H(X), to the gap ``tol``.
+        relative to the lower bound (default 0.01), or within round-off of the costs if that is
+        about zero; the *entropic* problem with this regularisation, min <M, X> - reg H(X), to
+        the gap ``tol``.
     tol : float, optional
         With ``reg``: the certified entropic gap, by default 1e-6 max|M|.
     method : str
@@ -200,7 +201,8 @@ def make_goal(
         raise InvalidProblem(
             f"rtol is {rtol:g}; float64 arithmetic can certify about 1e-12 (ask for rtol >= 1e-12)."
         )
-    return Goal(rtol=rtol, offset=problem.offset, tiny=1e-9 * unit)
+    tiny = max(1e-9, SMALLEST_EPS / rtol) * unit  # an optimum of 0 is certified to round-off
+    return Goal(rtol=rtol, offset=problem.offset, tiny=tiny)
 
 
 def _check_reachable(name: str, value: float, unit: float) -> None:

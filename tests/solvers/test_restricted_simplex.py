@@ -226,3 +226,12 @@ def test_equal_costs_and_potentials_far_from_zero(rng):
         )  # fmt: skip
         assert result.value == 0
         assert abs(result.lower_bound) < 1e-15
+
+
+@pytest.mark.parametrize("method", ["exact", "restricted_simplex"])
+def test_an_optimum_of_zero_is_certified_to_round_off(rng, method):
+    M = rng.integers(0, 3, (200, 200)).astype(float)
+    a, b = rng.dirichlet(np.ones(200)), rng.dirichlet(np.ones(200))
+    result = epsilot.solve(M, a, b, rtol=1e-6, method=method)
+    assert result.converged
+    assert result.gap <= 2e-13
