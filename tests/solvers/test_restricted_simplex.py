@@ -235,3 +235,14 @@ def test_an_optimum_of_zero_is_certified_to_round_off(rng, method):
     result = epsilot.solve(M, a, b, rtol=1e-6, method=method)
     assert result.converged
     assert result.gap <= 2e-13
+
+
+def test_a_few_large_costs_do_not_set_the_scale(rng):
+    M = np.exp(2 * rng.normal(size=(300, 300)))
+    solver = restricted_simplex.RestrictedSimplex()
+    for cost, usual in ((M, 16.0), (np.minimum(M, 9.0), 9.0), (np.zeros((4, 4)), 1.0)):
+        state, _ = solver.init(make_problem(cost), rng)
+        assert state.usual == pytest.approx(usual, rel=0.3)
+    sparse = np.zeros((300, 300))
+    sparse[::3] = 1.0  # the median is 0
+    assert solver.init(make_problem(sparse), rng)[0].usual == 1.0

@@ -30,8 +30,8 @@ MANY_ARCS = 64
 #: Regularisations of the sweeps, as shares of the usual cost. Sharper ones than the second number
 #: over the number of nodes tell arcs no better apart.
 ETAS, SHARPEST = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015), 0.6
-#: Rows that tell what is usual.
-SAMPLE = 16
+#: Rows that tell the median cost, and the multiple of it above which costs are unusual.
+SAMPLE, UNUSUAL = 16, 16
 #: Pivots in one step, so that limits are looked at now and then.
 PIVOTS = 4000
 #: Shares of the largest cost: reduced costs that count as negative in the first round, where many
@@ -80,8 +80,8 @@ class RestrictedSimplex(DirectSolver):
         Arcs kept per row; more if there are fewer rows than columns, so that each column may
         expect as many.
     etas : tuple of float, optional
-        Regularisations of the sweeps, as shares of the largest cost, or of four times the median
-        if that is less; by default from 0.1 to about 0.6 / (n + m).
+        Regularisations of the sweeps, as shares of the largest cost, or of sixteen times the
+        median if that is less; by default from 0.1 to about 0.6 / (n + m).
     sweeps : int
         Sweeps at each η.
     omega : float
@@ -249,7 +249,8 @@ def usual_cost(problem: Additive) -> float:
     n, _ = problem.shape
     rows = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64))
     costs = np.concatenate([problem.geometry.row(i) for i in rows])
-    return min(unit_of(problem), 4 * float(np.median(costs) or costs.mean()) or unit_of(problem))
+    typical = float(np.median(costs) or costs.mean())
+    return min(unit_of(problem), UNUSUAL * typical or unit_of(problem))
 
 
 def first_basis(problem: Additive, state: State) -> None:
