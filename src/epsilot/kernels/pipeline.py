@@ -78,17 +78,16 @@ def sweep(C, f, g, inv_eta, log_p, omega, parts, start, stop):
 @njit(**SUM)
 def _insert(value, index, values, indices):
     """Replace the largest of ``values`` by a smaller value; return the new largest."""
-    worst = 0
+    worst, second = 0, -values.dtype.type(np.inf)
     for s in range(1, values.size):
         if values[s] > values[worst]:
-            worst = s
+            second, worst = values[worst], s
+        else:
+            second = max(second, values[s])
     if value < values[worst]:
         values[worst] = value
         indices[worst] = index
-    largest = values[0]
-    for s in range(1, values.size):
-        largest = max(largest, values[s])
-    return largest
+    return max(second, values[worst])
 
 
 @njit(**EXTREMUM)
@@ -118,10 +117,21 @@ def _count_below(x, bar):
     return count
 
 
+@njit(**EXTREMUM)
+def _extremes(x):
+    """Return the least and the largest entry."""
+    wide_vectors()
+    low, high = x[0], x[0]
+    for c in range(1, x.size):
+        low = x[c] if x[c] < low else low
+        high = x[c] if x[c] > high else high
+    return low, high
+
+
 @njit(**SUM)
 def _bar(minima, k):
     """Return a number with at least k minima below it, or equal to it, and few more."""
-    low, high = minima.min(), minima.max()
+    low, high = _extremes(minima)
     for _ in range(BISECTIONS):
         middle = (low + high) * minima.dtype.type(0.5)
         count = _count_below(minima, middle)

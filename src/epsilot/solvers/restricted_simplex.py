@@ -272,7 +272,9 @@ def basic_plan(shape: tuple[int, int], state: State) -> Arcs:
 def mixed(keys: Any) -> Any:
     """Return the keys in another order, in which neighbours come from all over the problem."""
     stride = max(math.isqrt(keys.size), 1)
-    return np.concatenate([keys[start::stride] for start in range(stride)])
+    padded = np.pad(keys, (0, -keys.size % stride), constant_values=-1)
+    turned = padded.reshape(-1, stride).T.ravel()
+    return turned[turned >= 0]
 
 
 def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Any:
