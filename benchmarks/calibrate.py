@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.optimize import nnls
 import epsilot
 from epsilot.geometry import Dense, PointCloud
 from epsilot.images import grid_cost, synthetic_pair
+from timing import repeated
 
 #: Larger problems are too slow for the simplex on all arcs.
 LARGEST_EXACT = 2304
@@ -34,12 +35,8 @@ def instances(n, seed):
 
 def seconds(method, problem):
     """Return the median wall time of a solve, over as many as fit into a third of a second."""
-    times = []
-    while not times or (sum(times) < 0.3 and len(times) < 25):
-        began = time.perf_counter()
-        epsilot.solve(*problem, rtol=0.01, method=method)
-        times.append(time.perf_counter() - began)
-    return float(np.median(times))
+    run = partial(epsilot.solve, *problem, rtol=0.01, method=method)
+    return float(np.median(repeated(run, 0.3)))
 
 
 def fitted(entries, times, power):

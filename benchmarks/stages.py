@@ -19,6 +19,7 @@ import epsilot
 from epsilot import driver
 from epsilot.bench.problems import FAMILIES
 from epsilot.solvers import exact, restricted_simplex
+from timing import repeated
 
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "sweeps": [(restricted_simplex.RestrictedSimplex, "_sweep")],
@@ -47,16 +48,6 @@ def _timed(function: Callable[..., Any], stage: str, spent: Counter[str]) -> Cal
     return timed
 
 
-def repeated(call: Callable[[], Any], budget: float) -> list[float]:
-    """Return the seconds of each of as many calls as the budget allows, two at least."""
-    times: list[float] = []
-    while len(times) < 2 or (sum(times) < budget and len(times) < 15):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return times
-
-
 def row(family: str, size: int, rtol: float, seeds: int, spent: Counter[str], budget: float) -> str:
     """Return one line of the table."""
     import ot
@@ -76,7 +67,7 @@ def row(family: str, size: int, rtol: float, seeds: int, spent: Counter[str], bu
         samples["emd2"] += repeated(
             lambda M=M, a=a, b=b: ot.emd2(a, b, M, numItermax=10**8), budget
         )
-        samples["ours"] += repeated(ours, budget)
+        samples["ours"] += repeated(ours, budget, 2)
     median = {name: statistics.median(values) for name, values in samples.items()}
     other = median["ours"] - sum(median[stage] for stage in STAGES)
     cells = [

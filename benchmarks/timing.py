@@ -17,3 +17,13 @@ def best_times(rivals: dict[str, Callable[[], object]], rounds: int = 7) -> dict
             run()
             best[name] = min(best[name], time.perf_counter() - began)
     return best
+
+
+def repeated(call: Callable[[], object], budget: float, least: int = 1) -> list[float]:
+    """Return the seconds of as many calls as fit into the budget, at most 25."""
+    times: list[float] = []
+    while len(times) < least or (sum(times) < budget and len(times) < 25):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return times
