@@ -76,7 +76,7 @@ def bracket(problem: Problem, core: Core, f: Vector, reg: float | None = None) -
         f, g = dual_feasible(geometry, f)
     else:
         upper -= reg * plan.entropy()
-        f, g = entropic_potentials(geometry, f, p, q, reg)
+        f, g = entropic_potentials(geometry.exact, f, p, q, reg)
     lower = finite_dot(p, f) + finite_dot(q, g)
     # An internal unit of round-off: costs are shifted to [0, cost_max].
     slack = ROUND_OFF * max(abs(upper), abs(lower), problem.cost_max, reg or 0.0)

@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from scipy.special import logsumexp, rel_entr
 
-from epsilot.kernels import coordinate, scaling, vlog
+from epsilot.kernels import coordinate, dense, scaling, vlog
 
 SHAPES = [(7, 5), (5, 7), (1, 9), (9, 1), (33, 70)]
 
@@ -90,7 +90,7 @@ def test_scaling_kernels(shape, rng):
     C, f, g, eta = rng.random(shape), rng.normal(size=n), rng.normal(size=m), 0.3
     K, W, average = np.empty(shape), np.empty(shape), rng.random(shape)
     top, lse, out = np.empty(n), np.empty(n), np.empty(m)
-    scaling.gibbs(C, f, g, 1 / eta, K, 0, n)
+    dense.gibbs(C, f, g, 1 / eta, K, 0, n)
     np.testing.assert_allclose(K, np.exp((f[:, None] + g - C) / eta), rtol=1e-13)
     scaling.weigh_rows(C, g, 1 / eta, W, top, lse, 0, n)
     np.testing.assert_allclose(lse, logsumexp((g - C) / eta, axis=1), rtol=1e-12, atol=1e-12)

@@ -45,18 +45,18 @@ def filtered(
     return tuple(result[:, :n_out].reshape(after) for result in results)
 
 
-def decayed(cells: Any, axis: int, n_out: int, n_in: int, step: float) -> Any:
-    """Filter a field along one axis by exp(-step |i - j|), in place where lengths agree."""
+def decayed(cells: Any, axis: int, n_out: int, n_in: int, rho: float, keep: float) -> Any:
+    """Filter a field along one axis by rho^|i - j|, in place where lengths agree.
+
+    ``keep`` is 1 - rho².
+    """
     if n_out > n_in:
         widths = [(0, n_out - n_in if k == axis else 0) for k in range(cells.ndim)]
         cells = np.pad(cells, widths)
     outer, inner = math.prod(cells.shape[:axis]), math.prod(cells.shape[axis + 1 :])
     lines = np.ascontiguousarray(cells).reshape(outer, cells.shape[axis], inner)
     n_lines = outer if outer > 1 else inner
-    threads.share(
-        kernels.l1_scaling, n_lines, 2 * lines.size,
-        lines, math.exp(-step), -math.expm1(-2 * step),
-    )  # fmt: skip
+    threads.share(kernels.l1_scaling, n_lines, 2 * lines.size, lines, rho, keep)
     return lines[:, :n_out].reshape(*cells.shape[:axis], n_out, *cells.shape[axis + 1 :])
 
 

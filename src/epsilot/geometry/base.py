@@ -66,6 +66,11 @@ class Geometry(ABC):
         """Return a geometry that later changes of the user's arrays do not reach."""
         return self
 
+    @property
+    def exact(self) -> Geometry:
+        """The same cost with every pass in float64, for certificates."""
+        return self
+
     def miniature(self) -> Geometry:
         """Return a tiny geometry of the same kind, on which kernels compile."""
         small = [np.arange(min(2, size)) for size in self.shape]
@@ -170,10 +175,21 @@ class Geometry(ABC):
 
     # -- the Gibbs plan as an operator -----------------------------------------------------
 
+    # Every product with X sums the same numbers, exp((f_i + g_j - C_ij) / η) to the last bit: where
+    # exponents are large, what rounding does to them is the plan's, and no marginal depends on it.
+
     def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
-        """Return X 1 and Xᵀ 1."""
-        log_r, log_c, _ = self.log_marginals(f, g, eta)
-        return np.exp(log_r), np.exp(log_c)
+        """Return X 1 and Xᵀ 1, in one pass."""
+        n, m = self.shape
+        r, c = np.empty(n), np.zeros(m)
+        for start, stop, C in self.blocks():
+            parts = np.empty((n_chunks(C.size), m))
+            threads.share(
+                kernels.marginals_at, len(parts), C.size,
+                C, f[start:stop], g, 1 / eta, 0.0, r[start:stop], parts,
+            )  # fmt: skip
+            c += parts.sum(axis=0)
+        return r, c
 
     def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
         """Return X v."""
@@ -212,9 +228,10 @@ class Geometry(ABC):
 
     def gibbs(self, f: Vector, g: Vector, eta: float, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of X."""
-        log_X = self.block(start, stop) * (-1 / eta)
-        log_X += (f[start:stop] / eta)[:, None] + g / eta
-        return np.exp(log_X, out=log_X)
+        C = self.block(start, stop)
+        X = np.empty(C.shape)
+        threads.share(kernels.gibbs, stop - start, C.size, C, f[start:stop], g, 1 / eta, X)
+        return X
 
     # -- the cost as an operator -----------------------------------------------------------
 

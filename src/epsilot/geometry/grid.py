@@ -22,9 +22,10 @@ from ..kernels import grid as kernels
 from ..kernels import threads
 from .axes import decayed, filtered, is_lossless, moments, multiplied
 from .base import Geometry, log_total
+from .powers import geometric, joined, landed, lifted, split
 
-# The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) of the largest.
-HEADROOM = 300.0
+# The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) of the largest; in bits:
+HEADROOM, HEADROOM_BITS = 300.0, 433.0
 # Sums below this may have lost terms to underflow; below the second, terms whose factor exp(-C / η)
 # is out of range, although a field of exp(700 - HEADROOM) would bring them back.
 SMALLEST_SUM, SMALLEST_LOSSY_SUM = 1e-290, 1e-118
@@ -140,9 +141,10 @@ class Grid(Geometry):
         result = self._scaled_lse(swap, x, weight, top - HEADROOM * eta, eta)
         if result is not None:
             return result
-        t, total, _ = self._log(swap, x / eta, weight, np.zeros_like(x), eta)
+        m, k = split(x, 0.0, eta)
+        t, total, _ = self._log(swap, k, weight * m, eta)
         with np.errstate(divide="ignore"):
-            return np.asarray(t + np.log(total) - self.shift / eta)
+            return np.asarray(t * math.log(2) + np.log(total) - self.shift / eta)
 
     @cached_property
     def _ones(self) -> tuple[Vector, Vector]:
@@ -153,30 +155,34 @@ class Grid(Geometry):
     ) -> Vector | None:
         """Return log sum_j weight_j exp((x_j - C_ij) / η), or None out of range."""
         shift = (level - self.shift) / eta
-        if self.metric == "cityblock" and self.shape_a == self.shape_b and x.size <= SMALL_GRID:
+        if self._is_one_call:
             out = np.empty(x.size)
             least = kernels.l1_lse(x, weight, *self._decays(eta), level, 1 / eta, shift, out)
             return out if least > self._smallest_sum(eta) else None
-        sums = self._scaled(swap, x, weight, level, eta)
-        if sums is None or not sums.min() > self._smallest_sum(eta):
+        field = np.empty(x.size)
+        threads.share(kernels.exp_into, x.size, x.size, x, level, 1 / eta, weight, field)
+        sums = self._scaled(swap, field, eta)
+        if sums is None:
             return None
         threads.share(kernels.log_into, sums.size, sums.size, sums, shift, sums)
         return sums
 
-    def _field(self, swap: bool, x: Vector, weight: Vector, level: float, eta: float) -> Any:
-        """Return weight exp((x - level) / η) on the grid of the inputs."""
-        field = np.empty(x.size)
-        threads.share(kernels.exp_into, x.size, x.size, x, level, 1 / eta, weight, field)
-        return field.reshape(self.shape_a if swap else self.shape_b)
+    @cached_property
+    def _is_one_call(self) -> bool:
+        """Whether all axes are filtered in one call."""
+        is_even = self.metric == "cityblock" and self.shape_a == self.shape_b
+        return is_even and self.shape[0] <= SMALL_GRID
 
-    def _scaled(
-        self, swap: bool, x: Vector, weight: Vector, level: float, eta: float
-    ) -> Vector | None:
-        """Return sum_j weight_j exp((x_j - level - C_ij) / η), or None if an axis is too long."""
-        cells = self._field(swap, x, weight, level, eta)
+    def _scaled(self, swap: bool, field: Vector, eta: float) -> Vector | None:
+        """Return sum_j exp(-C_ij / η) field_j, or None out of range; the field may be lost."""
+        if self._is_one_call:
+            least = kernels.l1_axes(field, *self._decays(eta))
+            return field if least > self._smallest_sum(eta) else None
+        cells = field.reshape(self.shape_a if swap else self.shape_b)
         for axis, n_out, n_in in self._axes(swap):
             if self.metric == "cityblock":
-                cells = decayed(cells, axis, n_out, n_in, self.spacing[axis] / eta)
+                _, rhos, keeps = self._decays(eta)
+                cells = decayed(cells, axis, n_out, n_in, float(rhos[axis]), float(keeps[axis]))
             elif max(n_out, n_in) > LONGEST_AXIS:
                 return None
             else:
@@ -184,19 +190,17 @@ class Grid(Geometry):
                 cells = multiplied(self._axis_kernel(axis, n_out, n_in, eta), cells, axis)
                 if self._has_lost(before, cells, axis, eta):
                     return None
-        return np.ravel(cells)
+        sums = np.ravel(cells)
+        return sums if sums.min() > self._smallest_sum(eta) else None
 
-    def _scaled_price(
-        self, x: Vector, weight: Vector, level: float, eta: float
-    ) -> tuple[Vector, Vector] | None:
+    def _scaled_price(self, field: Vector, eta: float) -> tuple[Vector, Vector] | None:
         """Return the sums of ``_scaled`` and their costs, or None out of range."""
-        z = self._field(False, x, weight, level, eta)
+        z = field.reshape(self.shape_b)
         w = np.zeros_like(z)
         for axis, n_out, n_in in self._axes(False):
             if self.metric == "cityblock":
-                h = self.spacing[axis]
-                decay = math.exp(-h / eta)
-                z, w = filtered(kernels.l1_price, (z, w), axis, n_out, n_in, decay, h)
+                h, rho = self.spacing[axis], float(self._decays(eta)[1][axis])
+                z, w = filtered(kernels.l1_price, (z, w), axis, n_out, n_in, rho, h)
             elif max(n_out, n_in) > LONGEST_AXIS:
                 return None
             else:
@@ -226,12 +230,32 @@ class Grid(Geometry):
         key = (axis, n_out, n_in, eta)
         kernel: Matrix | None = self._kernels.get(key)
         if kernel is None:
-            steps = np.subtract.outer(np.arange(n_out), np.arange(n_in))
-            kernel = np.exp(-self._along(axis, steps) / eta)
-            if len(self._kernels) > 8:
-                self._kernels.clear()
-            self._kernels[key] = kernel
+            steps = np.abs(np.subtract.outer(np.arange(n_out), np.arange(n_in)))
+            kernel = joined(*self._powers(axis, eta))[steps]
+            self._keep(key, kernel)
         return kernel
+
+    def _keep(self, key: Any, value: Any) -> None:
+        if len(self._kernels) > 16:
+            self._kernels.clear()
+        self._kernels[key] = value
+
+    def _powers(self, axis: int, eta: float) -> tuple[Vector, Vector]:
+        """Return exp(-C / η) for 0, 1, ... steps along an axis, as factors and powers of two."""
+        found: tuple[Vector, Vector] | None = self._kernels.get((axis, eta))
+        if found is None:
+            length = max(self.shape_a[axis], self.shape_b[axis])
+            if self.metric == "cityblock":
+                found = geometric(*self._step(axis, eta), length)
+            else:
+                found = split(-self._along(axis, np.arange(length)), 0.0, eta)
+            self._keep((axis, eta), found)
+        return found
+
+    def _step(self, axis: int, eta: float) -> tuple[float, float]:
+        """Return exp(-C / η) of one step along an axis, as a factor and a power of two."""
+        (m,), (k,) = split(-np.array([self._along(axis, 1)]), 0.0, eta)
+        return float(m), float(k)
 
     @cached_property
     def _kernels(self) -> dict[Any, Any]:
@@ -241,22 +265,24 @@ class Grid(Geometry):
         """Return the shape with three axes, rho and 1 - rho² of each, kept while η stays."""
         found: tuple[Any, Vector, Vector] | None = self._kernels.get(eta)
         if found is None:
-            steps = np.array([*self.spacing, 1.0, 1.0][:3]) / eta
-            found = (*self.shape_a, 1, 1)[:3], np.exp(-steps), -np.expm1(-2 * steps)
+            steps = np.array([*self.spacing, 1.0, 1.0][:3])
+            m, k = split(-steps, 0.0, eta)
+            rhos = joined(m, k)
+            found = (*self.shape_a, 1, 1)[:3], rhos, -np.expm1(-2 * steps / eta)
             self._kernels.clear()
             self._kernels[eta] = found
         return found
 
-    def _log(
-        self, swap: bool, t: Vector, z: Vector, w: Vector, eta: float
-    ) -> tuple[Vector, Vector, Vector]:
-        """Apply exp(-C / η) to z exp(t); w comes back as the cost-weighted field."""
+    def _log(self, swap: bool, k: Vector, z: Vector, eta: float) -> tuple[Vector, Vector, Vector]:
+        """Apply exp(-C / η) to z 2**k; return level, factor and cost-weighted factor."""
         shape = self.shape_a if swap else self.shape_b
-        fields: tuple[Any, ...] = tuple(x.reshape(shape) for x in (t, z, w))
+        levels = np.where(z > 0, k, -np.inf)  # the level of nothing must not drown the rest
+        fields: tuple[Any, ...] = tuple(x.reshape(shape) for x in (levels, z, np.zeros_like(z)))
         kernel = kernels.l1_log if self.metric == "cityblock" else kernels.sq_log
         for axis, n_out, n_in in self._axes(swap):
             price = float(self._along(axis, 1))
-            fields = filtered(kernel, fields, axis, n_out, n_in, price / eta, price)
+            powers = (self._step if self.metric == "cityblock" else self._powers)(axis, eta)
+            fields = filtered(kernel, fields, axis, n_out, n_in, *powers, price)
         t, z, w = (np.ravel(x) for x in fields)
         return t, z, w
 
@@ -300,25 +326,42 @@ class Grid(Geometry):
         if v.min() < 0:
             above = self._apply(swap, out, into, eta, np.maximum(v, 0))
             return above - self._apply(swap, out, into, eta, np.maximum(-v, 0))
-        product = self._lse(swap, into, eta, v)
-        threads.share(kernels.gibbs_into, out.size, out.size, out, 1 / eta, product)
-        return product
+        m, k = split(into, 0.0, eta)
+        t: Any = float(k.max()) - HEADROOM_BITS
+        z = self._scaled(swap, lifted(m, k, t, v), eta)
+        if z is None:
+            t, z, _ = self._log(swap, k, m * v, eta)
+        return landed(out, self.shift, eta, t, z)[0]
 
     def price_rows(
         self, f: Vector, g: Vector, eta: float, v: Vector, d: Vector
     ) -> tuple[Vector, Vector, Vector]:
         """Return X v, (C * X) v and C d, for v >= 0."""
-        level = float(g.max()) - HEADROOM * eta
-        priced = None if level == -math.inf else self._scaled_price(g, v, level, eta)
-        if priced is not None:
-            mass, cost = priced
-            args = f, 1 / eta, level - self.shift, self.shift
-            threads.share(kernels.price_into, f.size, f.size, *args, mass, cost)
-            return mass, cost, self.matvec(d)
-        t, z, w = self._log(False, g / eta, v, np.zeros_like(v), eta)
-        scale = np.exp((f - self.shift) / eta + t)
-        mass = scale * z
-        return mass, scale * w + self.shift * mass, self.matvec(d)
+        m, k = split(g, 0.0, eta)
+        t: Any = float(k.max()) - HEADROOM_BITS
+        priced = self._scaled_price(lifted(m, k, t, v), eta)
+        if priced is None:
+            t, z, w = self._log(False, k, m * v, eta)
+            priced = z, w
+        mass, cost = landed(f, self.shift, eta, t, *priced)
+        return mass, cost + self.shift * mass, self.matvec(d)
+
+    def gibbs(self, f: Vector, g: Vector, eta: float, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of X, the products of the same factors that are summed."""
+        (a, row_power), (b, col_power) = split(f[start:stop], self.shift, eta), split(g, 0.0, eta)
+        X: Any = np.multiply.outer(a, b).reshape(stop - start, *self.shape_b)
+        power: Any = np.add.outer(row_power, col_power).reshape(X.shape)
+        cells = np.unravel_index(np.arange(start, stop), self.shape_a)
+        for axis, length in enumerate(self.shape_b):
+            steps = np.abs(cells[axis][:, None] - np.arange(length))
+            shape = [1] * X.ndim
+            shape[0], shape[axis + 1] = steps.shape
+            factors, powers = (x[steps].reshape(shape) for x in self._powers(axis, eta))
+            X *= factors
+            power += powers
+        X, power = X.ravel(), power.ravel()
+        threads.share(kernels.land, X.size, X.size, np.ones_like(X), power, 0.0, X)
+        return np.asarray(X.reshape(stop - start, self.shape[1]))
 
     def matvec(self, v: Vector) -> Vector:
         """Return C v, from one-dimensional marginals of v."""

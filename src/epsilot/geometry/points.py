@@ -171,9 +171,18 @@ class _Fused(PointCloud):
         self._share(kernels.ctransform_rows, False, zeros, -1.0, out)
         return low, float((-out).max())
 
-    def _lse(self, swap: bool, x: Vector, eta: float, out: Vector | None, exact: bool) -> Vector:
+    @cached_property
+    def exact(self) -> Geometry:
+        """The same cloud with every pass in float64."""
+        if not self.single:
+            return self
+        out = self._copy(self.X, self.Y, self.shift, 0.0)
+        out.single = False
+        return out
+
+    def _lse(self, swap: bool, x: Vector, eta: float, out: Vector | None) -> Vector:
         out = np.empty(self.shape[1] if swap else self.shape[0]) if out is None else out
-        if self.single and not exact and self.bounds[1] < SINGLE_LIMIT * eta:
+        if self.single and self.bounds[1] < SINGLE_LIMIT * eta:
             level = x.max()  # potentials relative to their largest keep their digits
             part = np.empty(out.size, dtype=np.float32)
             scaled = (x - level).astype(np.float32)
@@ -185,17 +194,22 @@ class _Fused(PointCloud):
 
     def lse_rows(self, g: Vector, eta: float, out: Vector | None = None) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
-        return self._lse(False, g, eta, out, exact=False)
+        return self._lse(False, g, eta, out)
 
     def lse_cols(self, f: Vector, eta: float, out: Vector | None = None) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
-        return self._lse(True, f, eta, out, exact=False)
+        return self._lse(True, f, eta, out)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X, in float64."""
-        log_r = self._lse(False, g, eta, None, exact=True) + f / eta
-        log_c = self._lse(True, f, eta, None, exact=True) + g / eta
+        log_r = self.exact.lse_rows(g, eta) + f / eta
+        log_c = self.exact.lse_cols(f, eta) + g / eta
         return log_r, log_c, log_total(log_r)
+
+    def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
+        """Return X 1 and Xᵀ 1."""
+        n, m = self.shape
+        return self.apply_rows(f, g, eta, np.ones(m)), self.apply_cols(f, g, eta, np.ones(n))
 
     def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
         """Return X v."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 from .dense import SUM
+from .sums import fma, total, total_and_dot
 from .vexp import exp
 
 #: Exponents are cut here: the plan of the sum-exp dual may be huge before it converges.
@@ -21,7 +23,7 @@ CLIP = 700.0
 def _mix_row(X, row, fi, g, inv_eta, keep, add):
     """X_j = keep X_j + add exp((f_i + g_j - row_j) / η)."""
     for j in range(row.size):
-        X[j] = keep * X[j] + add * exp((fi + g[j] - row[j]) * inv_eta)
+        X[j] = fma(add, exp((fi + g[j] - row[j]) * inv_eta), keep * X[j])
 
 
 @njit(**SUM)
@@ -32,35 +34,32 @@ def mix_plan(X, C, f, g, inv_eta, keep, add, start, stop):
 
 
 @njit(**SUM)
-def _priced_row(row, g, shift, inv_eta, part):
+def _priced_row(row, g, shift, inv_eta, x, part):
     """part_j += x_j = exp((shift + g_j - row_j) / η); return the sum and the cost of x."""
-    total = row.dtype.type(0)
-    price = row.dtype.type(0)
     for j in range(row.size):
-        x = exp((shift + g[j] - row[j]) * inv_eta)
-        part[j] += x
-        total += x
-        price += x * row[j]
-    return total, price
+        x[j] = exp((shift + g[j] - row[j]) * inv_eta)
+        part[j] += x[j]
+    return total_and_dot(x, row)
 
 
 @njit(**SUM)
 def moments_at(C, f, g, inv_eta, level, r, cost, parts, start, stop):
     """As ``dense.marginals_at``, with the cost of each row of X besides."""
     n_chunks = parts.shape[0]
+    x = np.empty(C.shape[1], C.dtype)
     for k in range(start, stop):
         parts[k] = 0
         for i in range(C.shape[0] * k // n_chunks, C.shape[0] * (k + 1) // n_chunks):
-            r[i], cost[i] = _priced_row(C[i], g, f[i] - level, inv_eta, parts[k])
+            r[i], cost[i] = _priced_row(C[i], g, f[i] - level, inv_eta, x, parts[k])
 
 
 @njit(**SUM)
-def _clipped_sum(costs, others, potential, inv_eta):
+def _clipped_sum(costs, others, potential, inv_eta, work):
     """Return sum_j exp((potential + others_j - costs_j) / η)."""
-    total = costs.dtype.type(0)
+    x = work[: costs.size]
     for j in range(costs.size):
-        total += exp(min((potential + others[j] - costs[j]) * inv_eta, CLIP))
-    return total
+        x[j] = exp(min((potential + others[j] - costs[j]) * inv_eta, CLIP))
+    return total(x)
 
 
 @njit(**SUM)
@@ -92,6 +91,7 @@ def random_coordinates(C, b, inv_eta, inv_smooth, theta, uniform, chosen, lam, z
         weight += 1 / ahead
         ahead = next_theta(ahead)
     left = uniform * weight
+    work = np.empty(max(C.shape), C.dtype)
     for i in chosen:
         _couple(lam, z, theta)  # lam now holds the paper's y
         if left >= 0:
@@ -99,9 +99,9 @@ def random_coordinates(C, b, inv_eta, inv_smooth, theta, uniform, chosen, lam, z
             if left < 0:
                 y[:] = lam
         if i < n:
-            g = _clipped_sum(C[i], lam[n:], lam[i], inv_eta) - b[i]
+            g = _clipped_sum(C[i], lam[n:], lam[i], inv_eta, work) - b[i]
         else:
-            g = _clipped_sum(C[:, i - n], lam[:n], lam[i], inv_eta) - b[i]
+            g = _clipped_sum(C[:, i - n], lam[:n], lam[i], inv_eta, work) - b[i]
         lam[i] -= g * inv_smooth
         z[i] -= g * inv_smooth / (n_coordinates * theta)
         theta = next_theta(theta)
@@ -111,15 +111,13 @@ def random_coordinates(C, b, inv_eta, inv_smooth, theta, uniform, chosen, lam, z
 
 
 @njit(**SUM)
-def _average_row(X, row, fi, g, inv_eta, keep, add, col):
-    """Add a row of the plan to its average and to the column sums; return its sum."""
-    total = row.dtype.type(0)
+def _average_row(X, row, fi, g, inv_eta, keep, add, x, col):
+    """Add a row x of the plan to its average and to the column sums; return its sum."""
     for j in range(row.size):
-        x = exp(min((fi + g[j] - row[j]) * inv_eta, CLIP))
-        total += x
-        col[j] += x
-        X[j] = keep * X[j] + add * x
-    return total
+        x[j] = exp(min((fi + g[j] - row[j]) * inv_eta, CLIP))
+        col[j] += x[j]
+        X[j] = fma(add, x[j], keep * X[j])
+    return total(x)
 
 
 @njit(**SUM)
@@ -131,6 +129,7 @@ def greedy_coordinates(C, b, inv_eta, inv_smooth, theta, weight, n_steps, lam, z
     """
     n = C.shape[0]
     n_coordinates = lam.size
+    x = np.empty(C.shape[1], C.dtype)
     for _ in range(n_steps):
         _couple(lam, z, theta)
         weight += 1 / theta
@@ -138,7 +137,7 @@ def greedy_coordinates(C, b, inv_eta, inv_smooth, theta, weight, n_steps, lam, z
         keep = 1 - add
         sums[n:] = 0
         for i in range(n):
-            sums[i] = _average_row(X[i], C[i], lam[i], lam[n:], inv_eta, keep, add, sums[n:])
+            sums[i] = _average_row(X[i], C[i], lam[i], lam[n:], inv_eta, keep, add, x, sums[n:])
         best = 0
         steepest = -1.0
         for i in range(n_coordinates):

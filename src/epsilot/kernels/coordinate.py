@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from .dense import EXTREMUM, SUM, row_max
+from .sums import distance, fma, positive, total
 from .vexp import exp, wide_vectors
 from .vlog import log, rough_log
 
@@ -29,9 +30,8 @@ def refresh(masses, inverses, sums, factor, weights, h):
     the difference, which would cancel. A sum that cancellation has made nonpositive gets an
     infinite violation, so that it is chosen and repaired.
     """
-    error = masses[0] * 0
     for j in range(masses.size):
-        held = sums[j] + factor * weights[j]
+        held = fma(factor, weights[j], sums[j])
         sums[j] = held
         excess = held - masses[j]
         x = excess * inverses[j]
@@ -39,18 +39,15 @@ def refresh(masses, inverses, sums, factor, weights, h):
         far = x - rough_log(max(1 + x, 1e-300))
         value = masses[j] * (near if abs(x) < 1e-3 else far)
         h[j] = value if held > 0 else np.inf
-        error += abs(excess)
-    return error
+    return distance(sums, masses)
 
 
 @njit(**SUM)
 def _weigh(line, other, shift, inv_eta, weights):
     """weights_j = exp((other_j - line_j + shift) / η); return their sum."""
-    total = line[0] * 0
     for j in range(line.size):
         weights[j] = exp((other[j] - line[j] + shift) * inv_eta)
-        total += weights[j]
-    return total
+    return total(weights)
 
 
 @njit(**SUM)
@@ -69,20 +66,20 @@ def update(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, top
     w = weights[: stop - start]
     # The weights are the entries held now, at most 1, unless they have all underflowed.
     held = 1.0
-    total = _weigh(line, other, z[chosen], inv_eta, w)
-    if not 1e-200 < total < 1e200:
+    mass = _weigh(line, other, z[chosen], inv_eta, w)
+    if not 1e-200 < mass < 1e200:
         best = row_max(line, other)
         held = exp((z[chosen] + best) * inv_eta)
         z[chosen] = -best
-        total = _weigh(line, other, -best, inv_eta, w)
-    z[chosen] += (log_masses[chosen] - math.log(total)) / inv_eta
+        mass = _weigh(line, other, -best, inv_eta, w)
+    z[chosen] += (log_masses[chosen] - math.log(mass)) / inv_eta
     own = 0 if is_row else 1
     errors[own] -= abs(sums[chosen] - masses[chosen])
     sums[chosen] = masses[chosen]
     h[chosen] = 0
     errors[1 - own] = refresh(
         masses[start:stop], inverses[start:stop], sums[start:stop],
-        masses[chosen] / total - held, w, h[start:stop],
+        masses[chosen] / mass - held, w, h[start:stop],
     )  # fmt: skip
     tops[0], tops[1] = largest(h[:n]), largest(h[n:])
 
@@ -115,26 +112,17 @@ def _powers(h, top, power, out):
 
 
 @njit(**SUM)
-def _total(h):
-    """Return the sum of the positive entries."""
-    total = h[0] * 0
-    for i in range(h.size):
-        total += h[i] if h[i] > 0 else 0.0
-    return total
-
-
-@njit(**SUM)
 def sample(h, uniform):
     """Return the index at which the prefix sums of the positive h pass uniform * total."""
     n_blocks = (h.size + BLOCK - 1) // BLOCK
-    total = 0.0
+    whole = 0.0
     for k in range(n_blocks):
-        total += _total(h[k * BLOCK : (k + 1) * BLOCK])
-    left = uniform * total
+        whole += positive(h[k * BLOCK : (k + 1) * BLOCK])
+    left = uniform * whole
     last = int(uniform * h.size)
     for k in range(n_blocks):
         block = h[k * BLOCK : (k + 1) * BLOCK]
-        held = _total(block)
+        held = positive(block)
         if left >= held and k < n_blocks - 1:
             left -= held
             continue

@@ -6,8 +6,10 @@ kernel writes ``out[start:stop]`` and nothing else, so slices may run in differe
 Rows are read along memory; columns are taken in tiles of ``TILE`` columns so that the C-order
 is still followed and the accumulators stay in the first-level cache.
 
-``reassoc`` lets sums be vectorised; ``nnan`` (extrema only, whose inputs are validated)
-lets LLVM recognise a maximum. Neither touches infinities.
+No kernel is compiled with flags that let LLVM round otherwise than written: a kernel gives the
+same bits however it was compiled, and exp((f_i + g_j - C_ij) / η) is the same number in every
+kernel that writes it so. Sums are those of :mod:`.sums`. ``nnan`` (extrema only, whose inputs are
+validated) lets LLVM recognise a maximum.
 """
 
 from __future__ import annotations
@@ -17,18 +19,16 @@ import math
 import numpy as np
 from numba import njit
 
+from .sums import dot, fma, price, total
 from .vexp import exp, larger, wide_vectors
 
 TILE = 512  # columns per tile
 STRIP = 32  # rows per strip of the streaming column log-sum-exp
 
-SUM = {"cache": True, "nogil": True, "error_model": "numpy",
-        "fastmath": {"reassoc", "contract", "nsz"}}  # fmt: skip
-EXTREMUM = {**SUM, "fastmath": {"reassoc", "contract", "nsz", "nnan"}}
+SUM = {"cache": True, "nogil": True, "error_model": "numpy"}
+EXTREMUM = {**SUM, "fastmath": {"nnan", "nsz"}}
 
-# Loops that become part of their kernel. Left as functions they are compiled twice, alone and with
-# the kernel, with different rounding, and which of the two runs depends on what else the process
-# has compiled or loaded. Their kernel must say wide_vectors() itself.
+# Loops that become part of their kernel, which must say wide_vectors() itself.
 INLINE = {**SUM, "forceinline": True}
 INLINE_EXTREMUM = {**EXTREMUM, "forceinline": True}
 
@@ -44,23 +44,23 @@ def row_max(row, g):
 
 
 @njit(**SUM)
-def exp_sum(row, g, shift, inv_eta):
-    """Return sum_j exp((g_j - row_j - shift) / η)."""
-    total = row.dtype.type(0)
+def exp_sum(row, g, shift, inv_eta, weights):
+    """Return the sum of weights_j = exp((g_j - row_j - shift) / η)."""
     for j in range(row.size):
-        total += exp((g[j] - row[j] - shift) * inv_eta)
-    return total
+        weights[j] = exp((g[j] - row[j] - shift) * inv_eta)
+    return total(weights)
 
 
 @njit(**SUM)
 def lse_rows(C, g, inv_eta, out, start, stop):
     """out_i = log sum_j exp((g_j - C_ij) / η)."""
+    weights = np.empty(C.shape[1], C.dtype)
     for i in range(start, stop):
         best = row_max(C[i], g)
         if best == -np.inf:
             out[i] = -np.inf
         else:
-            out[i] = best * inv_eta + math.log(exp_sum(C[i], g, best, inv_eta))
+            out[i] = best * inv_eta + math.log(exp_sum(C[i], g, best, inv_eta, weights))
 
 
 @njit(**EXTREMUM)
@@ -72,10 +72,10 @@ def _raise_to(row, fi, best):
 
 
 @njit(**SUM)
-def _add_exp(row, fi, shift, inv_eta, total):
-    """total_j += exp((f_i - C_ij - shift_j) / η) on one tile of a row."""
-    for j in range(total.size):
-        total[j] += exp((fi - row[j] - shift[j]) * inv_eta)
+def _add_exp(row, fi, shift, inv_eta, sums):
+    """sums_j += exp((f_i - C_ij - shift_j) / η) on one tile of a row."""
+    for j in range(sums.size):
+        sums[j] += exp((fi - row[j] - shift[j]) * inv_eta)
 
 
 @njit(**SUM)
@@ -85,41 +85,53 @@ def lse_cols(C, f, inv_eta, out, start, stop):
     work = np.empty((3, TILE), C.dtype)
     for lo in range(start, stop, TILE):
         hi = min(lo + TILE, stop)
-        shift, best, total = work[0, : hi - lo], work[1, : hi - lo], work[2, : hi - lo]
+        shift, best, sums = work[0, : hi - lo], work[1, : hi - lo], work[2, : hi - lo]
         shift[:] = 0
         best[:] = -np.inf
-        total[:] = 0
+        sums[:] = 0
         for first in range(0, n, STRIP):
             last = min(first + STRIP, n)
             for i in range(first, last):
                 _raise_to(C[i, lo:hi], f[i], best)
-            for j in range(total.size):
+            for j in range(sums.size):
                 level = best[j] if best[j] > -np.inf else shift[j]
-                if total[j] > 0:
-                    total[j] *= exp((shift[j] - level) * inv_eta)
+                if sums[j] > 0:
+                    sums[j] *= exp((shift[j] - level) * inv_eta)
                 shift[j] = level
             for i in range(first, last):
-                _add_exp(C[i, lo:hi], f[i], shift, inv_eta, total)
-        for j in range(total.size):
-            out[lo + j] = shift[j] * inv_eta + math.log(total[j]) if total[j] > 0 else -np.inf
+                _add_exp(C[i, lo:hi], f[i], shift, inv_eta, sums)
+        for j in range(sums.size):
+            out[lo + j] = shift[j] * inv_eta + math.log(sums[j]) if sums[j] > 0 else -np.inf
+
+
+@njit(**SUM)
+def gibbs_row(row, fi, g, inv_eta, out):
+    """out_j = exp((f_i + g_j - row_j) / η): the entries of a plan, as every kernel has them."""
+    for j in range(row.size):
+        out[j] = exp((fi + g[j] - row[j]) * inv_eta)
+
+
+@njit(**SUM)
+def gibbs(C, f, g, inv_eta, X, start, stop):
+    """X_ij = exp((f_i + g_j - C_ij) / η)."""
+    for i in range(start, stop):
+        gibbs_row(C[i], f[i], g, inv_eta, X[i])
 
 
 @njit(**SUM)
 def apply_rows(C, f, g, inv_eta, v, out, start, stop):
     """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
+    weights = np.empty(C.shape[1], C.dtype)
     for i in range(start, stop):
-        fi = f[i]
-        total = v.dtype.type(0)
-        for j in range(C.shape[1]):
-            total += exp((fi + g[j] - C[i, j]) * inv_eta) * v[j]
-        out[i] = total
+        gibbs_row(C[i], f[i], g, inv_eta, weights)
+        out[i] = dot(weights, v)
 
 
 @njit(**SUM)
-def _add_gibbs(row, fi, ui, g, inv_eta, total):
-    """total_j += exp((f_i + g_j - C_ij) / η) u_i on one tile of a row."""
-    for j in range(total.size):
-        total[j] += exp((fi + g[j] - row[j]) * inv_eta) * ui
+def _add_gibbs(row, fi, ui, g, inv_eta, sums):
+    """sums_j += exp((f_i + g_j - C_ij) / η) u_i on one tile of a row."""
+    for j in range(sums.size):
+        sums[j] = fma(exp((fi + g[j] - row[j]) * inv_eta), ui, sums[j])
 
 
 @njit(**SUM)
@@ -133,31 +145,19 @@ def apply_cols(C, f, g, inv_eta, u, out, start, stop):
 
 
 @njit(**SUM)
-def apply_cost_rows(C, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
-    """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
-    for i in range(start, stop):
-        fi = f[i]
-        total = v.dtype.type(0)
-        price = v.dtype.type(0)
-        extra = v.dtype.type(0)
-        for j in range(C.shape[1]):
-            x = exp((fi + g[j] - C[i, j]) * inv_eta) * v[j]
-            total += x
-            price += x * C[i, j]
-            extra += C[i, j] * d[j]
-        mass[i] = total
-        cost[i] = price
-        shipped[i] = extra
+def weighted_row(row, fi, g, inv_eta, v, out):
+    """out_j = exp((f_i + g_j - row_j) / η) v_j."""
+    for j in range(row.size):
+        out[j] = exp((fi + g[j] - row[j]) * inv_eta) * v[j]
 
 
 @njit(**SUM)
-def _weighted_row(row, g, shift, inv_eta, weights):
-    """weights_j = exp((g_j - row_j - shift) / η); return their sum."""
-    total = row.dtype.type(0)
-    for j in range(row.size):
-        weights[j] = exp((g[j] - row[j] - shift) * inv_eta)
-        total += weights[j]
-    return total
+def apply_cost_rows(C, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
+    """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
+    weights = np.empty(C.shape[1], C.dtype)
+    for i in range(start, stop):
+        weighted_row(C[i], f[i], g, inv_eta, v, weights)
+        mass[i], cost[i], shipped[i] = price(weights, C[i], d)
 
 
 @njit(**SUM)
@@ -181,7 +181,7 @@ def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
             if top == -np.inf:
                 log_r[i] = -np.inf
                 continue
-            log_r[i] = top + math.log(_weighted_row(C[i], g, best, inv_eta, weights))
+            log_r[i] = top + math.log(exp_sum(C[i], g, best, inv_eta, weights))
             if top > level:
                 scale = exp(level - top)
                 for j in range(m):
@@ -194,14 +194,12 @@ def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
 
 
 @njit(**SUM)
-def _sum_row(row, g, shift, inv_eta, part):
-    """part_j += exp((shift + g_j - row_j) / η); return what was added."""
-    total = row.dtype.type(0)
+def _sum_row(row, g, shift, inv_eta, weights, part):
+    """part_j += weights_j = exp((shift + g_j - row_j) / η); return what was added."""
     for j in range(row.size):
-        x = exp((shift + g[j] - row[j]) * inv_eta)
-        part[j] += x
-        total += x
-    return total
+        weights[j] = exp((shift + g[j] - row[j]) * inv_eta)
+        part[j] += weights[j]
+    return total(weights)
 
 
 @njit(**SUM)
@@ -211,10 +209,11 @@ def marginals_at(C, f, g, inv_eta, level, r, parts, start, stop):
     ``start`` and ``stop`` number chunks. The caller guesses the level and checks the sums.
     """
     n_chunks = parts.shape[0]
+    weights = np.empty(C.shape[1], C.dtype)
     for k in range(start, stop):
         parts[k] = 0
         for i in range(C.shape[0] * k // n_chunks, C.shape[0] * (k + 1) // n_chunks):
-            r[i] = _sum_row(C[i], g, f[i] - level, inv_eta, parts[k])
+            r[i] = _sum_row(C[i], g, f[i] - level, inv_eta, weights, parts[k])
 
 
 @njit(**EXTREMUM)
@@ -243,7 +242,7 @@ def relax_block(old, log_mass, mass, lse, eta, omega, limit, out):
 
     Return the l1 distance of its marginal from the mass.
     """
-    excess = 0.0
+    excess = np.empty(old.size)
     inv_eta = 1 / eta
     for i in range(old.size):
         new = eta * (log_mass[i] - lse[i])
@@ -251,14 +250,14 @@ def relax_block(old, log_mass, mass, lse, eta, omega, limit, out):
         is_safe = log_t <= limit and mass[i] > 0
         extra = (omega - 1) * log_t if is_safe else 0.0
         out[i] = new + eta * extra
-        excess += mass[i] * abs(exp(extra) - 1)
-    return excess
+        excess[i] = mass[i] * abs(exp(extra) - 1)
+    return total(excess)
 
 
 @njit(**SUM)
 def missing_mass(potential, lse, mass, inv_eta):
     """Return sum_i |exp(potential_i / η + lse_i) - mass_i|."""
-    total = 0.0
+    missing = np.empty(potential.size)
     for i in range(potential.size):
-        total += abs(exp(potential[i] * inv_eta + lse[i]) - mass[i])
-    return total
+        missing[i] = abs(exp(potential[i] * inv_eta + lse[i]) - mass[i])
+    return total(missing)

@@ -1,23 +1,33 @@
 """One axis of a separable kernel at a time.
 
 An array on a grid is seen as (outer, length, inner): the axis at work, what lies before it and
-what lies after it. A positive field is kept as ``z exp(t)`` where the plain scaling would leave
-the range of floats, so that one exponential an entry and no logarithm is needed:
+what lies after it. A positive field is kept as ``z 2**t`` with whole t where the plain scaling
+would leave the range of floats:
 
-    (T, Z) + (t, z) = (max, z exp(t - max) + Z exp(T - max)).
+    (T, Z) + (t, z) = (max, z 2**(t - max) + Z 2**(T - max)).
 
-A second field ``w`` on the same level ``t`` carries cost-weighted mass. Kernels work on lines
+Powers of two are exact, so that both ways of computing, on either side, sum the same numbers up
+to the rounding of sums and of products of a few factors, however large the exponents are. A second
+field ``w`` on the same level ``t`` carries cost-weighted mass. Kernels work on lines
 ``start:stop``, counted along ``outer`` when there is more than one, else along ``inner``.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
 from .dense import EXTREMUM, SUM
-from .vexp import exp
+from .sums import fma
+from .vexp import exp, exponent, power_of_two
 from .vlog import log
+
+LOG2_E = 1 / math.log(2)
+#: ln 2 in two parts, and the number whose addition rounds to whole numbers.
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+ROUNDER = 1.5 * 2.0**52
 
 # Lines along memory that are filtered side by side: two vectors of 512 bits.
 GATHERED = 16
@@ -48,21 +58,37 @@ def log_into(x, shift, out, start, stop):
 
 
 @njit(**SUM)
-def gibbs_into(potential, inv_eta, log_sums, start, stop):
-    """Replace log-sums by the marginal exp(potential / η + log sum)."""
-    f, result = potential[start:stop], log_sums[start:stop]
-    for i in range(f.size):
-        result[i] = exp(f[i] * inv_eta + result[i])
+def split(x, shift, inv_eta, m, k, start, stop):
+    """exp((x_i - shift) / η) = m_i 2**k_i with whole k_i; 0 and -inf where x_i = -inf."""
+    part, factors, powers = x[start:stop], m[start:stop], k[start:stop]
+    for i in range(part.size):
+        y = (part[i] - shift) * inv_eta
+        whole = (y * LOG2_E + ROUNDER) - ROUNDER
+        factor = exp(fma(-whole, LN2_LOW, fma(-whole, LN2_HIGH, y)))
+        factors[i] = factor if y > -np.inf else 0.0
+        powers[i] = whole if y > -np.inf else -np.inf
 
 
 @njit(**SUM)
-def price_into(potential, inv_eta, level, shift, sums, costs, start, stop):
-    """Replace sums and their costs by those of the rows of X, for costs raised by the shift."""
-    f, mass, cost = potential[start:stop], sums[start:stop], costs[start:stop]
-    for i in range(f.size):
-        mean = cost[i] / mass[i] + shift
-        mass[i] = exp((f[i] + level) * inv_eta + log(mass[i]))
-        cost[i] = mean * mass[i]
+def lift(m, k, level, v, out, start, stop):
+    """out_i = v_i m_i 2**(k_i - level)."""
+    factors, powers, weight, result = m[start:stop], k[start:stop], v[start:stop], out[start:stop]
+    for i in range(result.size):
+        result[i] = weight[i] * factors[i] * power_of_two(powers[i] - level)
+
+
+@njit(**SUM)
+def land(m, k, level, x, start, stop):
+    """Replace x_i by x_i m_i 2**(k_i + level)."""
+    factors, powers, result = m[start:stop], k[start:stop], x[start:stop]
+    for i in range(result.size):
+        product = result[i] * factors[i]
+        power = powers[i] + level
+        power = power if power > -2000.0 else -2000.0
+        power = power if power < 2000.0 else 2000.0
+        half = (0.5 * power + ROUNDER) - ROUNDER
+        moved = product * power_of_two(half) * power_of_two(power - half)
+        result[i] = moved if product > 0 else 0.0
 
 
 # -- cityblock: exp(-h |i - j| / η) is a first-order recursive filter ------------------------
@@ -119,6 +145,14 @@ def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, shift, out):
     """
     field = np.empty(x.size)
     exp_into(x, level, inv_eta, weight, field, 0, x.size)
+    least = l1_axes(field, shape, rhos, keeps)
+    log_into(field, shift, out, 0, field.size)
+    return least
+
+
+@njit(**SUM)
+def l1_axes(field, shape, rhos, keeps):
+    """Do :func:`l1_scaling` along all axes of a small grid; return the least sum."""
     for axis in range(3):
         outer, inner = 1, 1
         for k in range(axis):
@@ -131,7 +165,6 @@ def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, shift, out):
     least = field[0]
     for i in range(field.size):
         least = min(least, field[i])
-    log_into(field, shift, out, 0, field.size)
     return least
 
 
@@ -181,22 +214,26 @@ def _merge(t, z, w, T, Z, W):
     for j in range(T.size):
         top = t[j] if t[j] > T[j] else T[j]
         base = top if top > -np.inf else 0.0
-        a, b = exp(t[j] - base), exp(T[j] - base)
+        a, b = power_of_two(t[j] - base), power_of_two(T[j] - base)
         Z[j] = z[j] * a + Z[j] * b
         W[j] = w[j] * a + W[j] * b
         T[j] = top
 
 
 @njit(**SUM)
-def _travel(delta, h, T, Z, W):
-    """Move a field one cell on: it decays by delta and every unit of it pays h."""
+def _travel(m, k, h, T, Z, W):
+    """Move a field one cell on: it decays by m 2**k and every unit of it pays h."""
     for j in range(T.size):
-        W[j] += h * Z[j]
-        T[j] -= delta
+        moved = m * Z[j]
+        extra = exponent(moved) if moved > 0 else 0.0
+        factor = power_of_two(-extra)
+        W[j] = m * (W[j] + h * Z[j]) * factor
+        Z[j] = moved * factor
+        T[j] += k + extra
 
 
 @njit(**SUM)
-def l1_log(t, z, w, delta, h, out_t, out_z, out_w, start, stop):
+def l1_log(t, z, w, m, k, h, out_t, out_z, out_w, start, stop):
     """Filter (t, z, w) along the axis in the log domain, w collecting the cost h |i - j|."""
     outer, length, inner = t.shape
     a0, a1, c0, c1 = _range(outer, inner, start, stop)
@@ -211,15 +248,15 @@ def l1_log(t, z, w, delta, h, out_t, out_z, out_w, start, stop):
             out_t[a, i, c0:c1] = T
             out_z[a, i, c0:c1] = Z
             out_w[a, i, c0:c1] = W
-            _travel(delta, h, T, Z, W)
+            _travel(m, k, h, T, Z, W)
         T[:] = -np.inf
         Z[:] = 0
         W[:] = 0
         for i in range(length - 1, 0, -1):
             _merge(t[a, i, c0:c1], z[a, i, c0:c1], w[a, i, c0:c1], T, Z, W)
-            _travel(delta, h, T, Z, W)
-            k = i - 1
-            _merge(T, Z, W, out_t[a, k, c0:c1], out_z[a, k, c0:c1], out_w[a, k, c0:c1])
+            _travel(m, k, h, T, Z, W)
+            b = i - 1
+            _merge(T, Z, W, out_t[a, b, c0:c1], out_z[a, b, c0:c1], out_w[a, b, c0:c1])
 
 
 @njit(**EXTREMUM)
@@ -250,43 +287,46 @@ def l1_max(x, h, out, start, stop):
 
 
 @njit(**EXTREMUM)
-def _axis_top(t, rate, i, c0, c1, top):
-    """top = max_j t_j - rate (i - j)² over the axis, on lines c0..c1."""
+def _axis_top(t, powers, i, c0, c1, top):
+    """top = max_j t_j + powers_|i-j| over the axis, on lines c0..c1."""
     top[:] = -np.inf
     for j in range(t.shape[0]):
         line = t[j, c0:c1]
-        d = rate * (i - j) ** 2
+        power = powers[abs(i - j)]
         for k in range(top.size):
-            value = line[k] - d
+            value = line[k] + power
             top[k] = value if value > top[k] else top[k]
 
 
 @njit(**SUM)
-def _axis_add(t, z, w, d, cost, base, Z, W):
-    """(Z, W) += (z, w + cost z) exp(t - d - base), on one line across the axis."""
+def _axis_add(t, z, w, factor, power, cost, base, Z, W):
+    """(Z, W) += (z, w + cost z) factor 2**(t + power - base), on one line across the axis."""
     for k in range(Z.size):
-        x = exp(t[k] - d - base[k])
-        Z[k] += z[k] * x
-        W[k] += (w[k] + cost * z[k]) * x
+        x = factor * power_of_two(t[k] + power - base[k])
+        Z[k] = fma(z[k], x, Z[k])
+        W[k] = fma(fma(cost, z[k], w[k]), x, W[k])
 
 
 @njit(**SUM)
-def sq_log(t, z, w, rate, price, out_t, out_z, out_w, start, stop):
-    """Filter (t, z, w) by exp(-rate (i - j)²), w collecting the cost price (i - j)²."""
+def sq_log(t, z, w, factors, powers, price, out_t, out_z, out_w, start, stop):
+    """Filter (t, z, w) by factors_d 2**powers_d, d = |i - j|, w collecting the cost price d²."""
     outer, length, inner = t.shape
     a0, a1, c0, c1 = _range(outer, inner, start, stop)
     base = np.empty(c1 - c0, t.dtype)
     for a in range(a0, a1):
         for i in range(out_t.shape[1]):
             top, Z, W = out_t[a, i, c0:c1], out_z[a, i, c0:c1], out_w[a, i, c0:c1]
-            _axis_top(t[a], rate, i, c0, c1, top)
+            _axis_top(t[a], powers, i, c0, c1, top)
             for k in range(base.size):
                 base[k] = top[k] if top[k] > -np.inf else 0.0
             Z[:] = 0
             W[:] = 0
             for j in range(length):
-                d, cost = rate * (i - j) ** 2, price * (i - j) ** 2
-                _axis_add(t[a, j, c0:c1], z[a, j, c0:c1], w[a, j, c0:c1], d, cost, base, Z, W)
+                d = abs(i - j)
+                _axis_add(
+                    t[a, j, c0:c1], z[a, j, c0:c1], w[a, j, c0:c1],
+                    factors[d], powers[d], price * d**2, base, Z, W,
+                )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -25,12 +25,15 @@ import numpy as np
 from numba import njit
 
 from .dense import INLINE, INLINE_EXTREMUM, SUM, row_max
+from .sums import fma, l1, total, total_and_dot, two_dots
 from .vexp import exp_below, larger, wide_vectors
 
 #: Normalisers above this have lost nothing to underflow, in float64 and in float32.
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
 #: Rows whose weights are added up in the precision of C before they join a float64 sum.
 STRIP = 32
+#: Entries that are added up while the first-level cache holds them.
+PIECE = 1024
 
 
 # -- the outer pass: steps 4, 14 and 15 -----------------------------------------------------
@@ -39,18 +42,23 @@ STRIP = 32
 @njit(**INLINE)
 def _weighted(row, lam, shift, inv_eta, out):
     """out_j = exp((λ_j - C_ij - shift) / η); return the sum."""
-    total = 0.0
     for j in range(row.size):
         out[j] = exp_below((lam[j] - row[j] - shift) * inv_eta)
-        total += out[j]
-    return total
+    return total(out)
 
 
 @njit(**INLINE)
 def add(out, factor, weights):
     """out_j += factor weights_j."""
     for j in range(out.size):
-        out[j] += factor * weights[j]
+        out[j] = fma(factor, weights[j], out[j])
+
+
+@njit(**INLINE)
+def join(out, part):
+    """out_j += part_j."""
+    for j in range(out.size):
+        out[j] += part[j]
 
 
 @njit(**INLINE_EXTREMUM)
@@ -65,11 +73,14 @@ def largest_move(lam, v_snap):
 @njit(**INLINE)
 def _double_weights(row, lam, inv_eta, shift, out):
     """out_j = exp((λ_j - C_ij) / η - shift); return the sum."""
-    total = 0.0
-    for j in range(row.size):
-        out[j] = exp_below((lam[j] - row[j]) * inv_eta - shift)
-        total += out[j]
-    return total
+    mass = 0.0
+    for lo in range(0, row.size, PIECE):
+        hi = min(lo + PIECE, row.size)
+        costs, potential, piece = row[lo:hi], lam[lo:hi], out[lo:hi]
+        for j in range(costs.size):
+            piece[j] = exp_below(fma(potential[j] - costs[j], inv_eta, -shift))
+        mass += total(piece)
+    return mass
 
 
 @njit(**INLINE)
@@ -82,11 +93,9 @@ def _single_exponents(row, lam, inv_eta, shift, out):
 @njit(**INLINE)
 def _exponentiate_all(out):
     """out_j = exp(out_j); return the sum."""
-    total = out.dtype.type(0)
     for j in range(out.size):
         out[j] = exp_below(out[j])
-        total += out[j]
-    return total
+    return total(out)
 
 
 @njit(**INLINE)
@@ -124,36 +133,32 @@ def snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
         for first in range(n * k // n_chunks, last, STRIP):
             for i in range(first, min(first + STRIP, last)):
                 shift = lse[i] + move
-                total = _weights(C[i], lam, inv_eta, shift, weights) if shift < np.inf else 0.0
-                if not total > safe:
+                mass = _weights(C[i], lam, inv_eta, shift, weights) if shift < np.inf else 0.0
+                if not mass > safe:
                     shift = row_max(C[i], lam) * inv_eta
-                    total = _weights(C[i], lam, inv_eta, shift, weights)
-                lse[i] = shift + math.log(total)
-                add(strip, number(p[i] / total), weights)
-            add(parts[k], 1.0, strip)
+                    mass = _weights(C[i], lam, inv_eta, shift, weights)
+                lse[i] = shift + math.log(mass)
+                add(strip, number(p[i] / mass), weights)
+            join(parts[k], strip)
             strip[:] = 0
 
 
 @njit(**INLINE)
 def _two_totals(row, v_snap, inv_eta, lse, E, F, S):
     """S = softmax row of the snapshot; return Σ S E and Σ S F."""
-    total_E = 0.0
-    total_F = 0.0
     for j in range(row.size):
-        S[j] = exp_below((v_snap[j] - row[j]) * inv_eta - lse)
-        total_E += S[j] * E[j]
-        total_F += S[j] * F[j]
-    return total_E, total_F
+        S[j] = exp_below(fma(v_snap[j] - row[j], inv_eta, -lse))
+    return two_dots(S, E, F)
 
 
 @njit(**INLINE)
 def _add_both(S, E, F, scale_E, scale_F, factor, part_E, part_F, plan):
     """Add the rows of two plans to their column sums, and the second to a sum of plans."""
     for j in range(S.size):
-        part_E[j] += scale_E * S[j] * E[j]
+        part_E[j] = fma(scale_E * S[j], E[j], part_E[j])
         x = scale_F * S[j] * F[j]
         part_F[j] += x
-        plan[j] += factor * x
+        plan[j] = fma(factor, x, plan[j])
 
 
 @njit(**SUM)
@@ -176,10 +181,10 @@ def move_and_average(
         parts[k] = 0
         y_parts[k] = 0
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
-            total, y_total = _two_totals(C[i], v_snap, inv_eta, lse[i], E, F, S)
-            if total > SAFE and y_total > SAFE:
-                lse[i] += move + math.log(total)
-                scale, y_scale = p[i] / total, p[i] / y_total
+            mass, y_mass = _two_totals(C[i], v_snap, inv_eta, lse[i], E, F, S)
+            if mass > SAFE and y_mass > SAFE:
+                lse[i] += move + math.log(mass)
+                scale, y_scale = p[i] / mass, p[i] / y_mass
                 _add_both(S, E, F, scale, y_scale, factor, parts[k], y_parts[k], plan[i])
             else:
                 best = row_max(C[i], y)
@@ -187,9 +192,9 @@ def move_and_average(
                 add(y_parts[k], y_scale, S)
                 add(plan[i], factor * y_scale, S)
                 best = row_max(C[i], lam)
-                total = _weighted(C[i], lam, best, inv_eta, S)
-                lse[i] = best * inv_eta + math.log(total)
-                add(parts[k], p[i] / total, S)
+                mass = _weighted(C[i], lam, best, inv_eta, S)
+                lse[i] = best * inv_eta + math.log(mass)
+                add(parts[k], p[i] / mass, S)
 
 
 # -- the inner loop: steps 7 to 11 ------------------------------------------------------------
@@ -216,26 +221,20 @@ def exponentiate(v, best, inv_eta, E):
 @njit(**INLINE)
 def snapshot_row(row, snap, log_norm, inv_eta, E, S):
     """S_j = softmax row of the snapshot; return Σ_j S_j E_j and Σ_j S_j."""
-    total = row.dtype.type(0)
-    mass = row.dtype.type(0)
     for j in range(row.size):
-        S[j] = exp_below((snap[j] - row[j]) * inv_eta - log_norm)
-        total += S[j] * E[j]
-        mass += S[j]
-    return total, mass
+        S[j] = exp_below(fma(snap[j] - row[j], inv_eta, -log_norm))
+    mass, moved = total_and_dot(S, E)
+    return moved, mass
 
 
 @njit(**INLINE)
 def _both_rows(row, snap, log_norm, inv_eta, v, best, E, S):
     """Do :func:`exponentiate` and :func:`snapshot_row` in one pass, for a batch of one."""
-    total = row.dtype.type(0)
-    mass = row.dtype.type(0)
     for j in range(row.size):
         E[j] = exp_below((v[j] - best) * inv_eta)
-        S[j] = exp_below((snap[j] - row[j]) * inv_eta - log_norm)
-        total += S[j] * E[j]
-        mass += S[j]
-    return total, mass
+        S[j] = exp_below(fma(snap[j] - row[j], inv_eta, -log_norm))
+    mass, moved = total_and_dot(S, E)
+    return moved, mass
 
 
 @njit(**INLINE)
@@ -244,11 +243,11 @@ def direct(row, snap, v, inv_eta, S, mass, weight, g):
     best = -np.inf
     for j in range(row.size):
         best = max(best, snap[j] + v[j] - row[j])
-    total = 0.0
+    held = 0.0
     for j in range(row.size):
-        total += exp_below((snap[j] + v[j] - row[j] - best) * inv_eta)
+        held += exp_below((snap[j] + v[j] - row[j] - best) * inv_eta)
     for j in range(row.size):
-        s = exp_below((snap[j] + v[j] - row[j] - best) * inv_eta) / total
+        s = exp_below((snap[j] + v[j] - row[j] - best) * inv_eta) / held
         g[j] += weight * (s - S[j] / mass)
 
 
@@ -257,27 +256,16 @@ def correct(S, E, ratio, weight, g):
     """g_j += weight S_j (E_j ratio - 1) (step 9)."""
     one = S.dtype.type(1)
     for j in range(g.size):
-        g[j] += weight * (S[j] * (E[j] * ratio - one))
+        g[j] += weight * (S[j] * fma(E[j], ratio, -one))
 
 
 @njit(**INLINE)
 def _correct_one(mu, S, E, ratio, weight, g):
     """g = μ + weight S (E ratio - 1) (step 9); return ‖g‖₁."""
     one = S.dtype.type(1)
-    norm = S.dtype.type(0)
     for j in range(g.size):
-        g[j] = mu[j] + weight * S[j] * (E[j] * ratio - one)
-        norm += abs(g[j])
-    return norm
-
-
-@njit(**INLINE)
-def l1_norm(g):
-    """Return ‖g‖₁."""
-    norm = g.dtype.type(0)
-    for j in range(g.size):
-        norm += abs(g[j])
-    return norm
+        g[j] = fma(weight * S[j], fma(E[j], ratio, -one), mu[j])
+    return l1(g)
 
 
 @njit(**INLINE)
@@ -294,9 +282,9 @@ def advance(g, alpha, is_linf, size, tau1, tau3, z, v, y_sum):
     best = number(-np.inf)
     for j in range(v.size):
         y = v[j] - ((size if g[j] > 0 else -size) if is_linf else size * g[j])
-        z[j] -= alpha * g[j]
+        z[j] = fma(-alpha, np.float64(g[j]), z[j])
         y_sum[j] += y
-        v[j] = number(tau1 * z[j] + tau3 * y)
+        v[j] = number(fma(tau1, z[j], tau3 * y))
         best = larger(v[j], best)
     return best
 
@@ -332,13 +320,13 @@ def inner_loop(
     best = couple(z, y, tau1, tau3, v)
     for t in range(sample.size):
         row, log_norm = C[rows[t]], number(lse[sample[t]])
-        total, mass = _both_rows(row, snap, log_norm, scale, v, best, E, S)
-        if total > safe:
-            norm = _correct_one(mu, S, E, mass / total, number(1) / mass, g)
+        moved, mass = _both_rows(row, snap, log_norm, scale, v, best, E, S)
+        if moved > safe:
+            norm = _correct_one(mu, S, E, mass / moved, number(1) / mass, g)
         else:
             g[:] = mu
             direct(row, snap, v, scale, S, mass, 1.0, g)
-            norm = l1_norm(g)
+            norm = l1(g)
         size = h * norm if is_linf else h
         if t == selected:
             descend(v, g, is_linf, size, y_selected)

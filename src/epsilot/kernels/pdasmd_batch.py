@@ -16,16 +16,16 @@ from .dense import INLINE, SUM
 from .pdasmd import (
     SAFE,
     SAFE_SINGLE,
-    add,
     advance,
     correct,
     couple,
     descend,
     direct,
     exponentiate,
-    l1_norm,
+    join,
     snapshot_row,
 )
+from .sums import l1
 from .vexp import wide_vectors
 
 READY, TAKEN, DONE = 0, 1, 2
@@ -42,9 +42,9 @@ def _chunk(c, C, rows, sample, snap, lse, inv_eta, v, E, S, parts):
     part[:] = 0
     for b in range(n_batch * k // n_chunks, n_batch * (k + 1) // n_chunks):
         row = C[rows[t, b]]
-        total, mass = snapshot_row(row, snap, number(lse[sample[t, b]]), scale, E, S)
-        if total > safe:
-            correct(S, E, mass / total, number(1 / (n_batch * mass)), part)
+        moved, mass = snapshot_row(row, snap, number(lse[sample[t, b]]), scale, E, S)
+        if moved > safe:
+            correct(S, E, mass / moved, number(1 / (n_batch * mass)), part)
         else:
             direct(row, snap, v, scale, S, mass, 1 / n_batch, part)
 
@@ -85,8 +85,8 @@ def inner_loop(
                 t = until // n_chunks - 1
                 g[:] = mu
                 for k in range(n_chunks):
-                    add(g, 1.0, parts[k])
-                size = h * l1_norm(g) if is_linf else h
+                    join(g, parts[k])
+                size = h * l1(g) if is_linf else h
                 if t == selected:
                     descend(v, g, is_linf, size, y_selected)
                 if until == n_all:

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from .dense import EXTREMUM, SUM, row_max
+from .sums import fma, total
 from .vexp import exp, wide_vectors
 
 #: Groups, at least, into which a row is divided.
@@ -37,18 +38,16 @@ def to_single(C, factor, out, start, stop):
 @njit(**SUM)
 def _gibbs_row(row, shift, g, inv_eta, weights):
     """weights_j = exp((shift + g_j - row_j) / η); return their sum."""
-    total = row.dtype.type(0)
     for j in range(row.size):
         weights[j] = exp((shift + g[j] - row[j]) * inv_eta)
-        total += weights[j]
-    return total
+    return total(weights)
 
 
 @njit(**SUM)
 def _add_scaled(weights, factor, part):
     """part += factor weights."""
     for j in range(part.size):
-        part[j] += factor * weights[j]
+        part[j] = fma(factor, weights[j], part[j])
 
 
 @njit(**SUM)
@@ -64,11 +63,11 @@ def sweep(C, f, g, inv_eta, log_p, omega, parts, start, stop):
     tiny = 1e-30
     for k in range(start, stop):
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
-            total = _gibbs_row(C[i], f[i], g, inv_eta, weights)
-            if not tiny < total < 1 / tiny:
+            mass = _gibbs_row(C[i], f[i], g, inv_eta, weights)
+            if not tiny < mass < 1 / tiny:
                 f[i] = -row_max(C[i], g)
-                total = _gibbs_row(C[i], f[i], g, inv_eta, weights)
-            move = log_p[i] - math.log(total)
+                mass = _gibbs_row(C[i], f[i], g, inv_eta, weights)
+            move = log_p[i] - math.log(mass)
             if abs(move) < NEAR:
                 move *= omega
             f[i] += C.dtype.type(move / inv_eta)

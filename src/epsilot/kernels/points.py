@@ -14,7 +14,8 @@ import math
 import numpy as np
 from numba import njit
 
-from .dense import EXTREMUM, SUM, exp_sum, row_max
+from .dense import EXTREMUM, SUM, exp_sum, gibbs_row, row_max, weighted_row
+from .sums import dot, price
 from .vexp import exp
 
 TILE = 1024
@@ -69,10 +70,10 @@ def cost_rows(X, Y, metric, shift, out, start, stop):
 def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
     """out_i = log sum_j exp((g_j - C_ij) / η)."""
     m = Y.shape[1]
-    tile = np.empty(TILE, X.dtype)
+    tile, weights = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     for i in range(start, stop):
         level = g.dtype.type(-np.inf)
-        total = g.dtype.type(0)
+        held = g.dtype.type(0)
         for lo in range(0, m, TILE):
             hi = min(lo + TILE, m)
             fill(X[i], Y, metric, shift, lo, hi, tile)
@@ -81,32 +82,18 @@ def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
             if best == -np.inf:
                 continue
             if best > level:
-                if total > 0:
-                    total *= exp((level - best) * inv_eta)
+                if held > 0:
+                    held *= exp((level - best) * inv_eta)
                 level = best
-            total += exp_sum(row, g[lo:hi], level, inv_eta)
-        out[i] = level * inv_eta + math.log(total) if total > 0 else level
-
-
-@njit(**SUM)
-def _price_tile(row, fi, g, inv_eta, v, d):
-    """Return mass, cost and shipped cost of one tile of X = exp((f + g - C) / η) diag(v)."""
-    mass = v.dtype.type(0)
-    cost = v.dtype.type(0)
-    shipped = v.dtype.type(0)
-    for j in range(row.size):
-        x = exp((fi + g[j] - row[j]) * inv_eta) * v[j]
-        mass += x
-        cost += x * row[j]
-        shipped += row[j] * d[j]
-    return mass, cost, shipped
+            held += exp_sum(row, g[lo:hi], level, inv_eta, weights[: hi - lo])
+        out[i] = level * inv_eta + math.log(held) if held > 0 else level
 
 
 @njit(**SUM)
 def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
     """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
     m = Y.shape[1]
-    tile = np.empty(TILE, X.dtype)
+    tile, weights = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     for i in range(start, stop):
         mass[i] = 0
         cost[i] = 0
@@ -114,41 +101,27 @@ def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, st
         for lo in range(0, m, TILE):
             hi = min(lo + TILE, m)
             fill(X[i], Y, metric, shift, lo, hi, tile)
-            part = _price_tile(tile[: hi - lo], f[i], g[lo:hi], inv_eta, v[lo:hi], d[lo:hi])
+            row, x = tile[: hi - lo], weights[: hi - lo]
+            weighted_row(row, f[i], g[lo:hi], inv_eta, v[lo:hi], x)
+            part = price(x, row, d[lo:hi])
             mass[i] += part[0]
             cost[i] += part[1]
             shipped[i] += part[2]
 
 
 @njit(**SUM)
-def _apply_tile(row, fi, g, inv_eta, v):
-    """Return sum_j exp((f_i + g_j - row_j) / η) v_j over one tile."""
-    total = v.dtype.type(0)
-    for j in range(row.size):
-        total += exp((fi + g[j] - row[j]) * inv_eta) * v[j]
-    return total
-
-
-@njit(**SUM)
 def apply_rows(X, Y, metric, shift, f, g, inv_eta, v, out, start, stop):
     """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
     m = Y.shape[1]
-    tile = np.empty(TILE, X.dtype)
+    tile, weights = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
     for i in range(start, stop):
         out[i] = 0
         for lo in range(0, m, TILE):
             hi = min(lo + TILE, m)
             fill(X[i], Y, metric, shift, lo, hi, tile)
-            out[i] += _apply_tile(tile[: hi - lo], f[i], g[lo:hi], inv_eta, v[lo:hi])
-
-
-@njit(**SUM)
-def _dot(row, v):
-    """Return <row, v>."""
-    total = v.dtype.type(0)
-    for j in range(row.size):
-        total += row[j] * v[j]
-    return total
+            row, x = tile[: hi - lo], weights[: hi - lo]
+            gibbs_row(row, f[i], g[lo:hi], inv_eta, x)
+            out[i] += dot(x, v[lo:hi])
 
 
 @njit(**SUM)
@@ -161,7 +134,7 @@ def matvec(X, Y, metric, shift, v, out, start, stop):
         for lo in range(0, m, TILE):
             hi = min(lo + TILE, m)
             fill(X[i], Y, metric, shift, lo, hi, tile)
-            out[i] += _dot(tile[: hi - lo], v[lo:hi])
+            out[i] += dot(tile[: hi - lo], v[lo:hi])
 
 
 @njit(**EXTREMUM)

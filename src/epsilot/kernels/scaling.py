@@ -10,24 +10,16 @@ import math
 
 from numba import njit
 
-from .dense import INLINE, SUM, TILE, row_max
-from .vexp import exp, wide_vectors
-
-
-@njit(**INLINE)
-def _dot(x, y):
-    """Return <x, y>."""
-    total = x[0] * 0
-    for j in range(x.size):
-        total += x[j] * y[j]
-    return total
+from .dense import INLINE, SUM, TILE, gibbs_row, row_max
+from .sums import dot, fma, total
+from .vexp import wide_vectors
 
 
 @njit(**INLINE)
 def _add(out, factor, x):
     """out_j += factor * x_j."""
     for j in range(out.size):
-        out[j] += factor * x[j]
+        out[j] = fma(factor, x[j], out[j])
 
 
 @njit(**SUM)
@@ -41,37 +33,22 @@ def rmatvec(K, u, out, start, stop):
             _add(out[lo:hi], u[i], K[i, lo:hi])
 
 
-@njit(**INLINE)
-def _gibbs_row(row, fi, g, inv_eta, out):
-    """out_j = exp((f_i + g_j - row_j) / η)."""
-    for j in range(row.size):
-        out[j] = exp((fi + g[j] - row[j]) * inv_eta)
-
-
-@njit(**SUM)
-def gibbs(C, f, g, inv_eta, K, start, stop):
-    """K_ij = exp((f_i + g_j - C_ij) / η)."""
-    wide_vectors()
-    for i in range(start, stop):
-        _gibbs_row(C[i], f[i], g, inv_eta, K[i])
-
-
 @njit(**SUM)
 def weigh_rows(C, g, inv_eta, W, top, lse, start, stop):
     """W_ij = exp((g_j - C_ij - top_i) / η) with top_i = max_j g_j - C_ij; also log-sum-exp."""
     wide_vectors()
     for i in range(start, stop):
         best = row_max(C[i], g)
-        _gibbs_row(C[i], -best, g, inv_eta, W[i])
+        gibbs_row(C[i], -best, g, inv_eta, W[i])
         top[i] = best
-        lse[i] = best * inv_eta + math.log(W[i].sum())
+        lse[i] = best * inv_eta + math.log(total(W[i]))
 
 
 @njit(**INLINE)
 def _blend_row(average, keep, factor, weights):
     """average_j = keep average_j + factor weights_j."""
     for j in range(average.size):
-        average[j] = keep * average[j] + factor * weights[j]
+        average[j] = fma(factor, weights[j], keep * average[j])
 
 
 @njit(**SUM)
@@ -97,13 +74,13 @@ def sweep(K, v, p, u, omega, limit, errors, parts, start, stop):
         part[:] = 0
         error = 0.0
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
-            total = _dot(K[i], v)
-            value = p[i] / total
+            held = dot(K[i], v)
+            value = p[i] / held
             if omega != 1:
                 t = value / u[i]
                 if t <= limit:
                     value *= t ** (omega - 1)
             u[i] = value
-            error += abs(value * total - p[i])
+            error += abs(value * held - p[i])
             _add(part, value, K[i])
         errors[k] = error

@@ -138,7 +138,51 @@ def exp_below(typing_context, x):
     return x(x), generate
 
 
+@intrinsic
+def power_of_two(typing_context, k):
+    """Return 2**k for a whole float64 number k of at most 1023; 0 below -1000."""
+    if k != types.float64:
+        return None
+    fmt = _FORMATS[k]
+
+    def generate(context, builder, signature, args):
+        prefer_wide_vectors(builder.function)
+        bits = builder.bitcast(builder.fadd(args[0], fmt.rounder), fmt.integer)
+        bits = builder.shl(bits, ir.Constant(fmt.integer, fmt.mantissa))
+        result = builder.bitcast(builder.add(bits, ir.Constant(fmt.integer, 1023 << 52)), fmt.real)
+        is_small = builder.fcmp_ordered("<", args[0], ir.Constant(fmt.real, -1000.0))
+        return builder.select(is_small, fmt.zero, result)
+
+    return k(k), generate
+
+
+@intrinsic
+def exponent(typing_context, x):
+    """Return the whole number k with 2**k <= x < 2**(k + 1), for a normal positive float64 x."""
+    if x != types.float64:
+        return None
+    fmt = _FORMATS[x]
+
+    def generate(context, builder, signature, args):
+        prefer_wide_vectors(builder.function)
+        bits = builder.bitcast(args[0], fmt.integer)
+        bits = builder.lshr(bits, ir.Constant(fmt.integer, fmt.mantissa))
+        bits = builder.or_(bits, ir.Constant(fmt.integer, 0x4330000000000000))
+        held = builder.bitcast(bits, fmt.real)
+        return builder.fsub(held, ir.Constant(fmt.real, 2.0**52 + 1023))
+
+    return x(x), generate
+
+
 if numba.config.DISABLE_JIT:  # plain Python for coverage runs
+
+    def power_of_two(k):
+        """Return 2**k, 0 below -1000."""
+        return 2.0**k if k >= -1000 else 0.0
+
+    def exponent(x):
+        """Return the exponent of x."""
+        return float(math.frexp(x)[1] - 1)
 
     def exp(x):
         """Return e**x."""

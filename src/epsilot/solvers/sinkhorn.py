@@ -15,7 +15,7 @@ from ..errors import InvalidProblem
 from ..geometry.base import n_chunks
 from ..kernels import scaling as kernels
 from ..kernels import threads
-from ..kernels.dense import missing_mass, relax_block
+from ..kernels.dense import gibbs, missing_mass, relax_block
 from ..problem import Entropic, Problem
 from ..work import Work
 from .base import About, DualPlan, EntropicSolver, Pace, l1
@@ -245,7 +245,7 @@ class Sinkhorn(EntropicSolver, DualPlan):
         """Compute the kernel of the absorbed potentials."""
         n, m = problem.shape
         threads.share(
-            kernels.gibbs, n, n * m,
+            gibbs, n, n * m,
             problem.geometry.block(0, n), state.base_row, state.base_lam, 1 / problem.eta, state.K,
         )  # fmt: skip
         return Work.of(gibbs=n * m)
