@@ -23,6 +23,13 @@ def _add(out, factor, x):
 
 
 @njit(**SUM)
+def matvec(K, v, out, start, stop):
+    """Write K v."""
+    for i in range(start, stop):
+        out[i] = dot(K[i], v)
+
+
+@njit(**SUM)
 def rmatvec(K, u, out, start, stop):
     """Write Kᵀ u."""
     wide_vectors()

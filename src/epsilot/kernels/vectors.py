@@ -1,0 +1,140 @@
+"""Vector functions for callers in Python, the same bits on every processor.
+
+NumPy and BLAS compute exponentials, logarithms and products with whatever instructions the
+processor has, BLAS on as many threads as it likes, and each choice rounds in its own way. What
+decides a number of a result is therefore computed here: terms by :mod:`.vexp` and :mod:`.vlog`,
+sums in the order of :mod:`.sums`. (Sums, extrema and square roots of NumPy do not depend on the
+processor.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .._types import Matrix, Vector
+from . import scaling, threads
+from .dense import SUM
+from .sums import dot as _ordered_dot
+from .sums import total
+from .vexp import exp as _exp
+from .vlog import log as _log
+
+#: Below this a float is subnormal; times SCALE it is not.
+_SMALLEST, _SCALE, _LOG_SCALE = 2.0**-1022, 2.0**54, 37.42994775023705
+#: Up to this size e**x - 1 is summed as a series, of so many terms.
+_NEAR, _N_TERMS = 0.35, 14
+
+
+@njit(**SUM)
+def _exp_into(x, out):
+    """out_i = e**x_i."""
+    for i in range(x.size):
+        out[i] = _exp(x[i])
+
+
+@njit(**SUM)
+def _expm1_into(x, out):
+    """out_i = e**x_i - 1, by Taylor's series near 0."""
+    for i in range(x.size):
+        series = 1.0
+        for k in range(_N_TERMS, 1, -1):
+            series = 1 + x[i] / k * series
+        out[i] = x[i] * series if abs(x[i]) < _NEAR else _exp(x[i]) - 1
+
+
+@njit(**SUM)
+def _log_of(x):
+    """Return the logarithm of a number, which may be subnormal."""
+    is_tiny = x < _SMALLEST
+    return _log(x * _SCALE if is_tiny else x) - (_LOG_SCALE if is_tiny else 0.0)
+
+
+@njit(**SUM)
+def _log_into(x, out):
+    """out_i = log x_i."""
+    for i in range(x.size):
+        out[i] = _log_of(x[i])
+
+
+@njit(**SUM)
+def _dot(x, y):
+    """Return Σ x y."""
+    return _ordered_dot(x, y)
+
+
+@njit(**SUM)
+def _entropies(X, out, start, stop):
+    """out_i = -Σ_j X_ij log X_ij."""
+    terms = np.empty(X.shape[1])
+    for i in range(start, stop):
+        for j in range(terms.size):
+            x = X[i, j]
+            terms[j] = -x * _log(x) if x > 0 else 0.0
+        out[i] = total(terms)
+
+
+def _plain(x: Any) -> Any:
+    """Return a C-ordered, read-only float64 array: kernels then compile for one type only."""
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    if x.flags.writeable:
+        x = x.view()
+        x.flags.writeable = False
+    return x
+
+
+def _each(kernel: Any, x: Any) -> Any:
+    """Apply a kernel to all entries of an array, or to a number."""
+    x = np.asarray(x, dtype=np.float64)
+    out = np.empty(x.size)
+    kernel(_plain(x.ravel()), out)
+    return out.reshape(x.shape) if x.ndim else float(out[0])
+
+
+def exp(x: Any) -> Any:
+    """Return e**x of an array or a number, 0 below -708."""
+    return _each(_exp_into, x)
+
+
+def expm1(x: Any) -> Any:
+    """Return e**x - 1 of an array or a number."""
+    return _each(_expm1_into, x)
+
+
+def log(x: Any) -> Any:
+    """Return the natural logarithm of an array or a number, -inf of 0."""
+    return _each(_log_into, x)
+
+
+def power(x: Any, exponent: float) -> Any:
+    """Return x**exponent for x >= 0."""
+    return exp(exponent * log(x))
+
+
+def dot(x: Vector, y: Vector) -> float:
+    """Return Σ x y."""
+    return float(_dot(_plain(x), _plain(y)))
+
+
+def matvec(A: Matrix, v: Vector) -> Vector:
+    """Return A v."""
+    out = np.empty(A.shape[0])
+    threads.share(scaling.matvec, A.shape[0], A.size, _plain(A), _plain(v), out)
+    return out
+
+
+def rmatvec(A: Matrix, u: Vector) -> Vector:
+    """Return Aᵀ u."""
+    out = np.empty(A.shape[1])
+    threads.share(scaling.rmatvec, A.shape[1], A.size, _plain(A), _plain(u), out)
+    return out
+
+
+def entropy(X: Matrix) -> float:
+    """Return -Σ x log x over the entries of a matrix or a vector, where 0 log 0 = 0."""
+    X = np.atleast_2d(X)
+    out = np.empty(X.shape[0])
+    threads.share(_entropies, X.shape[0], 2 * X.size, _plain(X), out)
+    return float(out.sum())
