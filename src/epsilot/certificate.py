@@ -15,6 +15,7 @@ import numpy as np
 from ._types import Potentials, Vector
 from .errors import CertificateError
 from .geometry import Geometry
+from .kernels.vectors import dot, log
 from .plan import Core, Plan
 from .problem import Problem
 from .rounding import round_onto
@@ -50,7 +51,7 @@ class Bracket(NamedTuple):
 
 def finite_dot(weights: Vector, values: Vector) -> float:
     """Return <weights, values> where empty entries (weight 0) may hold any value."""
-    return float(weights @ np.where(weights > 0, values, 0.0))
+    return dot(weights, np.where(weights > 0, values, 0.0))
 
 
 def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
@@ -95,7 +96,6 @@ def entropic_potentials(
 
     The plan they define has mass 1, so <f, p> + <g, q> is the entropic dual value.
     """
-    with np.errstate(divide="ignore"):
-        g = eta * (np.log(q) - geometry.lse_cols(f, eta))
-        f = eta * (np.log(p) - geometry.lse_rows(g, eta))
+    g = eta * (log(q) - geometry.lse_cols(f, eta))
+    f = eta * (log(p) - geometry.lse_rows(g, eta))
     return f, g

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
-from scipy.special import xlogy
 
 from ._types import Index, Matrix, Vector
 from .geometry import Geometry
+from .kernels.vectors import dot, entropy, matvec, rmatvec
 
 #: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
 DENSE_LIMIT = 4 << 30
@@ -94,11 +94,11 @@ class Explicit:
 
     def rows(self, v: Vector) -> Vector:
         """Return K v."""
-        return np.asarray(self.X @ v)
+        return matvec(self.X, v)
 
     def cols(self, u: Vector) -> Vector:
         """Return Kᵀ u."""
-        return np.asarray(self.X.T @ u)
+        return rmatvec(self.X, u)
 
     def marginals(self) -> tuple[Vector, Vector]:
         """Return K 1 and Kᵀ 1."""
@@ -108,7 +108,7 @@ class Explicit:
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return K v, (C * K) v and C d."""
         shipped = geometry.matvec(d) if d.any() else np.zeros(self.shape[0])
-        cost = np.concatenate([(C * self.X[i:k]) @ v for i, k, C in geometry.blocks()])
+        cost = np.concatenate([matvec(C * self.X[i:k], v) for i, k, C in geometry.blocks()])
         return self.rows(v), cost, shipped
 
     def block(self, start: int, stop: int) -> Matrix:
@@ -203,11 +203,11 @@ class Plan:
 
     def rows(self, v: Vector) -> Vector:
         """Return X v."""
-        return self.s * self.core.rows(self.t * v) + self.e * (self.d @ v)
+        return self.s * self.core.rows(self.t * v) + self.e * dot(self.d, v)
 
     def cols(self, u: Vector) -> Vector:
         """Return Xᵀ u."""
-        return self.t * self.core.cols(self.s * u) + self.d * (self.e @ u)
+        return self.t * self.core.cols(self.s * u) + self.d * dot(self.e, u)
 
     def marginals(self) -> tuple[Vector, Vector]:
         """Return X 1 and Xᵀ 1."""
@@ -247,7 +247,7 @@ class Plan:
 
     def entropy(self) -> float:
         """Return H(X) = -sum X log X."""
-        return -float(sum(xlogy(X, X).sum() for _, X in self.blocks()))
+        return float(sum(entropy(X) for _, X in self.blocks()))
 
     def toarray(self, limit: int = DENSE_LIMIT) -> Matrix:
         """Return X as an (n, m) array, if it takes at most ``limit`` bytes."""

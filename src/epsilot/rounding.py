@@ -9,6 +9,7 @@ import numpy as np
 from ._types import Vector
 from .geometry import Geometry
 from .kernels import rounding as kernels
+from .kernels.vectors import dot
 from .plan import Core, Plan
 
 
@@ -52,4 +53,4 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
         d /= missing
     else:
         missing = 1.0
-    return Rounded(Plan(core, s, t, e, d), float(s @ cost + e @ shipped / missing), error)
+    return Rounded(Plan(core, s, t, e, d), dot(s, cost) + dot(e, shipped) / missing, error)
