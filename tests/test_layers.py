@@ -29,7 +29,7 @@ LAYERS = [
         "plotting",
         "progress",
     },
-    {"auto"},
+    {"auto", "checks"},
     {"approximate"},
     {"auditing", "multiscale", "structured", "batch", "api"},
     {"__init__"},  # the public names, for whatever is built on them

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import math
 import warnings
 from collections.abc import Callable
 from functools import cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,20 +14,26 @@ from numpy.typing import ArrayLike
 from ._types import Potentials
 from .auto import Choice, choose
 from .checkpoint import Checkpoint
-from .driver import Driver, Goal, Limits, Run, warm_up
-from .errors import ConvergenceWarning, InvalidProblem, NotConverged, UnknownMethod
+from .checks import (
+    SMALLEST_EPS,
+    check_arguments,
+    check_fit,
+    check_positive,
+    check_reachable,
+    internal_potentials,
+    make_limits,
+)
+from .driver import Driver, Goal, Run, warm_up
+from .errors import ConvergenceWarning, InvalidProblem, NotConverged
 from .geometry import Geometry
 from .kernels import threads
 from .plan import detached
-from .problem import Additive, Entropic, Problem, make_problem, numeric
+from .problem import Additive, Entropic, Problem, make_problem
 from .result import Record, Result, Status
 from .schedules import Constant, Continuation, Refinement
 from .solvers import make_solver, options_of
 from .solvers.base import Solver
 from .version import __version__
-
-#: Relative accuracy that float64 arithmetic can certify.
-SMALLEST_EPS = 1e-13
 
 
 def solve(
@@ -115,17 +119,17 @@ def solve(
     >>> bool(result.gap <= 0.01), result.converged
     (True, True)
     """
-    _check_choices(
-        stop=(stop, "certificate", "paper"), on_limit=(on_limit, "warn", "raise", "ignore")
-    )
-    _check_types(method, seed, n_threads)
+    check_arguments(
+        method=method, stop=stop, on_limit=on_limit, seed=seed, n_threads=n_threads,
+        callback=callback, checkpoint=checkpoint,
+    )  # fmt: skip
     problem = make_problem(M, a, b, normalize=normalize)
     goal = make_goal(problem, eps=eps, rtol=rtol, reg=reg, tol=tol)
     choice = choose(problem, goal.reg) if method == "auto" else None
     name = method if choice is None else choice.method
     solver = make_solver(name, options, _keywords()).resolved(stop, problem)
-    _check_fit(name, solver, problem, goal, stop)
-    limits = _limits(solver.patience if max_iter is None else max_iter, max_seconds, callback)
+    check_fit(name, solver, problem, goal, stop)
+    limits = make_limits(solver.patience if max_iter is None else max_iter, max_seconds, callback)
     inner, rows, cols = (
         (problem, slice(None), slice(None)) if stop == "paper" else problem.support()
     )
@@ -139,7 +143,7 @@ def solve(
         if checkpoint is not None:
             driver.save = saved.writer(checkpoint)
         resumed = saved.restore(resume, driver) if resume is not None else None
-        start = internal_potentials(potentials_init, problem, rows, cols)
+        start = internal_potentials(potentials_init, problem, rows, cols, goal.reg)
         run = _drive(driver, start, resumed, name, problem, goal, progress)
     result = _result(run, problem, goal, name, solver, seed, choice)
     _report_limit(result, on_limit)
@@ -186,15 +190,14 @@ def make_goal(
     if tol is not None and reg is None:
         raise InvalidProblem(f"tol={tol} was given without reg; tol is the accuracy for reg only.")
     for name, value in {**given, **({} if tol is None else {"tol": tol})}.items():
-        if not (isinstance(value, (int, float, np.number)) and 0 < float(value) < math.inf):
-            raise InvalidProblem(f"{name} is {value!r}; it must be a positive finite number.")
+        check_positive(name, value)
     unit = problem.scale / problem.mass
     if reg is not None:
         tolerance = 1e-6 * (unit or 1.0) if tol is None else tol / problem.mass
-        _check_reachable("tol", tolerance, max(unit, reg))
+        check_reachable("tol", tolerance, max(unit, reg))
         return Goal(eps=float(tolerance), reg=float(reg))
     if eps is not None:
-        _check_reachable("eps", eps / problem.mass, unit)
+        check_reachable("eps", eps / problem.mass, unit)
         return Goal(eps=float(eps) / problem.mass)
     rtol = 0.01 if rtol is None else float(rtol)
     if rtol < 1e-12:
@@ -203,14 +206,6 @@ def make_goal(
         )
     tiny = max(1e-9, SMALLEST_EPS / rtol) * unit  # an optimum of 0 is certified to round-off
     return Goal(rtol=rtol, offset=problem.offset, tiny=tiny)
-
-
-def _check_reachable(name: str, value: float, unit: float) -> None:
-    if value < SMALLEST_EPS * unit:
-        raise InvalidProblem(
-            f"{name} is {value:.3g} for costs of size {unit:.3g}; float64 arithmetic can certify "
-            f"about {SMALLEST_EPS * unit:.1g} (ask for {name} >= {SMALLEST_EPS * unit:.1g})."
-        )
 
 
 def _schedule(solver: Solver, inner: Problem, goal: Goal, stop: str, is_warm: bool) -> Any:
@@ -225,82 +220,6 @@ def _schedule(solver: Solver, inner: Problem, goal: Goal, stop: str, is_warm: bo
     if not solver.about.solves_entropic:
         return Refinement(inner, goal, solver.pace)
     return Continuation(inner, goal, solver.pace, is_warm)
-
-
-# -- checks ----------------------------------------------------------------------------------
-
-
-def _check_choices(**choices: tuple[str, ...]) -> None:
-    for name, (value, *allowed) in choices.items():
-        if value not in allowed:
-            raise InvalidProblem(
-                f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}."
-            )
-
-
-def _check_fit(name: str, solver: Solver, problem: Problem, goal: Goal, stop: str) -> None:
-    """Refuse combinations that have no meaning, in one sentence."""
-    about, geometry = solver.about, problem.geometry
-    kind = type(geometry).__name__
-    if goal.reg is not None and not about.solves_entropic:
-        raise InvalidProblem(
-            f"{name} does not solve the entropic problem; use eps or rtol with it, or another "
-            "method with reg (sinkhorn)."
-        )
-    if stop == "paper" and goal.eps is None:
-        raise InvalidProblem(
-            "stop='paper' needs eps, from which the published constants follow; pass eps=..., "
-            "or stop='certificate'."
-        )
-    if stop == "paper" and goal.reg is not None:
-        raise InvalidProblem("stop='paper' chooses η from eps; pass eps instead of reg.")
-    if (about.needs_dense and not geometry.is_dense) or (
-        about.needs_rows and not geometry.has_rows
-    ):
-        what = "an explicit cost matrix" if about.needs_dense else "rows of the cost"
-        raise InvalidProblem(
-            f"{name} needs {what}, which {kind} cannot give cheaply; use method='sinkhorn', or "
-            "pass a dense cost."
-        )
-
-
-def _check_types(method: Any, seed: Any, n_threads: Any) -> None:
-    if not isinstance(method, str):
-        raise UnknownMethod(f"method is {method!r}; it must be a name from epsilot.methods().")
-    for name, value, least in (("seed", seed, 0), ("n_threads", n_threads, 1)):
-        if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
-            raise InvalidProblem(f"{name} is {value!r}; it must be an integer, {least} or more.")
-
-
-def _limits(
-    max_iter: int, max_seconds: float | None, callback: Callable[[Record], Any] | None
-) -> Limits:
-    for name, value in (("max_iter", max_iter), ("max_seconds", max_seconds)):
-        if value is not None and not (isinstance(value, Real) and value >= 0):
-            raise InvalidProblem(f"{name} is {value!r}; it must be a number >= 0, or None.")
-    return Limits(
-        int(max_iter),
-        math.inf if max_seconds is None else float(max_seconds), callback,
-    )  # fmt: skip
-
-
-def internal_potentials(
-    given: tuple[ArrayLike, ArrayLike] | None, problem: Problem, rows: Any, cols: Any
-) -> Potentials | None:
-    """Return warm-start potentials in internal units, on the kept rows and columns."""
-    if given is None:
-        return None
-    if len(given) != 2:
-        raise InvalidProblem(
-            f"{len(given)} potentials were given; there must be two, for rows and for columns."
-        )
-    f, g = (numeric(x, "a potential") for x in given)
-    if (f.size, g.size) != problem.shape or not (np.isfinite(f).all() and np.isfinite(g).all()):
-        raise InvalidProblem(
-            f"the potentials have shapes {f.shape} and {g.shape}; they must be two finite "
-            f"vectors of {problem.shape[0]} and {problem.shape[1]} entries."
-        )
-    return f[rows] - problem.offset, g[cols].copy()
 
 
 # -- the answer ------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._types import Matrix, Vector
-from .approximate import internal_potentials, solve
+from .approximate import solve
 from .certificate import Certificate, dual_feasible
+from .checks import internal_potentials
 from .errors import InvalidProblem
 from .geometry import Geometry
 from .plan import Arcs, Explicit, Plan
@@ -72,7 +73,7 @@ def certify(
     if plan is None and potentials is None:
         raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
     problem = make_problem(M, a, b)
-    start = internal_potentials(potentials, problem, slice(None), slice(None))
+    start = internal_potentials(potentials, problem)
     core = None if plan is None else _core(plan, problem)
     if core is None or start is None:
         derived = _solved(problem)

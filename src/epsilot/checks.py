@@ -1,0 +1,178 @@
+"""What ``solve`` asks of its arguments, each refusal one sentence with the remedy."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._types import Potentials, Vector
+from .driver import Goal, Limits
+from .errors import InvalidProblem, UnknownMethod
+from .files import check_writable
+from .problem import Problem, numeric
+from .result import Record
+from .solvers.base import Solver
+
+#: Relative accuracy that float64 arithmetic can certify.
+SMALLEST_EPS = 1e-13
+#: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
+LARGEST_START = 1e6
+
+
+def check_arguments(
+    *,
+    method: Any,
+    stop: Any,
+    on_limit: Any,
+    seed: Any,
+    n_threads: Any,
+    callback: Any,
+    checkpoint: Any,
+) -> None:
+    """Refuse arguments of the wrong kind, before any work is done."""
+    if not isinstance(method, str):
+        raise UnknownMethod(f"method is {method!r}; it must be a name from epsilot.methods().")
+    check_choice("stop", stop, ("certificate", "paper"))
+    check_choice("on_limit", on_limit, ("warn", "raise", "ignore"))
+    check_count("seed", seed, 0)
+    if n_threads is not None:
+        check_count("n_threads", n_threads, 1)
+    if callback is not None and not callable(callback):
+        raise InvalidProblem(f"callback is {callback!r}; it must be a function of a Record.")
+    if checkpoint is not None:
+        check_path("checkpoint", checkpoint)
+        check_writable(checkpoint)
+
+
+def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Refuse a value that is none of a few words."""
+    if not (isinstance(value, str) and value in allowed):
+        raise InvalidProblem(f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}.")
+
+
+def check_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is not an integer of at least ``least``."""
+    if not (is_integer(value) and value >= least):
+        raise InvalidProblem(f"{name} is {value!r}; it must be an integer, {least} or more.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is not a positive finite number."""
+    if not (is_real(value) and 0 < float(value) < math.inf):
+        raise InvalidProblem(f"{name} is {value!r}; it must be a positive finite number.")
+
+
+def check_path(name: str, value: Any) -> None:
+    """Refuse what does not name a file."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidProblem(f"{name} is {value!r}; it must be the path of a file.")
+
+
+def is_integer(value: Any) -> bool:
+    """Tell whether a value counts something: an integer, but no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_real(value: Any) -> bool:
+    """Tell whether a value is a real number, but no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_reachable(name: str, value: float, unit: float) -> None:
+    """Refuse an accuracy that float64 cannot certify for costs of size ``unit``."""
+    if value < SMALLEST_EPS * unit:
+        raise InvalidProblem(
+            f"{name} is {value:.3g} for costs of size {unit:.3g}; float64 arithmetic can certify "
+            f"about {SMALLEST_EPS * unit:.1g} (ask for {name} >= {SMALLEST_EPS * unit:.1g})."
+        )
+
+
+def check_fit(name: str, solver: Solver, problem: Problem, goal: Goal, stop: str) -> None:
+    """Refuse combinations that have no meaning, in one sentence."""
+    about, geometry = solver.about, problem.geometry
+    kind = type(geometry).__name__
+    if goal.reg is not None and not about.solves_entropic:
+        raise InvalidProblem(
+            f"{name} does not solve the entropic problem; use eps or rtol with it, or another "
+            "method with reg (sinkhorn)."
+        )
+    if stop == "paper" and goal.eps is None:
+        raise InvalidProblem(
+            "stop='paper' needs eps, from which the published constants follow; pass eps=..., "
+            "or stop='certificate'."
+        )
+    if stop == "paper" and goal.reg is not None:
+        raise InvalidProblem("stop='paper' chooses η from eps; pass eps instead of reg.")
+    if (about.needs_dense and not geometry.is_dense) or (
+        about.needs_rows and not geometry.has_rows
+    ):
+        what = "an explicit cost matrix" if about.needs_dense else "rows of the cost"
+        raise InvalidProblem(
+            f"{name} needs {what}, which {kind} cannot give cheaply; use method='sinkhorn', or "
+            "pass a dense cost."
+        )
+
+
+def make_limits(
+    max_iter: float, max_seconds: float | None, callback: Callable[[Record], Any] | None
+) -> Limits:
+    """Return the limits of a run; an infinite one is none."""
+    if not (is_real(max_iter) and max_iter >= 0 and (math.isinf(max_iter) or max_iter % 1 == 0)):
+        raise InvalidProblem(
+            f"max_iter is {max_iter!r}; it must be a whole number >= 0, or None (math.inf: no "
+            "limit)."
+        )
+    if max_seconds is not None and not (is_real(max_seconds) and max_seconds >= 0):
+        raise InvalidProblem(f"max_seconds is {max_seconds!r}; it must be a number >= 0, or None.")
+    return Limits(
+        sys.maxsize if math.isinf(max_iter) else int(max_iter),
+        math.inf if max_seconds is None else float(max_seconds),
+        callback,
+    )
+
+
+def internal_potentials(
+    given: tuple[ArrayLike, ArrayLike] | None,
+    problem: Problem,
+    rows: Any = slice(None),
+    cols: Any = slice(None),
+    reg: float | None = None,
+) -> Potentials | None:
+    """Return warm-start potentials in internal units, on the kept rows and columns."""
+    if given is None:
+        return None
+    largest = LARGEST_START * (max(problem.scale / problem.mass, reg or 0.0) or 1.0)
+    f, g = _pair(given)
+    if (f.shape, g.shape) != tuple((size,) for size in problem.shape):
+        raise InvalidProblem(
+            f"the potentials have shapes {f.shape} and {g.shape}; they must be two finite "
+            f"vectors of {problem.shape[0]} and {problem.shape[1]} entries."
+        )
+    for name, x in (("f", f), ("g", g)):
+        is_good = np.abs(x) <= largest
+        if not is_good.all():
+            i = int(np.argmin(is_good))
+            raise InvalidProblem(
+                f"the potential {name}[{i}] is {x[i]:.6g}; potentials must be finite and of the "
+                f"size of the costs (at most {largest:.1g} here; are they in units of M?)."
+            )
+    return f[rows] - problem.offset, g[cols].copy()
+
+
+def _pair(given: Any) -> tuple[Vector, Vector]:
+    """Return two arrays, or say that there are not two."""
+    try:
+        f, g = given
+    except (TypeError, ValueError):
+        raise InvalidProblem(
+            f"the potentials are {type(given).__name__}; they must be two vectors (f, g), for rows "
+            "and for columns."
+        ) from None
+    return numeric(f, "a potential"), numeric(g, "a potential")
