@@ -27,7 +27,7 @@ from scipy.special import entr
 
 import dijkstra_plain
 import epsilot
-from epsilot.certificate import bracket
+from epsilot.certificate import Transport
 from epsilot.images import grid_cost, synthetic_pair
 from epsilot.plan import Explicit
 from epsilot.problem import Additive, Entropic, Problem, make_problem
@@ -201,7 +201,7 @@ def run(name: str, side: int, seed: int, epsilon: float) -> tuple[float, float, 
         is_done = bool(getattr(state, "is_done", False))
         if n_steps == due or is_done:
             for core, row in solver.candidates(goal, state):
-                found = bracket(problem, core, row)
+                found = Transport(problem).bracket(core, row)
                 upper, lower = min(upper, found.upper), max(lower, found.lower)
             n_checks += 1
             if upper - lower <= epsilon or is_done:
@@ -220,7 +220,7 @@ def run_plain(side: int, seed: int, epsilon: float) -> tuple[float, float, float
     began = time.process_time()
     X, row, n_phases, operations = dijkstra_plain.solve(C, problem.p, problem.q, epsilon)
     seconds = time.process_time() - began
-    found = bracket(problem, Explicit(X), row)
+    found = Transport(problem).bracket(Explicit(X), row)
     return n_phases, operations + 14 * side**4, seconds, (found.upper - found.lower) / epsilon
 
 

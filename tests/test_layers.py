@@ -19,6 +19,7 @@ LAYERS = [
     {"rounding", "certificate", "work"},
     {"solvers"},
     {
+        "storage",
         "result",
         "driver",
         "checkpoint",
@@ -29,9 +30,9 @@ LAYERS = [
         "plotting",
         "progress",
     },
-    {"auto", "checks"},
+    {"auto", "checks", "multiscale"},
     {"approximate"},
-    {"auditing", "multiscale", "structured", "batch", "api"},
+    {"auditing", "structured", "batch", "api"},
     {"__init__"},  # the public names, for whatever is built on them
     {"distributed"},
     {"applications"},

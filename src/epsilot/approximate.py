@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ._types import Potentials
 from .auto import Choice, choose
+from .certificate import Transport, objective_of
 from .checkpoint import Checkpoint
 from .checks import (
     SMALLEST_EPS,
@@ -20,13 +24,15 @@ from .checks import (
     check_fit,
     check_positive,
     check_reachable,
+    check_regularisation,
     internal_potentials,
     make_limits,
 )
-from .driver import Driver, Goal, Run, warm_up
+from .driver import Driver, Goal, Run, Stage, Start, warm_up
 from .errors import ConvergenceWarning, InvalidProblem, NotConverged
 from .geometry import Geometry
 from .kernels import threads
+from .multiscale import coarse_start, wants_start
 from .plan import detached
 from .problem import Additive, Entropic, Problem, make_problem
 from .result import Record, Result, Status
@@ -34,6 +40,7 @@ from .schedules import Constant, Continuation, Refinement
 from .solvers import make_solver, options_of
 from .solvers.base import Solver
 from .version import __version__
+from .work import Work
 
 
 def solve(
@@ -58,6 +65,7 @@ def solve(
     normalize: bool = False,
     checkpoint: str | None = None,
     resume: str | None = None,
+    multiscale: bool | None = None,
     **options: Any,
 ) -> Result:
     r"""Solve a discrete optimal transport problem to a certified accuracy.
@@ -77,9 +85,9 @@ def solve(
         What to reach, at most one of: an absolute gap in units of M times the mass; a gap
         relative to the lower bound (default 0.01), or within round-off of the costs if that is
         about zero; the *entropic* problem with this regularisation, min <M, X> - reg H(X), to
-        the gap ``tol``.
+        the gap ``tol``, where H(X) = -Σ X log X of the plan in the user's units, whatever its mass.
     tol : float, optional
-        With ``reg``: the certified entropic gap, by default 1e-6 max|M|.
+        With ``reg``: the certified entropic gap, by default 1e-6 max|M| times the mass.
     method : str
         A name from :func:`methods`, or "auto".
     stop : {"certificate", "paper"}
@@ -104,6 +112,9 @@ def solve(
         Rescale both weights to total 1 instead of refusing unequal totals.
     checkpoint, resume : path, optional
         Save the run to a file as it goes; continue a saved run to the same trace.
+    multiscale : bool, optional
+        For a point cloud: start from the potentials of a coarse version of it; by default for
+        clouds of 5000 points and more in up to three dimensions.
     **options
         Options of the method.
 
@@ -124,7 +135,11 @@ def solve(
         callback=callback, checkpoint=checkpoint,
     )  # fmt: skip
     problem = make_problem(M, a, b, normalize=normalize)
+    if callback is not None:  # which may change what it was given
+        problem = problem.detached()
     goal = make_goal(problem, eps=eps, rtol=rtol, reg=reg, tol=tol)
+    if goal.reg is not None:  # float32 sweeps do not reach the accuracies that are asked for
+        problem = replace(problem, geometry=problem.geometry.exact)
     choice = choose(problem, goal.reg) if method == "auto" else None
     name = method if choice is None else choice.method
     solver = make_solver(name, options, _keywords()).resolved(stop, problem)
@@ -133,19 +148,24 @@ def solve(
     inner, rows, cols = (
         (problem, slice(None), slice(None)) if stop == "paper" else problem.support()
     )
-    schedule = _schedule(solver, inner, goal, stop, potentials_init is not None)
+    given = internal_potentials(potentials_init, problem, rows, cols, goal.reg)
+    is_cold = given is None and goal.reg is None and stop != "paper"
+    start = _start(inner, seed) if is_cold and wants_start(inner.geometry, multiscale) else None
+    schedule = _schedule(solver, inner, goal, stop, given is not None or start is not None)
     with threads.limit(n_threads):
         warm_up(solver, schedule.first())
         driver = Driver(
-            problem, inner, rows, cols, solver, schedule, goal, limits, np.random.default_rng(seed)
-        )
-        saved = Checkpoint(problem, name, solver, seed)
+            objective_of(problem, goal.reg), inner, rows, cols, solver, schedule, goal, limits,
+            np.random.default_rng(seed),
+        )  # fmt: skip
+        wish = {"eps": eps, "rtol": rtol, "reg": reg, "tol": tol, "stop": stop}
+        saved = Checkpoint(driver.objective, wish, name, solver, seed)
         if checkpoint is not None:
             driver.save = saved.writer(checkpoint)
         resumed = saved.restore(resume, driver) if resume is not None else None
-        start = internal_potentials(potentials_init, problem, rows, cols, goal.reg)
-        run = _drive(driver, start, resumed, name, problem, goal, progress)
-    result = _result(run, problem, goal, name, solver, seed, choice)
+        with _observed(driver, name, progress):
+            run = driver.drive(given, resumed, start)
+        result = _result(run, driver, name, choice, seed)
     _report_limit(result, on_limit)
     return result
 
@@ -156,18 +176,39 @@ def _keywords() -> tuple[str, ...]:
     return tuple(inspect.signature(solve).parameters)
 
 
-def _drive(
-    driver: Driver, start: Potentials | None, resumed: Any, name: str, problem: Problem, goal: Goal,
-    progress: bool,
-) -> Run:  # fmt: skip
+@contextmanager
+def _observed(driver: Driver, name: str, progress: bool) -> Iterator[None]:
+    """Show a live line while a driver runs, if it is wanted."""
     if not progress:
-        return driver.drive(start, resumed)
+        yield
+        return
     from .progress import Progress
 
-    eps = None if goal.eps is None else goal.eps * problem.mass
+    goal, problem = driver.goal, driver.objective.problem
+    eps = None if goal.eps is None else goal.eps * problem.mass * problem.unit
     with Progress(name, eps, goal.rtol) as line:
         driver.observers, driver.beat = [line], line.beat
-        return driver.drive(start, resumed)
+        yield
+
+
+def _start(inner: Problem, seed: int) -> Start:
+    """Return a start from a coarse version of a problem, solved within the run's limits."""
+
+    def run(stage: Stage) -> tuple[Potentials, Work]:
+        began, work = time.perf_counter(), Work()
+
+        def solve_coarse(*problem: Any, **keywords: Any) -> Result:
+            left = max(0.0, stage.max_seconds - (time.perf_counter() - began))
+            result = solve(
+                *problem, **keywords, normalize=True, on_limit="ignore", seed=seed,
+                max_seconds=left, callback=stage.callback,
+            )  # fmt: skip
+            work.record(result.work)
+            return result
+
+        return coarse_start(inner, solve_coarse), work
+
+    return run
 
 
 # -- the wish --------------------------------------------------------------------------------
@@ -191,21 +232,25 @@ def make_goal(
         raise InvalidProblem(f"tol={tol} was given without reg; tol is the accuracy for reg only.")
     for name, value in {**given, **({} if tol is None else {"tol": tol})}.items():
         check_positive(name, value)
-    unit = problem.scale / problem.mass
+    size, mass, unit = problem.scale, problem.mass, problem.unit
+    value = mass * unit  # what an internal 1 is worth to the user
+    slack = 8 * float(np.finfo(float).eps) * size
     if reg is not None:
-        tolerance = 1e-6 * (unit or 1.0) if tol is None else tol / problem.mass
-        check_reachable("tol", tolerance, max(unit, reg))
-        return Goal(eps=float(tolerance), reg=float(reg))
+        eta = float(reg) / unit
+        check_regularisation(float(reg), unit * problem.cost_max, eta)
+        tolerance = 1e-6 * (size or 1.0) if tol is None else float(tol) / mass / unit
+        check_reachable("tol", tolerance, max(size, eta), value)
+        return Goal(eps=tolerance, reg=eta, slack=max(slack, 1e-15 * eta))
     if eps is not None:
-        check_reachable("eps", eps / problem.mass, unit)
-        return Goal(eps=float(eps) / problem.mass)
+        check_reachable("eps", float(eps) / mass / unit, size, value)
+        return Goal(eps=float(eps) / mass / unit, slack=slack)
     rtol = 0.01 if rtol is None else float(rtol)
     if rtol < 1e-12:
         raise InvalidProblem(
             f"rtol is {rtol:g}; float64 arithmetic can certify about 1e-12 (ask for rtol >= 1e-12)."
         )
-    tiny = max(1e-9, SMALLEST_EPS / rtol) * unit  # an optimum of 0 is certified to round-off
-    return Goal(rtol=rtol, offset=problem.offset, tiny=tiny)
+    tiny = max(1e-9, SMALLEST_EPS / rtol) * size  # an optimum of 0 is certified to round-off
+    return Goal(rtol=rtol, offset=problem.offset, tiny=tiny, slack=slack)
 
 
 def _schedule(solver: Solver, inner: Problem, goal: Goal, stop: str, is_warm: bool) -> Any:
@@ -225,32 +270,30 @@ def _schedule(solver: Solver, inner: Problem, goal: Goal, stop: str, is_warm: bo
 # -- the answer ------------------------------------------------------------------------------
 
 
-def _result(
-    run: Run,
-    problem: Problem,
-    goal: Goal,
-    name: str,
-    solver: Solver,
-    seed: int,
-    choice: Choice | None,
-) -> Result:
+def _result(run: Run, driver: Driver, name: str, choice: Choice | None, seed: int) -> Result:
+    """Prove the bracket once more, from the very plan and potentials that are returned."""
+    objective, goal, solver = driver.objective, driver.goal, driver.solver
+    problem, unit = objective.problem, objective.problem.unit
     assert run.plan is not None
     assert run.potentials is not None
-    f, g = run.potentials
-    value = problem.to_user(run.upper)
-    linear = value if goal.reg is None else problem.to_user(run.plan.cost(problem.geometry))
-    allowed = goal.allowed(run.lower)
+    upper, lower, cost = objective.prove(run.plan, run.potentials)
+    value, lower_bound = objective.to_user(upper), objective.to_user(lower)
+    target = problem.mass * unit * goal.allowed(lower)
+    converged = value - lower_bound <= target
+    status = run.status
+    if status is Status.CERTIFIED and not converged:
+        status = Status.FINISHED
     return Result(
         plan_operator=detached(run.plan).scaled(problem.mass),
-        potentials=(f + problem.offset, g),
+        potentials=objective.to_user_potentials(run.potentials),
         value=value,
-        value_linear=linear,
-        lower_bound=problem.to_user(run.lower),
+        value_linear=Transport(problem).to_user(cost),
+        lower_bound=lower_bound,
         marginal_error=problem.mass * run.marginal_error,
-        converged=bool(run.gap <= allowed),
-        status=run.status,
+        converged=converged,
+        status=status,
         method=name,
-        reg=goal.reg if goal.reg is not None else run.eta,
+        reg=unit * (run.eta if goal.reg is None else goal.reg),
         seed=seed,
         options=options_of(solver),
         version=__version__,
@@ -258,7 +301,7 @@ def _result(
         work=run.work,
         seconds=run.seconds,
         history=list(run.history),
-        target=problem.mass * allowed,
+        target=target,
         is_entropic=goal.reg is not None,
         problem=problem,
         choice=None if choice is None else str(choice),

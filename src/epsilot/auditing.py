@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._types import Matrix, Vector
-from .approximate import solve
-from .certificate import Certificate, dual_feasible
+from ._types import Matrix
+from .approximate import make_goal, solve
+from .certificate import Certificate, objective_of
 from .checks import internal_potentials
 from .errors import InvalidProblem
 from .geometry import Geometry
 from .plan import Arcs, Explicit, Plan
 from .problem import Problem, make_problem, numeric
-from .result import Result, audit
+from .result import Result
 from .rounding import round_onto
 
 #: Accuracy to which the half that was not given is derived.
@@ -47,6 +47,7 @@ def certify(
     *,
     plan: ArrayLike | Plan | None = None,
     potentials: tuple[ArrayLike, ArrayLike] | None = None,
+    reg: float | None = None,
 ) -> Certificate:
     """Bracket the optimal cost with anybody's plan, potentials, or both.
 
@@ -62,6 +63,8 @@ def certify(
         Nonnegative plan; need not be feasible.
     potentials : (f, g), optional
         Any dual potentials in units of M; need not be feasible.
+    reg : float, optional
+        Bracket the optimum of the entropic problem min <M, X> - reg H(X) instead.
 
     Examples
     --------
@@ -73,41 +76,33 @@ def certify(
     if plan is None and potentials is None:
         raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
     problem = make_problem(M, a, b)
-    start = internal_potentials(potentials, problem)
+    eta = make_goal(problem, reg=reg).reg
+    objective = objective_of(problem, eta)
+    start = internal_potentials(potentials, problem, reg=eta)
     core = None if plan is None else _core(plan, problem)
     if core is None or start is None:
-        derived = _solved(problem)
+        derived = _solved(problem, eta)
         core = derived.plan_operator if core is None else core
         start = derived.potentials if start is None else start
-    return audit(problem, core, _better_row(problem, *start))
+    f, g = start
+    rows = f, objective.row_potential(g)
+    return objective.certificate(core, max(rows, key=lambda row: objective.dual(row)[1]))
 
 
-def _better_row(problem: Problem, f: Vector, g: Vector) -> Vector:
-    """Return f or the c-transform of g, whichever proves the higher lower bound."""
-    other = problem.geometry.ctransform_rows(g)
-
-    def lower(row: Vector) -> float:
-        u, v = dual_feasible(problem.geometry, row)
-        return float(problem.p @ u + problem.q @ v)
-
-    return max(f, other, key=lower)
-
-
-def _solved(problem: Problem) -> Result:
+def _solved(problem: Problem, eta: float | None) -> Result:
     """Solve the problem in its internal units."""
-    return solve(problem.geometry, problem.p, problem.q, rtol=_DERIVED_RTOL, on_limit="ignore")
+    goal: dict[str, Any] = {"rtol": _DERIVED_RTOL} if eta is None else {"reg": eta}
+    return solve(problem.geometry, problem.p, problem.q, **goal, on_limit="ignore")
 
 
 def _core(plan: Any, problem: Problem) -> Any:
-    if isinstance(plan, Plan):
-        return plan.scaled(1 / problem.mass)
-    X = _plan_array(plan)
+    X = plan if isinstance(plan, Plan) else _plan_array(plan)
     if X.shape != problem.shape:
         raise InvalidProblem(
             f"the plan has shape {X.shape}; it must have the cost's shape {problem.shape} "
             "(transpose it?)."
         )
-    return _explicit(X / problem.mass)
+    return X.scaled(1 / problem.mass) if isinstance(X, Plan) else _explicit(X / problem.mass)
 
 
 def _explicit(X: Any) -> Arcs | Explicit:

@@ -1,13 +1,14 @@
 """Saving a run and continuing it to the same trace, bit for bit.
 
-A checkpoint is an ``.npz`` of plain arrays and one JSON header: the solver's state field by
-field, the generator, the counters, the history and the best bracket so far.
+A checkpoint holds the solver's state field by field, the generator, the counters, the history and
+the best plan and potentials so far. It knows the problem and the goal it belongs to, every field
+is checked before use, and the bracket is proved again from the saved plan and potentials.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,120 +16,151 @@ from typing import Any
 
 import numpy as np
 
-from .driver import Driver
-from .errors import InvalidProblem
-from .files import write_atomically
-from .plan import Arcs, Explicit, Gibbs, Plan
-from .problem import Problem, Target
-from .result import Record, read_npz
+from .certificate import Objective
+from .driver import Driver, Run
+from .errors import CertificateError, InvalidProblem
+from .problem import Target
+from .result import Record
 from .solvers.base import Solver
-from .work import Work
+from .storage import Arrays, checked, load, pack_plan, save, unpack_plan, vector
+from .work import TABLE, Work
 
-_FORMAT = "epsilot-checkpoint-1"
+_FORMAT = "epsilot-checkpoint-2"
+_REMEDY = "write one with checkpoint=..."
+
+#: Counters of a run: what each may be.
+_WHOLE = ("n_iter", "evaluated_at", "next_evaluation")
+_REAL = ("seconds", "upper", "lower", "marginal_error")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """What identifies a run: it may only be resumed by the same method on the same problem."""
 
-    problem: Problem
+    objective: Objective
+    wish: dict[str, Any]  # eps, rtol, reg, tol and stop, as they were asked for
     method: str
     solver: Solver
     seed: int
 
     def _identity(self) -> dict[str, Any]:
         return {
-            "problem_hash": self.problem.digest(), "method": self.method,
-            "solver": repr(self.solver), "seed": self.seed,
-        }  # fmt: skip
+            "problem": self.objective.problem.digest(),
+            "goal": ", ".join(f"{k}={v}" for k, v in self.wish.items() if v is not None),
+            "method": self.method,
+            "options": repr(self.solver),
+            "seed": self.seed,
+        }
 
     def writer(self, path: str | os.PathLike[str]) -> Callable[[Driver, Target, Any], None]:
         """Return a function that saves a driver's run to ``path``."""
         identity = self._identity()
 
-        def save(driver: Driver, target: Target, state: Any) -> None:
+        def write(driver: Driver, target: Target, state: Any) -> None:
             run = driver.run
             header = {
-                "format": _FORMAT, **identity, "level": target.level, "n_iter": run.n_iter,
-                "units": run.work.units, "certificate": run.work.certificate,
-                "seconds": run.seconds, "upper": run.upper, "lower": run.lower,
-                "marginal_error": run.marginal_error, "history": run.history,
-                "last_progress": run.last_progress, "evaluated_at": run.evaluated_at,
-                "next_evaluation": run.next_evaluation,
-                "rng": driver.rng.bit_generator.state,
+                **identity, "level": target.level, "units": run.work.units,
+                "certificate": run.work.certificate, "history": run.history,
+                "last_progress": run.last_progress, "rng": driver.rng.bit_generator.state,
+                **{name: getattr(run, name) for name in (*_WHOLE, *_REAL)},
             }  # fmt: skip
-            arrays: dict[str, Any] = {"header": np.array(json.dumps(header, default=_plain))}
-            for name, value in _fields(state).items():
-                arrays[f"state.{name}"] = np.asarray(value)
+            arrays = {f"state.{name}": value for name, value in _fields(state).items()}
             if run.plan is not None and run.potentials is not None:
-                arrays |= _pack_plan(run.plan)
+                arrays |= pack_plan(run.plan)
                 arrays["best.f"], arrays["best.g"] = run.potentials
-            write_atomically(path, lambda file: np.savez(file, **arrays))
+            save(path, _FORMAT, header, arrays)
 
-        return save
+        return write
 
     def restore(self, path: str | os.PathLike[str], driver: Driver) -> tuple[Target, Any]:
         """Load a run into ``driver`` and return its target and state."""
-        header, arrays = read_npz(path, _FORMAT, "write one with checkpoint=...")
+        name = os.fspath(path)
+        header, arrays = load(path, _FORMAT, _REMEDY)
         for key, value in self._identity().items():
-            if header[key] != value:
+            if header.get(key) != value:
                 raise InvalidProblem(
-                    f"{os.fspath(path)} was saved with {key} {header[key]!r} and this call has "
-                    f"{value!r}; resume with the same problem, method, options and seed."
+                    f"{name} was saved with {key} {header.get(key)!r} and this call has {value!r}; "
+                    "resume with the same problem, accuracy, method, options and seed."
                 )
-        run = driver.run
-        run.work = Work(header["units"], header["certificate"])
-        run.history = [Record(*record) for record in header["history"]]
-        run.last_progress = tuple(header["last_progress"])
-        for name in (
-            "n_iter", "seconds", "upper", "lower", "marginal_error", "evaluated_at",
-            "next_evaluation",
-        ):  # fmt: skip
-            setattr(run, name, header[name])
-        if "best.f" in arrays:
-            run.plan = _unpack_plan(arrays, self.problem)
-            run.potentials = arrays["best.f"], arrays["best.g"]
-        target = driver.schedule.at(header["level"])
-        state, _ = driver.solver.init(target, np.random.default_rng(0))
-        for name, value in _fields(state).items():
-            setattr(state, name, _unpack(arrays[f"state.{name}"], value))
-        driver.rng.bit_generator.state = header["rng"]
+        try:
+            _read_counters(header, driver.run)
+            self._read_best(arrays, driver.run)
+            level = float(header["level"])
+            if not 0 < level < math.inf:
+                raise ValueError("level")
+            target = driver.schedule.at(level)
+            state, _ = driver.solver.init(target, np.random.default_rng(0))
+            _read_state(state, arrays, target.shape)
+            driver.rng.bit_generator.state = header["rng"]
+        except InvalidProblem as error:
+            raise InvalidProblem(f"{name} cannot be resumed: {error}") from None
+        except (CertificateError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidProblem(
+                f"{name} cannot be resumed: what it holds of the run is wrong or missing "
+                f"({type(error).__name__}: {error}); {_REMEDY}."
+            ) from None
         return target, state
+
+    def _read_best(self, arrays: Arrays, run: Run) -> None:
+        """Set the best plan and potentials, and prove their bracket again."""
+        if "best.f" not in arrays:
+            run.upper, run.lower = math.inf, -math.inf
+            return
+        n, m = self.objective.problem.shape
+        run.plan = unpack_plan(arrays, self.objective.problem)
+        run.potentials = vector(arrays, "best.f", (n,)), vector(arrays, "best.g", (m,))
+        run.upper, run.lower, _ = self.objective.prove(run.plan, run.potentials)
+
+
+def _read_counters(header: dict[str, Any], run: Run) -> None:
+    """Set the counters of a run; none may be negative, NaN or of another kind."""
+    for name in _WHOLE:
+        setattr(run, name, _whole(header[name], least=-1 if name == "evaluated_at" else 0))
+    for name in _REAL:
+        setattr(run, name, float(header[name]))
+    if not (run.seconds >= 0 and run.marginal_error >= 0):
+        raise ValueError("negative counters")
+    units = {name: _whole(count) for name, count in header["units"].items()}
+    if not units.keys() <= TABLE.keys():
+        raise ValueError("unknown units of work")
+    run.work = Work(units, _whole(header["certificate"]))
+    run.history = [Record(*map(_number, record)) for record in header["history"]]
+    measure, operations, epoch = header["last_progress"]
+    run.last_progress = _number(measure), _whole(operations), _whole(epoch)
+
+
+def _read_state(state: Any, arrays: Arrays, shape: tuple[int, int]) -> None:
+    """Set the fields of a fresh state, of the same types and shapes.
+
+    Lists that are empty at first may have grown, but together; a state whose shapes change
+    otherwise says itself what ``fits``.
+    """
+    fits, grown = getattr(state, "fits", None), set()
+    for name, value in _fields(state).items():
+        key, fresh = f"state.{name}", np.asarray(value)
+        wanted = fresh.shape
+        if key in arrays and fresh.ndim == 1 == arrays[key].ndim:
+            if fresh.size == 0:
+                grown.add(arrays[key].size)
+            if fresh.size == 0 or fits is not None:
+                wanted = arrays[key].shape
+        saved = checked(arrays, key, wanted, fresh.dtype)
+        setattr(state, name, saved if isinstance(value, np.ndarray) else type(value)(saved.item()))
+    if len(grown) > 1 or not (fits is None or fits(*shape)):
+        raise ValueError("arrays of the state do not fit together")
+
+
+def _whole(value: Any, least: int = 0) -> int:
+    if not (isinstance(value, int) and value >= least):
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, (int, float)) or math.isnan(value):
+        raise ValueError(f"{value!r} is no number")
+    return value
 
 
 def _fields(state: Any) -> dict[str, Any]:
     return {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
-
-
-def _unpack(saved: Any, like: Any) -> Any:
-    """Return a saved field with the type that a fresh state has."""
-    return saved if isinstance(like, np.ndarray) else type(like)(saved.item())
-
-
-def _pack_plan(plan: Plan) -> dict[str, Any]:
-    arrays = {f"best.{name}": getattr(plan, name) for name in ("s", "t", "e", "d")}
-    core = plan.core
-    if isinstance(core, Gibbs):
-        arrays |= {"best.core_f": core.f, "best.core_g": core.g, "best.eta": np.asarray(core.eta)}
-    elif isinstance(core, Arcs):
-        arrays |= {"best.i": core.i, "best.j": core.j, "best.flow": core.flow}
-    else:
-        arrays["best.X"] = core.X  # type: ignore[attr-defined]
-    return {name.replace("best.", "plan."): value for name, value in arrays.items()}
-
-
-def _unpack_plan(arrays: dict[str, Any], problem: Problem) -> Plan:
-    core: Any
-    if "plan.X" in arrays:
-        core = Explicit(arrays["plan.X"])
-    elif "plan.flow" in arrays:
-        core = Arcs(problem.shape, arrays["plan.i"], arrays["plan.j"], arrays["plan.flow"])
-    else:
-        f, g = arrays["plan.core_f"], arrays["plan.core_g"]
-        core = Gibbs(problem.geometry, f, g, float(arrays["plan.eta"]))
-    return Plan(core, *(arrays[f"plan.{name}"] for name in ("s", "t", "e", "d")))
-
-
-def _plain(value: Any) -> Any:
-    """Turn NumPy scalars and arrays of a generator's state into JSON."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -22,6 +22,8 @@ from .solvers.base import Solver
 
 #: Relative accuracy that float64 arithmetic can certify.
 SMALLEST_EPS = 1e-13
+#: Regularisation, as a share of the largest cost, below which exponents overflow by rounding alone.
+SMALLEST_REG = 1e-17
 #: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
 LARGEST_START = 1e6
 
@@ -85,12 +87,23 @@ def is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def check_reachable(name: str, value: float, unit: float) -> None:
-    """Refuse an accuracy that float64 cannot certify for costs of size ``unit``."""
-    if value < SMALLEST_EPS * unit:
+def check_reachable(name: str, value: float, size: float, unit: float) -> None:
+    """Refuse an accuracy, in a unit of the user's, that float64 cannot certify for costs."""
+    if not SMALLEST_EPS * size <= value < math.inf:
+        least = unit * SMALLEST_EPS * size
         raise InvalidProblem(
-            f"{name} is {value:.3g} for costs of size {unit:.3g}; float64 arithmetic can certify "
-            f"about {SMALLEST_EPS * unit:.1g} (ask for {name} >= {SMALLEST_EPS * unit:.1g})."
+            f"{name} is {unit * value:.3g} for costs and masses of size {unit * size:.3g}; float64 "
+            f"arithmetic can certify about {least:.1g} (ask for {name} >= {least:.1g})."
+        )
+
+
+def check_regularisation(reg: float, size: float, eta: float) -> None:
+    """Refuse a regularisation that float64 cannot tell from none, or cannot hold."""
+    if not SMALLEST_REG * size <= reg or not 0 < eta < math.inf:
+        raise InvalidProblem(
+            f"reg is {reg:.3g} for costs that differ by {size:.3g}; it must be at least "
+            f"{SMALLEST_REG * size:.1g} to be within the range of float64 (use eps or rtol for the "
+            "problem without regularisation)."
         )
 
 
@@ -148,7 +161,7 @@ def internal_potentials(
     """Return warm-start potentials in internal units, on the kept rows and columns."""
     if given is None:
         return None
-    largest = LARGEST_START * (max(problem.scale / problem.mass, reg or 0.0) or 1.0)
+    largest = problem.unit * LARGEST_START * (max(problem.scale, reg or 0.0) or 1.0)
     f, g = _pair(given)
     if (f.shape, g.shape) != tuple((size,) for size in problem.shape):
         raise InvalidProblem(
@@ -163,7 +176,7 @@ def internal_potentials(
                 f"the potential {name}[{i}] is {x[i]:.6g}; potentials must be finite and of the "
                 f"size of the costs (at most {largest:.1g} here; are they in units of M?)."
             )
-    return f[rows] - problem.offset, g[cols].copy()
+    return f[rows] / problem.unit - problem.offset, g[cols] / problem.unit
 
 
 def _pair(given: Any) -> tuple[Vector, Vector]:

@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ._types import Potentials
-from .certificate import bracket
+from .certificate import Objective, Transport
 from .plan import Plan, embedded, spread
 from .problem import Entropic, Problem, Target
 from .result import Record, Status
@@ -64,14 +65,20 @@ class Goal:
     offset: float = 0.0
     tiny: float = 0.0
     reg: float | None = None
+    #: What turning bounds into the user's units may add to the gap.
+    slack: float = 0.0
 
     def allowed(self, lower: float) -> float:
-        """Return the gap that ends the run, given the best lower bound."""
+        """Return the gap that is asked for, given the best lower bound."""
         if self.rtol is None:
             return self.eps or 0.0
         if not math.isfinite(lower):
             return 0.0
         return self.rtol * max(abs(lower + self.offset), self.tiny)
+
+    def is_reached(self, upper: float, lower: float) -> bool:
+        """Tell whether a bracket is narrow enough, and stays so in the user's units."""
+        return upper - lower <= self.allowed(lower) - self.slack
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,17 @@ class Limits:
     max_iter: int = 1_000_000
     max_seconds: float = math.inf
     callback: Callable[[Record], Any] | None = None
+
+
+class Stage(NamedTuple):
+    """What is left of a run's limits for the solves of its start."""
+
+    max_seconds: float
+    callback: Callable[[Record], Any]  # returns True to stop, whatever it is called with
+
+
+#: Finds potentials to start from, within what is left of the limits, and says what work it was.
+Start = Callable[[Stage], tuple[Potentials, Work]]
 
 
 @dataclass
@@ -101,6 +119,7 @@ class Run:
     next_evaluation: int = 0  # operations at which the next one is due
     status: Status = Status.MAX_ITER
     eta: float = 0.0
+    is_told_to_stop: bool = False  # by the callback
 
     @property
     def gap(self) -> float:
@@ -112,11 +131,11 @@ class Run:
 class Driver:
     """One run of one solver on one problem.
 
-    ``problem`` is what is certified; ``inner`` the same without empty rows and columns, whose
+    ``objective`` is what is certified; ``inner`` its problem without empty rows and columns, whose
     kept indices are ``rows`` and ``cols``.
     """
 
-    problem: Problem
+    objective: Objective
     inner: Problem
     rows: Any
     cols: Any
@@ -130,12 +149,20 @@ class Driver:
     save: Callable[[Driver, Target, Any], None] | None = None
     run: Run = field(default_factory=Run)
 
-    def drive(self, potentials: Potentials | None = None, resumed: Any = None) -> Run:
-        """Run to the goal or to a limit; ``resumed`` is a (target, state) pair to continue."""
+    def drive(
+        self, potentials: Potentials | None = None, resumed: Any = None, start: Start | None = None
+    ) -> Run:
+        """Run to the goal or to a limit.
+
+        ``resumed`` is a (target, state) pair to continue; a ``start`` finds the first potentials,
+        on the run's clock and within its limits.
+        """
         run, solver = self.run, self.solver
         began = time.perf_counter()
         with graceful_interrupts() as interrupted:
             if resumed is None:
+                if start is not None:
+                    potentials = self._started(start, began)
                 target = self.schedule.first()
                 state = self._init(target, potentials)
             else:
@@ -169,6 +196,23 @@ class Driver:
             run.status = self._final(run.status)
         return run
 
+    def _started(self, start: Start, began: float) -> Potentials:
+        """Return the potentials of a start; what it does is part of the run."""
+        run, limits = self.run, self.limits
+
+        def look(_: Record) -> bool:
+            run.seconds = time.perf_counter() - began
+            if self.beat is not None:
+                self.beat(0, run.seconds)
+            if limits.callback is not None and limits.callback(self._record(0.0)):
+                run.is_told_to_stop = True
+            return run.is_told_to_stop
+
+        potentials, work = start(Stage(limits.max_seconds, look))
+        run.seconds = time.perf_counter() - began
+        run.work.record(work)
+        return potentials
+
     def _init(self, target: Target, potentials: Potentials | None) -> Any:
         started = time.perf_counter()
         state, work = self.solver.init(target, self.rng, potentials)
@@ -180,7 +224,7 @@ class Driver:
         """Return the status of a run that has been evaluated to its end."""
         if status is Status.PUBLISHED_STOP and self.schedule.is_published:
             return status
-        if self.run.gap <= self.goal.allowed(self.run.lower):
+        if self.goal.is_reached(self.run.upper, self.run.lower):
             return Status.CERTIFIED
         return Status.FINISHED if status is Status.PUBLISHED_STOP else status
 
@@ -204,11 +248,12 @@ class Driver:
             wants_to_stop = self._evaluate(target, state)
             if self.save is not None:
                 self.save(self, target, state)
-            if wants_to_stop:
-                return Status.CALLBACK
+            run.is_told_to_stop |= wants_to_stop
+        if run.is_told_to_stop:
+            return Status.CALLBACK
         if stop_published:
             return Status.PUBLISHED_STOP
-        if not self.schedule.is_published and run.gap <= self.goal.allowed(run.lower):
+        if not self.schedule.is_published and self.goal.is_reached(run.upper, run.lower):
             return Status.CERTIFIED
         if interrupted():
             return Status.INTERRUPTED
@@ -227,19 +272,20 @@ class Driver:
 
     def _evaluate(self, target: Target, state: Any) -> bool:
         """Certify the current iterate; return True if an observer asks to stop."""
-        run, problem = self.run, self.problem
+        run, objective, problem = self.run, self.objective, self.objective.problem
         errors = []
         for core, row in self.solver.candidates(target, state):
             f = spread(row, self.rows, problem.shape[0], -np.inf)
             if self.inner is not problem:
                 core = embedded(core, problem.geometry, self.rows, self.cols)
-            found = bracket(problem, core, f, self.goal.reg)
+            found = objective.bracket(core, f)
             errors.append(found.marginal_error)
             run.work.record(certificate_work(problem.geometry))
             if found.upper < run.upper:
                 run.upper, run.plan = found.upper, found.plan
             if found.lower > run.lower:
                 run.lower, run.potentials = found.lower, found.potentials
+        objective.check(run.upper, run.lower)
         run.marginal_error = errors[0]
         operations = run.work.operations
         run.evaluated_at = run.n_iter
@@ -250,16 +296,21 @@ class Driver:
         spacing = certificate_work(self.inner.geometry).certificate
         share = min(self.schedule.evaluate_after, 1.0)
         run.next_evaluation = operations + max(spacing, int(share * operations))
-        mass = problem.mass
-        record = Record(
-            run.n_iter, operations, run.seconds, problem.to_user(run.upper),
-            problem.to_user(run.lower), mass * run.gap, mass * run.marginal_error, target.eta,
-        )  # fmt: skip
+        record = self._record(target.eta)
         run.history.append(record)
         for observer in self.observers:
             observer(record)
         callback = self.limits.callback
         return callback is not None and bool(callback(record))
+
+    def _record(self, eta: float) -> Record:
+        """Return what is known now, in the user's units."""
+        run, problem = self.run, self.objective.problem
+        upper, lower = self.objective.to_user(run.upper), self.objective.to_user(run.lower)
+        return Record(
+            run.n_iter, run.work.operations, run.seconds, upper, lower, upper - lower,
+            problem.mass * run.marginal_error, problem.unit * eta,
+        )  # fmt: skip
 
 
 def _is_finite(potentials: Potentials) -> bool:
@@ -267,24 +318,40 @@ def _is_finite(potentials: Potentials) -> bool:
     return all(bool((x < np.inf).all()) for x in potentials)
 
 
+#: The signals that ask a run to end, and the flag of the outermost run that heeds them.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_flag: ContextVar[threading.Event | None] = ContextVar("epsilot_interrupted", default=None)
+
+
 @contextmanager
 def graceful_interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a flag, so that no step is torn; the second one raises."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag.is_set
+    """Turn the first Ctrl-C or SIGTERM into a flag, so that no step is torn; the second one raises.
+
+    Runs inside a run (those of a start) look at the same flag.
+    """
+    flag = _flag.get()
+    if flag is not None or threading.current_thread() is not threading.main_thread():
+        yield (flag or threading.Event()).is_set
         return
-    before = signal.getsignal(signal.SIGINT)
+    flag = threading.Event()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     def handler(number: int, frame: Any) -> None:
         flag.set()
-        signal.signal(signal.SIGINT, before)
+        restore()
 
-    signal.signal(signal.SIGINT, handler)
+    token = _flag.set(flag)
+    for number in SIGNALS:
+        signal.signal(number, handler)
     try:
         yield flag.is_set
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
+        _flag.reset(token)
 
 
 _warm: set[tuple[Any, ...]] = set()
@@ -310,4 +377,4 @@ def warm_up(solver: Solver, target: Target) -> None:
         solver.step(tiny, state, rng)
     if _is_finite(solver.potentials(tiny, state)):
         for core, row in solver.candidates(tiny, state):
-            bracket(Problem(geometry, tiny.p, tiny.q), core, row)
+            Transport(Problem(geometry, tiny.p, tiny.q)).bracket(core, row)

@@ -16,10 +16,13 @@ from scipy import sparse
 
 from ._types import Index, Matrix, Vector
 from .geometry import Geometry
+from .kernels.forest import settle
 from .kernels.vectors import dot, entropy, matvec, rmatvec
 
 #: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
 DENSE_LIMIT = 4 << 30
+#: Mass of 1 that the flow on a forest of arcs may leave at its nodes: rounding.
+UNSETTLED = 1e-15
 _BLOCK_ENTRIES = 1 << 18
 
 
@@ -73,8 +76,11 @@ class Gibbs:
         return self.geometry.marginals(self.f, self.g, self.eta)
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
-        """Return K v, (C * K) v and C d."""
-        return geometry.price_rows(self.f, self.g, self.eta, v, d)
+        """Return K v, (C * K) v and C d, for the plan's own cost or another one."""
+        if geometry.is_same(self.geometry):
+            return geometry.price_rows(self.f, self.g, self.eta, v, d)
+        rows = [matvec(C * self.block(i, k), v) for i, k, C in geometry.blocks()]
+        return self.rows(v), np.concatenate(rows), geometry.matvec(d)
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of K."""
@@ -151,6 +157,17 @@ class Arcs:
         priced = replace(self, flow=geometry.entries(self.i, self.j) * self.flow)
         return self.rows(v), priced.rows(v), shipped
 
+    def settled(self, p: Vector, q: Vector) -> Arcs | None:
+        """Return the flow that p and q determine if the arcs are a forest that can carry them.
+
+        At most n + m - 1 arcs, and every marginal to rounding: the vertex a simplex has found.
+        """
+        flow = np.empty(self.flow.size)
+        if settle(self.i, self.j, p, q, flow) > UNSETTLED:
+            return None
+        kept = flow > 0
+        return Arcs(self.shape, self.i[kept], self.j[kept], flow[kept])
+
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of K."""
         K = np.zeros((stop - start, self.shape[1]))
@@ -214,6 +231,15 @@ class Plan:
         n, m = self.shape
         return self.rows(np.ones(m)), self.cols(np.ones(n))
 
+    def is_nonnegative(self) -> bool:
+        """Tell whether no entry is negative."""
+        parts = [self.s, self.t, self.e, self.d]
+        if isinstance(self.core, Arcs):
+            parts.append(self.core.flow)
+        elif isinstance(self.core, Explicit):
+            parts.append(self.core.X)
+        return all(bool((x >= 0).all()) for x in parts)
+
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return X v, (C * X) v and C d: a plan can be the core of another."""
         mass, cost, shipped = self.core.price(geometry, self.t * v, d)
@@ -223,8 +249,12 @@ class Plan:
 
     def cost(self, geometry: Geometry) -> float:
         """Return <C, X>."""
-        m = self.shape[1]
-        return float(self.price(geometry, np.ones(m), np.zeros(m))[1].sum())
+        _, cost, shipped = self.core.price(geometry, self.t, self.d)
+        return self.priced(cost, shipped)
+
+    def priced(self, cost: Vector, shipped: Vector) -> float:
+        """Return <C, X> from (C * K) t and C d."""
+        return dot(self.s, cost) + dot(self.e, shipped)
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of X as an array."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,15 +20,22 @@ _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
 _TOTALS_FLOAT64 = 1e-9
 # A smallest cost below this share of the largest is left where it is.
 NEGLIGIBLE_OFFSET = 0.01
+# Masses of 1 that no method need look at: their logarithms and products leave the range of floats.
+EMPTY = 1e-200
+# Largest costs between these are left as they are; others are scaled by a power of two.
+ORDINARY = 2.0**-60, 2.0**60
+# Largest cost times mass below which values are too small to tell a gap.
+SMALLEST_VALUE = 1e-305
 
 
 @dataclass(frozen=True)
 class Problem:
     """min <C, X> over plans X >= 0 with X 1 = p and Xᵀ 1 = q.
 
-    ``geometry`` is the user's cost minus ``offset``, so that its smallest entry is (nearly) 0;
-    ``p`` and ``q`` are the user's weights divided by their total ``mass``. Values return to the
-    user's units through :meth:`to_user`.
+    The user's cost is ``unit * (C + offset)``, where C is ``geometry``: its smallest entry is
+    (nearly) 0, and it is near 1 in size if the user's is out of the ordinary; ``p`` and ``q`` are
+    the user's weights divided by their total ``mass``. Objectives return values to the user's
+    units (:mod:`epsilot.certificate`).
     """
 
     geometry: Geometry
@@ -35,6 +43,7 @@ class Problem:
     q: Vector
     offset: float = 0.0
     mass: float = 1.0
+    unit: float = 1.0  # a power of two
 
     @cached_property
     def cost_max(self) -> float:
@@ -48,32 +57,34 @@ class Problem:
 
     @property
     def scale(self) -> float:
-        """Largest absolute cost in the user's units, times the mass: the unit of round-off."""
-        return self.mass * max(abs(self.offset), abs(self.offset + self.cost_max))
-
-    def to_user(self, value: float) -> float:
-        """Return a transport cost in the user's units."""
-        return self.mass * (value + self.offset)
+        """Largest absolute cost before the shift, in internal units: the unit of round-off."""
+        return max(abs(self.offset), abs(self.offset + self.cost_max))
 
     def digest(self) -> str:
         """Return a hash of cost and weights."""
         h = hashlib.sha256(self.geometry.digest().encode())
         h.update(self.p.tobytes() + self.q.tobytes())
-        h.update(np.array([self.offset, self.mass]).tobytes())
+        h.update(np.array([self.offset, self.mass, self.unit]).tobytes())
         return h.hexdigest()[:16]
+
+    def detached(self) -> Problem:
+        """Return the problem with costs that later changes of the user's arrays do not reach."""
+        return replace(self, geometry=self.geometry.detached())
 
     def support(self) -> tuple[Problem, Any, Any]:
         """Return the problem without empty rows and columns, and the indices kept.
 
-        A geometry that cannot be restricted keeps everything.
+        Rows and columns next to empty go too: rounding gives them what they miss. A geometry that
+        cannot be restricted keeps everything.
         """
-        rows, cols = np.flatnonzero(self.p > 0), np.flatnonzero(self.q > 0)
+        rows, cols = np.flatnonzero(self.p > EMPTY), np.flatnonzero(self.q > EMPTY)
         if rows.size == self.p.size and cols.size == self.q.size:
             return self, slice(None), slice(None)
         geometry = self.geometry.restricted(rows, cols)
         if geometry is None:
             return self, slice(None), slice(None)
-        return Problem(geometry, self.p[rows], self.q[cols], self.offset, self.mass), rows, cols
+        inner = replace(self, geometry=geometry, p=self.p[rows], q=self.q[cols])
+        return inner, rows, cols
 
 
 class _OnGeometry:
@@ -174,12 +185,34 @@ def make_problem(
     low, high = geometry.bounds
     if not np.isfinite(high - low):
         raise InvalidProblem(_infinite(geometry))
+    _check_size(max(abs(low), abs(high)), mass)
+    geometry, unit = _ordinary(geometry, max(abs(low), abs(high)))
+    low, high = geometry.bounds
     if 0 <= low <= NEGLIGIBLE_OFFSET * high:
         low = 0.0  # not worth a copy of the cost
     return Problem(
         geometry.shifted(-low), _freeze(weights_a / weights_a.sum()),
-        _freeze(weights_b / weights_b.sum()), low, mass,
+        _freeze(weights_b / weights_b.sum()), low, mass, unit,
     )  # fmt: skip
+
+
+def _check_size(cost: float, mass: float) -> None:
+    """Refuse problems whose value float64 cannot hold."""
+    value = cost * mass
+    if cost > 0 and not SMALLEST_VALUE <= value < np.inf:
+        raise InvalidProblem(
+            f"the costs reach {cost:.3g} and the weights sum to {mass:.3g}; their product must be "
+            f"between {SMALLEST_VALUE:.0e} and 1e308 for float64 to hold the value (rescale one)."
+        )
+
+
+def _ordinary(geometry: Geometry, size: float) -> tuple[Geometry, float]:
+    """Return a geometry of ordinary size, and the power of two that it was divided by."""
+    if size == 0 or ORDINARY[0] <= size <= ORDINARY[1]:
+        return geometry, 1.0
+    power = 2 * (min(math.frexp(size)[1], 1022) // 2)
+    scaled = geometry.rescaled(-power)
+    return (geometry, 1.0) if scaled is None else (scaled, math.ldexp(1.0, power))
 
 
 def _freeze(x: Vector) -> Vector:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import enum
-import json
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ._types import Matrix, Potentials, Vector
-from .certificate import Certificate, bracket
+from . import storage
+from ._types import Matrix, Potentials
+from .certificate import Certificate, objective_of
 from .errors import InvalidProblem
-from .plan import Arcs, Core, Gibbs, Plan
+from .plan import Plan
 from .problem import Problem
+from .storage import pack_plan, unpack_plan
 from .work import Work
+
+_FORMAT = "epsilot-result-2"
 
 
 class Status(enum.Enum):
@@ -124,20 +125,8 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything needed to re-prove the bracket, atomically, as ``.npz``."""
-        from .files import write_atomically
-
-        plan = self.plan_operator
-        arrays: dict[str, Any] = {
-            "f": self.potentials[0], "g": self.potentials[1],
-            "s": plan.s, "t": plan.t, "e": plan.e, "d": plan.d,
-        }  # fmt: skip
-        if isinstance(plan.core, Gibbs):
-            arrays |= {"core_f": plan.core.f, "core_g": plan.core.g, "core_eta": plan.core.eta}
-        else:
-            K = plan.core if isinstance(plan.core, Arcs) else Arcs.of(plan.core.X)  # type: ignore[attr-defined]
-            arrays |= {"core_i": K.i, "core_j": K.j, "core_flow": K.flow}
         header = {
-            "format": "epsilot-result-1", "shape": plan.shape, "problem_hash": self.problem_hash,
+            "shape": self.plan_operator.shape, "problem_hash": self.problem_hash,
             "value": self.value, "value_linear": self.value_linear, "gap": self.gap,
             "lower_bound": self.lower_bound, "target": self.target, "method": self.method,
             "status": self.status.name, "reg": self.reg, "seed": self.seed,
@@ -146,54 +135,26 @@ class Result:
             "operations": self.work.operations, "seconds": self.seconds,
             "history": self.history,
         }  # fmt: skip
-        arrays["header"] = np.array(json.dumps(header, default=str))
-        write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
+        arrays = pack_plan(self.plan_operator.scaled(1 / self.problem.mass))
+        arrays["f"], arrays["g"] = self.potentials
+        storage.save(path, _FORMAT, header, arrays)
 
 
 def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[dict[str, Any], Certificate]:
     """Prove a saved result again from its plan and potentials; return its header too."""
-    header, arrays = read_npz(path, "epsilot-result-1", "write one with Result.save")
+    header, arrays = storage.load(path, _FORMAT, "write one with Result.save")
     n, m = problem.shape
-    if tuple(header["shape"]) != (n, m) or header["problem_hash"] != problem.digest():
+    if header.get("problem_hash") != problem.digest():
         raise InvalidProblem(
-            f"{os.fspath(path)} holds the result of another problem ({header['shape'][0]} x "
-            f"{header['shape'][1]}, hash {header['problem_hash']}); give the cost and weights it "
-            f"was solved with (these have hash {problem.digest()})."
+            f"{os.fspath(path)} holds the result of another problem (of shape "
+            f"{header.get('shape')}, hash {header.get('problem_hash')}); give the cost and weights "
+            f"it was solved with (these have shape {[n, m]}, hash {problem.digest()})."
         )
-    core: Any
-    if "core_f" in arrays:
-        f, g, eta = arrays["core_f"], arrays["core_g"], float(arrays["core_eta"])
-        core = Gibbs(problem.geometry, f, g, eta)
-    else:
-        core = Arcs((n, m), arrays["core_i"], arrays["core_j"], arrays["core_flow"])
-    plan = Plan(core, arrays["s"], arrays["t"], arrays["e"], arrays["d"])
-    reg = header["reg"] if header["is_entropic"] else None
-    return header, audit(problem, plan.scaled(1 / problem.mass), arrays["f"] - problem.offset, reg)
-
-
-def audit(problem: Problem, core: Core, f: Vector, reg: float | None = None) -> Certificate:
-    """Return the certificate of a plan of mass 1 and a row potential, in the user's units."""
-    found = bracket(problem, core, f, reg)
-    upper, lower = problem.to_user(found.upper), problem.to_user(found.lower)
-    error = problem.mass * found.marginal_error
-    return Certificate(upper, lower, upper - lower, error, found.marginal_error <= 1e-9)
-
-
-def read_npz(
-    path: str | os.PathLike[str], format_name: str, remedy: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return header and arrays of a file that epsilot wrote, or one sentence."""
-    name = os.fspath(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            header = json.loads(str(file["header"]))
-            arrays = {key: file[key] for key in file.files if key != "header"}
-        if header["format"] != format_name:
-            raise KeyError(format_name)
-    except FileNotFoundError:
-        raise InvalidProblem(f"{name} does not exist; give a file that exists.") from None
-    except Exception as error:
-        raise InvalidProblem(
-            f"{name} is not a readable {format_name} file ({type(error).__name__}); {remedy}."
-        ) from None
-    return header, arrays
+        plan = unpack_plan(arrays, problem)
+        f = storage.vector(arrays, "f", (n,))
+        reg = float(header["reg"]) if header["is_entropic"] else None
+    except (InvalidProblem, KeyError, TypeError, ValueError) as error:
+        raise InvalidProblem(f"{os.fspath(path)} cannot be proved again: {error}") from None
+    objective = objective_of(problem, None if reg is None else reg / problem.unit)
+    return header, objective.certificate(plan, f / problem.unit - objective.shift)

@@ -9,8 +9,7 @@ import numpy as np
 from ._types import Vector
 from .geometry import Geometry
 from .kernels import rounding as kernels
-from .kernels.vectors import dot
-from .plan import Core, Plan
+from .plan import Arcs, Core, Plan
 
 
 class Rounded(NamedTuple):
@@ -27,7 +26,8 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     Rows, then columns, that carry too much are scaled down; what is then missing is added as
     a rank-one term. For a core of mass 1 the plan moves by at most the marginal error
     :math:`\delta` in l1, and its cost rises by at most :math:`\frac12\delta(\max C-\min C)`.
-    Three passes over the core.
+    Three passes over the core. Arcs that form a forest, as those of a simplex do, get the flow
+    that the marginals determine instead: a vertex stays one.
 
     Parameters
     ----------
@@ -41,16 +41,19 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     r, c = core.marginals()
     s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
     error = kernels.shrink(r, p, s) + kernels.shrink(c, q, t)
+    vertex = core.settled(p, q) if isinstance(core, Arcs) else None
+    if vertex is not None:
+        plan = Plan.of(vertex)
+        return Rounded(plan, 0.0 if geometry is None else plan.cost(geometry), error)
     c = core.cols(s)
     kernels.shrink(c, q, t)
     missing = kernels.shortfall(c, t, q, d)
+    if missing > 0:
+        d /= missing
     if geometry is None:
         mass, cost, shipped = core.rows(t), np.zeros_like(p), np.zeros_like(p)
     else:
         mass, cost, shipped = core.price(geometry, t, d)
-    missing = max(kernels.shortfall(mass, s, p, e), missing)
-    if missing > 0:
-        d /= missing
-    else:
-        missing = 1.0
-    return Rounded(Plan(core, s, t, e, d), dot(s, cost) + dot(e, shipped) / missing, error)
+    kernels.shortfall(mass, s, p, e)
+    plan = Plan(core, s, t, e, d)
+    return Rounded(plan, plan.priced(cost, shipped), error)

@@ -12,8 +12,7 @@ from .approximate import solve
 from .errors import InvalidProblem
 from .geometry import Dense, Geometry, Grid, PointCloud
 from .geometry.points import Metric
-from .multiscale import coarse_potentials, is_worthwhile
-from .problem import make_problem, numeric
+from .problem import numeric
 from .result import Result
 
 #: Entries up to which a cloud's cost is stored: beyond, recomputing it beats reading it.
@@ -57,14 +56,9 @@ def solve_sample(
     >>> round(epsilot.solve_sample(x, x + 0.5, eps=1e-3).value, 2)
     0.25
     """
+    lazy = True if lazy is None and multiscale else lazy
     geometry = cloud_geometry(X_a, X_b, metric, lazy)
-    if multiscale is None:
-        multiscale = isinstance(geometry, PointCloud) and is_worthwhile(geometry)
-    if multiscale and "potentials_init" not in keywords and keywords.get("reg") is None:
-        cloud = geometry if isinstance(geometry, PointCloud) else PointCloud(X_a, X_b, metric)
-        problem = make_problem(geometry, a, b, normalize=keywords.get("normalize", False))
-        keywords["potentials_init"] = coarse_potentials(cloud, problem.p, problem.q)
-    return solve(geometry, a, b, **keywords)
+    return solve(geometry, a, b, multiscale=multiscale, **keywords)
 
 
 def cloud_geometry(

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import epsilot
 from epsilot import multiscale
-from epsilot.certificate import bracket
+from epsilot.certificate import Transport
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.geometry import grid as grid_module
 from epsilot.geometry import points as points_module
@@ -129,7 +129,7 @@ def epochs(method, geometry, a, b):
     for _ in range(N_EPOCHS):
         solver.step(target, state, rng)
         core, row = solver.candidates(target, state)[-1]
-        found = bracket(problem, core, row)
+        found = Transport(problem).bracket(core, row)
         bounds = solver.violation(target, state), found.upper, found.lower
         yield np.concatenate([bounds, *solver.potentials(target, state)])
 

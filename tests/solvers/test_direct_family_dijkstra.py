@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from epsilot.certificate import bracket
+from epsilot.certificate import Transport
 from epsilot.kernels import dijkstra as kernels
 from epsilot.kernels.dijkstra_push import push_phases
 from epsilot.problem import Additive, make_problem
@@ -111,7 +111,7 @@ def test_certified_a_priori(name, share, variant, constants, is_warm, rng):
     while not state.is_done:
         solver.step(goal, state, rng)
     assert_one_optimal(state, flow(state))
-    found = bracket(problem, *solver.candidates(goal, state)[0])
+    found = Transport(problem).bracket(*solver.candidates(goal, state)[0])
     assert found.upper - found.lower <= goal.epsilon
 
 

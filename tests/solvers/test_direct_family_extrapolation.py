@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from epsilot.certificate import bracket
+from epsilot.certificate import Transport
 from epsilot.problem import Additive, make_problem
 from epsilot.solvers.base import centred
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
@@ -206,7 +206,7 @@ def test_the_average_is_certified_a_priori(constants, is_warm, rng):
     while not state.is_done:
         solver.step(goal, state, rng)
     core, row = solver.candidates(goal, state)[0]
-    found = bracket(problem, core, row)
+    found = Transport(problem).bracket(core, row)
     assert found.upper - found.lower <= goal.epsilon
     if not is_warm and constants != "practical":
         P, beta, kappa = solver.numbers

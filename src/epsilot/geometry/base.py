@@ -49,6 +49,8 @@ class Geometry(ABC):
     certificate_passes: int = 1
     #: Whether C is stored, so that plans may be too.
     is_dense: bool = False
+    #: Roundings, beyond the one of C_ij - g_j, that a c-transform may add up.
+    ctransform_roundings: int = 0
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Matrix:
@@ -60,6 +62,10 @@ class Geometry(ABC):
 
     def restricted(self, rows: Index, cols: Index) -> Geometry | None:
         """Return the geometry on a subset of sources and targets, or None if it cannot."""
+        return None
+
+    def rescaled(self, power: int) -> Geometry | None:
+        """Return the geometry of 2**power C, for an even power, or None if it cannot."""
         return None
 
     def detached(self) -> Geometry:
@@ -93,6 +99,10 @@ class Geometry(ABC):
         """Smallest and largest cost."""
         lows, highs = zip(*((C.min(), C.max()) for _, _, C in self.blocks()), strict=True)
         return float(min(lows)), float(max(highs))
+
+    def is_same(self, other: Geometry) -> bool:
+        """Tell whether another geometry is this one, or has equal costs computed alike."""
+        return self is other or (type(self) is type(other) and self.digest() == other.digest())
 
     def digest(self) -> str:
         """Return a hash of the cost, for checkpoints and saved results."""

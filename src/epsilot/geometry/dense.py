@@ -42,6 +42,12 @@ class Dense(Geometry):
         """Return a view of rows ``start:stop``."""
         return self.C[start:stop]
 
+    def rescaled(self, power: int) -> Dense:
+        """Return the geometry of 2**power C."""
+        moved = Dense(np.ldexp(self.C, power))
+        moved.is_shared = False
+        return moved
+
     def detached(self) -> Dense:
         """Return a geometry with its own copy of a cost that may be the user's."""
         return Dense(self.C.copy()) if self.is_shared else self

@@ -91,6 +91,18 @@ class Grid(Geometry):
         distance = self.spacing[axis] * np.abs(steps)
         return distance if self.metric == "cityblock" else distance**2
 
+    @property
+    def ctransform_roundings(self) -> int:  # type: ignore[override]
+        """One a cell along each axis of a recursive filter, and a few to compare with C."""
+        return 8 + 4 * sum(map(max, self.shape_a, self.shape_b))
+
+    def rescaled(self, power: int) -> Grid:
+        """Return the geometry of 2**power C."""
+        power = power if self.metric == "cityblock" else power // 2
+        return Grid(
+            self.shape_a, self.shape_b, self.metric, [math.ldexp(h, power) for h in self.spacing]
+        ).shifted(math.ldexp(self.shift, power))
+
     def shifted(self, delta: float) -> Grid:
         """Return the geometry of C + delta."""
         if delta == 0:

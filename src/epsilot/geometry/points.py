@@ -24,6 +24,9 @@ HULL_DIMENSION = 3
 #: Exponents (f + g - C) / η up to this size are accurate to 1e-3 in float32.
 SINGLE_LIMIT = 1e4
 
+#: By what power of the points' scale a cost grows.
+DEGREES = {"sqeuclidean": 2, "euclidean": 1, "cityblock": 1}
+
 Metric = str | Callable[[Vector, Matrix], ArrayLike]
 
 
@@ -85,6 +88,14 @@ class PointCloud(Geometry):
         rows = [np.asarray(metric(x, self.Y), dtype=float) for x in self.X[start:stop]]
         return np.ascontiguousarray(rows) + self.shift
 
+    def rescaled(self, power: int) -> PointCloud | None:
+        """Return the geometry of 2**power C, by moving the points apart or together."""
+        if self.metric not in DEGREES:
+            return None
+        step = power // DEGREES[str(self.metric)]
+        X, Y = (np.ldexp(points, step) for points in (self.X, self.Y))
+        return self._copy(X, Y, float(np.ldexp(self.shift, power)))
+
     def shifted(self, delta: float) -> PointCloud:
         """Return the geometry of C + delta."""
         return self._copy(self.X, self.Y, self.shift + delta, delta)
@@ -117,11 +128,20 @@ class _Fused(PointCloud):
         key = ("swapped" if swap else "straight", np.dtype(dtype).name)
         if key not in self._layouts:
             X, Y = (self.Y, self.X) if swap else (self.X, self.Y)
+            if dtype == np.float32 and self.metric != "cosine":
+                X, Y = X - self._centre, Y - self._centre  # float32 has no digits to spare
             self._layouts[key] = (
                 np.ascontiguousarray(X, dtype=dtype), np.ascontiguousarray(Y.T, dtype=dtype),
             )  # fmt: skip
         X, Y = self._layouts[key]
         return X, Y, kernels.METRICS[str(self.metric)], dtype(self.shift)
+
+    @cached_property
+    def _centre(self) -> Vector:
+        """A point in the middle of both clouds."""
+        low = np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
+        high = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
+        return np.asarray(0.5 * low + 0.5 * high)
 
     @cached_property
     def _layouts(self) -> dict[tuple[str, str], tuple[Any, Any]]:

@@ -23,8 +23,8 @@ _limit: ContextVar[int | None] = ContextVar("epsilot_threads", default=None)
 
 @contextmanager
 def limit(n_threads: int | None) -> Iterator[None]:
-    """Use at most ``n_threads`` threads inside the block (None: one per core)."""
-    token = _limit.set(n_threads)
+    """Use at most ``n_threads`` threads inside the block (None: as many as around it)."""
+    token = _limit.set(_limit.get() if n_threads is None else n_threads)
     try:
         yield
     finally:

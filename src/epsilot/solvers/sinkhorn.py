@@ -42,6 +42,11 @@ class LogState:
     reference: float  # violation since which the rate is measured
     n_steps: int  # half-steps done
 
+    def fits(self, n: int, m: int) -> bool:
+        """Tell whether the sizes are those of an n x m problem."""
+        sizes = self.row.size, self.lam.size, self.lse.size
+        return sizes == (n, m, n if self.is_row_next else m)
+
 
 @dataclass(slots=True)
 class KernelState:

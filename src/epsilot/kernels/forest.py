@@ -1,0 +1,76 @@
+"""Flows on a forest of arcs: the masses at the nodes determine them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+
+@njit(**OPTIONS)
+def take(high, low, amount):
+    """Return the two parts of high + low - amount: what rounding loses goes to the low part."""
+    left = high - amount
+    taken = high - left
+    lost = (high - (left + taken)) + (taken - amount)
+    return left, low + lost
+
+
+@njit(**OPTIONS)
+def settle(i, j, p, q, flow):
+    """Write the flow on the arcs i -> j that the row masses p and column masses q determine.
+
+    Leaves are stripped one by one: the arc of a leaf carries all that is left of its mass. Return
+    the mass that stays at the nodes, in l1: rounding, if every tree of the forest has as much mass
+    in rows as in columns. It is infinite where the arcs close a cycle, and the flow then undefined.
+    """
+    n, n_arcs = p.size, i.size
+    n_nodes = n + q.size
+    left = np.concatenate((p, q))
+    rest = np.zeros(n_nodes)
+    starts = np.zeros(n_nodes + 1, np.int64)
+    for k in range(n_arcs):
+        starts[i[k] + 1] += 1
+        starts[n + j[k] + 1] += 1
+    degrees = starts[1:].copy()
+    starts = np.cumsum(starts)
+    free = starts[:-1].copy()
+    incident = np.empty(2 * n_arcs, np.int64)
+    for k in range(n_arcs):
+        for u in (i[k], n + j[k]):
+            incident[free[u]] = k
+            free[u] += 1
+    is_open = np.ones(n_arcs, np.bool_)
+    queue = np.empty(n_nodes, np.int64)
+    head, tail = 0, 0
+    for u in range(n_nodes):
+        if degrees[u] == 1:
+            queue[tail] = u
+            tail += 1
+    n_done = 0
+    while head < tail:
+        u = queue[head]
+        head += 1
+        if degrees[u] != 1:
+            continue  # its last arc was the last of its neighbour too
+        arc = -1
+        for place in range(starts[u], starts[u + 1]):
+            if is_open[incident[place]]:
+                arc = incident[place]
+        v = n + j[arc] if i[arc] == u else i[arc]
+        carried = max(left[u] + rest[u], 0.0)
+        flow[arc], is_open[arc] = carried, False
+        n_done += 1
+        for node in (u, v):
+            left[node], rest[node] = take(left[node], rest[node], carried)
+            degrees[node] -= 1
+        if degrees[v] == 1:
+            queue[tail] = v
+            tail += 1
+    if n_done < n_arcs:
+        return np.inf
+    stays = 0.0
+    for u in range(n_nodes):
+        stays += abs(left[u] + rest[u])
+    return stays
