@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 
 from ._types import Matrix, Vector
 from .approximate import solve
+from .arrays import numeric
 from .certificate import Certificate, dual_feasible
 from .checks import internal_potentials
 from .errors import InvalidProblem
 from .geometry import Geometry
 from .plan import Arcs, Explicit, Plan
-from .problem import Problem, make_problem, numeric
+from .problem import Problem, make_problem
 from .result import Result, audit
 from .rounding import round_onto
 

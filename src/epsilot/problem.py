@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import memory
 from ._types import Vector
+from .arrays import numeric
 from .errors import InvalidProblem
 from .geometry import Dense, Geometry
 
@@ -19,6 +21,8 @@ _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
 _TOTALS_FLOAT64 = 1e-9
 # A smallest cost below this share of the largest is left where it is.
 NEGLIGIBLE_OFFSET = 0.01
+# Vectors of n + m numbers that every run holds, at least.
+VECTORS = 8
 
 
 @dataclass(frozen=True)
@@ -154,8 +158,9 @@ def make_problem(
     normalize: bool = False,
 ) -> Problem:
     """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
-    geometry = M if isinstance(M, Geometry) else Dense(_cost(M))
+    geometry = M if isinstance(M, Geometry) else Dense(M)
     n, m = geometry.shape
+    memory.ask(VECTORS * 8 * (n + m), f"a problem of {n:,} x {m:,}", "use fewer points or cells")
     weights_a, tolerance_a = _weights(a, "a", n, m)
     weights_b, tolerance_b = _weights(b, "b", m, n)
     total_a, total_b = float(weights_a.sum()), float(weights_b.sum())
@@ -185,42 +190,6 @@ def make_problem(
 def _freeze(x: Vector) -> Vector:
     x.setflags(write=False)
     return x
-
-
-def numeric(x: Any, name: str) -> Vector:
-    """Return ``x`` as a float64 array without copying one that already is."""
-    if np.ma.is_masked(x):
-        raise InvalidProblem(
-            f"{name} has masked entries; every entry must be a number (fill or remove them)."
-        )
-    try:
-        array = np.asarray(x)
-        if array.dtype.kind == "O":
-            array = array.astype(np.float64)
-        if array.dtype.kind not in "biuf":
-            raise TypeError
-        return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        kind = getattr(x, "dtype", type(x).__name__)
-        raise InvalidProblem(
-            f"{name} is of type {kind}; it must be a rectangular array of real numbers "
-            "(convert it with numpy.asarray(..., dtype=float))."
-        ) from None
-
-
-def _cost(M: Any) -> Vector:
-    if hasattr(M, "toarray"):
-        raise InvalidProblem(
-            "M is a sparse matrix; a cost must be dense, since a missing entry is not a cost of "
-            "zero (pass M.toarray() if zeros are meant)."
-        )
-    C = numeric(M, "M")
-    if C.ndim != 2 or C.size == 0:
-        raise InvalidProblem(
-            f"M has shape {C.shape}; a cost must be a matrix with at least one row and one "
-            "column (n sources by m targets)."
-        )
-    return C
 
 
 def _infinite(geometry: Geometry) -> str:

@@ -49,6 +49,8 @@ class Geometry(ABC):
     certificate_passes: int = 1
     #: Whether C is stored, so that plans may be too.
     is_dense: bool = False
+    #: Whether passes go through blocks of rows of C.
+    is_blockwise: bool = True
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Matrix:
@@ -82,6 +84,13 @@ class Geometry(ABC):
     def nbytes(self) -> int:
         """Bytes that an explicit float64 cost or plan would take."""
         return 8 * self.shape[0] * self.shape[1]
+
+    @property
+    def workspace(self) -> int:
+        """Bytes that a pass needs beyond O(n + m): partial sums of every block of rows."""
+        n, m = self.shape
+        rows = n if self.is_dense else max(1, BLOCK_ENTRIES // m)
+        return 8 * m * n_chunks(rows * m) * -(-n // rows) if self.is_blockwise else 0
 
     @cached_property
     def pass_entries(self) -> int:
