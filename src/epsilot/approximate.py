@@ -132,7 +132,8 @@ def solve(
     """
     check_arguments(
         method=method, stop=stop, on_limit=on_limit, seed=seed, n_threads=n_threads,
-        callback=callback, checkpoint=checkpoint,
+        callback=callback, checkpoint=checkpoint, resume=resume, normalize=normalize,
+        progress=progress,
     )  # fmt: skip
     problem = make_problem(M, a, b, normalize=normalize)
     if callback is not None:  # which may change what it was given

@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 
 from ._types import Matrix
 from .approximate import make_goal, solve
+from .arrays import numeric
 from .certificate import Certificate, objective_of
 from .checks import internal_potentials
 from .errors import InvalidProblem
 from .geometry import Geometry
 from .plan import Arcs, Explicit, Plan
-from .problem import Problem, make_problem, numeric
+from .problem import Problem, make_problem
 from .result import Result
 from .rounding import round_onto
 
@@ -78,7 +79,7 @@ def certify(
     problem = make_problem(M, a, b)
     eta = make_goal(problem, reg=reg).reg
     objective = objective_of(problem, eta)
-    start = internal_potentials(potentials, problem, reg=eta)
+    start = internal_potentials(potentials, problem, is_any_size=True)
     core = None if plan is None else _core(plan, problem)
     if core is None or start is None:
         derived = _solved(problem, eta)

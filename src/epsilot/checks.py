@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import memory
 from ._types import Potentials, Vector
+from .arrays import numeric
 from .driver import Goal, Limits
 from .errors import InvalidProblem, UnknownMethod
 from .files import check_writable
-from .problem import Problem, numeric
+from .problem import Problem
 from .result import Record
 from .solvers.base import Solver
 
@@ -37,6 +39,9 @@ def check_arguments(
     n_threads: Any,
     callback: Any,
     checkpoint: Any,
+    resume: Any,
+    normalize: Any,
+    progress: Any,
 ) -> None:
     """Refuse arguments of the wrong kind, before any work is done."""
     if not isinstance(method, str):
@@ -48,8 +53,12 @@ def check_arguments(
         check_count("n_threads", n_threads, 1)
     if callback is not None and not callable(callback):
         raise InvalidProblem(f"callback is {callback!r}; it must be a function of a Record.")
+    check_flag("normalize", normalize)
+    check_flag("progress", progress)
+    for name, path in (("checkpoint", checkpoint), ("resume", resume)):
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise InvalidProblem(f"{name} is {path!r}; it must be the path of a file.")
     if checkpoint is not None:
-        check_path("checkpoint", checkpoint)
         check_writable(checkpoint)
 
 
@@ -57,6 +66,12 @@ def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     """Refuse a value that is none of a few words."""
     if not (isinstance(value, str) and value in allowed):
         raise InvalidProblem(f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither true nor false nor left open."""
+    if not (value is None or isinstance(value, (bool, np.bool_))):
+        raise InvalidProblem(f"{name} is {value!r}; it must be True, False or None.")
 
 
 def check_count(name: str, value: Any, least: int) -> None:
@@ -69,12 +84,6 @@ def check_positive(name: str, value: Any) -> None:
     """Refuse what is not a positive finite number."""
     if not (is_real(value) and 0 < float(value) < math.inf):
         raise InvalidProblem(f"{name} is {value!r}; it must be a positive finite number.")
-
-
-def check_path(name: str, value: Any) -> None:
-    """Refuse what does not name a file."""
-    if not isinstance(value, (str, os.PathLike)):
-        raise InvalidProblem(f"{name} is {value!r}; it must be the path of a file.")
 
 
 def is_integer(value: Any) -> bool:
@@ -123,9 +132,11 @@ def check_fit(name: str, solver: Solver, problem: Problem, goal: Goal, stop: str
         )
     if stop == "paper" and goal.reg is not None:
         raise InvalidProblem("stop='paper' chooses η from eps; pass eps instead of reg.")
-    if (about.needs_dense and not geometry.is_dense) or (
-        about.needs_rows and not geometry.has_rows
-    ):
+    is_missing = about.needs_dense and not geometry.is_dense
+    if not is_missing:
+        n, m = problem.shape
+        memory.ask(solver.memory(problem), f"{name} on {n:,} x {m:,}", "use method='sinkhorn'")
+    if is_missing or (about.needs_rows and not geometry.has_rows):
         what = "an explicit cost matrix" if about.needs_dense else "rows of the cost"
         raise InvalidProblem(
             f"{name} needs {what}, which {kind} cannot give cheaply; use method='sinkhorn', or "
@@ -157,11 +168,16 @@ def internal_potentials(
     rows: Any = slice(None),
     cols: Any = slice(None),
     reg: float | None = None,
+    is_any_size: bool = False,
 ) -> Potentials | None:
-    """Return warm-start potentials in internal units, on the kept rows and columns."""
+    """Return given potentials in internal units, on the kept rows and columns.
+
+    Those of a warm start must be of the size of the costs.
+    """
     if given is None:
         return None
-    largest = problem.unit * LARGEST_START * (max(problem.scale, reg or 0.0) or 1.0)
+    size = np.inf if is_any_size else max(problem.scale, reg or 0.0) or 1.0
+    largest = min(problem.unit * LARGEST_START * size, np.finfo(float).max)
     f, g = _pair(given)
     if (f.shape, g.shape) != tuple((size,) for size in problem.shape):
         raise InvalidProblem(

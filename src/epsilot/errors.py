@@ -9,6 +9,10 @@ class InvalidProblem(ValueError):
     """The input does not describe a transport problem this call can solve."""
 
 
+class TooLarge(InvalidProblem, MemoryError):
+    """The call would need more memory than there is; nothing was allocated."""
+
+
 class UnknownMethod(ValueError):
     """No method, or no option of it, has the given name."""
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import memory
 from ._types import Vector
+from .arrays import numeric
 from .errors import InvalidProblem
 from .geometry import Dense, Geometry
 
@@ -26,6 +28,8 @@ EMPTY = 1e-200
 ORDINARY = 2.0**-60, 2.0**60
 # Largest cost times mass below which values are too small to tell a gap.
 SMALLEST_VALUE = 1e-305
+# Vectors of n + m numbers that every run holds, at least.
+VECTORS = 8
 
 
 @dataclass(frozen=True)
@@ -165,8 +169,9 @@ def make_problem(
     normalize: bool = False,
 ) -> Problem:
     """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
-    geometry = M if isinstance(M, Geometry) else Dense(_cost(M))
+    geometry = M if isinstance(M, Geometry) else Dense(M)
     n, m = geometry.shape
+    memory.ask(VECTORS * 8 * (n + m), f"a problem of {n:,} x {m:,}", "use fewer points or cells")
     weights_a, tolerance_a = _weights(a, "a", n, m)
     weights_b, tolerance_b = _weights(b, "b", m, n)
     total_a, total_b = float(weights_a.sum()), float(weights_b.sum())
@@ -218,42 +223,6 @@ def _ordinary(geometry: Geometry, size: float) -> tuple[Geometry, float]:
 def _freeze(x: Vector) -> Vector:
     x.setflags(write=False)
     return x
-
-
-def numeric(x: Any, name: str) -> Vector:
-    """Return ``x`` as a float64 array without copying one that already is."""
-    if np.ma.is_masked(x):
-        raise InvalidProblem(
-            f"{name} has masked entries; every entry must be a number (fill or remove them)."
-        )
-    try:
-        array = np.asarray(x)
-        if array.dtype.kind == "O":
-            array = array.astype(np.float64)
-        if array.dtype.kind not in "biuf":
-            raise TypeError
-        return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        kind = getattr(x, "dtype", type(x).__name__)
-        raise InvalidProblem(
-            f"{name} is of type {kind}; it must be a rectangular array of real numbers "
-            "(convert it with numpy.asarray(..., dtype=float))."
-        ) from None
-
-
-def _cost(M: Any) -> Vector:
-    if hasattr(M, "toarray"):
-        raise InvalidProblem(
-            "M is a sparse matrix; a cost must be dense, since a missing entry is not a cost of "
-            "zero (pass M.toarray() if zeros are meant)."
-        )
-    C = numeric(M, "M")
-    if C.ndim != 2 or C.size == 0:
-        raise InvalidProblem(
-            f"M has shape {C.shape}; a cost must be a matrix with at least one row and one "
-            "column (n sources by m targets)."
-        )
-    return C
 
 
 def _infinite(geometry: Geometry) -> str:

@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import memory
+from ._types import Matrix
 from .approximate import solve
+from .arrays import numeric
+from .checks import check_flag
 from .errors import InvalidProblem
 from .geometry import Dense, Geometry, Grid, PointCloud
-from .geometry.points import Metric
-from .problem import numeric
+from .geometry.points import Metric, as_points
+from .geometry.ranges import reach
 from .result import Result
 
 #: Entries up to which a cloud's cost is stored: beyond, recomputing it beats reading it.
 DENSE_ENTRIES = 1 << 24
+#: Powers of two of which squares, and sums of them, are well inside the range of floats.
+SAFE_EXPONENT = 450
 
 
 def solve_sample(
@@ -39,7 +45,8 @@ def solve_sample(
     a, b : optional
         Weights, uniform if None.
     metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"} or callable
-        A callable takes one source and all targets and returns their costs.
+        A callable takes one source and all targets and returns their costs; unless ``lazy`` is
+        True, they are computed once and stored.
     lazy : bool, optional
         Compute costs on the fly in O(n + m) memory (True), store them (False), or decide by
         size (None).
@@ -56,6 +63,7 @@ def solve_sample(
     >>> round(epsilot.solve_sample(x, x + 0.5, eps=1e-3).value, 2)
     0.25
     """
+    check_flag("multiscale", multiscale)
     lazy = True if lazy is None and multiscale else lazy
     geometry = cloud_geometry(X_a, X_b, metric, lazy)
     return solve(geometry, a, b, multiscale=multiscale, **keywords)
@@ -65,11 +73,28 @@ def cloud_geometry(
     X_a: ArrayLike, X_b: ArrayLike, metric: Metric = "sqeuclidean", lazy: bool | None = None
 ) -> Geometry:
     """Return the cost between two clouds: stored when small, computed on the fly when large."""
-    cloud = PointCloud(X_a, X_b, metric, single=True)
-    n, m = cloud.shape
-    if lazy is None:
-        lazy = n * m > DENSE_ENTRIES
-    return cloud if lazy else Dense(cloud.block(0, n))
+    check_flag("lazy", lazy)
+    X, Y = as_points(X_a, "X_a"), as_points(X_b, "X_b")
+    n, m = len(X), len(Y)
+    is_stored = (callable(metric) or n * m <= DENSE_ENTRIES) if lazy is None else not lazy
+    if not is_stored:
+        return PointCloud(X, Y, metric, single=True)
+    remedy = "use a metric that has a name" if callable(metric) else "use lazy=True"
+    memory.ask(
+        2 * 8 * n * m, f"a stored cost of {n:,} x {m:,} points", f"{remedy}, or fewer points"
+    )
+    return Dense(_stored(X, Y, metric))
+
+
+def _stored(X: Matrix, Y: Matrix, metric: Metric) -> Matrix:
+    """Return all costs; Euclidean ones also where the squares of distances leave float64."""
+    exponent = 0
+    if metric == "euclidean" and X.shape[1] == Y.shape[1]:
+        exponent = int(np.frexp(reach(X, Y))[1])
+        exponent = 0 if abs(exponent) < SAFE_EXPONENT else exponent
+    cloud = PointCloud(np.ldexp(X, -exponent), np.ldexp(Y, -exponent), metric)
+    C = cloud.block(0, len(X))
+    return C if exponent == 0 else np.ldexp(C, exponent)
 
 
 def solve_grid(

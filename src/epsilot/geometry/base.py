@@ -51,6 +51,8 @@ class Geometry(ABC):
     is_dense: bool = False
     #: Roundings, beyond the one of C_ij - g_j, that a c-transform may add up.
     ctransform_roundings: int = 0
+    #: Whether passes go through blocks of rows of C.
+    is_blockwise: bool = True
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Matrix:
@@ -88,6 +90,13 @@ class Geometry(ABC):
     def nbytes(self) -> int:
         """Bytes that an explicit float64 cost or plan would take."""
         return 8 * self.shape[0] * self.shape[1]
+
+    @property
+    def workspace(self) -> int:
+        """Bytes that a pass needs beyond O(n + m): partial sums of every block of rows."""
+        n, m = self.shape
+        rows = n if self.is_dense else max(1, BLOCK_ENTRIES // m)
+        return 8 * m * n_chunks(rows * m) * -(-n // rows) if self.is_blockwise else 0
 
     @cached_property
     def pass_entries(self) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._types import FloatArray, Index, Matrix, Vector
+from ..arrays import cost_matrix
 from ..kernels import dense as kernels
 from ..kernels import threads
 from ..kernels.pipeline import to_single
@@ -27,11 +29,11 @@ class Dense(Geometry):
 
     is_dense = True
 
-    def __init__(self, M: Matrix) -> None:
+    def __init__(self, M: ArrayLike) -> None:
         # A read-only view, whoever owns the array: kernels then compile for one type only.
-        self.C: Matrix = np.ascontiguousarray(M, dtype=np.float64).view()
+        self.C: Matrix = np.ascontiguousarray(cost_matrix(M)).view()
         self.C.setflags(write=False)
-        self.is_shared = isinstance(M, np.ndarray) and np.may_share_memory(self.C, M)
+        self.is_shared = not isinstance(M, np.ndarray) or np.may_share_memory(self.C, M)
         self.shape = self.C.shape[0], self.C.shape[1]
         self._single: tuple[float, FloatArray] | None = None
 

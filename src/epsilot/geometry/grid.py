@@ -23,6 +23,7 @@ from ..kernels import threads
 from .axes import decayed, filtered, is_lossless, moments, multiplied
 from .base import Geometry, log_total
 from .powers import geometric, joined, landed, lifted, split
+from .ranges import check_range, grid_shape, grid_spacing
 
 # The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) of the largest; in bits:
 HEADROOM, HEADROOM_BITS = 300.0, 433.0
@@ -31,6 +32,8 @@ HEADROOM, HEADROOM_BITS = 300.0, 433.0
 SMALLEST_SUM, SMALLEST_LOSSY_SUM = 1e-290, 1e-118
 # Cells up to which a log-sum-exp is one call.
 SMALL_GRID = 1 << 15
+# Entries of a cost whose rows are computed in seconds.
+ROWS_ENTRIES = 1 << 32
 # Longest axis whose squared-Euclidean kernel is stored.
 LONGEST_AXIS = 4096
 
@@ -49,6 +52,7 @@ class Grid(Geometry):
     """
 
     certificate_passes = 6  # the plan is priced in the log domain
+    is_blockwise = False
 
     def __init__(
         self,
@@ -57,24 +61,26 @@ class Grid(Geometry):
         metric: str = "cityblock",
         spacing: float | Sequence[float] = 1.0,
     ) -> None:
-        self.shape_a = _shape(shape_a, "shape_a")
-        self.shape_b = self.shape_a if shape_b is None else _shape(shape_b, "shape_b")
+        self.shape_a = grid_shape(shape_a, "shape_a")
+        self.shape_b = self.shape_a if shape_b is None else grid_shape(shape_b, "shape_b")
         if len(self.shape_a) != len(self.shape_b):
             raise InvalidProblem(
                 f"the grids have {len(self.shape_a)} and {len(self.shape_b)} axes; both must have "
                 "the same number."
             )
-        if metric not in ("cityblock", "sqeuclidean"):
+        if not isinstance(metric, str) or metric not in ("cityblock", "sqeuclidean"):
             raise InvalidProblem(
                 f"metric is {metric!r}; a grid serves 'cityblock' and 'sqeuclidean' (use "
                 "PointCloud on the cell centres for others)."
             )
-        steps = np.broadcast_to(np.asarray(spacing, dtype=float), (len(self.shape_a),))
-        if not (np.isfinite(steps).all() and (steps > 0).all()):
-            raise InvalidProblem(f"spacing is {spacing!r}; it must be positive and finite.")
-        self.metric, self.spacing = metric, tuple(float(h) for h in steps)
+        self.metric, self.spacing = metric, grid_spacing(spacing, len(self.shape_a))
         self.shape = math.prod(self.shape_a), math.prod(self.shape_b)
         self.shift = 0.0
+        self.has_rows = self.shape[0] * self.shape[1] <= ROWS_ENTRIES
+        cells = (max(pair) - 1 for pair in zip(self.shape_a, self.shape_b, strict=True))
+        largest = max(h * k for h, k in zip(self.spacing, cells, strict=True))
+        power = 1 if metric == "cityblock" else 2
+        check_range(largest, power, len(self.spacing), f"cells with the spacing {spacing!r}")
 
     def __repr__(self) -> str:
         return f"Grid({self.shape_a} to {self.shape_b}, {self.metric}, spacing {self.spacing})"
@@ -401,12 +407,3 @@ def _into(out: Vector | None, result: Vector) -> Vector:
         return result
     out[:] = result
     return out
-
-
-def _shape(shape: Any, name: str) -> tuple[int, ...]:
-    cells = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if not 1 <= len(cells) <= 3 or not all(int(c) == c and c > 0 for c in cells):
-        raise InvalidProblem(
-            f"{name} is {shape!r}; a grid has one to three axes of at least one cell each."
-        )
-    return tuple(int(c) for c in cells)

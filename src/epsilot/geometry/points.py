@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
+from .. import memory
 from .._types import FloatArray, Index, Matrix, Vector
+from ..arrays import numeric
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
 from ..kernels import threads
 from .base import BLOCK_ENTRIES, Geometry, log_total
+from .ranges import check_range, reach
 
 #: Entries up to which costs are compared one by one to find the smallest and the largest.
 EXACT_BOUNDS = 1 << 28
@@ -61,22 +64,30 @@ class PointCloud(Geometry):
         *,
         single: bool = False,
     ) -> None:
-        X, Y = _points(X_a, "X_a"), _points(X_b, "X_b")
+        X, Y = as_points(X_a, "X_a"), as_points(X_b, "X_b")
         if X.shape[1] != Y.shape[1]:
             raise InvalidProblem(
                 f"X_a has {X.shape[1]} coordinates a point and X_b {Y.shape[1]}; both clouds must "
                 "live in one space."
             )
-        if not callable(metric) and metric not in kernels.METRICS:
+        if not callable(metric) and (not isinstance(metric, str) or metric not in kernels.METRICS):
             raise InvalidProblem(
                 f"metric is {metric!r}; it must be one of {', '.join(kernels.METRICS)}, or a "
                 "callable (point, points) -> costs."
             )
         if metric == "cosine":
             X, Y = _unit(X, "X_a"), _unit(Y, "X_b")
+        elif not callable(metric):
+            power = 1 if metric == "cityblock" else 2
+            check_range(reach(X, Y), power, X.shape[1], f"{metric}: the points")
         self.X, self.Y, self.metric, self.single = X, Y, metric, single
         self.shape = X.shape[0], Y.shape[0]
         self.shift = 0.0
+        if callable(metric):
+            memory.ask(
+                self.workspace, f"a callable metric on {X.shape[0]:,} x {Y.shape[0]:,} points",
+                "use a metric that has a name, or fewer points",
+            )  # fmt: skip
 
     def __repr__(self) -> str:
         name = self.metric if isinstance(self.metric, str) else "callable"
@@ -84,9 +95,28 @@ class PointCloud(Geometry):
 
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""
+        out = np.empty((stop - start, self.shape[1]))
+        for i in range(start, stop):
+            out[i - start] = self._costs(i)
+        out += self.shift
+        return out
+
+    def _costs(self, i: int) -> Vector:
+        """Return what a callable metric says of source i, or what is wrong with it."""
         metric: Any = self.metric
-        rows = [np.asarray(metric(x, self.Y), dtype=float) for x in self.X[start:stop]]
-        return np.ascontiguousarray(rows) + self.shift
+        costs = numeric(metric(self.X[i], self.Y), "what the metric returned")
+        if costs.shape != self.shape[1:]:
+            raise InvalidProblem(
+                f"the metric returned an array of shape {costs.shape} for source {i}; it must "
+                f"return one cost for each of the {self.shape[1]} targets."
+            )
+        if not np.isfinite(costs).all():
+            j = int(np.argmin(np.isfinite(costs)))
+            raise InvalidProblem(
+                f"the metric returned {costs[j]} for source {i} and target {j}; costs must be "
+                "finite."
+            )
+        return costs
 
     def rescaled(self, power: int) -> PointCloud | None:
         """Return the geometry of 2**power C, by moving the points apart or together."""
@@ -122,6 +152,8 @@ class PointCloud(Geometry):
 
 class _Fused(PointCloud):
     """A cloud with one of the compiled metrics: every pass is one kernel."""
+
+    is_blockwise = False
 
     def _args(self, swap: bool = False, dtype: Any = np.float64) -> tuple[Any, ...]:
         """Return what every kernel takes first."""
@@ -270,13 +302,9 @@ class _Fused(PointCloud):
         return out
 
 
-def _points(X: Any, name: str) -> Matrix:
-    try:
-        points = np.array(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidProblem(
-            f"{name} is not an array of numbers; it must be (n, d) coordinates."
-        ) from None
+def as_points(X: Any, name: str) -> Matrix:
+    """Return a copy of a cloud as (n, d) finite coordinates; a vector is points on a line."""
+    points = np.array(numeric(X, name))
     points = points[:, None] if points.ndim == 1 else points
     if points.ndim != 2 or points.size == 0:
         raise InvalidProblem(
@@ -303,10 +331,12 @@ def _extreme(X: Matrix) -> Matrix:
 
 
 def _unit(X: Matrix, name: str) -> Matrix:
-    length = np.linalg.norm(X, axis=1)
-    if not length.all():
+    """Return the points divided by their lengths, of whatever scale they are."""
+    size = np.abs(X).max(axis=1)
+    if not size.all():
         raise InvalidProblem(
-            f"{name}[{int(np.argmin(length))}] is the zero vector, which has no direction; the "
+            f"{name}[{int(np.argmin(size))}] is the zero vector, which has no direction; the "
             "cosine metric needs nonzero points."
         )
-    return np.asarray(X / length[:, None])
+    X = np.ldexp(X, -np.frexp(size)[1][:, None])  # exactly, so that squares are in range
+    return np.asarray(X / np.linalg.norm(X, axis=1)[:, None])

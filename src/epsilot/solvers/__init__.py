@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from importlib import import_module, resources
 from typing import Any
 
-from ..errors import InvalidProblem, UnknownMethod
+from ..errors import UnknownMethod
 from .base import About, Solver
+from .options import converted
 
 #: name -> module:class
 REGISTRY: dict[str, str] = {
@@ -65,7 +66,7 @@ def solver_class(name: str) -> Any:
 
 
 def make_solver(name: str, options: dict[str, Any], keywords: Iterable[str] = ()) -> Solver:
-    """Return a solver with its options, or say which it does not have.
+    """Return a solver with its options, or say which it does not have or cannot use.
 
     A misspelt option may be meant for the caller: ``keywords`` are its own names.
     """
@@ -79,14 +80,7 @@ def make_solver(name: str, options: dict[str, Any], keywords: Iterable[str] = ()
                 f"{name} has no option {option!r}; its options are "
                 f"{', '.join(known) if known else 'none'} ({hint})"
             )
-    try:
-        solver: Solver = cls(**options)
-    except TypeError as error:
-        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
-        raise InvalidProblem(
-            f"{name} was given {given}, which it cannot use ({error}); see its documentation for "
-            "the types of its options."
-        ) from None
+    solver: Solver = cls(**converted(name, cls, options))
     return solver
 
 

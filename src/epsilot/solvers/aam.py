@@ -138,6 +138,10 @@ class AAM(EntropicSolver):
         eta = 2 * epsilon / (3 * math.log(max(n * m, 2)))
         return Entropic(problem.geometry, eta, p, q), epsilon / 6
 
+    def memory(self, problem: Problem) -> int:
+        """Return the bytes of the averaged plan, the last one and the cost."""
+        return 3 * problem.geometry.nbytes if self.is_averaging else 0
+
     def init(
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[State, Work]:

@@ -55,6 +55,9 @@ class Solver(Protocol):
     def resolved(self, stop: str, problem: Problem) -> Solver:
         """Return the solver with options left open (None) filled in for a stop mode."""
 
+    def memory(self, problem: Problem) -> int:
+        """Return the bytes that a run needs beyond the cost and O(n + m)."""
+
     def published(self, problem: Problem, epsilon: float) -> tuple[Any, float]:
         """Return the target and the tolerance that the method's paper prescribes for ε."""
 
@@ -83,12 +86,22 @@ class Solver(Protocol):
 
 
 class _Defaults:
+    about: ClassVar[About]
     pace: ClassVar[Pace] = Pace()
     patience: ClassVar[int] = 1_000_000
 
     def resolved(self, stop: str, problem: Problem) -> Any:
         """Return the solver itself: it leaves no option open."""
         return self
+
+    def memory(self, problem: Problem) -> int:
+        """Return the bytes of averaged plans: what is averaged, and its share in the sum.
+
+        Methods that read the whole cost hold one more array of its size.
+        """
+        if getattr(self, "average", None) is True:
+            return 2 * problem.geometry.nbytes
+        return problem.geometry.nbytes if self.about.needs_dense else 0
 
 
 class EntropicSolver(_Defaults):

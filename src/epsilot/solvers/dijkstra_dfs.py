@@ -101,6 +101,10 @@ class DijkstraDFS(DirectSolver):
         default = "published" if stop == "paper" else "practical"
         return replace(self, constants=self.constants or default)
 
+    def memory(self, problem: Problem) -> int:
+        """Return the bytes of the costs in integers."""
+        return problem.geometry.nbytes // 2
+
     def _units(self, problem: Additive) -> tuple[float, float, float]:
         """Return the cost unit u, θ, and the supply that may stay free."""
         n, m = problem.shape

@@ -16,6 +16,7 @@ from ..finite_sum.algorithm import draw
 from ..geometry.base import n_chunks
 from ..kernels import pdasmd as kernels
 from ..kernels import threads
+from ..memory import size_text
 from ..plan import Core, Explicit, Gibbs
 from ..problem import Entropic, Problem
 from ..work import Work
@@ -25,6 +26,8 @@ from .inner_loop import run_inner_loop, sampled_rows
 #: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
 #: where φ rises the step is halved, and it recovers by this factor for each outer loop.
 LONGEST = 2.8
+#: Rows that an outer loop may draw, at least; a thousand passes over the rows, if that is more.
+LONGEST_LOOP = 10**6
 RECOVERY = 1.02
 #: Largest ‖C‖∞ / η whose exponents float32 holds to three digits.
 SINGLE_RANGE = 1e4
@@ -137,6 +140,14 @@ class PDASMD(EntropicSolver):
     def resolved(self, stop: str, problem: Problem) -> PDASMD:
         """Fill open options with the printed constants, or with the sharp ones."""
         is_paper = stop == "paper"
+        rows = self._inner_steps(problem.shape[0]) * self.batch_size
+        most = max(LONGEST_LOOP, 1000 * problem.shape[0])
+        if rows > most:
+            raise InvalidProblem(
+                f"batch_size={self.batch_size} and inner_loops={self.inner_loops} draw {rows:,} "
+                f"rows ({size_text(16 * rows)}) in one outer loop, which no limit interrupts; at "
+                f"most {most:,} are allowed (lower batch_size or inner_loops)."
+            )
         defaults: dict[str, Any] = {
             "smoothness": "paper" if is_paper else "sharp",
             "step_constant": 9.0 if is_paper else self.sharp_constant,
@@ -146,6 +157,14 @@ class PDASMD(EntropicSolver):
         }
         chosen = {k: v for k, v in defaults.items() if getattr(self, k) is None}
         return dataclasses.replace(self, **chosen)
+
+    def memory(self, problem: Problem) -> int:
+        """Return the bytes of the averaged plan, and of its copy for a certificate."""
+        return 0 if self.average == "none" else 2 * problem.geometry.nbytes
+
+    def _inner_steps(self, n: int) -> int:
+        """Return the steps l of the inner loop."""
+        return -(-n // self.batch_size) if self.inner_loops is None else self.inner_loops
 
     # -- the iteration ---------------------------------------------------------------------
 
@@ -169,7 +188,7 @@ class PDASMD(EntropicSolver):
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
         """Do one outer loop (steps 3 to 16) and take the next snapshot."""
         n, m = problem.shape
-        n_inner = -(-n // self.batch_size) if self.inner_loops is None else self.inner_loops
+        n_inner = self._inner_steps(n)
         tau1, tau2 = 2 / (state.n_outer + 4), 1 / (2 * self.batch_size)  # step 3
         h = problem.eta / (self._constant * self._smoothness)
         alpha = state.step_scale * h / tau1

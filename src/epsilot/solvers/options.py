@@ -1,0 +1,65 @@
+"""Options of a method must be of the types its dataclass says."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from ..errors import InvalidProblem
+
+_NAMES = {
+    int: "an integer of 64 bits",
+    float: "a finite number",
+    bool: "True or False",
+    str: "a string",
+    type(None): "None",
+}
+_LARGEST = 2**63 - 1
+
+
+def converted(method: str, cls: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options as plain Python values of their types, or say which one is not."""
+    hints = get_type_hints(cls)
+    return {name: _convert(method, name, value, hints[name]) for name, value in options.items()}
+
+
+def _convert(method: str, name: str, value: Any, hint: Any) -> Any:
+    kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    for kind in kinds:
+        try:
+            return _as(value, kind)
+        except TypeError:
+            continue
+    allowed = " or ".join(_described(kind) for kind in kinds)
+    is_whole = int in kinds and isinstance(value, float) and value.is_integer()
+    hint_text = f" (write {int(value)})" if is_whole else ""
+    raise InvalidProblem(f"{method}: {name} is {value!r}; it must be {allowed}{hint_text}.")
+
+
+def _as(value: Any, kind: Any) -> Any:
+    """Return a value as this type, or raise TypeError."""
+    if get_origin(kind) is tuple:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise TypeError
+        return tuple(_as(x, get_args(kind)[0]) for x in value)
+    if kind is bool and isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    is_truth = isinstance(value, (bool, np.bool_))
+    if kind is int and isinstance(value, Integral) and not is_truth and abs(int(value)) <= _LARGEST:
+        return int(value)
+    if kind is float and isinstance(value, Real) and not is_truth and math.isfinite(value):
+        return float(value)
+    if kind in (str, type(None)) and isinstance(value, kind):
+        return value
+    raise TypeError
+
+
+def _described(kind: Any) -> str:
+    if get_origin(kind) is tuple:
+        return f"a sequence, each {_described(get_args(kind)[0])}"
+    return _NAMES[kind]
