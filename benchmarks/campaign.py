@@ -20,13 +20,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hostile import summary
-from hostile.cases import PARTS, Case, Line, part_function
-from hostile.workers import HANG_SECONDS, run_cases
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from epsilot.experiments.store import Store
+from hostile import summary
+from hostile.cases import PARTS, Case, Line, part_function
+from hostile.workers import HANG_SECONDS, run_cases
 
 #: Cases of each part in a hundred.
 SHARES = {"solves": 100}

@@ -22,6 +22,8 @@ Array = np.ndarray
 NARROW = 1e-12
 SWEEPS = 300
 NEWTON_STEPS = 25
+#: Below this η (of the cost's range) the entropy no longer shows: the simplex's bracket will do.
+LEAST_ETA = 1e-15
 
 
 class Truth(NamedTuple):
@@ -132,7 +134,8 @@ def entropic(cost: Array, a: Array, b: Array, reg: float) -> Truth:
     pairs = []
     if 1 not in C.shape:
         pairs.append(_emd(C, p, q))
-        pairs += _sinkhorn(C, p, q, eta, pairs[0][1])
+        if eta > LEAST_ETA:
+            pairs.append(_sinkhorn(C, p, q, eta, pairs[0][1]))
     else:
         pairs.append((np.outer(p, q), np.zeros_like(p)))
     high = min(_entropic_value(C, feasible(X, p, q), eta) for X, _ in pairs)
@@ -165,23 +168,21 @@ def entropic_dual(C: Array, p: Array, q: Array, f: Array, eta: np.longdouble) ->
 
 def _sinkhorn(
     C: Array, p: Array, q: Array, eta: np.longdouble, start: Array
-) -> list[tuple[Array, Array]]:
-    """Return plans and potentials by float64 sweeps, Newton steps and a few extended sweeps."""
+) -> tuple[Array, Array]:
+    """Return a plan and potentials by float64 sweeps, Newton steps and a few extended sweeps."""
     cost, rows, cols = (np.asarray(x, dtype=np.float64) for x in (C, p, q))
-    log_p, log_q, level = np.log(rows), np.log(cols), float(max(eta, np.longdouble(1e-17)))
+    log_p, log_q, level = np.log(rows), np.log(cols), float(eta)
     f = np.asarray(start, dtype=np.float64) if level < 1e-4 else np.zeros(p.size)
     for k in range(SWEEPS):
         now = max(level, 0.5**k)
         g = now * (log_q - logsumexp((f[:, None] - cost) / now, axis=0))
         f = now * (log_p - logsumexp((g - cost) / now, axis=1))
     f, g = _newton(cost, rows, cols, f, g, level)
-    found = []
     long_f = np.longdouble(f)
     for _ in range(3):
         long_g = eta * (np.log(q) - _lse((long_f[:, None] - C) / eta, 0))
         long_f = eta * (np.log(p) - _lse((long_g - C) / eta, 1))
-        found.append((np.exp((long_f[:, None] + long_g - C) / eta), long_f))
-    return found[-1:]
+    return np.exp((long_f[:, None] + long_g - C) / eta), long_f
 
 
 def _lse(x: Array, axis: int) -> Array:

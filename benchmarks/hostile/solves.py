@@ -10,12 +10,13 @@ import numpy as np
 import epsilot
 
 from .checks import EXACT, Wish, certify_defects, result_defects, truth_of
-from .outcome import Outcome, ask
+from .outcome import Outcome, ask, error_defects
 from .problems import Problem, Rng, draw_problem, pick
 
 METHODS = {method.name: method for method in epsilot.methods()}
 #: Epochs times entries that a case may take.
 BUDGET = 3e6
+COST_ERROR = 1e-14
 SAFETY_SECONDS = 2.0  # ends a case that is slower than planned; its bits are then not compared
 #: Methods by the passes over the cost that the geometry must offer.
 NEEDS_DENSE = ("packing_lp", "exact", "greenkhorn", "apdgcd", "stochastic_sinkhorn", "apdrcd")
@@ -24,7 +25,10 @@ NEEDS_ROWS = (*NEEDS_DENSE, "dijkstra_dfs", "pdasmd", "restricted_simplex", "pda
 
 def solves(rng: Rng) -> Outcome:
     """Draw a problem, a method and a wish; solve it and check all that comes back."""
-    problem = draw_problem(rng)
+    try:
+        problem = draw_problem(rng)
+    except epsilot.InvalidProblem as error:  # a cloud whose costs cannot be held
+        return Outcome("cloud", ending="refused").blame(*error_defects(error))
     wish = draw_wish(rng, problem)
     method = draw_method(rng, wish)
     keywords = {**wish.keywords, **draw_keywords(rng, problem, method), "method": method}
@@ -33,6 +37,8 @@ def solves(rng: Rng) -> Outcome:
     before = copy.deepcopy((_bytes(problem.M), _bytes(problem.a), _bytes(problem.b)))
     answer = ask(epsilot.solve, problem.M, problem.a, problem.b, **keywords)
     outcome.blame(*answer.defects)
+    if not problem.cost_error < COST_ERROR and answer.error is None:
+        outcome.blame(f"the costs of the cloud are off by {problem.cost_error:.1e} of the largest")
     if before != (_bytes(problem.M), _bytes(problem.a), _bytes(problem.b)):
         outcome.blame("the inputs were changed")
     if answer.error is not None:
