@@ -1,0 +1,105 @@
+"""What a campaign came to: counts by part, kind, method and ending, and every defect."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from epsilot.experiments.environment import machine, versions
+from epsilot.files import write_atomically
+
+from .cases import Line
+
+#: Cases named for one defect, and defects listed, at most.
+NAMED, LISTED = 5, 60
+_NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?\d[\d.]*(e[-+]?\d+)?")
+
+
+def defect_class(text: str) -> str:
+    """Return a defect without its numbers, so that equal ones are counted together."""
+    return _NUMBER.sub("#", text)[:160]
+
+
+def counts(lines: Iterable[Line]) -> dict[str, Any]:
+    """Count cases by part, kind, method and ending, and defects by class."""
+    table: Counter[tuple[str, str, str, str]] = Counter()
+    defects: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for line in lines:
+        table[line["part"], line["kind"], line["method"], line["ending"]] += 1
+        for text in {defect_class(text) for text in line.get("defects", ())}:
+            defects[line["part"], text].append(line["case"])
+    return {
+        "cases": [{**dict(zip(KEYS, key, strict=True)), "count": n}
+                  for key, n in sorted(table.items())],
+        "defects": [{"part": part, "defect": text, "count": len(cases), "cases": cases[:NAMED]}
+                    for (part, text), cases in sorted(defects.items(), key=lambda x: -len(x[1]))],
+    }  # fmt: skip
+
+
+KEYS = ("part", "kind", "method", "ending")
+
+
+def write(folder: Path, lines: Sequence[Line], command: str) -> None:
+    """Write ``summary.md`` and ``counts.json``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = counts(lines)
+    environment = {"command": command, "versions": versions(), "machine": machine()}
+    compact = [[row[key] for key in (*KEYS, "count")] for row in found["cases"]]
+    data = {**environment, "columns": [*KEYS, "count"], "cases": compact,
+            "defects": found["defects"][:LISTED]}  # fmt: skip
+    for name, text in {
+        "summary.md": document(found, lines, environment),
+        "counts.json": json.dumps(data, indent=0, ensure_ascii=False) + "\n",
+    }.items():
+        content = text.encode()
+        write_atomically(folder / name, lambda file, content=content: file.write(content))
+
+
+def document(found: dict[str, Any], lines: Sequence[Line], environment: dict[str, Any]) -> str:
+    """Return the summary as text."""
+    with_defects = sum("defects" in line for line in lines)
+    used = ", ".join(f"{name} {number}" for name, number in environment["versions"].items())
+    machine = environment["machine"]
+    parts = [
+        "# Campaign",
+        f"{len(lines):,} cases, **{with_defects:,} with a defect**.",
+        f"`{environment['command']}`",
+        f"{used}; {machine['processor']}, {machine['cores']} cores, {machine['system']}.",
+        *(_table(found["cases"], *pair) for pair in
+          (("part", "ending"), ("kind", "ending"), ("method", "ending"))),
+        "## Defects", _defects(found["defects"]),
+    ]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(rows: Sequence[Line], down: str, across: str) -> str:
+    """Return a table of counts by two of the columns."""
+    table: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        table[row[down], row[across]] += row["count"]
+    names = sorted({name for name, _ in table})
+    endings = sorted({ending for _, ending in table})
+    head = f"## By {down}\n\n| {down} | cases | " + " | ".join(endings) + " |"
+    body = [
+        f"| {name} | {sum(table[name, e] for e in endings):,} | "
+        + " | ".join(f"{table[name, e]:,}" if table[name, e] else "" for e in endings) + " |"
+        for name in names
+    ]  # fmt: skip
+    return "\n".join([head, "|---" * (len(endings) + 2) + "|", *body])
+
+
+def _defects(rows: Sequence[Line]) -> str:
+    if not rows:
+        return "None."
+    body = [
+        f"| {row['part']} | {row['count']:,} | {row['defect'].replace('|', '¦')} "
+        f"| {', '.join(row['cases'])} |"
+        for row in rows[:LISTED]
+    ]
+    left = len(rows) - LISTED
+    more = [f"\nand {left} more kinds."] if left > 0 else []
+    return "\n".join(["| part | cases | defect | for example |", "|---" * 4 + "|", *body, *more])
