@@ -42,8 +42,10 @@ def stored(row, g, v, d, f, inv_eta, x):
 @njit
 def computed(row, g, v, d, f, inv_eta, x):
     mass = fused.gibbs_into(row, g, x, f, inv_eta)
-    return mass, fused.gibbs_dot(row, g, v, f, inv_eta), *fused.gibbs_price(
-        row, g, v, d, f, inv_eta
+    return (
+        mass,
+        fused.gibbs_dot(row, g, v, f, inv_eta),
+        *fused.gibbs_price(row, g, v, d, f, inv_eta),
     )
 
 

@@ -46,12 +46,13 @@ def row_max(row, g):
 @njit(**SUM)
 def lse_rows(C, g, inv_eta, out, start, stop):
     """out_i = log sum_j exp((g_j - C_ij) / η)."""
+    tops = np.empty(stop - start, C.dtype)
     for i in range(start, stop):
         best = row_max(C[i], g)
-        if best == -np.inf:
-            out[i] = -np.inf
-        else:
-            out[i] = best * inv_eta + log(exp_sum(C[i], g, best, inv_eta))
+        tops[i - start] = best if best > -np.inf else 0.0
+        out[i] = exp_sum(C[i], g, tops[i - start], inv_eta)
+    for i in range(start, stop):  # logarithms side by side, not one after each row
+        out[i] = tops[i - start] * inv_eta + log(out[i])
 
 
 @njit(**EXTREMUM)

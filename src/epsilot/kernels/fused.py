@@ -8,7 +8,7 @@ one over stored terms.
 from __future__ import annotations
 
 from . import vexp
-from .lanes import Lane, fma
+from .lanes import Lane, fma, like
 from .sums import summing
 
 
@@ -84,17 +84,13 @@ def _snapshot(row, snap, log_norm, inv_eta):
 
 
 @summing(3, n_written=1)
-def softmax_into(row, snap, S, log_norm, inv_eta):
-    """Write S = exp((snap - row) / η - log_norm) and return Σ S."""
-    x = _snapshot(row, snap, log_norm, inv_eta)
+def softmax_into(row, lam, out, shift, inv_eta):
+    """Write exp((λ - row) / η - shift) in the precision of the row, and return the sum.
+
+    Only the exponential is: the exponent is computed in that of λ.
+    """
+    x = _exp_below(like(fma(lam - like(row, lam), inv_eta, -shift), row))
     return x, x
-
-
-@summing(1, n_written=1)
-def exponentiate_all(x):
-    """Replace x by exp(x) and return the sum."""
-    y = _exp_below(x)
-    return y, y
 
 
 @summing(4, n_sums=2, n_written=1)

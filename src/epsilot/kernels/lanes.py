@@ -28,6 +28,10 @@ def constant(kind: Any, number: Any) -> Any:
     return ir.Constant(kind, [ir.Constant(kind.element, number)] * kind.count)
 
 
+def _element(kind: Any) -> Any:
+    return kind.element if isinstance(kind, ir.VectorType) else kind
+
+
 def integers(kind: Any) -> Any:
     """Return the type of the bits of a float, or of each place of a vector."""
     if isinstance(kind, ir.VectorType):
@@ -92,6 +96,15 @@ class Lane:
         is_larger = self.builder.fcmp_ordered(">", self.value, other)
         return Lane(self.builder, self.builder.select(is_larger, self.value, other))
 
+    def like(self, other: Lane) -> Lane:
+        """Emit the conversion to the precision of another value."""
+        kind = other.value.type
+        if kind == self.value.type:
+            return self
+        is_wider = _element(kind) == ir.DoubleType()
+        convert = self.builder.fpext if is_wider else self.builder.fptrunc
+        return Lane(self.builder, convert(self.value, kind))
+
     def apply(self, emit: Any) -> Lane:
         """Emit a function ``emit(builder, value)``."""
         return Lane(self.builder, emit(self.builder, self.value))
@@ -100,6 +113,11 @@ class Lane:
 def fma(x: Any, y: Any, z: Any) -> Any:
     """Return x y + z, rounded once where code is emitted."""
     return x.fma(y, z) if isinstance(x, Lane) else x * y + z
+
+
+def like(x: Any, other: Any) -> Any:
+    """Return x in the precision of another value."""
+    return x.like(other) if isinstance(x, Lane) else np.asarray(x).astype(other.dtype)
 
 
 def larger(x: Any, y: Any) -> Any:

@@ -26,7 +26,6 @@ from .dense import INLINE, INLINE_EXTREMUM, SUM, row_max
 from .fused import (
     both_rows,
     corrected,
-    exponentiate_all,
     softmax_into,
     two_totals,
 )
@@ -74,23 +73,11 @@ def largest_move(lam, v_snap):
     return best
 
 
-@njit(**INLINE)
-def _single_exponents(row, lam, inv_eta, shift, out):
-    """out_j = (λ_j - C_ij) / η - shift, rounded to float32 at the end."""
-    for j in range(row.size):
-        out[j] = np.float32((lam[j] - row[j]) * inv_eta - shift)
-
-
-@njit(**INLINE)
-def _weights(row, lam, inv_eta, shift, out):
-    """out_j = exp((λ_j - C_ij) / η - shift) in the precision of the row; return the sum.
-
-    In float32 in two loops, since a loop is only as wide as its widest numbers allow.
-    """
-    if row.itemsize == 8:
-        return softmax_into(row, lam, out, shift, inv_eta)
-    _single_exponents(row, lam, inv_eta, shift, out)
-    return float(exponentiate_all(out))
+@njit(**SUM)
+def _from_maximum(row, lam, inv_eta, weights):
+    """Return max_j (λ_j - C_ij) / η, and the sum of the weights relative to it."""
+    shift = row_max(row, lam) * inv_eta
+    return shift, float(softmax_into(row, lam, weights, shift, inv_eta))
 
 
 @njit(**SUM)
@@ -116,10 +103,11 @@ def snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
         for first in range(n * k // n_chunks, last, STRIP):
             for i in range(first, min(first + STRIP, last)):
                 shift = lse[i] + move
-                mass = _weights(C[i], lam, inv_eta, shift, weights) if shift < np.inf else 0.0
+                mass = 0.0
+                if shift < np.inf:
+                    mass = float(softmax_into(C[i], lam, weights, shift, inv_eta))
                 if not mass > safe:
-                    shift = row_max(C[i], lam) * inv_eta
-                    mass = _weights(C[i], lam, inv_eta, shift, weights)
+                    shift, mass = _from_maximum(C[i], lam, inv_eta, weights)
                 lse[i] = shift + log(mass)
                 add(strip, number(p[i] / mass), weights)
             join(parts[k], strip)

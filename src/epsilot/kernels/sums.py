@@ -26,8 +26,15 @@ from .lanes import IS_PLAIN, Lane, call, larger, prefer_wide_vectors, spread
 
 #: Bytes of a vector, and vectors that are added side by side to hide the latency of an addition.
 VECTOR, N_VECTORS = 64, 4
+#: Bytes to whose multiples all entries are aligned.
+ITEM = 4
 
 _BYTES = {types.float64: 8, types.float32: 4}
+
+
+def _vector(real, width):
+    """Return the type of a vector, or of a number."""
+    return real if width == 1 else ir.VectorType(real, width)
 
 
 class _Adder:
@@ -40,23 +47,22 @@ class _Adder:
     def __init__(self, context, builder, dtype, formula, n_written, arrays, numbers):
         prefer_wide_vectors(builder.function)
         self.builder, self.formula, self.n_written = builder, formula, n_written
-        self.arrays, self.item = arrays, _BYTES[dtype]
+        self.arrays = arrays
         self.size = builder.extract_value(arrays[0].shape, 0)
-        self.real, self.width = context.get_data_type(dtype), VECTOR // self.item
-        self.vector = ir.VectorType(self.real, self.width)
+        self.real, self.width = context.get_data_type(dtype), VECTOR // _BYTES[dtype]
         self.numbers = {
-            kind: [Lane(builder, spread(builder, x, kind)) for x in numbers]
-            for kind in (self.real, self.vector)
+            width: [Lane(builder, spread(builder, x, _vector(x.type, width))) for x in numbers]
+            for width in (1, self.width)
         }
 
     def sums(self, n_sums):
         """Emit everything and return the sums."""
         block = self.width * N_VECTORS
-        lanes = [[self._zero(self.vector) for _ in range(n_sums)] for _ in range(N_VECTORS)]
-        rest = [self._zero(self.real) for _ in range(n_sums)]
-        self._run(self._index(0), self._whole(block), self.vector, lanes)
-        self._run(self._whole(block), self._whole(self.width), self.vector, lanes[:1])
-        self._run(self._whole(self.width), self.size, self.real, [rest])
+        lanes = [[self._zero(self.width) for _ in range(n_sums)] for _ in range(N_VECTORS)]
+        rest = [self._zero(1) for _ in range(n_sums)]
+        self._run(self._index(0), self._whole(block), self.width, lanes)
+        self._run(self._whole(block), self._whole(self.width), self.width, lanes[:1])
+        self._run(self._whole(self.width), self.size, 1, [rest])
         builder = self.builder
         return [
             builder.fadd(self._folded([builder.load(x) for x in vectors]), builder.load(last))
@@ -70,22 +76,22 @@ class _Adder:
         """Emit the largest multiple of ``length`` that is not above the size."""
         return self.builder.sub(self.size, self.builder.urem(self.size, self._index(length)))
 
-    def _zero(self, kind):
-        return cgutils.alloca_once_value(self.builder, ir.Constant(kind, None))
+    def _zero(self, width):
+        zero = ir.Constant(_vector(self.real, width), None)
+        return cgutils.alloca_once_value(self.builder, zero)
 
-    def _run(self, start, stop, kind, lanes):
-        """Emit the loop that adds entries start..stop, a piece of this kind to each in turn."""
-        builder, length = self.builder, self.width if kind is self.vector else 1
-        stride = self._index(length * len(lanes))
+    def _run(self, start, stop, width, lanes):
+        """Emit the loop that adds entries start..stop, a piece of this width to each in turn."""
+        builder, stride = self.builder, self._index(width * len(lanes))
         with cgutils.for_range_slice(builder, start, stop, stride, self.size.type) as (i, _):
             for k, totals in enumerate(lanes):
-                at = builder.add(i, self._index(k * length))
-                places = [self._place(array, at, kind) for array in self.arrays]
-                entries = [Lane(builder, builder.load(x, align=self.item)) for x in places]
-                values = self.formula(*entries, *self.numbers[kind])
+                at = builder.add(i, self._index(k * width))
+                places = [self._place(array, at, width) for array in self.arrays]
+                entries = [Lane(builder, builder.load(x, align=ITEM)) for x in places]
+                values = self.formula(*entries, *self.numbers[width])
                 written = places[len(places) - self.n_written :]
                 for value, place in zip(values[: self.n_written], written, strict=True):
-                    builder.store(value.value, place, align=self.item)
+                    builder.store(value.value, place, align=ITEM)
                 for term, total in zip(values[self.n_written :], totals, strict=True):
                     builder.store(self._added(builder.load(total), term), total)
 
@@ -94,8 +100,10 @@ class _Adder:
             return call(self.builder, "fma", term[0].value, term[1].value, total)
         return self.builder.fadd(total, term.value)
 
-    def _place(self, array, at, kind):
-        return self.builder.bitcast(self.builder.gep(array.data, [at]), kind.as_pointer())
+    def _place(self, array, at, width):
+        place = self.builder.gep(array.data, [at])
+        kind = _vector(place.type.pointee, width)
+        return self.builder.bitcast(place, kind.as_pointer())
 
     def _folded(self, vectors):
         """Emit the sum of vectors, in pairs, and then of the halves of the last one."""
@@ -115,20 +123,18 @@ class _Adder:
 
 
 def _is_served(kinds, n_arrays):
-    """Tell whether the arguments are contiguous vectors and numbers of one floating type."""
-    arrays, dtype = kinds[:n_arrays], getattr(kinds[0], "dtype", None)
-    return (
-        dtype in _BYTES
-        and all(isinstance(x, types.Array) and x.ndim == 1 and x.layout == "C" for x in arrays)
-        and all(x.dtype == dtype for x in arrays)
-        and all(x == dtype for x in kinds[n_arrays:])
-    )
+    """Tell whether the arguments are contiguous vectors of floats, then numbers."""
+    return all(
+        isinstance(x, types.Array) and x.ndim == 1 and x.layout == "C" and x.dtype in _BYTES
+        for x in kinds[:n_arrays]
+    ) and all(x in _BYTES for x in kinds[n_arrays:])
 
 
 def summing(n_arrays: int, n_sums: int = 1, n_written: int = 0) -> Callable[[Any], Any]:
     """Make a function for kernels of a formula for one entry of each of the first arguments.
 
-    The formula returns ``n_written`` values for the last arrays, then the terms of the sums.
+    The formula returns ``n_written`` values for the last arrays, then the terms of the sums, which
+    are in the precision of the first array; all its operands must be of one precision.
     """
 
     def compiled(formula):
