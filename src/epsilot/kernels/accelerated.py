@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 
 from .dense import SUM
-from .sums import fma, total, total_and_dot
+from .fused import add_priced_gibbs
+from .sums import fma, total
 from .vexp import exp
 
 #: Exponents are cut here: the plan of the sum-exp dual may be huge before it converges.
@@ -34,23 +35,13 @@ def mix_plan(X, C, f, g, inv_eta, keep, add, start, stop):
 
 
 @njit(**SUM)
-def _priced_row(row, g, shift, inv_eta, x, part):
-    """part_j += x_j = exp((shift + g_j - row_j) / η); return the sum and the cost of x."""
-    for j in range(row.size):
-        x[j] = exp((shift + g[j] - row[j]) * inv_eta)
-        part[j] += x[j]
-    return total_and_dot(x, row)
-
-
-@njit(**SUM)
 def moments_at(C, f, g, inv_eta, level, r, cost, parts, start, stop):
     """As ``dense.marginals_at``, with the cost of each row of X besides."""
     n_chunks = parts.shape[0]
-    x = np.empty(C.shape[1], C.dtype)
     for k in range(start, stop):
         parts[k] = 0
         for i in range(C.shape[0] * k // n_chunks, C.shape[0] * (k + 1) // n_chunks):
-            r[i], cost[i] = _priced_row(C[i], g, f[i] - level, inv_eta, x, parts[k])
+            r[i], cost[i] = add_priced_gibbs(C[i], g, parts[k], f[i] - level, inv_eta)
 
 
 @njit(**SUM)

@@ -9,13 +9,12 @@ the fresh log-sum-exp of an update also gives what the row held before.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
 from .dense import EXTREMUM, SUM, row_max
-from .sums import distance, fma, positive, total
+from .fused import gibbs_into
+from .sums import distance, fma, positive
 from .vexp import exp, wide_vectors
 from .vlog import log, rough_log
 
@@ -43,14 +42,6 @@ def refresh(masses, inverses, sums, factor, weights, h):
 
 
 @njit(**SUM)
-def _weigh(line, other, shift, inv_eta, weights):
-    """weights_j = exp((other_j - line_j + shift) / η); return their sum."""
-    for j in range(line.size):
-        weights[j] = exp((other[j] - line[j] + shift) * inv_eta)
-    return total(weights)
-
-
-@njit(**SUM)
 def update(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, tops, weights, chosen):
     """Minimise the exp-dual exactly over one coordinate and refresh sums and violations.
 
@@ -66,13 +57,13 @@ def update(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, top
     w = weights[: stop - start]
     # The weights are the entries held now, at most 1, unless they have all underflowed.
     held = 1.0
-    mass = _weigh(line, other, z[chosen], inv_eta, w)
+    mass = gibbs_into(line, other, w, z[chosen], inv_eta)
     if not 1e-200 < mass < 1e200:
         best = row_max(line, other)
         held = exp((z[chosen] + best) * inv_eta)
         z[chosen] = -best
-        mass = _weigh(line, other, -best, inv_eta, w)
-    z[chosen] += (log_masses[chosen] - math.log(mass)) / inv_eta
+        mass = gibbs_into(line, other, w, -best, inv_eta)
+    z[chosen] += (log_masses[chosen] - log(mass)) / inv_eta
     own = 0 if is_row else 1
     errors[own] -= abs(sums[chosen] - masses[chosen])
     sums[chosen] = masses[chosen]

@@ -14,13 +14,13 @@ validated) lets LLVM recognise a maximum.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
-from .sums import dot, fma, price, total
+from .fused import add_gibbs, exp_sum, exp_sum_into, gibbs_dot, gibbs_into, gibbs_price
+from .sums import fma, total
 from .vexp import exp, larger, wide_vectors
+from .vlog import log
 
 TILE = 512  # columns per tile
 STRIP = 32  # rows per strip of the streaming column log-sum-exp
@@ -44,23 +44,15 @@ def row_max(row, g):
 
 
 @njit(**SUM)
-def exp_sum(row, g, shift, inv_eta, weights):
-    """Return the sum of weights_j = exp((g_j - row_j - shift) / η)."""
-    for j in range(row.size):
-        weights[j] = exp((g[j] - row[j] - shift) * inv_eta)
-    return total(weights)
-
-
-@njit(**SUM)
 def lse_rows(C, g, inv_eta, out, start, stop):
     """out_i = log sum_j exp((g_j - C_ij) / η)."""
-    weights = np.empty(C.shape[1], C.dtype)
+    tops = np.empty(stop - start, C.dtype)
     for i in range(start, stop):
         best = row_max(C[i], g)
-        if best == -np.inf:
-            out[i] = -np.inf
-        else:
-            out[i] = best * inv_eta + math.log(exp_sum(C[i], g, best, inv_eta, weights))
+        tops[i - start] = best if best > -np.inf else 0.0
+        out[i] = exp_sum(C[i], g, tops[i - start], inv_eta)
+    for i in range(start, stop):  # logarithms side by side, not one after each row
+        out[i] = tops[i - start] * inv_eta + log(out[i])
 
 
 @njit(**EXTREMUM)
@@ -101,30 +93,21 @@ def lse_cols(C, f, inv_eta, out, start, stop):
             for i in range(first, last):
                 _add_exp(C[i, lo:hi], f[i], shift, inv_eta, sums)
         for j in range(sums.size):
-            out[lo + j] = shift[j] * inv_eta + math.log(sums[j]) if sums[j] > 0 else -np.inf
-
-
-@njit(**SUM)
-def gibbs_row(row, fi, g, inv_eta, out):
-    """out_j = exp((f_i + g_j - row_j) / η): the entries of a plan, as every kernel has them."""
-    for j in range(row.size):
-        out[j] = exp((fi + g[j] - row[j]) * inv_eta)
+            out[lo + j] = shift[j] * inv_eta + log(sums[j]) if sums[j] > 0 else -np.inf
 
 
 @njit(**SUM)
 def gibbs(C, f, g, inv_eta, X, start, stop):
     """X_ij = exp((f_i + g_j - C_ij) / η)."""
     for i in range(start, stop):
-        gibbs_row(C[i], f[i], g, inv_eta, X[i])
+        gibbs_into(C[i], g, X[i], f[i], inv_eta)
 
 
 @njit(**SUM)
 def apply_rows(C, f, g, inv_eta, v, out, start, stop):
     """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
-    weights = np.empty(C.shape[1], C.dtype)
     for i in range(start, stop):
-        gibbs_row(C[i], f[i], g, inv_eta, weights)
-        out[i] = dot(weights, v)
+        out[i] = gibbs_dot(C[i], g, v, f[i], inv_eta)
 
 
 @njit(**SUM)
@@ -145,19 +128,10 @@ def apply_cols(C, f, g, inv_eta, u, out, start, stop):
 
 
 @njit(**SUM)
-def weighted_row(row, fi, g, inv_eta, v, out):
-    """out_j = exp((f_i + g_j - row_j) / η) v_j."""
-    for j in range(row.size):
-        out[j] = exp((fi + g[j] - row[j]) * inv_eta) * v[j]
-
-
-@njit(**SUM)
 def apply_cost_rows(C, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
     """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
-    weights = np.empty(C.shape[1], C.dtype)
     for i in range(start, stop):
-        weighted_row(C[i], f[i], g, inv_eta, v, weights)
-        mass[i], cost[i], shipped[i] = price(weights, C[i], d)
+        mass[i], cost[i], shipped[i] = gibbs_price(C[i], g, v, d, f[i], inv_eta)
 
 
 @njit(**SUM)
@@ -181,7 +155,7 @@ def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
             if top == -np.inf:
                 log_r[i] = -np.inf
                 continue
-            log_r[i] = top + math.log(exp_sum(C[i], g, best, inv_eta, weights))
+            log_r[i] = top + log(exp_sum_into(C[i], g, weights, best, inv_eta))
             if top > level:
                 scale = exp(level - top)
                 for j in range(m):
@@ -194,36 +168,29 @@ def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
 
 
 @njit(**SUM)
-def _sum_row(row, g, shift, inv_eta, weights, part):
-    """part_j += weights_j = exp((shift + g_j - row_j) / η); return what was added."""
-    for j in range(row.size):
-        weights[j] = exp((shift + g[j] - row[j]) * inv_eta)
-        part[j] += weights[j]
-    return total(weights)
-
-
-@njit(**SUM)
 def marginals_at(C, f, g, inv_eta, level, r, parts, start, stop):
     """Row sums of X = exp((f + g - C - level) / η); chunk k adds its column sums to parts[k].
 
     ``start`` and ``stop`` number chunks. The caller guesses the level and checks the sums.
     """
     n_chunks = parts.shape[0]
-    weights = np.empty(C.shape[1], C.dtype)
     for k in range(start, stop):
         parts[k] = 0
         for i in range(C.shape[0] * k // n_chunks, C.shape[0] * (k + 1) // n_chunks):
-            r[i] = _sum_row(C[i], g, f[i] - level, inv_eta, weights, parts[k])
+            r[i] = add_gibbs(C[i], g, parts[k], f[i] - level, inv_eta)
 
 
-@njit(**EXTREMUM)
+# A maximum may be a zero of either sign: 0 - x has one sign for both, which -x has not.
+
+
+@njit(**SUM)
 def ctransform_rows(C, g, out, start, stop):
     """out_i = min_j C_ij - g_j."""
     for i in range(start, stop):
-        out[i] = -row_max(C[i], g)
+        out[i] = 0 - row_max(C[i], g)
 
 
-@njit(**EXTREMUM)
+@njit(**SUM)
 def ctransform_cols(C, f, out, start, stop):
     """out_j = min_i C_ij - f_i."""
     for lo in range(start, stop, TILE):
@@ -233,7 +200,7 @@ def ctransform_cols(C, f, out, start, stop):
         for i in range(C.shape[0]):
             _raise_to(C[i, lo:hi], f[i], best)
         for j in range(best.size):
-            best[j] = -best[j]
+            best[j] = 0 - best[j]
 
 
 @njit(**SUM)

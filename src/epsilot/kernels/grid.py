@@ -14,17 +14,14 @@ field ``w`` on the same level ``t`` carries cost-weighted mass. Kernels work on 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
 from .dense import EXTREMUM, SUM
 from .sums import fma
-from .vexp import exp, exponent, power_of_two
+from .vexp import LOG2_E, exp, exponent, power_of_two
 from .vlog import log
 
-LOG2_E = 1 / math.log(2)
 #: ln 2 in two parts, and the number whose addition rounds to whole numbers.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUNDER = 1.5 * 2.0**52

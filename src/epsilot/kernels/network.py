@@ -13,6 +13,8 @@ Indices are unsigned: numba makes signed ones check for a wrap around, which hal
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -148,7 +150,7 @@ def pivots(sources, targets, costs, tree, start, tolerance, most):
     parents, _, after, _, last, sizes, is_up, flow, y = tree
     n_arcs, n_nodes = np.uint32(sources.size), parents.size
     root = np.uint32(n_nodes - 1)
-    at, average = np.uint32(start), n_arcs**0.5
+    at, average = np.uint32(start), math.sqrt(n_arcs)
     priced, walked = 0, 0
     for done in range(most):
         entering, least, left, block = n_arcs, -tolerance, int(n_arcs), max(int(average), FEWEST)

@@ -19,21 +19,24 @@ loop below is there to save a pass over them.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
 from .dense import INLINE, INLINE_EXTREMUM, SUM, row_max
-from .sums import fma, l1, total, total_and_dot, two_dots
+from .fused import (
+    both_rows,
+    corrected,
+    softmax_into,
+    two_totals,
+)
+from .sums import fma, l1, total
 from .vexp import exp_below, larger, wide_vectors
+from .vlog import log
 
 #: Normalisers above this have lost nothing to underflow, in float64 and in float32.
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
 #: Rows whose weights are added up in the precision of C before they join a float64 sum.
 STRIP = 32
-#: Entries that are added up while the first-level cache holds them.
-PIECE = 1024
 
 
 # -- the outer pass: steps 4, 14 and 15 -----------------------------------------------------
@@ -70,44 +73,11 @@ def largest_move(lam, v_snap):
     return best
 
 
-@njit(**INLINE)
-def _double_weights(row, lam, inv_eta, shift, out):
-    """out_j = exp((λ_j - C_ij) / η - shift); return the sum."""
-    mass = 0.0
-    for lo in range(0, row.size, PIECE):
-        hi = min(lo + PIECE, row.size)
-        costs, potential, piece = row[lo:hi], lam[lo:hi], out[lo:hi]
-        for j in range(costs.size):
-            piece[j] = exp_below(fma(potential[j] - costs[j], inv_eta, -shift))
-        mass += total(piece)
-    return mass
-
-
-@njit(**INLINE)
-def _single_exponents(row, lam, inv_eta, shift, out):
-    """out_j = (λ_j - C_ij) / η - shift, rounded to float32 at the end."""
-    for j in range(row.size):
-        out[j] = np.float32((lam[j] - row[j]) * inv_eta - shift)
-
-
-@njit(**INLINE)
-def _exponentiate_all(out):
-    """out_j = exp(out_j); return the sum."""
-    for j in range(out.size):
-        out[j] = exp_below(out[j])
-    return total(out)
-
-
-@njit(**INLINE)
-def _weights(row, lam, inv_eta, shift, out):
-    """out_j = exp((λ_j - C_ij) / η - shift) in the precision of the row; return the sum.
-
-    In float32 in two loops, since a loop is only as wide as its widest numbers allow.
-    """
-    if row.itemsize == 8:
-        return _double_weights(row, lam, inv_eta, shift, out)
-    _single_exponents(row, lam, inv_eta, shift, out)
-    return float(_exponentiate_all(out))
+@njit(**SUM)
+def _from_maximum(row, lam, inv_eta, weights):
+    """Return max_j (λ_j - C_ij) / η, and the sum of the weights relative to it."""
+    shift = row_max(row, lam) * inv_eta
+    return shift, float(softmax_into(row, lam, weights, shift, inv_eta))
 
 
 @njit(**SUM)
@@ -133,22 +103,15 @@ def snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
         for first in range(n * k // n_chunks, last, STRIP):
             for i in range(first, min(first + STRIP, last)):
                 shift = lse[i] + move
-                mass = _weights(C[i], lam, inv_eta, shift, weights) if shift < np.inf else 0.0
+                mass = 0.0
+                if shift < np.inf:
+                    mass = float(softmax_into(C[i], lam, weights, shift, inv_eta))
                 if not mass > safe:
-                    shift = row_max(C[i], lam) * inv_eta
-                    mass = _weights(C[i], lam, inv_eta, shift, weights)
-                lse[i] = shift + math.log(mass)
+                    shift, mass = _from_maximum(C[i], lam, inv_eta, weights)
+                lse[i] = shift + log(mass)
                 add(strip, number(p[i] / mass), weights)
             join(parts[k], strip)
             strip[:] = 0
-
-
-@njit(**INLINE)
-def _two_totals(row, v_snap, inv_eta, lse, E, F, S):
-    """S = softmax row of the snapshot; return Σ S E and Σ S F."""
-    for j in range(row.size):
-        S[j] = exp_below(fma(v_snap[j] - row[j], inv_eta, -lse))
-    return two_dots(S, E, F)
 
 
 @njit(**INLINE)
@@ -181,9 +144,9 @@ def move_and_average(
         parts[k] = 0
         y_parts[k] = 0
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
-            mass, y_mass = _two_totals(C[i], v_snap, inv_eta, lse[i], E, F, S)
+            mass, y_mass = two_totals(C[i], v_snap, E, F, S, lse[i], inv_eta)
             if mass > SAFE and y_mass > SAFE:
-                lse[i] += move + math.log(mass)
+                lse[i] += move + log(mass)
                 scale, y_scale = p[i] / mass, p[i] / y_mass
                 _add_both(S, E, F, scale, y_scale, factor, parts[k], y_parts[k], plan[i])
             else:
@@ -193,7 +156,7 @@ def move_and_average(
                 add(plan[i], factor * y_scale, S)
                 best = row_max(C[i], lam)
                 mass = _weighted(C[i], lam, best, inv_eta, S)
-                lse[i] = best * inv_eta + math.log(mass)
+                lse[i] = best * inv_eta + log(mass)
                 add(parts[k], p[i] / mass, S)
 
 
@@ -219,25 +182,6 @@ def exponentiate(v, best, inv_eta, E):
 
 
 @njit(**INLINE)
-def snapshot_row(row, snap, log_norm, inv_eta, E, S):
-    """S_j = softmax row of the snapshot; return Σ_j S_j E_j and Σ_j S_j."""
-    for j in range(row.size):
-        S[j] = exp_below(fma(snap[j] - row[j], inv_eta, -log_norm))
-    mass, moved = total_and_dot(S, E)
-    return moved, mass
-
-
-@njit(**INLINE)
-def _both_rows(row, snap, log_norm, inv_eta, v, best, E, S):
-    """Do :func:`exponentiate` and :func:`snapshot_row` in one pass, for a batch of one."""
-    for j in range(row.size):
-        E[j] = exp_below((v[j] - best) * inv_eta)
-        S[j] = exp_below(fma(snap[j] - row[j], inv_eta, -log_norm))
-    mass, moved = total_and_dot(S, E)
-    return moved, mass
-
-
-@njit(**INLINE)
 def direct(row, snap, v, inv_eta, S, mass, weight, g):
     """g_j += weight (s_j(ṽ + v) - S_j / mass), with a maximum of its own."""
     best = -np.inf
@@ -257,15 +201,6 @@ def correct(S, E, ratio, weight, g):
     one = S.dtype.type(1)
     for j in range(g.size):
         g[j] += weight * (S[j] * fma(E[j], ratio, -one))
-
-
-@njit(**INLINE)
-def _correct_one(mu, S, E, ratio, weight, g):
-    """g = μ + weight S (E ratio - 1) (step 9); return ‖g‖₁."""
-    one = S.dtype.type(1)
-    for j in range(g.size):
-        g[j] = fma(weight * S[j], fma(E[j], ratio, -one), mu[j])
-    return l1(g)
 
 
 @njit(**INLINE)
@@ -320,9 +255,9 @@ def inner_loop(
     best = couple(z, y, tau1, tau3, v)
     for t in range(sample.size):
         row, log_norm = C[rows[t]], number(lse[sample[t]])
-        moved, mass = _both_rows(row, snap, log_norm, scale, v, best, E, S)
+        moved, mass = both_rows(row, snap, v, E, S, log_norm, best, scale)
         if moved > safe:
-            norm = _correct_one(mu, S, E, mass / moved, number(1) / mass, g)
+            norm = corrected(mu, S, E, g, mass / moved, number(1) / mass)
         else:
             g[:] = mu
             direct(row, snap, v, scale, S, mass, 1.0, g)

@@ -13,6 +13,7 @@ from numba import njit
 
 from . import atomics
 from .dense import INLINE, SUM
+from .fused import snapshot_row
 from .pdasmd import (
     SAFE,
     SAFE_SINGLE,
@@ -23,7 +24,6 @@ from .pdasmd import (
     direct,
     exponentiate,
     join,
-    snapshot_row,
 )
 from .sums import l1
 from .vexp import wide_vectors
@@ -42,7 +42,7 @@ def _chunk(c, C, rows, sample, snap, lse, inv_eta, v, E, S, parts):
     part[:] = 0
     for b in range(n_batch * k // n_chunks, n_batch * (k + 1) // n_chunks):
         row = C[rows[t, b]]
-        moved, mass = snapshot_row(row, snap, number(lse[sample[t, b]]), scale, E, S)
+        moved, mass = snapshot_row(row, snap, E, S, number(lse[sample[t, b]]), scale)
         if moved > safe:
             correct(S, E, mass / moved, number(1 / (n_batch * mass)), part)
         else:

@@ -7,14 +7,14 @@ in two. It is only as accurate as float32; the certificate does not rely on it.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
 from .dense import EXTREMUM, SUM, row_max
-from .sums import fma, total
+from .fused import gibbs_into
+from .sums import fma
 from .vexp import exp, wide_vectors
+from .vlog import log
 
 #: Groups, at least, into which a row is divided.
 LANES = 512
@@ -33,14 +33,6 @@ def to_single(C, factor, out, start, stop):
         row, result = C[i], out[i]
         for j in range(row.size):
             result[j] = np.float32(row[j] * factor)
-
-
-@njit(**SUM)
-def _gibbs_row(row, shift, g, inv_eta, weights):
-    """weights_j = exp((shift + g_j - row_j) / η); return their sum."""
-    for j in range(row.size):
-        weights[j] = exp((shift + g[j] - row[j]) * inv_eta)
-    return total(weights)
 
 
 @njit(**SUM)
@@ -63,15 +55,15 @@ def sweep(C, f, g, inv_eta, log_p, omega, parts, start, stop):
     tiny = 1e-30
     for k in range(start, stop):
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
-            mass = _gibbs_row(C[i], f[i], g, inv_eta, weights)
+            mass = gibbs_into(C[i], g, weights, f[i], inv_eta)
             if not tiny < mass < 1 / tiny:
                 f[i] = -row_max(C[i], g)
-                mass = _gibbs_row(C[i], f[i], g, inv_eta, weights)
-            move = log_p[i] - math.log(mass)
+                mass = gibbs_into(C[i], g, weights, f[i], inv_eta)
+            move = log_p[i] - log(mass)
             if abs(move) < NEAR:
                 move *= omega
             f[i] += C.dtype.type(move / inv_eta)
-            _add_scaled(weights, C.dtype.type(math.exp(move)), parts[k])
+            _add_scaled(weights, C.dtype.type(exp(move)), parts[k])
 
 
 @njit(**SUM)

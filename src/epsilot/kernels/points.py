@@ -14,9 +14,11 @@ import math
 import numpy as np
 from numba import njit
 
-from .dense import EXTREMUM, SUM, exp_sum, gibbs_row, row_max, weighted_row
-from .sums import dot, price
+from .dense import SUM, row_max
+from .fused import exp_sum, gibbs_dot, gibbs_price
+from .sums import dot
 from .vexp import exp
+from .vlog import log
 
 TILE = 1024
 
@@ -70,7 +72,7 @@ def cost_rows(X, Y, metric, shift, out, start, stop):
 def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
     """out_i = log sum_j exp((g_j - C_ij) / η)."""
     m = Y.shape[1]
-    tile, weights = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    tile = np.empty(TILE, X.dtype)
     for i in range(start, stop):
         level = g.dtype.type(-np.inf)
         held = g.dtype.type(0)
@@ -85,15 +87,15 @@ def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
                 if held > 0:
                     held *= exp((level - best) * inv_eta)
                 level = best
-            held += exp_sum(row, g[lo:hi], level, inv_eta, weights[: hi - lo])
-        out[i] = level * inv_eta + math.log(held) if held > 0 else level
+            held += exp_sum(row, g[lo:hi], level, inv_eta)
+        out[i] = level * inv_eta + log(held) if held > 0 else level
 
 
 @njit(**SUM)
 def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
     """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
     m = Y.shape[1]
-    tile, weights = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    tile = np.empty(TILE, X.dtype)
     for i in range(start, stop):
         mass[i] = 0
         cost[i] = 0
@@ -101,9 +103,7 @@ def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, st
         for lo in range(0, m, TILE):
             hi = min(lo + TILE, m)
             fill(X[i], Y, metric, shift, lo, hi, tile)
-            row, x = tile[: hi - lo], weights[: hi - lo]
-            weighted_row(row, f[i], g[lo:hi], inv_eta, v[lo:hi], x)
-            part = price(x, row, d[lo:hi])
+            part = gibbs_price(tile[: hi - lo], g[lo:hi], v[lo:hi], d[lo:hi], f[i], inv_eta)
             mass[i] += part[0]
             cost[i] += part[1]
             shipped[i] += part[2]
@@ -113,15 +113,13 @@ def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, st
 def apply_rows(X, Y, metric, shift, f, g, inv_eta, v, out, start, stop):
     """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
     m = Y.shape[1]
-    tile, weights = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+    tile = np.empty(TILE, X.dtype)
     for i in range(start, stop):
         out[i] = 0
         for lo in range(0, m, TILE):
             hi = min(lo + TILE, m)
             fill(X[i], Y, metric, shift, lo, hi, tile)
-            row, x = tile[: hi - lo], weights[: hi - lo]
-            gibbs_row(row, f[i], g[lo:hi], inv_eta, x)
-            out[i] += dot(x, v[lo:hi])
+            out[i] += gibbs_dot(tile[: hi - lo], g[lo:hi], v[lo:hi], f[i], inv_eta)
 
 
 @njit(**SUM)
@@ -137,7 +135,7 @@ def matvec(X, Y, metric, shift, v, out, start, stop):
             out[i] += dot(tile[: hi - lo], v[lo:hi])
 
 
-@njit(**EXTREMUM)
+@njit(**SUM)
 def ctransform_rows(X, Y, metric, shift, g, sign, out, start, stop):
     """out_i = min_j sign C_ij - g_j; with sign = -1 and g = 0, minus the largest cost of row i."""
     m = Y.shape[1]
@@ -152,4 +150,4 @@ def ctransform_rows(X, Y, metric, shift, g, sign, out, start, stop):
                 for j in range(row.size):
                     row[j] = -row[j]
             best = max(best, row_max(row, g[lo:hi]))
-        out[i] = -best
+        out[i] = 0 - best

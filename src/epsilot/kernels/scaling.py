@@ -6,13 +6,13 @@ slices may run in different threads.
 
 from __future__ import annotations
 
-import math
-
 from numba import njit
 
-from .dense import INLINE, SUM, TILE, gibbs_row, row_max
-from .sums import dot, fma, total
-from .vexp import wide_vectors
+from .dense import INLINE, SUM, TILE, row_max
+from .fused import gibbs_into
+from .sums import dot, fma
+from .vexp import exp, wide_vectors
+from .vlog import log
 
 
 @njit(**INLINE)
@@ -46,9 +46,8 @@ def weigh_rows(C, g, inv_eta, W, top, lse, start, stop):
     wide_vectors()
     for i in range(start, stop):
         best = row_max(C[i], g)
-        gibbs_row(C[i], -best, g, inv_eta, W[i])
         top[i] = best
-        lse[i] = best * inv_eta + math.log(total(W[i]))
+        lse[i] = best * inv_eta + log(gibbs_into(C[i], g, W[i], -best, inv_eta))
 
 
 @njit(**INLINE)
@@ -86,7 +85,7 @@ def sweep(K, v, p, u, omega, limit, errors, parts, start, stop):
             if omega != 1:
                 t = value / u[i]
                 if t <= limit:
-                    value *= t ** (omega - 1)
+                    value *= exp((omega - 1) * log(t))
             u[i] = value
             error += abs(value * held - p[i])
             _add(part, value, K[i])

@@ -3,15 +3,18 @@
 A loop that adds floats becomes SIMD code only if the compiler may reorder it (``reassoc``). What
 it then makes of the loop depends on the vector width, on whether the loop was inlined, even on
 the distance of two arrays in memory (the scalar loop runs where they might overlap): equal inputs
-give other last digits. Kernels therefore compute terms one by one into an array, without fast
-mathematics, and add them up here: vector k of ``N_VECTORS`` adds every ``N_VECTORS``-th piece of
-``VECTOR`` bytes; the vectors are added in pairs, then the halves of the last one until a number
-is left; entries that fill no vector come last.
+give other last digits. Kernels therefore add up here, in loops that are emitted with explicit
+vectors: vector k of ``N_VECTORS`` adds every ``N_VECTORS``-th piece of ``VECTOR`` bytes; the
+vectors are added in pairs, then the halves of the last one until a number is left; entries that
+fill no vector come last.
 """
 
 from __future__ import annotations
 
-import numba
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -19,44 +22,47 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from .vexp import prefer_wide_vectors
+from .lanes import IS_PLAIN, Lane, call, larger, prefer_wide_vectors, spread
 
 #: Bytes of a vector, and vectors that are added side by side to hide the latency of an addition.
 VECTOR, N_VECTORS = 64, 4
+#: Bytes to whose multiples all entries are aligned.
+ITEM = 4
 
 _BYTES = {types.float64: 8, types.float32: 4}
 
 
-def _call(builder, name, *args):
-    """Emit a call of an LLVM intrinsic on floats or vectors of them."""
-    kind = args[0].type
-    is_vector = isinstance(kind, ir.VectorType)
-    bits = 64 if (kind.element if is_vector else kind) == ir.DoubleType() else 32
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(kind, [kind] * len(args)),
-        f"llvm.{name}.{f'v{kind.count}' if is_vector else ''}f{bits}",
-    )  # fmt: skip
-    return builder.call(function, args)
+def _vector(real, width):
+    """Return the type of a vector, or of a number."""
+    return real if width == 1 else ir.VectorType(real, width)
 
 
 class _Adder:
-    """Emits the loops of one or several sums over the entries of the same arrays."""
+    """Emits the loops of the sums of one formula over the entries of its arrays.
 
-    def __init__(self, context, builder, dtype, arrays, steps):
+    The formula takes an entry of each array and the numbers, and returns ``n_written`` values
+    for the last arrays, then the terms to add; a pair is a product, added by fma.
+    """
+
+    def __init__(self, context, builder, dtype, formula, n_written, arrays, numbers):
         prefer_wide_vectors(builder.function)
-        self.builder, self.arrays, self.steps, self.item = builder, arrays, steps, _BYTES[dtype]
+        self.builder, self.formula, self.n_written = builder, formula, n_written
+        self.arrays = arrays
         self.size = builder.extract_value(arrays[0].shape, 0)
-        self.real, self.width = context.get_data_type(dtype), VECTOR // self.item
-        self.vector = ir.VectorType(self.real, self.width)
+        self.real, self.width = context.get_data_type(dtype), VECTOR // _BYTES[dtype]
+        self.numbers = {
+            width: [Lane(builder, spread(builder, x, _vector(x.type, width))) for x in numbers]
+            for width in (1, self.width)
+        }
 
-    def sums(self):
+    def sums(self, n_sums):
         """Emit everything and return the sums."""
         block = self.width * N_VECTORS
-        lanes = [[self._zero(self.vector) for _ in self.steps] for _ in range(N_VECTORS)]
-        rest = [self._zero(self.real) for _ in self.steps]
-        self._run(self._index(0), self._whole(block), self.vector, lanes)
-        self._run(self._whole(block), self._whole(self.width), self.vector, lanes[:1])
-        self._run(self._whole(self.width), self.size, self.real, [rest])
+        lanes = [[self._zero(self.width) for _ in range(n_sums)] for _ in range(N_VECTORS)]
+        rest = [self._zero(1) for _ in range(n_sums)]
+        self._run(self._index(0), self._whole(block), self.width, lanes)
+        self._run(self._whole(block), self._whole(self.width), self.width, lanes[:1])
+        self._run(self._whole(self.width), self.size, 1, [rest])
         builder = self.builder
         return [
             builder.fadd(self._folded([builder.load(x) for x in vectors]), builder.load(last))
@@ -70,23 +76,34 @@ class _Adder:
         """Emit the largest multiple of ``length`` that is not above the size."""
         return self.builder.sub(self.size, self.builder.urem(self.size, self._index(length)))
 
-    def _zero(self, kind):
-        return cgutils.alloca_once_value(self.builder, ir.Constant(kind, None))
+    def _zero(self, width):
+        zero = ir.Constant(_vector(self.real, width), None)
+        return cgutils.alloca_once_value(self.builder, zero)
 
-    def _run(self, start, stop, kind, lanes):
-        """Emit the loop that adds entries start..stop, a piece of this kind to each in turn."""
-        builder, length = self.builder, self.width if kind is self.vector else 1
-        stride = self._index(length * len(lanes))
+    def _run(self, start, stop, width, lanes):
+        """Emit the loop that adds entries start..stop, a piece of this width to each in turn."""
+        builder, stride = self.builder, self._index(width * len(lanes))
         with cgutils.for_range_slice(builder, start, stop, stride, self.size.type) as (i, _):
             for k, totals in enumerate(lanes):
-                at = builder.add(i, self._index(k * length))
-                entries = [self._entry(array, at, kind) for array in self.arrays]
-                for step, total in zip(self.steps, totals, strict=True):
-                    builder.store(step(builder, builder.load(total), *entries), total)
+                at = builder.add(i, self._index(k * width))
+                places = [self._place(array, at, width) for array in self.arrays]
+                entries = [Lane(builder, builder.load(x, align=ITEM)) for x in places]
+                values = self.formula(*entries, *self.numbers[width])
+                written = places[len(places) - self.n_written :]
+                for value, place in zip(values[: self.n_written], written, strict=True):
+                    builder.store(value.value, place, align=ITEM)
+                for term, total in zip(values[self.n_written :], totals, strict=True):
+                    builder.store(self._added(builder.load(total), term), total)
 
-    def _entry(self, array, at, kind):
+    def _added(self, total, term):
+        if isinstance(term, tuple):
+            return call(self.builder, "fma", term[0].value, term[1].value, total)
+        return self.builder.fadd(total, term.value)
+
+    def _place(self, array, at, width):
         place = self.builder.gep(array.data, [at])
-        return self.builder.load(self.builder.bitcast(place, kind.as_pointer()), align=self.item)
+        kind = _vector(place.type.pointee, width)
+        return self.builder.bitcast(place, kind.as_pointer())
 
     def _folded(self, vectors):
         """Emit the sum of vectors, in pairs, and then of the halves of the last one."""
@@ -105,107 +122,89 @@ class _Adder:
         return self.builder.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), places)
 
 
-def _summing(*steps):
-    """Return a typing function of an intrinsic that adds by ``step(builder, total, *entries)``."""
-
-    def typed(*arrays):
-        is_served = all(
-            isinstance(x, types.Array) and x.ndim == 1 and x.layout == "C" and x.dtype in _BYTES
-            for x in arrays
-        ) and all(x.dtype == arrays[0].dtype for x in arrays)
-        if not is_served:
-            return None
-        dtype = arrays[0].dtype
-        result = dtype if len(steps) == 1 else types.UniTuple(dtype, len(steps))
-
-        def generate(context, builder, signature, args):
-            held = [
-                make_array(kind)(context, builder, x)
-                for kind, x in zip(signature.args, args, strict=True)
-            ]
-            sums = _Adder(context, builder, dtype, held, steps).sums()
-            return sums[0] if len(steps) == 1 else context.make_tuple(builder, result, sums)
-
-        return result(*arrays), generate
-
-    return typed
+def _is_served(kinds, n_arrays):
+    """Tell whether the arguments are contiguous vectors of floats, then numbers."""
+    return all(
+        isinstance(x, types.Array) and x.ndim == 1 and x.layout == "C" and x.dtype in _BYTES
+        for x in kinds[:n_arrays]
+    ) and all(x in _BYTES for x in kinds[n_arrays:])
 
 
-def _first(builder, t, x, *_):
-    return builder.fadd(t, x)
+def summing(n_arrays: int, n_sums: int = 1, n_written: int = 0) -> Callable[[Any], Any]:
+    """Make a function for kernels of a formula for one entry of each of the first arguments.
+
+    The formula returns ``n_written`` values for the last arrays, then the terms of the sums, which
+    are in the precision of the first array; all its operands must be of one precision.
+    """
+
+    def compiled(formula):
+        def typed(typing_context, *kinds):
+            if not _is_served(kinds, n_arrays):
+                return None
+            dtype = kinds[0].dtype
+            result = dtype if n_sums == 1 else types.UniTuple(dtype, n_sums)
+
+            def generate(context, builder, signature, args):
+                arrays = [
+                    make_array(kind)(context, builder, x)
+                    for kind, x in zip(signature.args[:n_arrays], args, strict=False)
+                ]
+                adder = _Adder(context, builder, dtype, formula, n_written, arrays, args[n_arrays:])
+                sums = adder.sums(n_sums)
+                return sums[0] if n_sums == 1 else context.make_tuple(builder, result, sums)
+
+            return result(*kinds), generate
+
+        first = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        own = inspect.signature(formula)
+        typed.__signature__ = own.replace(parameters=[first, *own.parameters.values()])
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            setattr(typed, name, getattr(formula, name))
+        return intrinsic(typed)
+
+    def plain(formula):
+        """Make the same of NumPy's operations, for coverage runs."""
+
+        def summed(*args):
+            values = formula(*args)
+            for array, value in zip(args[n_arrays - n_written : n_arrays], values, strict=False):
+                array[:] = value
+            sums = [np.dot(*x) if isinstance(x, tuple) else np.sum(x) for x in values[n_written:]]
+            return sums[0] if n_sums == 1 else tuple(sums)
+
+        return summed
+
+    return plain if IS_PLAIN else compiled
 
 
-def _product(builder, t, x, y, *_):
-    return _call(builder, "fma", x, y, t)
-
-
-def _product_of_others(builder, t, _, y, z):
-    return _call(builder, "fma", y, z, t)
-
-
-def _product_of_ends(builder, t, x, _, z):
-    return _call(builder, "fma", x, z, t)
-
-
-def _absolute(builder, t, x):
-    return builder.fadd(t, _call(builder, "fabs", x))
-
-
-def _difference(builder, t, x, y):
-    return builder.fadd(t, _call(builder, "fabs", builder.fsub(x, y)))
-
-
-def _positive(builder, t, x):
-    zero = ir.Constant(x.type, None)
-    return builder.fadd(t, builder.select(builder.fcmp_ordered(">", x, zero), x, zero))
-
-
-@intrinsic
-def total(typing_context, x):
+@summing(1)
+def total(x):
     """Return Σ x."""
-    return _summing(_first)(x)
+    return (x,)
 
 
-@intrinsic
-def dot(typing_context, x, y):
+@summing(2)
+def dot(x, y):
     """Return Σ x y."""
-    return _summing(_product)(x, y)
+    return ((x, y),)
 
 
-@intrinsic
-def total_and_dot(typing_context, x, y):
-    """Return Σ x and Σ x y."""
-    return _summing(_first, _product)(x, y)
-
-
-@intrinsic
-def two_dots(typing_context, x, y, z):
-    """Return Σ x y and Σ x z."""
-    return _summing(_product, _product_of_ends)(x, y, z)
-
-
-@intrinsic
-def price(typing_context, x, costs, extra):
-    """Return Σ x, Σ x costs and Σ costs extra."""
-    return _summing(_first, _product, _product_of_others)(x, costs, extra)
-
-
-@intrinsic
-def l1(typing_context, x):
+@summing(1)
+def l1(x):
     """Return Σ |x|."""
-    return _summing(_absolute)(x)
+    return (abs(x),)
 
 
-@intrinsic
-def distance(typing_context, x, y):
+@summing(2)
+def distance(x, y):
     """Return Σ |x - y|."""
-    return _summing(_difference)(x, y)
+    return (abs(x - y),)
 
 
-@intrinsic
-def positive(typing_context, x):
+@summing(1)
+def positive(x):
     """Return the sum of the positive x."""
-    return _summing(_positive)(x)
+    return (larger(x, 0.0),)
 
 
 @intrinsic
@@ -215,44 +214,12 @@ def fma(typing_context, x, y, z):
         return None
 
     def generate(context, builder, signature, args):
-        return _call(builder, "fma", *args)
+        return call(builder, "fma", *args)
 
     return x(x, y, z), generate
 
 
-if numba.config.DISABLE_JIT:  # plain Python for coverage runs
-
-    def total(x):
-        """Return Σ x."""
-        return x.sum()
-
-    def dot(x, y):
-        """Return Σ x y."""
-        return np.dot(x, y)
-
-    def total_and_dot(x, y):
-        """Return Σ x and Σ x y."""
-        return x.sum(), np.dot(x, y)
-
-    def two_dots(x, y, z):
-        """Return Σ x y and Σ x z."""
-        return np.dot(x, y), np.dot(x, z)
-
-    def price(x, costs, extra):
-        """Return Σ x, Σ x costs and Σ costs extra."""
-        return x.sum(), np.dot(x, costs), np.dot(costs, extra)
-
-    def l1(x):
-        """Return Σ |x|."""
-        return np.abs(x).sum()
-
-    def distance(x, y):
-        """Return Σ |x - y|."""
-        return np.abs(x - y).sum()
-
-    def positive(x):
-        """Return the sum of the positive x."""
-        return np.maximum(x, 0).sum()
+if IS_PLAIN:
 
     def fma(x, y, z):
         """Return x y + z."""

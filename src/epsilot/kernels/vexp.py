@@ -1,61 +1,70 @@
 """A vectorisable exponential.
 
-``math.exp`` inside a numba loop stays a scalar call. Here exp is emitted as straight-line
-LLVM code, so that the loop around it becomes SIMD code:
+``math.exp`` inside a numba loop stays a scalar call, and rounds as the system's library does.
+Here exp is emitted as straight-line LLVM code, on floats or vectors of them, so that the loop
+around it becomes SIMD code with the same bits on every processor:
 
 * k = round(x / ln 2) by adding and subtracting 1.5 * 2**52, whose low bits then hold k;
 * r = x - k ln 2 with a two-constant ln 2, |r| <= ln 2 / 2;
-* a Taylor polynomial of degree 11 (6 in float32) in r, by Horner's rule;
+* 1 + r + r² q(r) by Horner's rule, where q makes the largest relative error least;
 * 2**k is added to the exponent bits of the result.
 
-Relative error at most 9e-15 (float64) and 2.3e-7 (float32). Below -708 (-87) the result is
+Relative error at most 7e-16 (float64) and 2.3e-7 (float32). Below -708 (-87) the result is
 0, above the overflow threshold inf, and NaN stays NaN. The instructions carry no fast-math
-flags, so callers may use ``reassoc`` for their sums without folding the rounding trick away.
+flags.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-_WIDE = '"prefer-vector-width"="512"'
+from .lanes import IS_PLAIN, call, constant, integers, prefer_wide_vectors
 
 
-class _Format:
+class _Format(NamedTuple):
     """Constants of one floating-point format."""
 
-    def __init__(self, real, bits, mantissa, low, high, ln2_high, ln2_low, degree, dtype):
-        self.real, self.integer, self.mantissa = real, ir.IntType(bits), mantissa
-        self.low, self.high = self(low, dtype), self(high, dtype)
-        self.ln2_high, self.ln2_low = self(ln2_high, dtype), self(ln2_low, dtype)
-        self.log2_e = self(1 / math.log(2), dtype)
-        self.rounder = self(1.5 * 2.0**mantissa, dtype)
-        self.taylor = [self(1 / math.factorial(k), dtype) for k in range(degree, -1, -1)]
-        self.zero, self.infinity = self(0.0, dtype), self(math.inf, dtype)
+    mantissa: int
+    low: float
+    high: float
+    ln2_high: float
+    ln2_low: float
+    polynomial: tuple[float, ...]  # from the highest power
 
-    def __call__(self, value, dtype):
-        return ir.Constant(self.real, float(dtype(value)))
+    @property
+    def rounder(self) -> float:
+        """The number whose addition rounds to whole numbers."""
+        return 1.5 * 2.0**self.mantissa
 
 
-_FORMATS = {
-    types.float64: _Format(
-        ir.DoubleType(), 64, 52, -708.0, 709.782712893384,
-        6.93147180369123816490e-01, 1.90821492927058770002e-10, 11, np.float64,
+LOG2_E = 1.4426950408889634
+
+_DOUBLE = _Format(
+    52, -708.0, 709.782712893384, 6.93147180369123816490e-01, 1.90821492927058770002e-10,
+    (
+        2.7476808436201135e-07, 2.763500604211804e-06, 2.480193177991432e-05,
+        0.00019841185203057628, 0.0013888888516073422, 0.0083333333708921, 0.04166666666813741,
+        0.16666666666611513, 0.49999999999998324, 1.0, 1.0,
     ),
-    types.float32: _Format(
-        ir.FloatType(), 32, 23, -87.0, 88.72283, 0.693359375, -2.12194440e-4, 6, np.float32
-    ),
-}  # fmt: skip
+)  # fmt: skip
+_SINGLE = _Format(
+    23, -87.0, 88.72283, 0.693359375, -2.12194440e-4,
+    (0.008312520183297138, 0.04189015693027246, 0.16667114649773096, 0.4999923149425397, 1.0, 1.0),
+)  # fmt: skip
+_FORMATS = {types.float64: _DOUBLE, types.float32: _SINGLE}
 
 
-def prefer_wide_vectors(function):
-    """Ask LLVM for 512-bit vectors in one function, where the CPU has them."""
-    set.add(function.attributes, _WIDE)  # llvmlite's own add knows only unquoted names
+def _format(kind):
+    """Return the constants of a type, and a function that makes constants of that type."""
+    element = kind.element if isinstance(kind, ir.VectorType) else kind
+    fmt, dtype = (_DOUBLE, np.float64) if element == ir.DoubleType() else (_SINGLE, np.float32)
+    return fmt, lambda number: constant(kind, float(dtype(number)))
 
 
 @intrinsic
@@ -74,6 +83,7 @@ def larger(typing_context, x, y):
     """Return the larger of two floats that are not NaN, so that a maximum is vectorised.
 
     The flags must be on the selection itself: without them LLVM keeps the order of comparisons.
+    Of zeros of either sign, either may be returned.
     """
     if x not in _FORMATS or x != y:
         return None
@@ -86,21 +96,39 @@ def larger(typing_context, x, y):
     return x(x, y), generate
 
 
-def _core(builder, fmt, value):
+def _core(builder, value):
     """Emit e**value for a value in range."""
     prefer_wide_vectors(builder.function)
-    rounded = builder.fma(value, fmt.log2_e, fmt.rounder)
-    minus_k = builder.fsub(fmt.rounder, rounded)
-    r = builder.fma(minus_k, fmt.ln2_high, value)
-    r = builder.fma(minus_k, fmt.ln2_low, r)
-    result = fmt.taylor[0]
-    for coefficient in fmt.taylor[1:]:
-        result = builder.fma(result, r, coefficient)
-    exponent = builder.shl(
-        builder.bitcast(rounded, fmt.integer), ir.Constant(fmt.integer, fmt.mantissa)
-    )
-    bits = builder.add(builder.bitcast(result, fmt.integer), exponent)
-    return builder.bitcast(bits, fmt.real)
+    fmt, real = _format(value.type)
+    bits, rounder = integers(value.type), real(fmt.rounder)
+    rounded = call(builder, "fma", value, real(LOG2_E), rounder)
+    minus_k = builder.fsub(rounder, rounded)
+    r = call(builder, "fma", minus_k, real(fmt.ln2_high), value)
+    r = call(builder, "fma", minus_k, real(fmt.ln2_low), r)
+    result = real(fmt.polynomial[0])
+    for coefficient in fmt.polynomial[1:]:
+        result = call(builder, "fma", result, r, real(coefficient))
+    exponent = builder.shl(builder.bitcast(rounded, bits), constant(bits, fmt.mantissa))
+    return builder.bitcast(builder.add(builder.bitcast(result, bits), exponent), value.type)
+
+
+def emit_exp(builder, value):
+    """Emit e**value."""
+    fmt, real = _format(value.type)
+    result = _core(builder, value)
+    is_low = builder.fcmp_ordered("<", value, real(fmt.low))
+    result = builder.select(is_low, real(0.0), result)
+    is_high = builder.fcmp_ordered(">", value, real(fmt.high))
+    result = builder.select(is_high, real(math.inf), result)
+    return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
+
+
+def emit_exp_below(builder, value):
+    """Emit e**value for a value that is not NaN and does not overflow."""
+    fmt, real = _format(value.type)
+    flags = ("nnan", "nsz")
+    is_large = builder.fcmp_ordered(">", value, real(fmt.low), flags=flags)
+    return _core(builder, builder.select(is_large, value, real(fmt.low), flags=flags))
 
 
 @intrinsic
@@ -108,14 +136,9 @@ def exp(typing_context, x):
     """Return e**x for a float32 or float64 scalar."""
     if x not in _FORMATS:
         return None
-    fmt = _FORMATS[x]
 
     def generate(context, builder, signature, args):
-        (value,) = args
-        result = _core(builder, fmt, value)
-        result = builder.select(builder.fcmp_ordered("<", value, fmt.low), fmt.zero, result)
-        result = builder.select(builder.fcmp_ordered(">", value, fmt.high), fmt.infinity, result)
-        return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
+        return emit_exp(builder, args[0])
 
     return x(x), generate
 
@@ -128,12 +151,9 @@ def exp_below(typing_context, x):
     """
     if x not in _FORMATS:
         return None
-    fmt = _FORMATS[x]
 
     def generate(context, builder, signature, args):
-        flags = ("nnan", "nsz")
-        is_large = builder.fcmp_ordered(">", args[0], fmt.low, flags=flags)
-        return _core(builder, fmt, builder.select(is_large, args[0], fmt.low, flags=flags))
+        return emit_exp_below(builder, args[0])
 
     return x(x), generate
 
@@ -143,15 +163,15 @@ def power_of_two(typing_context, k):
     """Return 2**k for a whole float64 number k of at most 1023; 0 below -1000."""
     if k != types.float64:
         return None
-    fmt = _FORMATS[k]
 
     def generate(context, builder, signature, args):
         prefer_wide_vectors(builder.function)
-        bits = builder.bitcast(builder.fadd(args[0], fmt.rounder), fmt.integer)
-        bits = builder.shl(bits, ir.Constant(fmt.integer, fmt.mantissa))
-        result = builder.bitcast(builder.add(bits, ir.Constant(fmt.integer, 1023 << 52)), fmt.real)
-        is_small = builder.fcmp_ordered("<", args[0], ir.Constant(fmt.real, -1000.0))
-        return builder.select(is_small, fmt.zero, result)
+        real, bits = args[0].type, integers(args[0].type)
+        held = builder.fadd(args[0], ir.Constant(real, _DOUBLE.rounder))
+        held = builder.shl(builder.bitcast(held, bits), ir.Constant(bits, _DOUBLE.mantissa))
+        result = builder.bitcast(builder.add(held, ir.Constant(bits, 1023 << 52)), real)
+        is_small = builder.fcmp_ordered("<", args[0], ir.Constant(real, -1000.0))
+        return builder.select(is_small, ir.Constant(real, 0.0), result)
 
     return k(k), generate
 
@@ -161,20 +181,20 @@ def exponent(typing_context, x):
     """Return the whole number k with 2**k <= x < 2**(k + 1), for a normal positive float64 x."""
     if x != types.float64:
         return None
-    fmt = _FORMATS[x]
 
     def generate(context, builder, signature, args):
         prefer_wide_vectors(builder.function)
-        bits = builder.bitcast(args[0], fmt.integer)
-        bits = builder.lshr(bits, ir.Constant(fmt.integer, fmt.mantissa))
-        bits = builder.or_(bits, ir.Constant(fmt.integer, 0x4330000000000000))
-        held = builder.bitcast(bits, fmt.real)
-        return builder.fsub(held, ir.Constant(fmt.real, 2.0**52 + 1023))
+        real, bits = args[0].type, integers(args[0].type)
+        held = builder.bitcast(args[0], bits)
+        held = builder.lshr(held, ir.Constant(bits, _DOUBLE.mantissa))
+        held = builder.or_(held, ir.Constant(bits, 0x4330000000000000))
+        held = builder.bitcast(held, real)
+        return builder.fsub(held, ir.Constant(real, 2.0**52 + 1023))
 
     return x(x), generate
 
 
-if numba.config.DISABLE_JIT:  # plain Python for coverage runs
+if IS_PLAIN:  # plain Python for coverage runs
 
     def power_of_two(k):
         """Return 2**k, 0 below -1000."""
@@ -191,7 +211,7 @@ if numba.config.DISABLE_JIT:  # plain Python for coverage runs
 
     def exp_below(x):
         """Return e**x, at least e**-708."""
-        return np.exp(max(x, -708.0))
+        return np.exp(np.maximum(x, -708.0))
 
     def larger(x, y):
         """Return the larger of two numbers."""

@@ -14,13 +14,12 @@ from __future__ import annotations
 import math
 import struct
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .vexp import prefer_wide_vectors
+from .lanes import IS_PLAIN, prefer_wide_vectors
 
 _REAL, _INTEGER = ir.DoubleType(), ir.IntType(64)
 _SQRT_HALF_BITS = struct.unpack("<q", struct.pack("<d", math.sqrt(0.5)))[0]
@@ -56,8 +55,8 @@ def _reduced(builder, value, n_terms):
 
 @intrinsic
 def log(typing_context, x):
-    """Return the natural logarithm of a float64 scalar."""
-    if x != types.float64:
+    """Return the natural logarithm of a float, in float64."""
+    if x not in (types.float64, types.float32):
         return None
 
     def generate(context, builder, signature, args):
@@ -73,7 +72,7 @@ def log(typing_context, x):
             result = builder.select(condition, ir.Constant(_REAL, special), result)
         return result
 
-    return x(x), generate
+    return types.float64(types.float64), generate
 
 
 @intrinsic
@@ -95,5 +94,5 @@ def _plain_log(x):
         return np.log(x)
 
 
-if numba.config.DISABLE_JIT:
+if IS_PLAIN:
     log = rough_log = _plain_log

@@ -1,0 +1,128 @@
+"""Arithmetic that is emitted as LLVM code, on single floats and on vectors of them alike.
+
+A formula written for :class:`Lane` operands becomes straight-line code without fast-math flags:
+one instruction for each operation, in the order it is written, whatever the vector width.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+
+_WIDE = '"prefer-vector-width"="512"'
+
+
+def prefer_wide_vectors(function: Any) -> None:
+    """Ask LLVM for 512-bit vectors in one function, where the CPU has them."""
+    set.add(function.attributes, _WIDE)  # llvmlite's own add knows only unquoted names
+
+
+def constant(kind: Any, number: Any) -> Any:
+    """Return a constant of a type, in every place of a vector."""
+    if not isinstance(kind, ir.VectorType):
+        return ir.Constant(kind, number)
+    return ir.Constant(kind, [ir.Constant(kind.element, number)] * kind.count)
+
+
+def _element(kind: Any) -> Any:
+    return kind.element if isinstance(kind, ir.VectorType) else kind
+
+
+def integers(kind: Any) -> Any:
+    """Return the type of the bits of a float, or of each place of a vector."""
+    if isinstance(kind, ir.VectorType):
+        return ir.VectorType(integers(kind.element), kind.count)
+    return ir.IntType(64 if kind == ir.DoubleType() else 32)
+
+
+def call(builder: Any, name: str, *args: Any) -> Any:
+    """Emit a call of an LLVM intrinsic on floats or vectors of them."""
+    kind = args[0].type
+    bits = integers(kind)
+    is_vector = isinstance(kind, ir.VectorType)
+    suffix = f"v{kind.count}f{bits.element.width}" if is_vector else f"f{bits.width}"
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kind, [kind] * len(args)), f"llvm.{name}.{suffix}"
+    )
+    return builder.call(function, args)
+
+
+def spread(builder: Any, x: Any, kind: Any) -> Any:
+    """Emit a vector with ``x`` in every place, or ``x`` itself where no vector is wanted."""
+    if not isinstance(kind, ir.VectorType):
+        return x
+    nothing, index = ir.Constant(kind, ir.Undefined), ir.IntType(32)
+    first = builder.insert_element(nothing, x, ir.Constant(index, 0))
+    places = ir.Constant(ir.VectorType(index, kind.count), None)
+    return builder.shuffle_vector(first, nothing, places)
+
+
+class Lane:
+    """A value of the code that is being emitted; arithmetic with it emits more."""
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self.builder, self.value = builder, value
+
+    def _of(self, other: Any) -> Any:
+        return other.value if isinstance(other, Lane) else constant(self.value.type, float(other))
+
+    def __add__(self, other: Any) -> Lane:
+        return Lane(self.builder, self.builder.fadd(self.value, self._of(other)))
+
+    def __sub__(self, other: Any) -> Lane:
+        return Lane(self.builder, self.builder.fsub(self.value, self._of(other)))
+
+    def __mul__(self, other: Any) -> Lane:
+        return Lane(self.builder, self.builder.fmul(self.value, self._of(other)))
+
+    def __neg__(self) -> Lane:
+        return Lane(self.builder, self.builder.fneg(self.value))
+
+    def __abs__(self) -> Lane:
+        return Lane(self.builder, call(self.builder, "fabs", self.value))
+
+    def fma(self, factor: Any, term: Any) -> Lane:
+        """Emit the product with a factor plus a term, rounded once."""
+        args = self.value, self._of(factor), self._of(term)
+        return Lane(self.builder, call(self.builder, "fma", *args))
+
+    def larger(self, other: Any) -> Lane:
+        """Emit the larger of two values."""
+        other = self._of(other)
+        is_larger = self.builder.fcmp_ordered(">", self.value, other)
+        return Lane(self.builder, self.builder.select(is_larger, self.value, other))
+
+    def like(self, other: Lane) -> Lane:
+        """Emit the conversion to the precision of another value."""
+        kind = other.value.type
+        if kind == self.value.type:
+            return self
+        is_wider = _element(kind) == ir.DoubleType()
+        convert = self.builder.fpext if is_wider else self.builder.fptrunc
+        return Lane(self.builder, convert(self.value, kind))
+
+    def apply(self, emit: Any) -> Lane:
+        """Emit a function ``emit(builder, value)``."""
+        return Lane(self.builder, emit(self.builder, self.value))
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """Return x y + z, rounded once where code is emitted."""
+    return x.fma(y, z) if isinstance(x, Lane) else x * y + z
+
+
+def like(x: Any, other: Any) -> Any:
+    """Return x in the precision of another value."""
+    return x.like(other) if isinstance(x, Lane) else np.asarray(x).astype(other.dtype)
+
+
+def larger(x: Any, y: Any) -> Any:
+    """Return the larger of two values."""
+    return x.larger(y) if isinstance(x, Lane) else np.maximum(x, y)
+
+
+IS_PLAIN = bool(numba.config.DISABLE_JIT)
