@@ -189,9 +189,9 @@ class Transport(Objective):
         if problem.offset != 0:
             margin = np.finfo(float).eps * (problem.cost_max + np.abs(f).max())
             f = np.nextafter(f - margin + problem.offset, -np.inf)
-        if problem.unit != 1:
-            f, g = (np.nextafter(problem.unit * x, -np.inf) for x in (f, g))
-        return f, g
+        if problem.unit < 1:  # a product may be subnormal, and then is rounded
+            return below(problem.unit * f), below(problem.unit * g)
+        return problem.unit * f, problem.unit * g
 
 
 @dataclass(frozen=True)
@@ -267,9 +267,12 @@ def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
     """
     g = geometry.ctransform_cols(f - f.max())
     f = geometry.ctransform_rows(g)
-    # C_ij - g_j was rounded once, by at most half the distance to the next float below.
-    margin = 0.0
     if geometry.ctransform_roundings:
         size = np.abs(f).max() + np.abs(g).max() + geometry.bounds[1]
-        margin = geometry.ctransform_roundings * np.finfo(float).eps * size
-    return np.nextafter(f - margin, -np.inf), g
+        f = f - geometry.ctransform_roundings * np.finfo(float).eps * size
+    return below(f), g
+
+
+def below(x: Vector) -> Vector:
+    """Return numbers below those that x was rounded from; a difference of 0 is exact."""
+    return np.where(x == 0, 0.0, np.nextafter(x, -np.inf))

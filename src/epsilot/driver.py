@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ._types import Potentials
+from ._types import Potentials, Vector
 from .certificate import Objective, Transport
-from .plan import Plan, embedded, spread
+from .plan import Arcs, Core, Plan, embedded, spread
 from .problem import Entropic, Problem, Target
 from .result import Record, Status
 from .solvers.base import Solver
@@ -274,7 +274,7 @@ class Driver:
         """Certify the current iterate; return True if an observer asks to stop."""
         run, objective, problem = self.run, self.objective, self.objective.problem
         errors = []
-        for core, row in self.solver.candidates(target, state):
+        for core, row in self.solver.candidates(target, state) or [self._nothing()]:
             f = spread(row, self.rows, problem.shape[0], -np.inf)
             if self.inner is not problem:
                 core = embedded(core, problem.geometry, self.rows, self.cols)
@@ -302,6 +302,12 @@ class Driver:
             observer(record)
         callback = self.limits.callback
         return callback is not None and bool(callback(record))
+
+    def _nothing(self) -> tuple[Core, Vector]:
+        """Return what is certified of a method that has nothing yet: the independent plan."""
+        n, m = self.inner.shape
+        none = np.zeros(0, dtype=np.int64)
+        return Arcs((n, m), none, none, np.zeros(0)), np.zeros(n)
 
     def _record(self, eta: float) -> Record:
         """Return what is known now, in the user's units."""

@@ -17,7 +17,7 @@ from scipy import sparse
 from ._types import Index, Matrix, Vector
 from .geometry import Geometry
 from .kernels.forest import settle
-from .kernels.vectors import dot, entropy, matvec, rmatvec
+from .kernels.vectors import dot, entropy, log, matvec, rmatvec
 
 #: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
 DENSE_LIMIT = 4 << 30
@@ -74,6 +74,11 @@ class Gibbs:
     def marginals(self) -> tuple[Vector, Vector]:
         """Return K 1 and Kᵀ 1."""
         return self.geometry.marginals(self.f, self.g, self.eta)
+
+    def tamed(self, p: Vector) -> Gibbs:
+        """Return the plan with row sums p, for potentials whose exponentials overflow."""
+        lse = self.geometry.exact.lse_rows(self.g, self.eta)
+        return replace(self, f=self.eta * (log(p) - lse))
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return K v, (C * K) v and C d, for the plan's own cost or another one."""
@@ -187,7 +192,7 @@ def _binned(place: Index, x: Vector, size: int) -> Vector:
 
 @dataclass(frozen=True)
 class Plan:
-    """X = diag(s) K diag(t) + e dᵀ, usable as a linear operator.
+    """X = mass (diag(s) K diag(t) + e dᵀ), usable as a linear operator.
 
     ``X @ V``, ``X.T @ U``, ``X.row(i)``, ``X.marginals()``, ``X.toarray()`` and
     ``X.tosparse(threshold)`` work without forming X, but for the last two.
@@ -198,6 +203,7 @@ class Plan:
     t: Vector
     e: Vector
     d: Vector
+    mass: float = 1.0
 
     @classmethod
     def of(cls, core: Core) -> Plan:
@@ -220,11 +226,11 @@ class Plan:
 
     def rows(self, v: Vector) -> Vector:
         """Return X v."""
-        return self.s * self.core.rows(self.t * v) + self.e * dot(self.d, v)
+        return self.mass * (self.s * self.core.rows(self.t * v) + self.e * dot(self.d, v))
 
     def cols(self, u: Vector) -> Vector:
         """Return Xᵀ u."""
-        return self.t * self.core.cols(self.s * u) + self.d * dot(self.e, u)
+        return self.mass * (self.t * self.core.cols(self.s * u) + self.d * dot(self.e, u))
 
     def marginals(self) -> tuple[Vector, Vector]:
         """Return X 1 and Xᵀ 1."""
@@ -245,7 +251,8 @@ class Plan:
         mass, cost, shipped = self.core.price(geometry, self.t * v, d)
         held = self.d * v
         extra = self.e * geometry.matvec(held) if held.any() and self.e.any() else 0.0
-        return self.s * mass + self.e * held.sum(), self.s * cost + extra, shipped
+        mass, cost = self.s * mass + self.e * held.sum(), self.s * cost + extra
+        return self.mass * mass, self.mass * cost, shipped
 
     def cost(self, geometry: Geometry) -> float:
         """Return <C, X>."""
@@ -254,7 +261,7 @@ class Plan:
 
     def priced(self, cost: Vector, shipped: Vector) -> float:
         """Return <C, X> from (C * K) t and C d."""
-        return dot(self.s, cost) + dot(self.e, shipped)
+        return self.mass * (dot(self.s, cost) + dot(self.e, shipped))
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of X as an array."""
@@ -262,6 +269,8 @@ class Plan:
         X *= self.s[start:stop, None]
         X *= self.t
         X += self.e[start:stop, None] * self.d
+        if self.mass != 1:
+            X *= self.mass
         return X
 
     def row(self, i: int) -> Vector:
@@ -297,15 +306,15 @@ class Plan:
         """Return the entries above ``threshold`` as a CSR matrix."""
         if isinstance(self.core, Arcs) and not self.e.any():
             K = self.core
-            flow = self.s[K.i] * K.flow * self.t[K.j]
+            flow = self.mass * (self.s[K.i] * K.flow * self.t[K.j])
             kept = flow > threshold
             return Arcs(K.shape, K.i[kept], K.j[kept], flow[kept]).tosparse()
         parts = [sparse.csr_array(np.where(threshold < X, X, 0.0)) for _, X in self.blocks()]
         return sparse.csr_array(sparse.vstack(parts))
 
-    def scaled(self, s: Vector | float, t: Vector | float = 1.0) -> Plan:
-        """Return diag(s) X diag(t)."""
-        return replace(self, s=self.s * s, t=self.t * t, e=self.e * s, d=self.d * t)
+    def scaled(self, factor: float) -> Plan:
+        """Return factor X."""
+        return replace(self, mass=self.mass * factor)
 
 
 def detached(plan: Plan) -> Plan:

@@ -98,9 +98,11 @@ def unpack_plan(arrays: Arrays, problem: Problem) -> Plan:
         if not 0 < eta < math.inf:
             raise InvalidProblem(f"the saved plan has η = {eta}; it must be positive and finite.")
         core = Gibbs(problem.geometry, f, g, eta)
-    sizes = (n,), (m,), (n,), (m,)
-    parts = zip(SCALINGS, sizes, strict=True)
-    return Plan(core, *(vector(arrays, f"plan.{name}", size) for name, size in parts))
+    s, t, e, d = (
+        vector(arrays, f"plan.{name}", (size,))
+        for name, size in zip(SCALINGS, (n, m, n, m), strict=True)
+    )
+    return Plan(core, s, t, e, d)
 
 
 def vector(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Vector:
