@@ -13,6 +13,8 @@ import epsilot
 #: What the public functions may raise for input they cannot use.
 DOCUMENTED = (epsilot.InvalidProblem, epsilot.UnknownMethod, epsilot.NotConverged)
 LONGEST_SENTENCE = 600
+#: Warnings that are meant, and those that users do not see (NumPy's, of broken archives).
+QUIET = (epsilot.ConvergenceWarning, ResourceWarning)
 
 
 @dataclass
@@ -63,9 +65,7 @@ def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> Answer:
         except Exception as raised:
             error = raised
     texts = {
-        f"{w.category.__name__}: {w.message}"
-        for w in caught
-        if not issubclass(w.category, epsilot.ConvergenceWarning)
+        f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, QUIET)
     }
     return Answer(value, error, sorted(texts))
 
