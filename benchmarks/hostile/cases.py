@@ -18,6 +18,8 @@ PARTS = {
     "solves": "solves:solves",
     "resume": "resume:resume",
     "kills": "kills:kills",
+    "abuse": "abuse:abuse",
+    "commands": "commands:commands",
 }
 Line = dict[str, Any]
 
@@ -73,6 +75,8 @@ def line_of(case: Case, outcome: Outcome, seconds: float) -> Line:
         "case": case.key, "part": case.part, "kind": outcome.kind, "method": outcome.method,
         "ending": outcome.ending, "seconds": round(seconds, 3),
     }  # fmt: skip
+    if outcome.events:
+        line["events"] = outcome.events
     if outcome.defects:
         line |= {"defects": outcome.defects, "label": outcome.label}
     return line

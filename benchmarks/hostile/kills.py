@@ -47,6 +47,7 @@ def kills(rng: Rng) -> Outcome:
         for _ in range(int(rng.integers(1, MOST_KILLS + 1))):
             name = pick(rng, SIGNALS)
             outcome.label += f", {name}"
+            outcome.events[name] = outcome.events.get(name, 0) + 1
             outcome.blame(*run.killed(getattr(signal, name), rng.uniform(0, seconds)))
         outcome.ending = "resumed" if run.checkpoint.exists() else "started again"
         return outcome.blame(*run.finished())

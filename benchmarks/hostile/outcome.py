@@ -26,6 +26,7 @@ class Outcome:
     ending: str = "-"  # certified, stopped, refused ...
     label: str = ""  # the case in one line, for a reader
     defects: list[str] = field(default_factory=list)
+    events: dict[str, int] = field(default_factory=dict)  # what the summary adds up: signals
 
     def blame(self, *defects: str) -> Outcome:
         """Add defects."""
@@ -72,7 +73,8 @@ def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> Answer:
 
 def error_defects(error: Exception) -> list[str]:
     """Say what is wrong with an exception: its type, or its text."""
-    if not isinstance(error, (*DOCUMENTED, MemoryError)):
+    is_raw_memory = isinstance(error, MemoryError) and type(error) is not MemoryError  # NumPy's
+    if is_raw_memory or not isinstance(error, (*DOCUMENTED, MemoryError)):
         return [f"raised {type(error).__name__}: {first_line(error)}"]
     return sentence_defects(str(error))
 
