@@ -29,7 +29,7 @@ from hostile.cases import PARTS, Case, Line, part_function
 from hostile.workers import HANG_SECONDS, run_cases
 
 #: Cases of each part in a hundred.
-SHARES = {"solves": 100}
+SHARES = {"solves": 100, "resume": 40, "kills": 2, "abuse": 60, "commands": 20}
 
 
 def main() -> int:

@@ -81,7 +81,12 @@ def truth_of(problem: Problem, reg: float | None, *, by_highs: bool = False) -> 
 
 
 def result_defects(
-    result: epsilot.Result, problem: Problem, wish: Wish, truth: oracles.Truth
+    result: epsilot.Result,
+    problem: Problem,
+    wish: Wish,
+    truth: oracles.Truth,
+    *,
+    with_history: bool = True,
 ) -> Iterator[str]:
     """Yield every claim of a result that is false."""
     scales = Scales.of(problem, wish.reg)
@@ -89,7 +94,8 @@ def result_defects(
     if not np.isfinite(numbers).all():
         yield f"not finite: value {result.value!r}, lower bound {result.lower_bound!r}"
         return
-    yield from bound_defects(result, wish, problem, truth, scales)
+    yield from bound_defects(result, truth, scales, with_history)
+    yield from target_defects(result, wish, problem, scales)
     yield from plan_defects(result, problem, wish, scales)
     yield from potential_defects(result, problem, wish, scales)
     if result.method in EXACT:
@@ -97,25 +103,32 @@ def result_defects(
 
 
 def bound_defects(
-    result: epsilot.Result, wish: Wish, problem: Problem, truth: oracles.Truth, scales: Scales
+    result: epsilot.Result, truth: oracles.Truth, scales: Scales, with_history: bool
 ) -> Iterator[str]:
-    """Yield what is wrong with the bracket, with those of the history, or with the target."""
+    """Yield what is wrong with the bracket or with those of the history."""
     slack = ROUND_OFF * scales.value + TINY
     records = [(result.lower_bound, result.value, "the result")]
-    records += [(r.lower, r.upper, f"record {k}") for k, r in enumerate(result.history)]
+    if with_history:
+        records += [(r.lower, r.upper, f"record {k}") for k, r in enumerate(result.history)]
     for lower, upper, where in records:
         if not lower <= truth.high + slack:
             yield f"wrong lower bound of {where}: {lower!r} above the optimum {truth.high!s}"
-            break
+            return
         if not upper >= truth.low - slack:
             yield f"wrong upper bound of {where}: {upper!r} below the optimum {truth.low!s}"
-            break
+            return
+
+
+def target_defects(
+    result: epsilot.Result, wish: Wish, problem: Problem, scales: Scales
+) -> Iterator[str]:
+    """Yield where a run calls itself converged and is not, or the reverse."""
+    room = 1e-3 * ROUND_OFF * scales.value + TINY
     allowed = wish.allowed(problem, result.lower_bound)
-    if result.converged and not result.gap <= allowed * (1 + 1e-9) + 1e-3 * slack:
+    if result.converged and not result.gap <= allowed * (1 + 1e-9) + room:
         yield f"converged with gap {result.gap!r} above the target {allowed!s}"
-    if result.converged != (result.gap <= result.target) and not (
-        abs(result.gap - result.target) <= 1e-3 * slack
-    ):
+    is_reached = result.gap <= result.target
+    if result.converged != is_reached and not abs(result.gap - result.target) <= room:
         yield f"converged is {result.converged} with gap {result.gap!r}, target {result.target!r}"
 
 

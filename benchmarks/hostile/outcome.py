@@ -13,6 +13,8 @@ import epsilot
 #: What the public functions may raise for input they cannot use.
 DOCUMENTED = (epsilot.InvalidProblem, epsilot.UnknownMethod, epsilot.NotConverged)
 LONGEST_SENTENCE = 600
+#: Warnings that are meant, and those that users do not see (NumPy's, of broken archives).
+QUIET = (epsilot.ConvergenceWarning, ResourceWarning)
 
 
 @dataclass
@@ -24,6 +26,7 @@ class Outcome:
     ending: str = "-"  # certified, stopped, refused ...
     label: str = ""  # the case in one line, for a reader
     defects: list[str] = field(default_factory=list)
+    events: dict[str, int] = field(default_factory=dict)  # what the summary adds up: signals
 
     def blame(self, *defects: str) -> Outcome:
         """Add defects."""
@@ -63,16 +66,15 @@ def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> Answer:
         except Exception as raised:
             error = raised
     texts = {
-        f"{w.category.__name__}: {w.message}"
-        for w in caught
-        if not issubclass(w.category, epsilot.ConvergenceWarning)
+        f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, QUIET)
     }
     return Answer(value, error, sorted(texts))
 
 
 def error_defects(error: Exception) -> list[str]:
     """Say what is wrong with an exception: its type, or its text."""
-    if not isinstance(error, (*DOCUMENTED, MemoryError)):
+    is_raw_memory = isinstance(error, MemoryError) and type(error) is not MemoryError  # NumPy's
+    if is_raw_memory or not isinstance(error, (*DOCUMENTED, MemoryError)):
         return [f"raised {type(error).__name__}: {first_line(error)}"]
     return sentence_defects(str(error))
 

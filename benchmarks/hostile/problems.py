@@ -328,4 +328,24 @@ def grid(rng: Rng) -> Problem:
     return Problem(M, a, b, cost, "grid", label, is_stored=False)
 
 
+def ordinary(rng: Rng) -> Problem:
+    """Draw a small problem without any malice: costs at most about one, mass one."""
+    n, m = (int(k) for k in rng.integers(3, 25, 2))
+    kind = pick(rng, {"dense": 6, "lazy cloud": 2, "grid": 1})
+    M: Any
+    if kind == "dense":
+        family = str(rng.choice(["uniform", "squared", "distance"]))
+        M = cost = COSTS[family](rng, n, m)
+    elif kind == "lazy cloud":
+        M = epsilot.PointCloud(rng.random((n, 2)), rng.random((m, 2)), "sqeuclidean")
+        cost, family = M.block(0, n), "sqeuclidean"
+    else:
+        M, family = epsilot.Grid((n,), (m,), "cityblock", 1 / 25), "cityblock"
+        cost = METRICS["cityblock"](
+            M.spacing * np.arange(n)[:, None], M.spacing * np.arange(m)[:, None]
+        )
+    a, b = (rng.dirichlet(np.full(k, 3.0)) for k in (n, m))
+    return Problem(M, a, b, cost, kind, f"{kind} {family} {n} x {m}", is_stored=kind == "dense")
+
+
 GEOMETRIES: dict[str, Callable[[Rng], Problem]] = {"dense": dense, "cloud": cloud, "grid": grid}

@@ -27,12 +27,15 @@ def defect_class(text: str) -> str:
 def counts(lines: Iterable[Line]) -> dict[str, Any]:
     """Count cases by part, kind, method and ending, and defects by class."""
     table: Counter[tuple[str, str, str, str]] = Counter()
+    events: Counter[str] = Counter()
     defects: dict[tuple[str, str], list[str]] = defaultdict(list)
     for line in lines:
+        events.update(line.get("events", {}))
         table[line["part"], line["kind"], line["method"], line["ending"]] += 1
         for text in {defect_class(text) for text in line.get("defects", ())}:
             defects[line["part"], text].append(line["case"])
     return {
+        "events": dict(events),
         "cases": [{**dict(zip(KEYS, key, strict=True)), "count": n}
                   for key, n in sorted(table.items())],
         "defects": [{"part": part, "defect": text, "count": len(cases), "cases": cases[:NAMED]}
@@ -49,7 +52,7 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> None:
     found = counts(lines)
     environment = {"command": command, "versions": versions(), "machine": machine()}
     compact = [[row[key] for key in (*KEYS, "count")] for row in found["cases"]]
-    data = {**environment, "columns": [*KEYS, "count"], "cases": compact,
+    data = {**environment, "events": found["events"], "columns": [*KEYS, "count"], "cases": compact,
             "defects": found["defects"][:LISTED]}  # fmt: skip
     for name, text in {
         "summary.md": document(found, lines, environment),
@@ -66,7 +69,7 @@ def document(found: dict[str, Any], lines: Sequence[Line], environment: dict[str
     machine = environment["machine"]
     parts = [
         "# Campaign",
-        f"{len(lines):,} cases, **{with_defects:,} with a defect**.",
+        f"{len(lines):,} cases{_events(found['events'])}, **{with_defects:,} with a defect**.",
         f"`{environment['command']}`",
         f"{used}; {machine['processor']}, {machine['cores']} cores, {machine['system']}.",
         *(_table(found["cases"], *pair) for pair in
@@ -74,6 +77,11 @@ def document(found: dict[str, Any], lines: Sequence[Line], environment: dict[str
         "## Defects", _defects(found["defects"]),
     ]  # fmt: skip
     return "\n\n".join(parts) + "\n"
+
+
+def _events(events: dict[str, int]) -> str:
+    """Return the signals sent, in words."""
+    return "".join(f", {count:,} {name}" for name, count in sorted(events.items()))
 
 
 def _table(rows: Sequence[Line], down: str, across: str) -> str:
