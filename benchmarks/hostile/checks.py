@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import epsilot
+from epsilot.plan import Gibbs
 
 from . import oracles
 from .problems import Problem
@@ -98,8 +99,13 @@ def result_defects(
     yield from target_defects(result, wish, problem, scales)
     yield from plan_defects(result, problem, wish, scales)
     yield from potential_defects(result, problem, wish, scales)
-    if result.method in EXACT:
+    if result.method in EXACT and not was_cut_short(result):
         yield from vertex_defects(result, problem)
+
+
+def was_cut_short(result: epsilot.Result) -> bool:
+    """Tell whether a limit ended a simplex before it had a plan of its own."""
+    return result.n_iter == 0 or isinstance(result.plan_operator.core, Gibbs)
 
 
 def bound_defects(

@@ -146,6 +146,8 @@ def may_be_refused(problem: Problem, wish: Wish, method: str) -> bool:
         return True
     if method in NEEDS_ROWS and problem.kind == "grid":
         return True
+    if wish.reg is not None and wish.reg < 1.1e-17 * problem.largest:
+        return True
     unit = problem.largest * problem.mass
     if wish.reg is not None:
         unit = max(problem.largest, np.longdouble(wish.reg)) * problem.mass

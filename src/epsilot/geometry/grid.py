@@ -8,22 +8,19 @@ results stay in the range of floats, and a log domain of (level, mantissa) pairs
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._types import Matrix, Vector
-from ..errors import InvalidProblem
 from ..kernels import grid as kernels
 from ..kernels import threads
 from .axes import decayed, filtered, is_lossless, moments, multiplied
-from .base import Geometry, log_total
+from .base import log_total
+from .cells import Cells
 from .powers import geometric, joined, landed, lifted, split
-from .ranges import check_range, grid_shape, grid_spacing
 
 # The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) of the largest; in bits:
 HEADROOM, HEADROOM_BITS = 300.0, 433.0
@@ -32,13 +29,11 @@ HEADROOM, HEADROOM_BITS = 300.0, 433.0
 SMALLEST_SUM, SMALLEST_LOSSY_SUM = 1e-290, 1e-118
 # Cells up to which a log-sum-exp is one call.
 SMALL_GRID = 1 << 15
-# Entries of a cost whose rows are computed in seconds.
-ROWS_ENTRIES = 1 << 32
 # Longest axis whose squared-Euclidean kernel is stored.
 LONGEST_AXIS = 4096
 
 
-class Grid(Geometry):
+class Grid(Cells):
     """Masses on d-dimensional grids (d = 1, 2, 3) with a common origin and spacing.
 
     Parameters
@@ -53,95 +48,6 @@ class Grid(Geometry):
 
     certificate_passes = 6  # the plan is priced in the log domain
     is_blockwise = False
-
-    def __init__(
-        self,
-        shape_a: int | Sequence[int],
-        shape_b: int | Sequence[int] | None = None,
-        metric: str = "cityblock",
-        spacing: float | Sequence[float] = 1.0,
-    ) -> None:
-        self.shape_a = grid_shape(shape_a, "shape_a")
-        self.shape_b = self.shape_a if shape_b is None else grid_shape(shape_b, "shape_b")
-        if len(self.shape_a) != len(self.shape_b):
-            raise InvalidProblem(
-                f"the grids have {len(self.shape_a)} and {len(self.shape_b)} axes; both must have "
-                "the same number."
-            )
-        if not isinstance(metric, str) or metric not in ("cityblock", "sqeuclidean"):
-            raise InvalidProblem(
-                f"metric is {metric!r}; a grid serves 'cityblock' and 'sqeuclidean' (use "
-                "PointCloud on the cell centres for others)."
-            )
-        self.metric, self.spacing = metric, grid_spacing(spacing, len(self.shape_a))
-        self.shape = math.prod(self.shape_a), math.prod(self.shape_b)
-        self.shift = 0.0
-        self.has_rows = self.shape[0] * self.shape[1] <= ROWS_ENTRIES
-        cells = (max(pair) - 1 for pair in zip(self.shape_a, self.shape_b, strict=True))
-        largest = max(h * k for h, k in zip(self.spacing, cells, strict=True))
-        power = 1 if metric == "cityblock" else 2
-        check_range(largest, power, len(self.spacing), f"cells with the spacing {spacing!r}")
-
-    def __repr__(self) -> str:
-        return f"Grid({self.shape_a} to {self.shape_b}, {self.metric}, spacing {self.spacing})"
-
-    @cached_property
-    def bounds(self) -> tuple[float, float]:
-        """Smallest and largest cost: the same cell, and opposite corners."""
-        far = (max(a, b) - 1 for a, b in zip(self.shape_a, self.shape_b, strict=True))
-        cost = sum(self._along(k, steps) for k, steps in enumerate(far))
-        return self.shift, self.shift + float(cost)
-
-    def _along(self, axis: int, steps: Any) -> Any:
-        """Return the cost of moving a number of cells along an axis."""
-        distance = self.spacing[axis] * np.abs(steps)
-        return distance if self.metric == "cityblock" else distance**2
-
-    @property
-    def ctransform_roundings(self) -> int:  # type: ignore[override]
-        """One a cell along each axis of a recursive filter, and a few to compare with C."""
-        return 8 + 4 * sum(map(max, self.shape_a, self.shape_b))
-
-    def rescaled(self, power: int) -> Grid:
-        """Return the geometry of 2**power C."""
-        power = power if self.metric == "cityblock" else power // 2
-        return Grid(
-            self.shape_a, self.shape_b, self.metric, [math.ldexp(h, power) for h in self.spacing]
-        ).shifted(math.ldexp(self.shift, power))
-
-    def shifted(self, delta: float) -> Grid:
-        """Return the geometry of C + delta."""
-        if delta == 0:
-            return self
-        out = Grid(self.shape_a, self.shape_b, self.metric, self.spacing)
-        out.shift = self.shift + delta
-        return out
-
-    @cached_property
-    def pass_entries(self) -> int:
-        """Entries that one pass works through: one, or one line, for every cell and axis."""
-        pairs = list(zip(self.shape_a, self.shape_b, strict=True))
-        lengths = [1 if self.metric == "cityblock" else max(pair) for pair in pairs]
-        return max(self.shape) * sum(lengths)
-
-    def miniature(self) -> Grid:
-        """Return a grid of two cells along every axis."""
-        return Grid((2,) * len(self.shape_a), None, self.metric, self.spacing)
-
-    def digest(self) -> str:
-        """Return a hash of shapes, metric, spacing and shift."""
-        return hashlib.sha256(f"{self!r} {self.shift!r}".encode()).hexdigest()[:16]
-
-    def block(self, start: int, stop: int) -> Matrix:
-        """Compute rows ``start:stop`` of C."""
-        cells = np.unravel_index(np.arange(start, stop), self.shape_a)
-        out = np.full((stop - start, *self.shape_b), self.shift)
-        for axis, length in enumerate(self.shape_b):
-            cost = self._along(axis, cells[axis][:, None] - np.arange(length))
-            shape = [stop - start] + [1] * len(self.shape_b)
-            shape[axis + 1] = length
-            out += cost.reshape(shape)
-        return out.reshape(stop - start, self.shape[1])
 
     # -- filters -----------------------------------------------------------------------------
 
