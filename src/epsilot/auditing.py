@@ -12,6 +12,7 @@ from .approximate import internal_potentials, solve
 from .certificate import Certificate, dual_feasible
 from .errors import InvalidProblem
 from .geometry import Geometry
+from .kernels.vectors import dot
 from .plan import Arcs, Explicit, Plan
 from .problem import Problem, make_problem, numeric
 from .result import Result, audit
@@ -87,7 +88,7 @@ def _better_row(problem: Problem, f: Vector, g: Vector) -> Vector:
 
     def lower(row: Vector) -> float:
         u, v = dual_feasible(problem.geometry, row)
-        return float(problem.p @ u + problem.q @ v)
+        return dot(problem.p, u) + dot(problem.q, v)
 
     return max(f, other, key=lower)
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ._types import Vector
 from .errors import InvalidProblem
 from .geometry import Dense, Geometry
+from .kernels.vectors import log
 
 # Totals that differ by less than this (relative) differ by rounding, and are made equal.
 _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
@@ -102,12 +103,12 @@ class Entropic(_OnGeometry):
     @cached_property
     def log_p(self) -> Vector:
         """Logarithms of the row masses, -inf where empty."""
-        return _log(self.p)
+        return log(self.p)
 
     @cached_property
     def log_q(self) -> Vector:
         """Logarithms of the column masses, -inf where empty."""
-        return _log(self.q)
+        return log(self.q)
 
 
 @dataclass(frozen=True)
@@ -131,11 +132,6 @@ class Additive(_OnGeometry):
 
 
 Target = Entropic | Additive
-
-
-def _log(x: Vector) -> Vector:
-    with np.errstate(divide="ignore"):
-        return np.log(x)
 
 
 def smooth(p: Vector, weight: float) -> Vector:

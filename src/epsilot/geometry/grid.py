@@ -20,6 +20,7 @@ from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..kernels import grid as kernels
 from ..kernels import threads
+from ..kernels.vectors import LN2, expm1, log
 from .axes import decayed, filtered, is_lossless, moments, multiplied
 from .base import Geometry, log_total
 from .powers import geometric, joined, landed, lifted, split
@@ -89,7 +90,7 @@ class Grid(Geometry):
     def _along(self, axis: int, steps: Any) -> Any:
         """Return the cost of moving a number of cells along an axis."""
         distance = self.spacing[axis] * np.abs(steps)
-        return distance if self.metric == "cityblock" else distance**2
+        return distance if self.metric == "cityblock" else distance * distance
 
     def shifted(self, delta: float) -> Grid:
         """Return the geometry of C + delta."""
@@ -143,8 +144,7 @@ class Grid(Geometry):
             return result
         m, k = split(x, 0.0, eta)
         t, total, _ = self._log(swap, k, weight * m, eta)
-        with np.errstate(divide="ignore"):
-            return np.asarray(t * math.log(2) + np.log(total) - self.shift / eta)
+        return np.asarray(t * LN2 + log(total) - self.shift / eta)
 
     @cached_property
     def _ones(self) -> tuple[Vector, Vector]:
@@ -268,7 +268,7 @@ class Grid(Geometry):
             steps = np.array([*self.spacing, 1.0, 1.0][:3])
             m, k = split(-steps, 0.0, eta)
             rhos = joined(m, k)
-            found = (*self.shape_a, 1, 1)[:3], rhos, -np.expm1(-2 * steps / eta)
+            found = (*self.shape_a, 1, 1)[:3], rhos, -expm1(-2 * steps / eta)
             self._kernels.clear()
             self._kernels[eta] = found
         return found
