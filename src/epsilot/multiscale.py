@@ -16,6 +16,7 @@ import numpy as np
 from ._types import Index, Matrix, Potentials, Vector
 from .approximate import solve
 from .geometry import PointCloud
+from .kernels.vectors import log
 
 #: Cells of the coarse clouds; the coarse problem takes a fraction of a second.
 N_CELLS = 1500
@@ -80,7 +81,7 @@ def coarse_potentials(
         on_limit="ignore",
     )  # fmt: skip
     core: Any = middle.plan_operator.core
-    log_a, log_b = (np.log(np.where(mass > 0, mass, 1.0)) for mass in (a, b))
+    log_a, log_b = (log(np.where(mass > 0, mass, 1.0)) for mass in (a, b))
     f = core.eta * (log_a - onto_Y.lse_rows(core.g, core.eta))
     g = core.eta * (log_b - onto_X.lse_rows(core.f, core.eta))
     return f, g
