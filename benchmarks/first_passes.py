@@ -30,7 +30,7 @@ import epsilot
 from epsilot.geometry import Dense, PointCloud
 from epsilot.images import grid_cost, synthetic_pair
 from epsilot.kernels.dense import SUM, row_max
-from epsilot.kernels.pipeline import _gibbs_row
+from epsilot.kernels.fused import gibbs_into
 from epsilot.multiscale import coarse_potentials
 from epsilot.problem import Entropic, make_problem
 from epsilot.solvers.pdasgd import PDASGD
@@ -58,7 +58,7 @@ def gradient_steps(C, rows, q, inv_etas, steps, shares, g, mean, weights):
     """Climb the semi-dual by its gradients q - softmax((g - C_i) / η) of one row after another."""
     for k in range(rows.size):
         row = C[rows[k]]
-        total = _gibbs_row(row, -row_max(row, g), g, inv_etas[k], weights)
+        total = gibbs_into(row, g, weights, -row_max(row, g), inv_etas[k])
         move(g, mean, q, weights, steps[k], steps[k] / total, shares[k])
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from .errors import InvalidProblem
 from .geometry import Grid
-from .kernels import threads
 from .problem import Problem
 
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
@@ -72,8 +71,8 @@ def predict(method: str, n: int, m: int, *, is_dense: bool) -> tuple[float, int]
         model = models["exact"]
         return _seconds(model, entries, nodes), int(model["bytes"] * entries)
     model = models["restricted_simplex"]
-    n_threads = min(2, threads.available())
-    speed = model["dense" if is_dense else "lazy"] / n_threads
+    # As on two threads, whatever there are: the choice must not depend on their number.
+    speed = model["dense" if is_dense else "lazy"] / 2
     seconds = _seconds({**model, "dense": speed}, entries, nodes)
     return seconds, int((4 * entries if is_dense else 0) + 600 * nodes)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._types import Vector
+from .kernels.vectors import dot, exp
 from .problem import Entropic
 
 
@@ -28,8 +29,8 @@ def lse_dual(problem: Entropic, row: Vector, lam: Vector) -> tuple[float, Vector
     .. math:: φ(τ, λ) = η \log \sum_{ij} e^{(τ_i + λ_j - C_{ij})/η} - <τ, p> - <λ, q>
     """
     log_r, log_c, log_mass = problem.geometry.log_marginals(row, lam, problem.eta)
-    value = problem.eta * log_mass - row @ problem.p - lam @ problem.q
-    return float(value), np.exp(log_r - log_mass) - problem.p, np.exp(log_c - log_mass) - problem.q
+    value = problem.eta * log_mass - dot(row, problem.p) - dot(lam, problem.q)
+    return value, exp(log_r - log_mass) - problem.p, exp(log_c - log_mass) - problem.q
 
 
 def exp_dual(problem: Entropic, row: Vector, lam: Vector) -> tuple[float, Vector, Vector]:
@@ -38,8 +39,8 @@ def exp_dual(problem: Entropic, row: Vector, lam: Vector) -> tuple[float, Vector
     .. math:: ψ(τ, λ) = η \sum_{ij} e^{(τ_i + λ_j - C_{ij})/η} - <τ, p> - <λ, q>
     """
     log_r, log_c, log_mass = problem.geometry.log_marginals(row, lam, problem.eta)
-    value = problem.eta * np.exp(log_mass) - row @ problem.p - lam @ problem.q
-    return float(value), np.exp(log_r) - problem.p, np.exp(log_c) - problem.q
+    value = problem.eta * exp(log_mass) - dot(row, problem.p) - dot(lam, problem.q)
+    return value, exp(log_r) - problem.p, exp(log_c) - problem.q
 
 
 def semi_dual(problem: Entropic, lam: Vector) -> tuple[float, Vector]:
@@ -50,4 +51,4 @@ def semi_dual(problem: Entropic, lam: Vector) -> tuple[float, Vector]:
     row = softmin_rows(problem, lam)
     held = np.where(problem.p > 0, row, 0.0)
     columns = problem.geometry.apply_cols(row, lam, problem.eta, np.ones_like(row))
-    return float(-held @ problem.p - lam @ problem.q), columns - problem.q
+    return -dot(held, problem.p) - dot(lam, problem.q), columns - problem.q

@@ -16,6 +16,7 @@ from ._types import Vector
 from .arrays import numeric
 from .errors import InvalidProblem
 from .geometry import Dense, Geometry
+from .kernels.vectors import log
 
 # Totals that differ by less than this (relative) differ by rounding, and are made equal.
 _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
@@ -117,12 +118,12 @@ class Entropic(_OnGeometry):
     @cached_property
     def log_p(self) -> Vector:
         """Logarithms of the row masses, -inf where empty."""
-        return _log(self.p)
+        return log(self.p)
 
     @cached_property
     def log_q(self) -> Vector:
         """Logarithms of the column masses, -inf where empty."""
-        return _log(self.q)
+        return log(self.q)
 
 
 @dataclass(frozen=True)
@@ -146,11 +147,6 @@ class Additive(_OnGeometry):
 
 
 Target = Entropic | Additive
-
-
-def _log(x: Vector) -> Vector:
-    with np.errstate(divide="ignore"):
-        return np.log(x)
 
 
 def smooth(p: Vector, weight: float) -> Vector:

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import entr
 
 from .driver import Goal, Run
+from .kernels.vectors import dot, entropy
 from .problem import Additive, Entropic, Problem, Target, smooth
 from .solvers.base import Pace, Solver
 
@@ -112,7 +112,7 @@ class Continuation:
 
     @cached_property
     def _entropy(self) -> float:
-        return float(min(entr(self.problem.p).sum(), entr(self.problem.q).sum()))
+        return min(entropy(self.problem.p), entropy(self.problem.q))
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,9 @@ class Refinement:
         problem, start = self.problem, self.pace.start
         if self.goal.rtol is None and start == 0:
             return self.at(self.goal.allowed(-math.inf))
-        upper = problem.p @ problem.geometry.matvec(problem.q)
-        lower = problem.q @ problem.geometry.ctransform_cols(np.zeros_like(problem.p))
-        return self.at(self._bounded((start or 0.25) * float(upper - lower), float(lower)))
+        upper = dot(problem.p, problem.geometry.matvec(problem.q))
+        lower = dot(problem.q, problem.geometry.ctransform_cols(np.zeros_like(problem.p)))
+        return self.at(self._bounded((start or 0.25) * (upper - lower), lower))
 
     def after(self, target: Target, violation: float, run: Run) -> Target | None:
         """Move to a smaller ε when the method has finished or the certificate has."""

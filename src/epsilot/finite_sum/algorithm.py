@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from .._types import Index, Vector
 from ..errors import InvalidProblem
+from ..kernels.vectors import dot
 
 NORMS = ("linf", "l2")
 AVERAGES = ("predrawn", "reservoir")
@@ -110,7 +111,7 @@ def proximal_step(g: Vector, norm: str) -> Vector:
 
 def dual_norm(g: Vector, norm: str) -> float:
     """Return ‖g‖_{H,*}: the l1 norm for l∞, the l2 norm for l2."""
-    return float(np.abs(g).sum() if norm == "linf" else np.linalg.norm(g))
+    return float(np.abs(g).sum() if norm == "linf" else math.sqrt(dot(g, g)))
 
 
 def minimize(

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Matrix, Vector
+from ..kernels.vectors import dot, entropy, exp, log, matvec, rmatvec
 from ..problem import Entropic
 
 
@@ -48,7 +49,7 @@ class SeparableQuadratic:
 
     def primal(self, lam: Vector) -> Vector:
         """Return x(λ)."""
-        return self.c - (self.A.T @ lam) / self.d
+        return self.c - rmatvec(self.A, lam) / self.d
 
     def objective(self, x: Vector) -> float:
         """Return f(x)."""
@@ -57,16 +58,16 @@ class SeparableQuadratic:
     def value(self, lam: Vector) -> float:
         """Return φ(λ)."""
         x = self.primal(lam)
-        return float(lam @ (self.b - self.A @ x)) - self.objective(x)
+        return dot(lam, self.b - matvec(self.A, x)) - self.objective(x)
 
     def gradient(self, lam: Vector) -> Vector:
         """Return b - A x(λ)."""
-        return np.asarray(self.b - self.A @ self.primal(lam))
+        return self.b - matvec(self.A, self.primal(lam))
 
     def component_gradient(self, i: int, lam: Vector) -> Vector:
         """Return b - m x_i(λ) a_i."""
         a = self.A[:, i]
-        x = float(self.c[i] - (a @ lam) / self.d[i])
+        x = float(self.c[i] - dot(a, lam) / self.d[i])
         return np.asarray(self.b - self.n_components * x * a)
 
     def smoothness(self, norm: str) -> Vector:
@@ -139,15 +140,15 @@ class EntropicTransport(_RowTransport):
 
     def _row(self, i: int, lam: Vector) -> Vector:
         t = (lam - self.C[i]) / self.eta
-        e = np.exp(t - t.max())
+        e = exp(t - t.max())
         return np.asarray(self.p[i] * (e / e.sum()))
 
     def value(self, lam: Vector) -> float:
         """Return φ(λ)."""
         t = (lam - self.C) / self.eta
         top = t.max(axis=1)
-        lse = top + np.log(np.exp(t - top[:, None]).sum(axis=1))
-        return float(self.eta * self.p @ (lse - np.log(self.p)) - lam @ self.q)
+        lse = top + log(exp(t - top[:, None]).sum(axis=1))
+        return self.eta * dot(self.p, lse - log(self.p)) - dot(lam, self.q)
 
     def smoothness(self, norm: str) -> Vector:
         """Return n p_i / η, times ``factor`` for l∞."""
@@ -156,8 +157,7 @@ class EntropicTransport(_RowTransport):
 
     def objective(self, X: Matrix) -> float:
         """Return <C, X> - η H(X)."""
-        held = X[X > 0]
-        return float((self.C * X).sum() + self.eta * (held * np.log(held)).sum())
+        return float((self.C * X).sum()) - self.eta * entropy(X)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class QuadraticTransport(_RowTransport):
     def value(self, lam: Vector) -> float:
         """Return φ(λ)."""
         X = self.primal(lam)
-        return float(lam @ (X.sum(axis=0) - self.q)) - self.objective(X)
+        return dot(lam, X.sum(axis=0) - self.q) - self.objective(X)
 
     def objective(self, X: Matrix) -> float:
         """Return <C, X> + (γ/2) ‖X‖²."""

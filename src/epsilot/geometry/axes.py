@@ -10,6 +10,11 @@ import numpy as np
 from .._types import Matrix, Vector
 from ..kernels import grid as kernels
 from ..kernels import threads
+from ..kernels.products import product
+from ..kernels.vectors import dot
+
+#: exp(-700), below which factors of a kernel are lost.
+FAINTEST = 9.85967654375977e-305
 
 
 def filtered(
@@ -64,10 +69,11 @@ def multiplied(K: Matrix, field: Any, axis: int) -> Any:
     """Multiply a field by a matrix along one axis."""
     if axis == 0:
         rest = field.shape[1:]
-        return (K @ field.reshape(field.shape[0], -1)).reshape(K.shape[0], *rest)
+        return product(K, field.reshape(field.shape[0], -1)).reshape(K.shape[0], *rest)
     if axis == field.ndim - 1:
-        return field @ K.T
-    return np.matmul(K, field)  # the middle of three
+        lines = field.reshape(-1, field.shape[-1])
+        return product(lines, K.T).reshape(*field.shape[:-1], K.shape[0])
+    return np.stack([product(K, layer) for layer in field])  # the middle of three
 
 
 def is_lossless(field: Any, product: Any, axis: int, reach: int) -> bool:
@@ -81,7 +87,7 @@ def is_lossless(field: Any, product: Any, axis: int, reach: int) -> bool:
     for ordered, at in ((x, before), (x[::-1], before[::-1] + len(x) - len(y))):
         seen = at >= 0
         far[seen] += np.cumsum(ordered, axis=0)[np.minimum(at[seen], len(x) - 1)]
-    return bool((far * math.exp(-700) <= 1e-14 * y).all())
+    return bool((far * FAINTEST <= 1e-14 * y).all())
 
 
 def moments(metric: str, mass: Vector, n_out: int) -> Vector:
@@ -92,6 +98,6 @@ def moments(metric: str, mass: Vector, n_out: int) -> Vector:
         )
         return np.asarray(cost)
     i, j = np.arange(n_out, dtype=float), np.arange(mass.size, dtype=float)
-    mean = (j @ mass) / (mass.sum() or 1.0)
-    spread = ((j - mean) ** 2) @ mass
+    mean = dot(j, mass) / (mass.sum() or 1.0)
+    spread = dot((j - mean) ** 2, mass)
     return np.asarray((i - mean) ** 2 * mass.sum() + spread)

@@ -18,6 +18,7 @@ import numpy as np
 from .._types import FloatArray, Index, Matrix, Vector
 from ..kernels import dense as kernels
 from ..kernels import threads
+from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
 
 # Entries in a block of a lazy cost: 2 MiB of float64, about the second-level cache.
 BLOCK_ENTRIES = 1 << 18
@@ -32,7 +33,7 @@ def n_chunks(n_entries: int, n_rows: int = N_CHUNKS) -> int:
 def log_total(log_x: Vector) -> float:
     """Return the logarithm of the sum of the exponentials of a vector."""
     highest = log_x.max()
-    return float(highest + np.log(np.exp(log_x - highest).sum()))
+    return float(highest + log(exp(log_x - highest).sum()))
 
 
 class Geometry(ABC):
@@ -167,7 +168,7 @@ class Geometry(ABC):
             part = out if start == 0 else np.empty_like(out)
             threads.share(kernels.lse_cols, out.size, C.size, C, f[start:stop], 1 / eta, part)
             if start > 0:
-                np.logaddexp(out, part, out=out)
+                out[:] = logaddexp(out, part)
         return out
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
@@ -185,9 +186,9 @@ class Geometry(ABC):
             levels.append(level)
         level = np.concatenate(levels)
         top = level.max()
-        c = np.exp(level - top) @ np.concatenate(parts)
+        c = rmatvec(np.concatenate(parts), exp(level - top))
         if c.min() > 1e-250:
-            log_c = np.log(c) + top
+            log_c = log(c) + top
         else:  # a column far below the largest entry: take its own maximum
             log_c = self.lse_cols(f, eta) + g / eta
         return log_r, log_c, log_total(log_r)
@@ -256,7 +257,7 @@ class Geometry(ABC):
 
     def matvec(self, v: Vector) -> Vector:
         """Return C v."""
-        return np.concatenate([C @ v for _, _, C in self.blocks()])
+        return np.concatenate([matvec(C, v) for _, _, C in self.blocks()])
 
     def ctransform_rows(self, g: Vector) -> Vector:
         """Return min_j C_ij - g_j."""

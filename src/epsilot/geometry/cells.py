@@ -63,7 +63,7 @@ class Cells(Geometry):
     def _along(self, axis: int, steps: Any) -> Any:
         """Return the cost of moving a number of cells along an axis."""
         distance = self.spacing[axis] * np.abs(steps)
-        return distance if self.metric == "cityblock" else distance**2
+        return distance if self.metric == "cityblock" else distance * distance
 
     @property
     def ctransform_roundings(self) -> int:  # type: ignore[override]

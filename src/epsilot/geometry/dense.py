@@ -12,6 +12,7 @@ from ..arrays import cost_matrix
 from ..kernels import dense as kernels
 from ..kernels import threads
 from ..kernels.pipeline import to_single
+from ..kernels.vectors import log
 from .base import Geometry, n_chunks
 
 #: Sums within [1/SAFE, SAFE] of a guessed level have lost nothing to under- or overflow.
@@ -93,7 +94,7 @@ class Dense(Geometry):
         if not (min(r.min(), c.min()) > 1 / SAFE and max(r.max(), c.max()) < SAFE):
             return super().log_marginals(f, g, eta)
         level /= eta
-        return np.log(r) + level, np.log(c) + level, float(np.log(r.sum()) + level)
+        return log(r) + level, log(c) + level, log(r.sum()) + level
 
     def restricted(self, rows: Index, cols: Index) -> Dense:
         """Return the geometry on a subset of rows and columns."""

@@ -17,6 +17,7 @@ import numpy as np
 from .._types import Matrix, Vector
 from ..kernels import grid as kernels
 from ..kernels import threads
+from ..kernels.vectors import LN2, expm1, log
 from .axes import decayed, filtered, is_lossless, moments, multiplied
 from .base import log_total
 from .cells import Cells
@@ -67,8 +68,7 @@ class Grid(Cells):
             return result
         m, k = split(x, 0.0, eta)
         t, total, _ = self._log(swap, k, weight * m, eta)
-        with np.errstate(divide="ignore"):
-            return np.asarray(t * math.log(2) + np.log(total) - self.shift / eta)
+        return np.asarray(t * LN2 + log(total) - self.shift / eta)
 
     @cached_property
     def _ones(self) -> tuple[Vector, Vector]:
@@ -192,7 +192,7 @@ class Grid(Cells):
             steps = np.array([*self.spacing, 1.0, 1.0][:3])
             m, k = split(-steps, 0.0, eta)
             rhos = joined(m, k)
-            found = (*self.shape_a, 1, 1)[:3], rhos, -np.expm1(-2 * steps / eta)
+            found = (*self.shape_a, 1, 1)[:3], rhos, -expm1(-2 * steps / eta)
             self._kernels.clear()
             self._kernels[eta] = found
         return found

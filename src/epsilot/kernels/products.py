@@ -105,15 +105,17 @@ def _product(A, B, is_by_rows, out, start, stop):
             out[row : row + height, col : col + width] = edge[:height, :width]
 
 
-if IS_PLAIN:
+def _plain_product(A, B, is_by_rows, out, start, stop):
+    """out = A B, for coverage runs."""
+    if is_by_rows:
+        out[start:stop] = np.dot(A[start:stop], B)
+    else:
+        columns = slice(start * WIDTH, stop * WIDTH)
+        out[:, columns] = np.dot(A, B[:, columns])
 
-    def _product(A, B, is_by_rows, out, start, stop):
-        """out = A B, for coverage runs."""
-        if is_by_rows:
-            out[start:stop] = np.dot(A[start:stop], B)
-        else:
-            columns = slice(start * WIDTH, stop * WIDTH)
-            out[:, columns] = np.dot(A, B[:, columns])
+
+if IS_PLAIN:
+    _product = _plain_product
 
 
 def product(A: Any, B: Any) -> Matrix:
@@ -166,8 +168,7 @@ def cholesky(S: Matrix) -> Matrix | None:
         block, below = panel[: last - first].copy(), panel[last - first :].copy()
         if not _factor(block):
             return None
-        if below.size:
-            threads.share(_divide, len(below), below.size * BLOCK // 16, block, below)
+        threads.share(_divide, len(below), below.size * BLOCK // 16, block, below)
         panel[: last - first], panel[last - first :] = block, below
     return L
 

@@ -48,7 +48,7 @@ def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
 def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: Any) -> None:
     """Call ``kernel(*args, start, stop)`` on slices that cover ``range(n_items)``."""
     n_threads = min(available(), n_items, max(1, n_entries // MIN_ENTRIES_PER_THREAD))
-    if n_threads == 1:
+    if n_threads <= 1:
         kernel(*args, 0, n_items)
         return
     edges = [n_items * k // n_threads for k in range(n_threads + 1)]

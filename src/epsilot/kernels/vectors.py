@@ -9,7 +9,7 @@ processor.)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numba import njit
@@ -22,8 +22,9 @@ from .sums import total
 from .vexp import exp as _exp
 from .vlog import log as _log
 
+LN2 = 0.6931471805599453
 #: Below this a float is subnormal; times SCALE it is not.
-_SMALLEST, _SCALE, _LOG_SCALE = 2.0**-1022, 2.0**54, 37.42994775023705
+_SMALLEST, _SCALE, _LOG_SCALE = 2.0**-1022, 2.0**54, 54 * LN2
 #: Up to this size e**x - 1 is summed as a series, of so many terms.
 _NEAR, _N_TERMS = 0.35, 14
 
@@ -60,6 +61,14 @@ def _log_into(x, out):
 
 
 @njit(**SUM)
+def _logaddexp_into(x, y, out):
+    """out_i = log(e**x_i + e**y_i)."""
+    for i in range(x.size):
+        high, low = max(x[i], y[i]), min(x[i], y[i])
+        out[i] = high + _log(1 + _exp(low - high)) if high > -np.inf else -np.inf
+
+
+@njit(**SUM)
 def _dot(x, y):
     """Return Σ x y."""
     return _ordered_dot(x, y)
@@ -93,21 +102,44 @@ def _each(kernel: Any, x: Any) -> Any:
     return out.reshape(x.shape) if x.ndim else float(out[0])
 
 
+@overload
+def exp(x: float) -> float: ...
+@overload
+def exp(x: Vector) -> Vector: ...
 def exp(x: Any) -> Any:
     """Return e**x of an array or a number, 0 below -708."""
     return _each(_exp_into, x)
 
 
+@overload
+def expm1(x: float) -> float: ...
+@overload
+def expm1(x: Vector) -> Vector: ...
 def expm1(x: Any) -> Any:
     """Return e**x - 1 of an array or a number."""
     return _each(_expm1_into, x)
 
 
+@overload
+def log(x: float) -> float: ...
+@overload
+def log(x: Vector) -> Vector: ...
 def log(x: Any) -> Any:
     """Return the natural logarithm of an array or a number, -inf of 0."""
     return _each(_log_into, x)
 
 
+def logaddexp(x: Vector, y: Vector) -> Vector:
+    """Return log(e**x + e**y)."""
+    out = np.empty(x.size)
+    _logaddexp_into(_plain(x), _plain(y), out)
+    return out
+
+
+@overload
+def power(x: float, exponent: float) -> float: ...
+@overload
+def power(x: Vector, exponent: float) -> Vector: ...
 def power(x: Any, exponent: float) -> Any:
     """Return x**exponent for x >= 0."""
     return exp(exponent * log(x))

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import xlogy
 
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels import scaling as kernels
 from ..kernels import threads
+from ..kernels.vectors import dot, entropy, exp, expm1, log
 from ..plan import Core, Explicit, Gibbs
 from ..problem import Entropic, Problem
 from ..rounding import round_onto
@@ -135,7 +135,7 @@ class AAM(EntropicSolver):
         if min(p.min(), q.min()) == 0:
             target, _ = published_parameters(problem, epsilon)
             p, q, epsilon = target.p, target.q, 0.98 * epsilon
-        eta = 2 * epsilon / (3 * math.log(max(n * m, 2)))
+        eta = 2 * epsilon / (3 * log(max(n * m, 2)))
         return Entropic(problem.geometry, eta, p, q), epsilon / 6
 
     def memory(self, problem: Problem) -> int:
@@ -168,10 +168,10 @@ class AAM(EntropicSolver):
         if self.is_averaging:
             assert oracle.W is not None
             assert oracle.top is not None
-            factor = share * np.exp((oracle.z[:n] + oracle.top) / problem.eta - oracle.log_mass)
+            factor = share * exp((oracle.z[:n] + oracle.top) / problem.eta - oracle.log_mass)
             threads.share(kernels.blend, n, n * m, state.average, 1 - share, factor, oracle.W)
             work += Work.of(vector=3 * n * m)
-        state.x, state.phi = x, -float(x @ masses(problem)) / problem.eta
+        state.x, state.phi = x, -dot(x, masses(problem)) / problem.eta
         if a > 0:
             state.w = state.w - problem.eta * a * oracle.gradient
             state.weight_sum += a
@@ -207,7 +207,7 @@ class AAM(EntropicSolver):
         x, decrease = minimized(problem, oracle)
         if is_solved(oracle, decrease):
             return oracle, x, 0.0, n_oracles
-        root = math.sqrt(decrease**2 + 2 * oracle.norm * decrease * state.weight_sum)
+        root = math.sqrt(decrease * decrease + 2 * oracle.norm * decrease * state.weight_sum)
         return oracle, x, (decrease + root) / oracle.norm, n_oracles
 
     def _search(self, problem: Entropic, state: State) -> tuple[float, Oracle, int]:
@@ -222,7 +222,7 @@ class AAM(EntropicSolver):
         allowed = state.phi + 1e-15 * max(1.0, abs(state.phi))
         for trial in range(1, MAX_TRIALS + 1):
             oracle = self._oracle(problem, state.x + beta * direction)
-            slope = float(oracle.gradient @ direction)
+            slope = dot(oracle.gradient, direction)
             if slope >= 0 and (beta == 0 or oracle.phi <= allowed):
                 return beta, oracle, trial
             if slope < 0 and beta == 1:
@@ -248,9 +248,9 @@ class AAM(EntropicSolver):
         else:
             sums, log_mass = log_sums(problem, z)
         weights = masses(problem)
-        gradient = np.exp(sums - log_mass) - weights
-        phi = log_mass - float(z @ weights) / problem.eta
-        return Oracle(z, sums, log_mass, phi, gradient, float(gradient @ gradient), W, top)
+        gradient = exp(sums - log_mass) - weights
+        phi = log_mass - dot(z, weights) / problem.eta
+        return Oracle(z, sums, log_mass, phi, gradient, dot(gradient, gradient), W, top)
 
     # -- the published stop, and the answer --------------------------------------------------
 
@@ -260,8 +260,7 @@ class AAM(EntropicSolver):
         ones = np.ones(problem.shape[1])
         cost = float(core.price(problem.geometry, ones, 0 * ones)[1].sum())
         state.rise = round_onto(core, problem.p, problem.q, problem.geometry).cost - cost
-        entropy = -float(xlogy(state.average, state.average).sum())
-        state.duality = cost - problem.eta * (entropy - state.phi)
+        state.duality = cost - problem.eta * (entropy(state.average) - state.phi)
 
     def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:
         """Stop when rounding and the primal-dual gap of the average are both within ε/6."""
@@ -288,14 +287,14 @@ def minimized(problem: Entropic, oracle: Oracle) -> tuple[Vector, float]:
     """Return the point with its more violated block minimised, and by how much φ falls."""
     rows, cols = block(problem, True), block(problem, False)
     g = oracle.gradient
-    own = rows if g[rows] @ g[rows] >= g[cols] @ g[cols] else cols
+    own = rows if dot(g[rows], g[rows]) >= dot(g[cols], g[cols]) else cols
     x = oracle.z.copy()
     x[own] += problem.eta * (log_masses(problem)[own] - oracle.log_sums[own])
     # The fall is KL(p, r) = sum p (d + exp(-d) - 1), d = log(p / r), which neither cancels nor
     # overflows where r underflows.
     log_r, p = oracle.log_sums[own] - oracle.log_mass, masses(problem)[own]
     d = log_masses(problem)[own] - log_r
-    return x, float(np.where(p > 0, p * (np.expm1(-d) + d), np.exp(log_r)).sum())
+    return x, float(np.where(p > 0, p * (expm1(-d) + d), exp(log_r)).sum())
 
 
 def is_solved(oracle: Oracle, decrease: float) -> bool:
@@ -315,11 +314,11 @@ def weighed(problem: Entropic, z: Vector) -> tuple[Vector, float, Matrix, Vector
     threads.share(kernels.weigh_rows, n, n * m, C, lam, 1 / eta, W, top, lse)
     log_r = row / eta + lse
     highest = log_r.max()
-    log_mass = float(highest + np.log(np.exp(log_r - highest).sum()))
+    log_mass = float(highest + log(exp(log_r - highest).sum()))
     c = np.empty(m)
-    threads.share(kernels.rmatvec, m, n * m, W, np.exp((row + top) / eta - log_mass), c)
+    threads.share(kernels.rmatvec, m, n * m, W, exp((row + top) / eta - log_mass), c)
     if c.min() > 1e-250:
-        log_c = np.log(c) + log_mass
+        log_c = log(c) + log_mass
     else:  # a column far below the largest entry: take its own maximum
         log_c = lam / eta + problem.geometry.lse_cols(row, eta)
     return np.concatenate([log_r, log_c]), log_mass, W, top

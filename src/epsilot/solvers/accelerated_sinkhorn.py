@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
+from ..kernels.vectors import dot, exp
 from ..problem import Entropic
 from ..work import Work
 from .base import About, EntropicSolver, Pace, l1
@@ -77,7 +78,7 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver):
         entries = problem.geometry.pass_entries
         z = joined(problem, potentials)
         _, log_mass = log_sums(problem, z)
-        phi = problem.eta * log_mass - float(z @ masses(problem))
+        phi = problem.eta * log_mass - dot(z, masses(problem))
         return State(z, z.copy(), z.copy(), phi, 1.0, 0, np.inf), Work.of(
             scale=entries, lse=entries
         )
@@ -90,7 +91,7 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver):
         # steps 1 and 2
         middle = (1 - theta) * state.main + theta * state.momentum
         sums, log_mass = log_sums(problem, middle)
-        move = eta * self.momentum_step * (np.exp(sums - log_mass) - weights)
+        move = eta * self.momentum_step * (exp(sums - log_mass) - weights)
         state.momentum = state.momentum - move / theta
         # step 3
         is_row = state.n_steps % 2 == 0
@@ -98,7 +99,7 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver):
         # step 4
         is_violated_row = not is_row
         is_updated = True  # block b of z was updated in this step
-        if -candidate @ weights < state.phi:
+        if -dot(candidate, weights) < state.phi:
             state.z = candidate
         elif state.n_steps == 0:  # the first main point need not have an exact block
             state.z = self._updated(problem, state.main, is_row)
@@ -110,14 +111,14 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver):
         # step 5
         violated = block(problem, is_violated_row)
         sums = log_block_sums(problem, state.z, is_violated_row)
-        state.violation = l1(np.exp(sums) - weights[violated])
+        state.violation = l1(exp(sums) - weights[violated])
         # step 6, printed as another update of block b
         state.main = state.z.copy()
         if self.variant == "corrected" or not is_updated:
             state.main[violated] += eta * (log_masses(problem)[violated] - sums)
-        state.phi = -float(state.main @ weights)
+        state.phi = -dot(state.main, weights)
         # step 7
-        state.theta = theta * (math.sqrt(theta**2 + 4) - theta) / 2
+        state.theta = theta * (math.sqrt(theta * theta + 4) - theta) / 2
         state.n_steps += 1
         return work
 

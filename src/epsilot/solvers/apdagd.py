@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import xlogy
 
 from .._types import Matrix, Potentials, Vector
 from ..duals import lse_dual
 from ..errors import InvalidProblem
+from ..kernels.vectors import dot, entropy, log
 from ..plan import Core, Explicit, Gibbs, Plan
 from ..problem import Entropic, Problem
 from ..rounding import round_onto
@@ -96,7 +96,7 @@ class APDAGD(EntropicSolver):
     @staticmethod
     def squared_norm(d: Vector) -> float:
         """Return the squared norm of a step that the line search compares with."""
-        return float(d @ d)
+        return dot(d, d)
 
     def resolved(self, stop: str, problem: Problem) -> Any:
         """Decide whether to keep the average; a certificate leaves no rule to test."""
@@ -109,7 +109,7 @@ class APDAGD(EntropicSolver):
         if self.rule == "violation":
             return super().published(problem, epsilon)
         n, m = problem.shape
-        eta = 2 * epsilon / (3 * math.log(max(n * m, 2)))
+        eta = 2 * epsilon / (3 * log(max(n * m, 2)))
         return Entropic(problem.geometry, eta, problem.p, problem.q), epsilon / 6
 
     def init(
@@ -143,7 +143,7 @@ class APDAGD(EntropicSolver):
             new_e = t * new_zeta + (1 - t) * e
             d = new_e - w
             new_value, new_g = _oracle(problem, new_e)
-            bound = value + g @ d + smooth / 2 * self.squared_norm(d)
+            bound = value + dot(g, d) + smooth / 2 * self.squared_norm(d)
             if new_value <= bound + _SLACK * max(unit, abs(value)) or smooth >= largest:
                 break
             smooth *= 2
@@ -159,7 +159,7 @@ class APDAGD(EntropicSolver):
         )  # fmt: skip
         if self.average:
             # η log Z = φ(w) + <w, b> makes the plan of w sum to 1.
-            shift = value + w[:n] @ problem.p + w[n:] @ problem.q
+            shift = value + dot(w[:n], problem.p) + dot(w[n:], problem.q)
             mix(problem.geometry, state.X, w[:n] - shift, w[n:], problem.eta, t)
             work += Work.of(vector=3 * entries)
         state.n_steps += 1
@@ -177,7 +177,9 @@ class APDAGD(EntropicSolver):
         """Return the averaged plan if it is kept, and the plan of e."""
         n = problem.shape[0]
         row, lam = state.e[:n], state.e[n:]
-        shift = state.value + row @ problem.p + lam @ problem.q if state.n_steps else 0.0
+        shift = 0.0
+        if state.n_steps:
+            shift = state.value + dot(row, problem.p) + dot(lam, problem.q)
         found: list[tuple[Core, Vector]] = []
         if self.average:
             found.append((Explicit(state.X.copy()), row))
@@ -192,11 +194,11 @@ class APDAGD(EntropicSolver):
 def _has_small_gap(problem: Entropic, state: State) -> bool:
     """Tell whether <C, round(X) - X> and f(X) + φ(e) are both at most ε/6 = η log(nm)/4."""
     n, m = problem.shape
-    tolerance = problem.eta * math.log(max(n * m, 2)) / 4
+    tolerance = problem.eta * log(max(n * m, 2)) / 4
     core = Explicit(state.X)
     cost = Plan.of(core).cost(problem.geometry)
     rounded = round_onto(core, problem.p, problem.q, problem.geometry).cost
-    primal = cost + problem.eta * float(xlogy(state.X, state.X).sum())
+    primal = cost - problem.eta * entropy(state.X)
     return rounded - cost <= tolerance and primal + state.value <= tolerance
 
 

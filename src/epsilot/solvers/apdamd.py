@@ -44,4 +44,5 @@ class APDAMD(APDAGD):
     @staticmethod
     def squared_norm(d: Vector) -> float:
         """Return the squared l∞ norm."""
-        return float(np.abs(d).max()) ** 2
+        largest = float(np.abs(d).max())
+        return largest * largest

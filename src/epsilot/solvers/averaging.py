@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .._types import Matrix, Vector
@@ -12,6 +10,7 @@ from ..geometry.base import n_chunks
 from ..geometry.dense import SAFE
 from ..kernels import accelerated as kernels
 from ..kernels import threads
+from ..kernels.vectors import exp, log
 from ..problem import Problem
 
 
@@ -53,9 +52,9 @@ def moments(
         mass = float(r.sum())
         if mass < SAFE:
             AX = np.concatenate([r, parts.sum(axis=0)]) / mass
-            return AX, float(costs.sum()) / mass, math.log(mass) + level / eta
+            return AX, float(costs.sum()) / mass, log(mass) + level / eta
     log_r, log_c, log_mass = geometry.log_marginals(f, g, eta)
-    AX = np.exp(np.concatenate([log_r, log_c]) - log_mass)
+    AX = exp(np.concatenate([log_r, log_c]) - log_mass)
     if not is_priced:
         return AX, 0.0, log_mass
     _, costs, _ = geometry.price_rows(f - eta * log_mass, g, eta, np.ones(m), np.zeros(m))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Potentials, Vector
+from ..kernels.vectors import log
 from ..plan import Core, Gibbs
 from ..problem import Additive, Entropic, Problem, smooth
 from ..work import Work
@@ -158,7 +159,7 @@ def published_parameters(problem: Problem, epsilon: float) -> tuple[Entropic, fl
     the paper's Appendix C: η = ε/(4 log n).
     """
     n, m = problem.shape
-    eta = epsilon / (2 * math.log(max(n * m, 2)))
+    eta = epsilon / (2 * log(max(n * m, 2)))
     slack = epsilon / (8 * problem.cost_max) if problem.cost_max > 0 else 1.0
     p, q = smooth(problem.p, slack / 8), smooth(problem.q, slack / 8)
     return Entropic(problem.geometry, eta, p, q), slack / 2

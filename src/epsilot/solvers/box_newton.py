@@ -13,6 +13,7 @@ from .._types import Matrix, Potentials, Vector
 from ..certificate import finite_dot
 from ..duals import softmin_cols, softmin_rows
 from ..errors import InvalidProblem
+from ..kernels.vectors import exp
 from ..plan import Core, Explicit, Gibbs
 from ..problem import Entropic, Problem
 from ..work import Work
@@ -135,7 +136,7 @@ class BoxNewton(EntropicSolver, DualPlan):
 
 def curvature(t: float) -> float:
     """Return (e^t - 1 - t) / t², the factor of the upper model for steps |δ_i + δ_j| <= t."""
-    return (math.exp(t) - 1 - t) / t**2
+    return (exp(t) - 1 - t) / (t * t)
 
 
 def _plan(problem: Entropic, state: State) -> Core:
@@ -168,7 +169,7 @@ def evaluate(problem: Entropic, row: Vector, lam: Vector, out: Matrix) -> Trial:
             r, c = out.sum(axis=1), out.sum(axis=0)
         else:
             log_r, log_c, _ = geometry.log_marginals(row, lam, eta)
-            r, c = np.exp(log_r), np.exp(log_c)
+            r, c = exp(log_r), exp(log_c)
     linear = finite_dot(problem.p, row) + finite_dot(problem.q, lam)
     return Trial(row, lam, r, c, float(r.sum()) - linear / eta)
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._types import Vector
+from ..kernels.products import cholesky, cholesky_solve, product
+from ..kernels.vectors import dot, matvec, rmatvec
 from ..plan import Core, Explicit
 from ..work import Work
 from .base import centred
@@ -54,10 +56,11 @@ def measure(model: Quadratic, rows: Vector, cols: Vector, s: Vector, t: Vector) 
     c = model.factor
     h_rows, h_cols = model.d1 * rows + s, model.d2 * cols + t
     r_rows, r_cols = 2 * c * h_rows + model.g_rows, 2 * c * h_cols + model.g_cols
-    value = model.g_rows @ rows + model.g_cols @ cols + c * (rows @ h_rows + cols @ h_cols)
-    slope = r_rows @ rows + r_cols @ cols
+    linear = dot(model.g_rows, rows) + dot(model.g_cols, cols)
+    value = linear + c * (dot(rows, h_rows) + dot(cols, h_cols))
+    slope = dot(r_rows, rows) + dot(r_cols, cols)
     gap = model.radius * (np.abs(r_rows).sum() + np.abs(r_cols).sum()) + slope
-    return Move(rows, cols, float(value), float(gap), s, t)
+    return Move(rows, cols, value, float(gap), s, t)
 
 
 def sweep(model: Quadratic, s: Vector) -> Move:
@@ -137,29 +140,26 @@ def _gradient(model: Quadratic, move: Move) -> Vector:
 
 def _solve_free(model: Quadratic, fixed: Vector) -> Vector | None:
     """Return the minimiser with the nonzero entries of ``fixed`` held, by a Schur complement."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
     n = model.d1.size
     X: Any = model.X.X  # type: ignore[attr-defined]
     hold_rows, hold_cols = fixed[:n], fixed[n:]
     R, K = np.flatnonzero(hold_rows == 0), np.flatnonzero(hold_cols == 0)
     c = 2 * model.factor
-    b_rows = (-model.g_rows / c - X @ hold_cols)[R]
-    b_cols = (-model.g_cols / c - X.T @ hold_rows)[K]
+    b_rows = (-model.g_rows / c - matvec(X, hold_cols))[R]
+    b_cols = (-model.g_cols / c - rmatvec(X, hold_rows))[K]
     d1, d2 = np.maximum(model.d1[R], 1e-300), model.d2[K]
     free = X if R.size == n and K.size == X.shape[1] else X[np.ix_(R, K)]
     out = fixed.copy()
     if K.size:
         # Blocks that hardly touch make S singular but for round-off.
-        S = np.diag((1 + RIDGE) * d2) - free.T @ (free / d1[:, None])
+        S = np.diag((1 + RIDGE) * d2) - product(free.T, free / d1[:, None])
         if R.size == n and K.size == X.shape[1]:
             S += d2.mean() / K.size  # S 1 = 0, and the right side is orthogonal to 1
-        try:
-            factor = cho_factor(S, check_finite=False)
-        except LinAlgError:
+        factor = cholesky(S)
+        if factor is None:
             return None
-        out[n + K] = cho_solve(factor, b_cols - free.T @ (b_rows / d1), check_finite=False)
-    out[R] = (b_rows - free @ out[n + K]) / d1
+        out[n + K] = cholesky_solve(factor, b_cols - rmatvec(free, b_rows / d1))
+    out[R] = (b_rows - matvec(free, out[n + K])) / d1
     if R.size == n and K.size == X.shape[1]:  # free to move along (1, -1): least sup norm
         out[:n], out[n:] = centred(out[:n], out[n:])
     return out if np.isfinite(out).all() else None

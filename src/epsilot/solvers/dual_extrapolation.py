@@ -12,6 +12,7 @@ from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
+from ..kernels.vectors import dot, exp, log
 from ..plan import Core, Explicit, Gibbs
 from ..problem import Additive, Problem
 from ..work import Work
@@ -125,13 +126,13 @@ class DualExtrapolation(DirectSolver):
         """Start at the minimiser of r, or where a run that found the potentials would be."""
         n, m = problem.shape
         P, beta, kappa = self.numbers
-        size = P * (beta * math.log(n * m) + 2)
+        size = P * (beta * log(n * m) + 2)
         kept = problem.shape if self.average else (0, 0)
         x, y = (np.full(n, 1 / n), np.full(m, 1 / m)), (np.zeros(n), np.zeros(m))
         state = State(
             sigma=0.0, row_sum=np.zeros(n), col_sum=np.zeros(m), row_mass=np.zeros(n),
             col_mass=np.zeros(m), row_z=y[0], col_z=y[1], row_x=x[0], col_x=x[1],
-            value=-P * beta * math.log(n * m), kappa=kappa, row_w=y[0], plan_f=np.zeros(n),
+            value=-P * beta * log(n * m), kappa=kappa, row_w=y[0], plan_f=np.zeros(n),
             plan_g=np.zeros(m), plan_eta=math.inf, plan=np.zeros(kept), plan_sum=np.zeros(kept),
             weight_sum=0.0, range=size, n_steps=0, n_rounds=0, is_done=False,
         )  # fmt: skip
@@ -168,16 +169,16 @@ class DualExtrapolation(DirectSolver):
             n_rounds += 1
             f, g = (-eta / beta * (s + t * t) for s, t in zip(S, y, strict=True))
             log_r, log_c, log_mass = problem.geometry.log_marginals(f, g, eta)
-            x = np.exp(log_r - log_mass), np.exp(log_c - log_mass)
+            x = exp(log_r - log_mass), exp(log_c - log_mass)
             # -h / (2 x) may overflow before it is clipped
             new = tuple(
                 np.clip(-a / np.maximum(2 * b, 1e-300), -1, 1) for a, b in zip(h, x, strict=True)
             )
             d = new[0] ** 2 - y[0] ** 2, new[1] ** 2 - y[1] ** 2
-            linear = float(x[0] @ d[0] + x[1] @ d[1])
+            linear = dot(x[0], d[0]) + dot(x[1], d[1])
             gap = P * (linear - float(d[0].min()) - float(d[1].min()))
             y = new[0], new[1]
-        value = P * (-beta * log_mass + linear + float(h[0] @ y[0] + h[1] @ y[1]))
+        value = P * (-beta * log_mass + linear + dot(h[0], y[0]) + dot(h[1], y[1]))
         plan = Gibbs(problem.geometry, f - eta * log_mass, g, eta)
         return Point(plan, x, y, value, n_rounds)
 
@@ -196,7 +197,7 @@ class DualExtrapolation(DirectSolver):
                 problem, state.sigma + ahead, _moved(S, ahead, y_z), _moved(M, ahead, x_z), y_z
             )
             price = _price(problem, w.plan, state.plan) / _unit(problem)
-            progress = price + P * float(problem.p @ w.y[0] + problem.q @ w.y[1])
+            progress = price + P * (dot(problem.p, w.y[0]) + dot(problem.q, w.y[1]))
             S_next, M_next = _moved(S, mu, w.y), _moved(M, mu, w.x)
             z = self.prox(problem, state.sigma + mu, S_next, M_next, w.y)
             work += _prox_work(problem, w) + _prox_work(problem, z)
@@ -270,7 +271,7 @@ def _price(problem: Additive, plan: Gibbs, out: Matrix) -> float:
     for rows in _row_blocks(n, m):
         out[rows] = plan.block(rows.start, rows.stop)
         C = problem.geometry.block(rows.start, rows.stop)
-        total += float(np.einsum("ij,ij->", C, out[rows]))  # no threads of BLAS for so little
+        total += dot(C.ravel(), out[rows].ravel())
     return total
 
 

@@ -12,6 +12,7 @@ from .._types import Potentials, Vector
 from ..duals import softmin_rows
 from ..errors import InvalidProblem
 from ..kernels import coordinate as kernels
+from ..kernels.vectors import exp, log
 from ..plan import Core, Gibbs
 from ..problem import Entropic, Problem
 from ..work import Work
@@ -115,7 +116,7 @@ class CoordinateDescent(JointPlan, EntropicSolver):
         return work
 
     def _sum_afresh(self, problem: Entropic, state: State) -> None:
-        state.sums = np.exp(log_sums(problem, state.z)[0])
+        state.sums = exp(log_sums(problem, state.z)[0])
         weights = masses(problem)
         for k, own in enumerate((block(problem, True), block(problem, False))):
             held = weights[own]
@@ -137,7 +138,7 @@ class CoordinateDescent(JointPlan, EntropicSolver):
         n = problem.shape[0]
         row, lam = (x.copy() for x in self.potentials(problem, state))
         if self.is_normalized:
-            row -= problem.eta * np.log(state.sums[:n].sum())
+            row -= problem.eta * log(state.sums[:n].sum())
         return [(Gibbs(problem.geometry, row, lam, problem.eta), row)]
 
     def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:

@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
+from ..kernels.vectors import dot, log
 from ..plan import Core, Explicit, Gibbs
 from ..problem import Additive, Problem, Target
 from ..work import Work
@@ -104,12 +105,12 @@ class HybridPrimalDual(EntropicSolver):
         """Start from the uniform plan and zero potentials, or from a plan of given ones."""
         n, m = problem.shape
         size = n + m
-        log_size = math.log(max(n * m, 2))
+        log_size = log(max(n * m, 2))
         radius = (problem.geometry.bounds[1] or problem.eta or 1.0) / 2 * math.sqrt(size)
         sigma = math.sqrt(log_size) / radius
         if potentials is None or problem.eta == 0:
             w = np.zeros(size)
-            inv, fg, log_mass = 0.0, np.zeros(size), math.log(n * m)
+            inv, fg, log_mass = 0.0, np.zeros(size), log(n * m)
             AX, work = np.repeat([1 / n, 1 / m], [n, m]), Work()
         else:
             w = np.concatenate(potentials)
@@ -136,7 +137,7 @@ class HybridPrimalDual(EntropicSolver):
             step = state.step * math.sqrt((1 + eta * state.sigma) * (1 + state.th))
         else:
             growth = math.sqrt(1 + eta * state.sigma) if state.n_steps else 1.0
-            ratio = state.sigma / state.step / growth**2
+            ratio = state.sigma / state.step / (growth * growth)
             step = state.step * growth
         n_trials = 1
         while True:
@@ -152,8 +153,8 @@ class HybridPrimalDual(EntropicSolver):
             if not is_searching or 2 * step * sigma <= 1 + 1e-9:
                 break
             change = AX - state.AX
-            kl = (AX @ (fg - state.fg) - (inv - state.inv) * cost) - (log_mass - state.log_mass)
-            if step * sigma * (change @ change) <= 2 * kl:
+            kl = dot(AX, fg - state.fg) - (inv - state.inv) * cost - (log_mass - state.log_mass)
+            if step * sigma * dot(change, change) <= 2 * kl:
                 break
             step = max(0.7 * step, math.sqrt(1 / (2 * ratio)))
             n_trials += 1
@@ -211,6 +212,6 @@ class _Plain(DirectSolver, HybridPrimalDual):  # type: ignore[misc]
         """Take one step; the a-priori number of them proves the gap."""
         work = HybridPrimalDual.step(self, problem, state, rng)
         n, m = problem.shape
-        bound = problem.geometry.bounds[1] * math.sqrt((n + m) * math.log(max(n * m, 2)))
+        bound = problem.geometry.bounds[1] * math.sqrt((n + m) * log(max(n * m, 2)))
         state.is_done = state.n_steps >= bound / problem.epsilon
         return work

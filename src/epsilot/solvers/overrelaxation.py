@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from ..kernels.vectors import exp
+
 #: Sweeps between two choices of ω, and those before the rate is measured: the violation of an
 #: overrelaxed iterate grows with ω, so that violations of two different ω do not compare.
 WINDOW, SETTLING = 12, 4
@@ -36,8 +38,8 @@ def safe_limit(omega: float) -> float:
     share = 0.5 * omega * (2 - omega)
 
     def is_safe(s: float) -> bool:
-        plain = s - 1 + math.exp(-s)
-        return omega * s - math.exp((omega - 1) * s) + math.exp(-s) >= share * plain
+        plain = s - 1 + exp(-s)
+        return omega * s - exp((omega - 1) * s) + exp(-s) >= share * plain
 
     low, high = 1e-3, 60.0
     if is_safe(high):
@@ -59,5 +61,6 @@ def next_omega(omega: float, rate: float) -> float:
         return 1 + RETREAT * (omega - 1)
     if rate <= omega - 1:  # at or beyond the best ω: the rate no longer tells μ
         return omega
-    plain = min((rate + omega - 1) ** 2 / (rate * omega**2), 1.0)
+    excess = rate + omega - 1
+    plain = min(excess * excess / (rate * omega * omega), 1.0)
     return min(2 / (1 + math.sqrt(1 - plain)), LARGEST)

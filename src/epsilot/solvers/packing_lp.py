@@ -12,6 +12,7 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.packing import coordinate_steps
+from ..kernels.vectors import exp, log
 from ..plan import Core, Explicit
 from ..problem import Additive, Problem
 from ..work import Work
@@ -128,7 +129,7 @@ class PackingLP(DirectSolver):
         ladder = LADDER[self.constants or "practical"]
         if k < len(ladder):
             a = float(max(problem.p.max(), problem.q.max()))
-            mu = ladder[k][1] * epsilon / (2 * max(1.0, math.log((n + m) * a)))
+            mu = ladder[k][1] * epsilon / (2 * max(1.0, log((n + m) * a)))
             L = ladder[k][0] / mu
         else:
             epsilon /= 4
@@ -137,9 +138,9 @@ class PackingLP(DirectSolver):
                 for i in range(n)
             )
             a = a or 1.0  # every cost is the largest: nothing to pack
-            mu = epsilon / (4 * math.log(held * (n + m) / epsilon))
+            mu = epsilon / (4 * log(held * (n + m) / epsilon))
             L = 4 / mu
-        n_steps = math.ceil(3 * held * L * math.log(1 / epsilon))
+        n_steps = math.ceil(3 * held * L * log(1 / epsilon))
         return Rung(epsilon, a, mu, L, held, n_steps)
 
     def init(
@@ -205,7 +206,7 @@ class PackingLP(DirectSolver):
         """Return u = (a / p) exp((r - 1) / μ)."""
         p = np.where(problem.p > 0, problem.p, 1.0)
         load = (state.z_r + state.scalars[1] * state.d_r) / p
-        u: Vector = rung.a / p * np.exp(np.minimum((load - 1) / rung.mu, LARGEST_EXPONENT))
+        u: Vector = rung.a / p * exp(np.minimum((load - 1) / rung.mu, LARGEST_EXPONENT))
         return u
 
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:

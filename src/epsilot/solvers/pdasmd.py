@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import xlogy
 
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
@@ -16,6 +15,7 @@ from ..finite_sum.algorithm import draw
 from ..geometry.base import n_chunks
 from ..kernels import pdasmd as kernels
 from ..kernels import threads
+from ..kernels.vectors import dot, entropy, log
 from ..memory import size_text
 from ..plan import Core, Explicit, Gibbs
 from ..problem import Entropic, Problem
@@ -306,7 +306,7 @@ class PDASMD(EntropicSolver):
         lam, lse, mu, value = state.lam, state.lse.copy(), state.mu, state.value
         q, slack = problem.q, self._slack(problem, state)
         ratio = np.divide(np.maximum(q + mu, LEAST_SHARE * q), q, out=np.ones_like(q), where=q > 0)
-        move = -problem.eta * np.log(ratio)
+        move = -problem.eta * log(ratio)
         work = Work.of(vector=7 * q.size) + self._move(problem, state, lam + move)
         if state.value <= value + slack:
             state.y, state.z = state.y + move, state.z + move
@@ -365,17 +365,17 @@ class PDASMD(EntropicSolver):
         total = 0.0
         for start, stop, C in problem.geometry.blocks():
             X = state.plan_sum[start:stop] / state.weight_sum
-            total += float((C * X).sum() + problem.eta * xlogy(X, X).sum())
+            total += float((C * X).sum()) - problem.eta * entropy(X)
         return total
 
     def _dual_value(self, problem: Entropic, state: State) -> float:
         """Return φ(ṽ) with the constant that :func:`_value` leaves out."""
-        return state.value - problem.eta * float(xlogy(problem.p, problem.p).sum())
+        return state.value + problem.eta * entropy(problem.p)
 
 
 def _value(problem: Entropic, lam: Vector, lse: Vector) -> float:
     """Return the semi-dual at λ but for the constant -η Σ p log p."""
-    return problem.eta * float(problem.p @ lse) - float(problem.q @ lam)
+    return problem.eta * dot(problem.p, lse) - dot(problem.q, lam)
 
 
 def _frozen(x: Vector) -> Vector:

@@ -20,6 +20,7 @@ from ..errors import InvalidProblem
 from ..geometry.base import n_chunks
 from ..kernels import network, threads
 from ..kernels import pipeline as kernels
+from ..kernels.vectors import log
 from ..plan import Arcs, Core, Gibbs
 from ..problem import Additive, Problem
 from ..work import Work
@@ -163,7 +164,7 @@ class RestrictedSimplex(DirectSolver):
         unit = np.float32(unit_of(problem))
         inv_eta = np.float32(unit / eta)
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
-        log_p, columns = np.log(np.maximum(problem.p, 1e-300)), np.zeros(m)
+        log_p, columns = log(np.maximum(problem.p, 1e-300)), np.zeros(m)
         for start, stop, C in problem.geometry.single_blocks(float(unit)):
             parts = np.zeros((n_chunks(C.size), m), dtype=np.float32)
             threads.share(
@@ -171,8 +172,7 @@ class RestrictedSimplex(DirectSolver):
                 C, f[start:stop], g, inv_eta, log_p[start:stop], self.omega, parts,
             )  # fmt: skip
             columns += parts.sum(axis=0, dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            move = np.log(np.maximum(problem.q, 1e-300)) - np.log(columns)
+        move = log(np.maximum(problem.q, 1e-300)) - log(columns)
         state.row = f.astype(np.float64) * unit
         move *= np.where(np.abs(move) < kernels.NEAR, self.omega, 1.0)
         # A column out of float32's range is brought back step by step.
@@ -255,7 +255,7 @@ def usual_cost(problem: Additive) -> float:
 
 def first_basis(problem: Additive, state: State) -> None:
     """Build a basis from a tree of arcs of least reduced cost."""
-    order = np.argsort(np.abs(state.costs).astype(np.float32))
+    order = np.argsort(np.abs(state.costs).astype(np.float32), kind="stable")
     supply = np.concatenate([problem.p, -problem.q * (problem.p.sum() / problem.q.sum())])
     network.crash(state.sources, state.targets, state.costs, order, supply, BIG, state.tree)
 
@@ -286,7 +286,7 @@ def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Any:
     cols, values = _no_arcs(n, k, np.float32)
     for start, stop, C in problem.geometry.single_blocks(unit):
         if k > MANY_ARCS:
-            cols[start:stop] = np.argpartition(C - g, k - 1, axis=1)[:, :k]
+            cols[start:stop] = np.argsort(C - g, axis=1, kind="stable")[:, :k]
             continue
         threads.share(
             kernels.least_of_rows, stop - start, C.size,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from ..geometry.base import n_chunks
 from ..kernels import scaling as kernels
 from ..kernels import threads
 from ..kernels.dense import gibbs, missing_mass, relax_block
+from ..kernels.vectors import exp, log, power
 from ..problem import Entropic, Problem
 from ..work import Work
 from .base import About, DualPlan, EntropicSolver, Pace, l1
@@ -156,7 +156,7 @@ class Sinkhorn(EntropicSolver, DualPlan):
                 "(use domain='absorption', or 'auto')."
             )
         is_plain = self.domain != "absorption" and span < KERNEL_RANGE
-        v = np.exp((lam - lam.max()) / problem.eta)
+        v = exp((lam - lam.max()) / problem.eta)
         state = KernelState(
             row.copy(), lam.copy(), np.zeros(n), np.zeros(m), np.empty((n, m)), np.ones(n), v,
             np.zeros(m), np.inf, omega, np.inf, 0,
@@ -205,8 +205,8 @@ class Sinkhorn(EntropicSolver, DualPlan):
             if state.sums.any():
                 plain = problem.q / state.sums
                 t = plain / state.v
-                is_safe = t <= math.exp(safe_limit(omega))
-                state.v = np.where(is_safe, plain * t ** (omega - 1), plain)
+                is_safe = t <= exp(safe_limit(omega))
+                state.v = np.where(is_safe, plain * power(t, omega - 1), plain)
             excess = self._update_rows(problem, state, omega)
             scalings = np.concatenate([state.u, state.v])
             is_tame = scalings.min() > 1 / SCALING_RANGE and scalings.max() < SCALING_RANGE
@@ -226,7 +226,7 @@ class Sinkhorn(EntropicSolver, DualPlan):
         n, m = problem.shape
         count = n_chunks(n * m, n)
         parts, errors = np.empty((count, m)), np.empty(count)
-        limit = math.exp(safe_limit(omega))
+        limit = exp(safe_limit(omega))
         threads.share(
             kernels.sweep, count, n * m,
             state.K, state.v, problem.p, state.u, omega, limit, errors, parts,
@@ -235,8 +235,8 @@ class Sinkhorn(EntropicSolver, DualPlan):
         return float(errors.sum())
 
     def _read_potentials(self, problem: Entropic, state: KernelState) -> None:
-        state.row = state.base_row + problem.eta * np.log(state.u)
-        state.lam = state.base_lam + problem.eta * np.log(state.v)
+        state.row = state.base_row + problem.eta * log(state.u)
+        state.lam = state.base_lam + problem.eta * log(state.v)
 
     def _absorb(self, problem: Entropic, state: KernelState) -> Work:
         """Take one iteration in the log domain and make its potentials those of the kernel."""
@@ -272,7 +272,7 @@ def _adapt(state: State) -> None:
     if n_sweeps == SETTLING:
         state.reference = state.violation
     elif n_sweeps == 0 and 0 < state.violation < np.inf and 0 < state.reference < np.inf:
-        rate = (state.violation / state.reference) ** (1 / (WINDOW - SETTLING))
+        rate = power(state.violation / state.reference, 1 / (WINDOW - SETTLING))
         state.omega = next_omega(state.omega, rate)
 
 
