@@ -17,7 +17,7 @@ from ._types import Potentials, Vector
 from .arrays import numeric
 from .driver import Goal, Limits
 from .errors import InvalidProblem, UnknownMethod
-from .files import check_writable
+from .files import check_own
 from .problem import Problem
 from .result import Record
 from .solvers.base import Solver
@@ -59,7 +59,7 @@ def check_arguments(
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise InvalidProblem(f"{name} is {path!r}; it must be the path of a file.")
     if checkpoint is not None:
-        check_writable(checkpoint)
+        check_own(checkpoint, "epsilot-checkpoint")
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:

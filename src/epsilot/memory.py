@@ -30,6 +30,8 @@ def available() -> int:
 
 def size_text(n_bytes: int) -> str:
     """Return a number of bytes for people to read."""
+    if n_bytes < 2**20:
+        return f"{n_bytes:,} bytes"
     unit, name = (2**30, "GiB") if n_bytes >= 2**29 else (2**20, "MiB")
     return f"{n_bytes / unit:,.1f} {name}"
 

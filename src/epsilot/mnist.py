@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import math
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
 
+from . import memory
 from ._types import Matrix
-from .errors import InvalidProblem
+from .errors import InvalidProblem, TooLarge
 from .files import Array, StrPath, read_array
 
 #: Third byte of an IDX file -> type of its numbers; the fourth is the number of axes.
@@ -60,17 +63,23 @@ def read_idx(path: StrPath) -> Array:
     path = Path(path)
     if not path.is_file():
         raise InvalidProblem(f"{path} is not a file; a readable file is required (check the path)")
-    content = path.read_bytes()
+    with path.open("rb") as raw:
+        is_packed = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     try:
-        if content[:2] == _GZIP_MAGIC:
-            content = gzip.decompress(content)
-        zero, kind, n_axes = struct.unpack_from(">HBB", content)
-        if zero != 0:
-            raise ValueError("the first two bytes are not zero")
-        shape = struct.unpack_from(f">{n_axes}I", content, 4)
-        values = np.frombuffer(content, dtype=_IDX_TYPES[kind], offset=4 + 4 * n_axes)
-        return values.reshape(shape).astype(values.dtype.newbyteorder("="))
-    except (OSError, EOFError, KeyError, ValueError, struct.error) as error:
+        with gzip.open(path) if is_packed else path.open("rb") as file:
+            zero, kind, n_axes = struct.unpack(">HBB", file.read(4))
+            if zero != 0:
+                raise ValueError("the first two bytes are not zero")
+            shape = struct.unpack(f">{n_axes}I", file.read(4 * n_axes))
+            dtype = np.dtype(_IDX_TYPES[kind])
+            size = math.prod(shape) * dtype.itemsize
+            memory.ask(size, f"{path}, unpacked,", "use a smaller file")
+            content = file.read(size + 1)  # not more than the header says, whatever was packed
+        values = np.frombuffer(content, dtype=dtype)
+        return values.reshape(shape).astype(dtype.newbyteorder("="))
+    except (OSError, EOFError, KeyError, ValueError, struct.error, zlib.error) as error:
+        if isinstance(error, TooLarge):
+            raise
         raise InvalidProblem(
             f"{path} is not a complete IDX file ({error}); a file like MNIST's "
             "t10k-images-idx3-ubyte.gz is required (download it again)"

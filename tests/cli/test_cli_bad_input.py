@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 
 import numpy as np
 import pytest
@@ -46,10 +47,21 @@ BAD = [
     (["solve", *COST, "--option", "eps=1"], "use --eps"),
     (["solve", *COST, "--option", "eps"], "not of the form key=value"),
     (["solve", *COST, "--method", "exact", "--option", "max_pivot=1"], "max_pivots"),
+    (
+        ["solve", *COST, "--method", "pdasmd", "--option", "batch_size=1e3"],
+        "batch_size is 1000.0; it must be an integer",
+    ),
+    (["solve", *COST, "--method", "apdagd", "--option", "average=x"], "average is 'x'"),
+    (["solve", "--points", "number.npy", "y.txt"], "shape (); points must be a table"),
+    (["solve", "--points", "x.csv", "bomb.npz"], "bomb.npz:x is damaged"),
     (["solve", *COST, "--resume", "none.npz"], "none.npz"),
     (["solve", *COST, "--resume", "all.npz"], "all.npz"),
     (["solve", *COST, "--out", "none/r.npz"], "none/r.npz cannot be written"),
     (["solve", *COST, "--out", "."], "it is a directory"),
+    (["solve", *COST, "--out", "all.npz"], "all.npz exists and is no epsilot-result file"),
+    (["solve", *COST, "--checkpoint", "M.npy"], "M.npy exists and is no epsilot-checkpoint file"),
+    (["solve", *COST, "--out", "r.npz", "--checkpoint", "./r.npz"], "--out and --checkpoint"),
+    (["transfer", "one.png", "two.png", "-o", "t.png", "--back", "t.png"], "--out and --back"),
     (["solve", *COST, "--plot", "r.doc"], "has the file type doc"),
     (["solve", *COST, "--checkpoint", "none/c.npz"], "none/c.npz cannot be written"),
     (["certify", *COST], "nothing to audit"),
@@ -73,6 +85,9 @@ def bad_folder(folder):
     (folder / "word.csv").write_text("1,2\nword,3\n")
     (folder / "notes.docx").write_bytes(b"PK")
     np.save("objects.npy", np.array([None]), allow_pickle=True)
+    np.save("number.npy", 3.0)
+    with zipfile.ZipFile("bomb.npz", "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00\x05\x00hello")
     np.save("nan.npy", np.array([[1.0, 2.0], [np.nan, 1.0]]))
     return folder
 
@@ -119,7 +134,7 @@ def test_an_error_of_the_system_is_one_sentence(run, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device", "r.npz")
 
-    monkeypatch.setattr("epsilot.files.os.fsync", full)
+    monkeypatch.setattr("epsilot.files.writing.os.fsync", full)
     done = run("solve", *COST, "--out", "r.npz")
     assert done.code == 2
     assert done.err.startswith("epsilot: r.npz: No space left on device;")
@@ -153,3 +168,33 @@ def test_interrupting_reports_the_best_answer(folder):
     assert process.returncode == 1, err
     assert '"status": "interrupted"' in out
     assert err == ""
+
+
+WAITING = """
+import time
+from epsilot.cli import inputs, main
+
+def read(name):
+    print("reading", flush=True)
+    time.sleep(120)
+
+inputs.read = read
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_does_not_solve_ends_by_any_signal(by, folder):
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING, "solve", *COST],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "reading\n"
+        process.send_signal(by)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130  # as shells know it
+    assert "Traceback" not in err
+    assert out == ""

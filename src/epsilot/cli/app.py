@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from typing import Annotated
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
@@ -59,7 +63,8 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        app()
+        with _terminable():
+            app()
     except (InvalidProblem, UnknownMethod) as error:
         _refuse(str(error))
     except MemoryError as error:
@@ -70,6 +75,23 @@ def main() -> None:
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
         _refuse(f"{where}{error.strerror or error}; check the file and its directory")
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _refuse(sentence: str) -> None:

@@ -103,7 +103,7 @@ def _both_weights(a: str | None, b: str | None) -> tuple[Vector | None, Vector |
 
 def _as_points(array: Any, name: str) -> Matrix:
     """Return points as rows; a vector holds points on a line."""
-    if array.ndim > 2:
+    if not 1 <= array.ndim <= 2:
         raise InvalidProblem(
             f"{name} holds an array of shape {array.shape}; points must be a table, one point a "
             "row (reshape it to two dimensions)"

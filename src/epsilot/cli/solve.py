@@ -65,15 +65,16 @@ def solve(
 
     Ctrl-C stops the run and reports its best certified answer so far.
     """
-    from ..files import check_writable
+    from ..files import check_distinct, check_own
     from ..plotting import check_picture, save_convergence
     from . import report
     from .inputs import load_problem
 
     extra = parse_options(option or ())
-    for path in (out, checkpoint):
+    check_distinct(out=out, checkpoint=checkpoint, plot=plot)
+    for path, kind in ((out, "epsilot-result"), (checkpoint, "epsilot-checkpoint")):
         if path is not None:
-            check_writable(path)
+            check_own(path, kind)
     if plot is not None:
         check_picture(plot)
     problem = load_problem(cost=cost, points=points, images=images, metric=metric, a=a, b=b)

@@ -58,8 +58,10 @@ def transfer(
     """
     from ..applications import pictures
     from ..applications.color_transfer import ColorTransfer
+    from ..files import check_distinct
     from . import report
 
+    check_distinct(out=out, back=back)
     first, second = pictures.read_picture(source), pictures.read_picture(reference)
     is_grey = first.array.ndim == second.array.ndim == 2
     pictures.check_picture_path(out, first, is_grey)

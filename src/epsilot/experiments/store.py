@@ -12,6 +12,9 @@ from ..errors import InvalidProblem
 from ..files import write_atomically
 from .tasks import Line, key_of
 
+#: How every line begins.
+BEGINNING = b'{"'
+
 
 class Keyed(Protocol):
     """What identifies a solve."""
@@ -24,8 +27,8 @@ class Keyed(Protocol):
 class Store:
     """Lines by the solve they hold; a line is either complete in the file or not there.
 
-    A last line that was cut short (the machine went down) is dropped; any other line that
-    cannot be read is an error, since it was somebody's edit.
+    A last line that was cut short (the machine went down) is dropped, a whole one that only lacks
+    its end is kept; any other line that cannot be read is an error, since it was somebody's edit.
     """
 
     def __init__(self, path: Path, key: Callable[[Line], str] = key_of) -> None:
@@ -70,16 +73,42 @@ class Store:
 
     def _read(self) -> None:
         content = self.path.read_bytes()
-        whole, _, torn = content.rpartition(b"\n")
-        if torn:
-            kept = whole + b"\n" if whole else b""
+        *texts, last = content.split(b"\n")
+        for number, text in enumerate(texts, start=1):
+            self._keep(text, number)
+        if not last:
+            return
+        if _is_torn(last):
+            self._check_own(last)
+            kept = content[: -len(last)]
             write_atomically(self.path, lambda file: file.write(kept))
-        for number, text in enumerate(whole.splitlines(), start=1):
-            try:
-                line = json.loads(text)
-                self._lines.setdefault(self._key(line), line)
-            except (ValueError, KeyError, TypeError) as error:
-                raise InvalidProblem(
-                    f"{self.path}, line {number} is not a solve of this experiment ({error}); "
-                    "lines must be as they were written (delete the line or the file)"
-                ) from error
+        else:
+            self._keep(last, len(texts) + 1)
+            write_atomically(self.path, lambda file: file.write(content + b"\n"))
+
+    def _keep(self, text: bytes, number: int) -> None:
+        try:
+            line = json.loads(text)
+            self._lines.setdefault(self._key(line), line)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidProblem(
+                f"{self.path}, line {number} is not a solve of this experiment ({error}); "
+                "lines must be as they were written (delete the line or the file)"
+            ) from error
+
+    def _check_own(self, torn: bytes) -> None:
+        """Refuse a file of one unreadable line, unless it begins as every line of ours does."""
+        if not self._lines and not torn.startswith(BEGINNING[: len(torn)]):
+            raise InvalidProblem(
+                f"{self.path} holds no solve of this experiment; a file of its lines, or none, is "
+                "required (move it away, or choose another folder)"
+            )
+
+
+def _is_torn(text: bytes) -> bool:
+    """Tell whether a line was cut short: it is then no JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return True
+    return False

@@ -1,28 +1,22 @@
-"""Read arrays and images from files, and write files so that none is ever half written."""
+"""Arrays and images from files of many types."""
 
 from __future__ import annotations
 
-import os
-import secrets
-import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ._types import Matrix
-from .errors import InvalidProblem
+from .._types import Matrix
+from ..errors import InvalidProblem
+from .archives import Array, archive_names, read_archive, read_npy
+from .paths import StrPath, existing, first_line
 
 TEXT_SUFFIXES = (".csv", ".txt")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif")
 SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, *IMAGE_SUFFIXES)
 
-StrPath = str | os.PathLike[str]
-Array = npt.NDArray[Any]
-
-_NPY_MAGIC = b"\x93NUMPY"
 _LUMINANCE = (0.299, 0.587, 0.114)  # ITU-R BT.601
 
 
@@ -48,7 +42,7 @@ def read_array(path: StrPath, key: str | None = None) -> Array:
     InvalidProblem
         When the file is missing, empty, damaged, of another type or not numeric.
     """
-    path = _existing(path)
+    path = existing(path)
     suffix = path.suffix.lower()
     if key is not None and suffix != ".npz":
         raise InvalidProblem(
@@ -56,7 +50,7 @@ def read_array(path: StrPath, key: str | None = None) -> Array:
             "(leave the name out)"
         )
     if suffix == ".npy":
-        array = _read_npy(path)
+        array = read_npy(path)
     elif suffix == ".npz":
         array = _read_npz(path, key)
     elif suffix in TEXT_SUFFIXES:
@@ -85,7 +79,7 @@ def read_image(path: StrPath) -> Matrix:
     mass
         (height, width) nonnegative array, not normalised.
     """
-    path = _existing(path)
+    path = existing(path)
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise InvalidProblem(
             f"{path} has the file type {path.suffix or '(none)'}; an image is required, one of "
@@ -103,7 +97,7 @@ def read_image(path: StrPath) -> Matrix:
             mass = _mass_of_image(image)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise InvalidProblem(
-            f"{path} cannot be read as an image ({_first_line(error)}); a complete image file is "
+            f"{path} cannot be read as an image ({first_line(error)}); a complete image file is "
             "required (open and save it again in an image editor)"
         ) from error
     if not np.isfinite(mass).all() or mass.min() < 0:
@@ -114,133 +108,21 @@ def read_image(path: StrPath) -> Matrix:
     return mass
 
 
-def write_atomically(path: StrPath, writer: Callable[[BinaryIO], object]) -> None:
-    """Write a file completely or not at all.
-
-    Parameters
-    ----------
-    path
-        Where the file goes; an existing file is replaced only once the new one is complete.
-    writer
-        Called with a binary file open for writing, in the directory of `path`.
-
-    Raises
-    ------
-    InvalidProblem
-        When the directory is missing or cannot be written to.
-    """
-    target = check_writable(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            writer(file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-def check_writable(path: StrPath) -> Path:
-    """Return the resolved path, or raise at once when a file could not be written there.
-
-    Meant for the start of long work, so that its result is not lost at the end.
-    """
-    target = Path(os.path.realpath(path))
-    directory = target.parent
-    if not directory.is_dir():
-        problem, remedy = f"there is no directory {directory}", "create the directory first"
-    elif target.is_dir():
-        problem, remedy = "it is a directory", "name a file inside it"
-    elif target.exists() and not target.is_file():
-        problem, remedy = "it is not a regular file", "name an ordinary file"
-    elif not os.access(directory, os.W_OK | os.X_OK):
-        problem, remedy = f"the directory {directory} is read-only", "choose another directory"
-    else:
-        return target
-    raise InvalidProblem(
-        f"{path} cannot be written: {problem}; a file in a writable directory is required "
-        f"({remedy})"
-    )
-
-
-def _existing(path: StrPath) -> Path:
-    """Return the path of a nonempty readable file."""
-    path = Path(path)
-    if path.is_dir():
-        raise InvalidProblem(f"{path} is a directory; a file is required (name a file inside it)")
-    if not path.exists():
-        raise InvalidProblem(f"{path} does not exist; a readable file is required (check the path)")
-    if not os.access(path, os.R_OK):
-        raise InvalidProblem(
-            f"{path} is not readable by this user; a readable file is required "
-            "(change its permissions)"
-        )
-    if path.is_file() and path.stat().st_size == 0:
-        raise InvalidProblem(
-            f"{path} is empty (0 bytes); a file with numbers is required (write it again)"
-        )
-    return path
-
-
-def _read_npy(path: Path) -> Array:
-    """Read one array in NumPy's format."""
-    with path.open("rb") as file:
-        if file.read(len(_NPY_MAGIC)) != _NPY_MAGIC:
-            raise InvalidProblem(
-                f"{path} is not in NumPy's format; a .npy file is required "
-                "(save it with numpy.save, or give text the ending .csv)"
-            )
-        file.seek(0)
-        try:
-            array: Array = np.lib.format.read_array(file, allow_pickle=False)
-        except (ValueError, EOFError, OSError, MemoryError) as error:
-            raise _broken_array(str(path), error) from error
-    return array
-
-
 def _read_npz(path: Path, key: str | None) -> Array:
     """Read one array of an archive."""
-    if not zipfile.is_zipfile(path):
+    names = archive_names(path)
+    listed = ", ".join(names) or "nothing"
+    if key is None and len(names) != 1:
         raise InvalidProblem(
-            f"{path} is not a NumPy archive; a .npz file is required (save it with numpy.savez)"
+            f"{path} holds {len(names)} arrays ({listed}); one must be chosen "
+            f"(name it, as in {path.name}:{names[0] if names else 'name'})"
         )
-    with np.load(path, allow_pickle=False) as archive:
-        names = archive.files
-        listed = ", ".join(names) or "nothing"
-        if key is None and len(names) != 1:
-            raise InvalidProblem(
-                f"{path} holds {len(names)} arrays ({listed}); one must be chosen "
-                f"(name it, as in {path.name}:{names[0] if names else 'name'})"
-            )
-        if key is not None and key not in names:
-            raise InvalidProblem(
-                f"{path} holds no array {key!r}; one of its arrays is required (it has: {listed})"
-            )
-        name = names[0] if key is None else key
-        try:
-            member = archive[name]
-        except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
-            raise _broken_array(f"{path}:{name}", error) from error
-    if not isinstance(member, np.ndarray):
+    if key is not None and key not in names:
         raise InvalidProblem(
-            f"{path}:{name} is not in NumPy's format; an array is required "
-            "(save the archive with numpy.savez)"
+            f"{path} holds no array {key!r}; one of its arrays is required (it has: {listed})"
         )
-    return member
-
-
-def _broken_array(name: str, error: BaseException) -> InvalidProblem:
-    """Say why an array could not be loaded."""
-    if "Object arrays" in str(error):
-        return InvalidProblem(
-            f"{name} holds Python objects; an array of numbers is required "
-            "(convert it with array.astype(float) before saving)"
-        )
-    return InvalidProblem(
-        f"{name} is damaged ({_first_line(error)}); a complete array is required (save it again)"
-    )
+    name = names[0] if key is None else key
+    return read_archive(path, [name])[name]
 
 
 def _numeric(array: Array, path: Path) -> Array:
@@ -308,7 +190,7 @@ def _bad_cell(
                 "all lines must have as many (fill or remove the line)"
             )
     return InvalidProblem(
-        f"{path} is not a table of numbers ({_first_line(error)}); plain decimal numbers are "
+        f"{path} is not a table of numbers ({first_line(error)}); plain decimal numbers are "
         "required (save it as CSV)"
     )
 
@@ -347,9 +229,3 @@ def _mass_of_image(image: Any) -> Matrix:
     pixels = np.asarray(image.convert("RGBA" if has_alpha else "RGB"), dtype=np.float64) / 255.0
     mass: Matrix = pixels[..., :3] @ np.array(_LUMINANCE)
     return mass * pixels[..., 3] if has_alpha else mass
-
-
-def _first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, without a final stop."""
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__

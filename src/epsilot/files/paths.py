@@ -1,0 +1,121 @@
+"""Where files may be read and written, asked before any work is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import InvalidProblem
+
+StrPath = str | os.PathLike[str]
+
+#: Bytes of a header beyond which a file is not looked into.
+_LONGEST_HEADER = 1 << 28
+
+
+def existing(path: StrPath) -> Path:
+    """Return the path of a nonempty readable file."""
+    path = Path(path)
+    if path.is_dir():
+        raise InvalidProblem(f"{path} is a directory; a file is required (name a file inside it)")
+    if not path.exists():
+        raise InvalidProblem(f"{path} does not exist; a readable file is required (check the path)")
+    if not os.access(path, os.R_OK):
+        raise InvalidProblem(
+            f"{path} is not readable by this user; a readable file is required "
+            "(change its permissions)"
+        )
+    if path.is_file() and path.stat().st_size == 0:
+        raise InvalidProblem(
+            f"{path} is empty (0 bytes); a file with numbers is required (write it again)"
+        )
+    return path
+
+
+def check_writable(path: StrPath) -> Path:
+    """Return the resolved path, or raise at once when a file could not be written there.
+
+    Meant for the start of long work, so that its result is not lost at the end.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        target.exists()
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, first_line(error), "choose another name") from None
+    directory = target.parent
+    if not directory.is_dir():
+        raise _unwritable(path, f"there is no directory {directory}", "create the directory first")
+    if target.is_dir():
+        raise _unwritable(path, "it is a directory", "name a file inside it")
+    if target.exists() and not target.is_file():
+        raise _unwritable(path, "it is not a regular file", "name an ordinary file")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        problem = f"the directory {directory} is read-only"
+        raise _unwritable(path, problem, "choose another directory")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise _unwritable(path, "it exists and is read-only", "change its permissions")
+    return target
+
+
+def check_own(path: StrPath, kind: str) -> None:
+    """Refuse to replace a file that epsilot did not write, or that is of another kind.
+
+    Parameters
+    ----------
+    path
+        Where a file of ours is to go; nothing, or an empty file, may be there.
+    kind
+        How the format of a file that may be replaced begins: "epsilot-checkpoint",
+        "epsilot-result".
+    """
+    target = check_writable(path)
+    if target.exists() and target.stat().st_size > 0 and not _format(target).startswith(kind):
+        raise InvalidProblem(
+            f"{path} exists and is no {kind} file; only such a file would be replaced (move it "
+            "away, or choose another name)"
+        )
+
+
+def check_distinct(**paths: StrPath | None) -> None:
+    """Refuse two outputs of one command that are the same file."""
+    seen: dict[str, str] = {}
+    for name, path in paths.items():
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        if place in seen:
+            raise InvalidProblem(
+                f"--{seen[place]} and --{name} are both {path}; each needs a file of its own "
+                "(choose another name)"
+            )
+        seen[place] = name
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, without a final stop."""
+    lines = str(getattr(error, "strerror", None) or error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+def _format(path: Path) -> str:
+    """Return the format that the header of a file of ours states, else nothing."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.getinfo("header.npy").file_size > _LONGEST_HEADER:
+                return ""
+            with archive.open("header.npy") as file:
+                header = json.loads(str(np.lib.format.read_array(file, allow_pickle=False)))
+        return str(header["format"])
+    except Exception:  # whatever it is, it is not ours
+        return ""
+
+
+def _unwritable(path: StrPath, problem: str, remedy: str) -> InvalidProblem:
+    return InvalidProblem(
+        f"{path} cannot be written: {problem}; a file in a writable directory is required "
+        f"({remedy})"
+    )
