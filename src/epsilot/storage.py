@@ -16,7 +16,7 @@ import numpy as np
 
 from ._types import Vector
 from .errors import InvalidProblem
-from .files import StrPath, write_atomically
+from .files import StrPath, check_own, read_archive, write_atomically
 from .plan import Arcs, Core, Explicit, Gibbs, Plan
 from .problem import Problem
 
@@ -25,7 +25,8 @@ SCALINGS = ("s", "t", "e", "d")
 
 
 def save(path: StrPath, kind: str, header: dict[str, Any], arrays: Arrays) -> None:
-    """Write a file of a kind, atomically."""
+    """Write a file of a kind, atomically; a file of another kind is not replaced."""
+    check_own(path, kind.rpartition("-")[0])
     text = json.dumps({"format": kind, **header}, default=_plain)
     arrays = {name: np.asarray(value) for name, value in arrays.items()}
     parts = {"header": np.array(text), "digest": np.array(_digest(text, arrays)), **arrays}
@@ -35,19 +36,14 @@ def save(path: StrPath, kind: str, header: dict[str, Any], arrays: Arrays) -> No
 def load(path: StrPath, kind: str, remedy: str) -> tuple[dict[str, Any], Arrays]:
     """Return header and arrays of a file of a kind, or say in one sentence what is wrong."""
     name = os.fspath(path)
+    arrays = read_archive(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
         text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))
         header: dict[str, Any] = json.loads(text)
         if header["format"] != kind:
             raise KeyError(kind)
-    except FileNotFoundError:
-        raise InvalidProblem(f"{name} does not exist; give a file that exists.") from None
-    except Exception as error:
-        raise InvalidProblem(
-            f"{name} is not a readable {kind} file ({type(error).__name__}); {remedy}."
-        ) from None
+    except (KeyError, TypeError, ValueError):
+        raise InvalidProblem(f"{name} is not a {kind} file; {remedy}.") from None
     if digest != _digest(text, arrays):
         raise InvalidProblem(f"{name} was changed since it was written; {remedy}.")
     return header, arrays

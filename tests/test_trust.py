@@ -1,0 +1,342 @@
+"""Certificates that were false once, and plans that were not the certified ones: never again."""
+
+import json
+import signal
+import time
+
+import numpy as np
+import ot
+import pytest
+
+import epsilot
+from epsilot import InvalidProblem, multiscale
+from epsilot.plan import Gibbs
+from problems import images
+
+RNG = np.random.default_rng(15)
+COST, A, B = images(8)
+RANDOM = RNG.random((20, 24))
+EXACT = ["exact", "restricted_simplex", "auto"]
+
+
+def optimum(M):
+    return float(ot.emd2([], [], M))
+
+
+# -- the plan that is returned is the plan that was certified --------------------------------------
+
+SMALL_ETA = ["sinkhorn", "pdasmd", "aam", "accelerated_sinkhorn", "box_newton"]
+
+
+def assert_one_plan(result, cost, a, b):
+    """All forms of a plan, its marginals and its value are one set of numbers."""
+    plan, operator, scale = result.plan, result.plan_operator, np.abs(cost).max() * a.sum()
+    v, u = np.linspace(0.5, 1, cost.shape[1]), np.linspace(1, 0.5, cost.shape[0])
+    rows, cols = operator.marginals()
+    for found, expected in (
+        (plan.sum(axis=1), a), (plan.sum(axis=0), b), (rows, a), (cols, b),
+        (operator @ v, plan @ v), (operator.T @ u, u @ plan),
+        (operator.row(3), plan[3]), (operator.tosparse().toarray(), plan),
+    ):  # fmt: skip
+        assert np.abs(found - expected).sum() <= 1e-12 * a.sum()
+    assert abs((cost * plan).sum() - result.value_linear) <= 1e-12 * scale
+
+
+@pytest.mark.parametrize("method", SMALL_ETA)
+def test_marginals_and_value_at_a_small_eta(method):
+    result = epsilot.solve(
+        COST, A, B, eps=1e-8, method=method, max_iter=300, on_limit="ignore", seed=1
+    )
+    assert_one_plan(result, COST, A, B)
+
+
+@pytest.mark.parametrize("reg", [1e-5, 1e-7, 1e-14])
+def test_marginals_and_value_with_a_small_reg(reg):
+    result = epsilot.solve(COST, A, B, reg=reg, max_iter=200, on_limit="ignore")
+    assert_one_plan(result, COST, A, B)
+
+
+@pytest.mark.parametrize("mass", [1e-200, 1.0, 1e184])
+@pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
+def test_a_grid_keeps_its_plan_whatever_the_mass(metric, mass):
+    a, b = mass * A, mass * B
+    result = epsilot.solve_grid(a.reshape(8, 8), b.reshape(8, 8), metric=metric, rtol=0.05)
+    cost = epsilot.Grid((8, 8), metric=metric).block(0, 64)
+    assert_one_plan(result, cost, a, b)
+
+
+# -- exact plans are vertices ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_uniform", [True, False])
+@pytest.mark.parametrize("shape", [(7, 10), (60, 60), (250, 230)])
+@pytest.mark.parametrize("method", EXACT)
+def test_exact_plans_are_vertices(method, shape, is_uniform, rng):
+    (n, m), M = shape, rng.random(shape)
+    a, b = (np.full(k, 1 / k) if is_uniform else rng.dirichlet(np.ones(k)) for k in shape)
+    result = epsilot.solve(M, a, b, rtol=1e-10, method=method)
+    plan, (f, g) = result.plan, result.potentials
+    assert np.count_nonzero(plan) == result.plan_operator.tosparse().nnz <= n + m - 1
+    imbalance = abs(a.sum() - b.sum())
+    error = np.abs(plan.sum(axis=1) - a).sum() + np.abs(plan.sum(axis=0) - b).sum()
+    assert error <= 1e-15 + imbalance
+    assert (M - f[:, None] - g)[plan > 0].max() <= 1e-11
+
+
+# -- potentials are feasible as they are stored ----------------------------------------------------
+
+COSTS = {
+    "plain": RANDOM,
+    "negative": RANDOM - 0.7,
+    "far from zero": RANDOM + 1e6,
+    "tiny": 1e-300 * RANDOM,
+    "huge": 1e300 * RANDOM,
+    "zero": 0 * RANDOM,
+    "tied": np.floor(3 * RANDOM),
+}
+
+
+@pytest.mark.parametrize("method", ["auto", "sinkhorn", "pdasmd"])
+@pytest.mark.parametrize("name", COSTS)
+def test_potentials_do_not_exceed_the_costs(name, method):
+    M = COSTS[name]
+    result = epsilot.solve(M, method=method, rtol=0.1, max_iter=200, on_limit="ignore")
+    f, g = result.potentials
+    assert (f[:, None] + g <= M).all()
+    assert f.mean() + g.mean() == pytest.approx(result.lower_bound, rel=1e-9, abs=1e-320)
+
+
+def test_potentials_of_a_grid_do_not_exceed_the_costs():
+    for metric in ("cityblock", "sqeuclidean"):
+        result = epsilot.solve_grid(A.reshape(8, 8), B.reshape(8, 8), metric=metric, spacing=0.3)
+        f, g = result.potentials
+        cost = epsilot.Grid((8, 8), metric=metric, spacing=0.3).block(0, 64)
+        assert (f[:, None] + g <= cost).all()
+
+
+# -- wrong certificates ----------------------------------------------------------------------------
+
+GOALS = [
+    {"reg": 0.2},
+    {"reg": 0.05},
+    {"reg": 0.2, "tol": 1e-3},
+    {"eps": 0.01},
+    {"eps": 0.1, "stop": "paper"},
+    {"rtol": 0.05},
+]
+
+
+@pytest.mark.parametrize("first", GOALS, ids=str)
+@pytest.mark.parametrize("second", GOALS, ids=str)
+def test_a_checkpoint_knows_its_goal(first, second, tmp_path):
+    path = tmp_path / "run.npz"
+    keywords = {"method": "sinkhorn", "on_limit": "ignore"}
+    epsilot.solve(RANDOM, **first, **keywords, max_iter=3, checkpoint=path)
+    if first == second:
+        assert epsilot.solve(RANDOM, **second, **keywords, resume=path).converged
+        return
+    with pytest.raises(InvalidProblem, match=r"was saved with goal .*; resume with the same"):
+        epsilot.solve(RANDOM, **second, **keywords, resume=path)
+
+
+def rewrite(path, **changes):
+    """Change arrays or numbers of the header of a file, as an editor of it would."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    header = json.loads(str(arrays["header"]))
+    for name, value in changes.items():
+        if name in header:
+            header[name] = value
+        elif value is None:
+            del arrays[name]
+        else:
+            arrays[name] = value(arrays[name])
+    arrays["header"] = np.array(json.dumps(header))
+    np.savez(path, **arrays)
+
+
+EDITS = {
+    "bounds": {"upper": 0.0, "lower": 0.0},
+    "NaN counter": {"seconds": float("nan")},
+    "negative counter": {"n_iter": -5},
+    "shortened": {"state.row": lambda x: x[:-1]},
+    "other type": {"state.lam": lambda x: x.astype(np.float32)},
+    "no plan": {"plan.s": None},
+    "no state": {"state.lam": None},
+    "scaled plan": {"plan.s": lambda x: 2 * x},
+    "raised potentials": {"best.f": lambda x: x + 1},
+    "another generator": {"rng": {"bit_generator": "MT19937"}},
+}
+
+
+@pytest.fixture
+def spoil(monkeypatch):
+    """Return a function that changes a checkpoint, with a digest that fits or one that does not."""
+
+    def change(path, edit, is_signed):
+        rewrite(path, **edit)
+        if is_signed:
+            monkeypatch.setattr("epsilot.storage._digest", lambda text, arrays: _stored(path))
+
+    def _stored(path):
+        with np.load(path) as file:
+            return str(file["digest"])
+
+    return change
+
+
+@pytest.mark.parametrize("is_signed", [False, True], ids=["caught", "signed"])
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_changed_checkpoint_is_refused_or_proved_again(edit, is_signed, spoil, tmp_path):
+    path = tmp_path / "run.npz"
+    goal = {"eps": 1e-3, "method": "sinkhorn", "on_limit": "ignore"}
+    epsilot.solve(RANDOM, **goal, max_iter=40, checkpoint=path)
+    spoil(path, EDITS[edit], is_signed)
+    if is_signed and edit == "bounds":  # they are not believed
+        result = epsilot.solve(RANDOM, **goal, resume=path)
+        assert result.lower_bound <= optimum(RANDOM) + 1e-12 <= result.value + 2e-12
+        assert result.value - result.lower_bound <= 1e-3
+        return
+    with pytest.raises(InvalidProblem, match=r"run\.npz"):
+        epsilot.solve(RANDOM, **goal, resume=path)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_lazy_entropic_bounds_hold_far_from_the_origin(metric, far):
+    X, Y = RNG.normal(size=(2, 50, 2)) + far
+    cost = epsilot.PointCloud(X, Y, metric).block(0, 50)
+    reg = 0.03 * cost.max()
+    lazy = epsilot.solve_sample(X, Y, metric=metric, lazy=True, reg=reg)
+    true = epsilot.solve(cost, reg=reg, tol=1e-10 * cost.max())
+    assert lazy.converged
+    assert lazy.lower_bound <= true.value + 1e-12 * cost.max()
+    assert lazy.value >= true.lower_bound - 1e-12 * cost.max()
+
+
+@pytest.mark.parametrize(("reg", "method"), [(1e-25, "auto"), (1e-31, "auto"), (1e-200, "pdasmd")])
+def test_a_tiny_reg_is_refused(reg, method):
+    with pytest.raises(InvalidProblem, match=r"reg is 1e-.*at least"):
+        epsilot.solve(RANDOM, reg=reg, method=method)
+
+
+def test_inputs_are_not_read_again():
+    M = RANDOM.copy()
+
+    def spoil(record):
+        M[:] = 0.0
+
+    result = epsilot.solve(M, eps=1e-3, method="sinkhorn", callback=spoil)
+    assert result.lower_bound <= optimum(RANDOM) <= result.value
+    assert result.gap >= 0
+
+
+@pytest.mark.parametrize("mass", [1e-5, 1.0, 3.0, 1e200])
+def test_an_entropic_value_is_that_of_the_plan_whatever_the_mass(mass):
+    a, b = np.full(20, mass / 20), np.full(24, mass / 24)
+    result = epsilot.solve(RANDOM, a, b, reg=0.1)
+    X, (f, g) = result.plan, result.potentials
+    value = (RANDOM * X).sum() + 0.1 * (X * np.log(X)).sum()
+    size = mass * (1 + abs(np.log(mass)))
+    assert result.value == pytest.approx(value, abs=1e-13 * size)
+    assert result.value_linear == pytest.approx((RANDOM * X).sum(), abs=1e-13 * mass)
+    assert result.lower_bound == pytest.approx(f @ a + g @ b, abs=1e-12 * size)
+    assert np.exp((f[:, None] + g - RANDOM) / 0.1).sum() == pytest.approx(mass, rel=1e-9)
+    last = result.history[-1]
+    assert (last.upper, last.lower) == (result.value, result.lower_bound)
+    audited = epsilot.certify(RANDOM, a, b, plan=X, potentials=(f, g), reg=0.1)
+    assert audited.upper == pytest.approx(result.value, abs=1e-12 * size)
+    assert audited.lower >= result.lower_bound - 1e-12 * size
+
+
+def test_a_plan_is_priced_with_the_cost_it_is_audited_on():
+    first = epsilot.solve(RANDOM, method="sinkhorn", eps=0.1)
+    assert isinstance(first.plan_operator.core, Gibbs)
+    other = RANDOM[::-1].copy()
+    audited = epsilot.certify(other, plan=first.plan_operator)
+    assert audited.upper == pytest.approx((other * first.plan).sum(), rel=1e-12)
+
+
+# -- sizes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e-46, 1e40, 1e100, 1e300])
+def test_costs_of_any_scale(scale, rng):
+    M = rng.random((400, 400))
+    result = epsilot.solve(scale * M)
+    assert result.converged
+    assert result.value / scale == pytest.approx(optimum(M), rel=0.011)
+
+
+@pytest.mark.parametrize("method", ["auto", "sinkhorn", "pdasmd", "greenkhorn", "apdagd"])
+def test_masses_next_to_nothing(method):
+    a = np.full(20, 1.0)
+    a[:5] = 1e-310
+    b = np.full(24, 15 / 24)
+    result = epsilot.solve(RANDOM, a, b, method=method, rtol=0.05)
+    assert result.converged
+
+
+# -- a start is a stage of the run -----------------------------------------------------------------
+
+
+@pytest.fixture
+def small_stages(monkeypatch):
+    monkeypatch.setattr(multiscale, "N_CELLS", 64)
+    monkeypatch.setattr(multiscale, "SMALLEST", 200)
+
+
+def clouds():
+    return np.random.default_rng(2).normal(size=(2, 300, 2))
+
+
+@pytest.mark.usefixtures("small_stages")
+def test_a_start_counts_its_work_and_heeds_the_callback():
+    seen = []
+    X, Y = clouds()
+    result = epsilot.solve_sample(
+        X, Y, lazy=True, rtol=0.1, callback=lambda record: seen.append(record) or True
+    )
+    assert result.status is epsilot.Status.CALLBACK
+    assert seen[0].n_iter == 0
+    assert result.n_iter == 0
+    assert result.work.operations > 0
+
+
+@pytest.mark.usefixtures("small_stages")
+def test_a_start_heeds_time_and_interruption():
+    X, Y = clouds()
+    began = time.perf_counter()
+    result = epsilot.solve_sample(X, Y, lazy=True, rtol=1e-9, max_seconds=0, on_limit="ignore")
+    assert result.status is epsilot.Status.MAX_SECONDS
+    assert time.perf_counter() - began < 60
+
+    presses = iter([signal.SIGINT])
+
+    def interrupt(record):
+        for number in presses:
+            signal.raise_signal(number)
+
+    result = epsilot.solve_sample(X, Y, lazy=True, rtol=1e-9, callback=interrupt, on_limit="ignore")
+    assert result.status is epsilot.Status.INTERRUPTED
+    assert result.n_iter == 0
+
+
+@pytest.mark.usefixtures("small_stages")
+def test_a_cloud_starts_alike_however_it_is_passed():
+    X, Y = clouds()
+    one = epsilot.solve_sample(X, Y, lazy=True, rtol=0.01)
+    two = epsilot.solve(epsilot.PointCloud(X, Y, single=True), rtol=0.01)
+    assert one.work.operations == two.work.operations
+    assert one.value == two.value
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_run_with_its_best_answer(number):
+    before = signal.getsignal(number)
+    result = epsilot.solve(
+        COST, A, B, eps=1e-9, method="sinkhorn", on_limit="ignore",
+        callback=lambda record: signal.raise_signal(number),
+    )  # fmt: skip
+    assert result.status is epsilot.Status.INTERRUPTED
+    assert signal.getsignal(number) is before
