@@ -141,7 +141,8 @@ class Arcs:
         """Return the arcs of a dense or a SciPy sparse matrix."""
         X = sparse.coo_array(X)
         X.sum_duplicates()
-        return cls(X.shape, X.coords[0], X.coords[1], np.asarray(X.data, dtype=np.float64))
+        i, j = (np.asarray(x, dtype=np.int64) for x in X.coords)
+        return cls(X.shape, i, j, np.asarray(X.data, dtype=np.float64))
 
     def rows(self, v: Vector) -> Vector:
         """Return K v."""

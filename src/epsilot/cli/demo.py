@@ -31,9 +31,8 @@ def demo(
     from ..plotting import check_picture, plot_demo
     from . import report
 
-    if out == PICTURE:
-        out.parent.mkdir(exist_ok=True)
-    check_picture(out)
+    if out != PICTURE:
+        check_picture(out)
     side = 1000 if megapixel else side
     A, B = synthetic_pair(side, seed)
     problem = demo_problem(A, B)
@@ -61,6 +60,8 @@ def demo(
             )
         if result.status is epsilot.Status.INTERRUPTED:
             break
+    if out == PICTURE:
+        out.parent.mkdir(exist_ok=True)
     plot_demo(A, B, results, out)
     if json:
         fields = [report.result_fields(result) for result in results.values()]
