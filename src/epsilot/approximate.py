@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._types import Potentials
+from .arguments import check_positive, shown
 from .auto import Choice, choose
 from .checkpoint import Checkpoint
 from .checks import (
     SMALLEST_EPS,
     check_arguments,
     check_fit,
-    check_positive,
     check_reachable,
     internal_potentials,
     make_limits,
@@ -189,7 +189,9 @@ def make_goal(
             f"{' and '.join(given)} were given; pass exactly one of eps, rtol and reg."
         )
     if tol is not None and reg is None:
-        raise InvalidProblem(f"tol={tol} was given without reg; tol is the accuracy for reg only.")
+        raise InvalidProblem(
+            f"tol={shown(tol)} was given without reg; tol is the accuracy for reg only."
+        )
     for name, value in {**given, **({} if tol is None else {"tol": tol})}.items():
         check_positive(name, value)
     unit = problem.scale / problem.mass

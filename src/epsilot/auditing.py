@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ._types import Matrix, Vector
 from .approximate import solve
-from .arrays import numeric
+from .arguments import numeric
 from .certificate import Certificate, dual_feasible
 from .checks import internal_potentials
 from .errors import InvalidProblem
