@@ -83,5 +83,5 @@ def test_bad_files_are_refused_in_one_sentence(content, match, tmp_path):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(InvalidProblem, match="is not a file"):
+    with pytest.raises(InvalidProblem, match="does not exist"):
         read_digits(tmp_path / "nowhere")

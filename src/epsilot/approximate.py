@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._types import Potentials
+from .arguments import check_positive, shown
 from .auto import Choice, choose
 from .certificate import Transport, objective_of
 from .checkpoint import Checkpoint
@@ -22,7 +23,6 @@ from .checks import (
     SMALLEST_EPS,
     check_arguments,
     check_fit,
-    check_positive,
     check_reachable,
     check_regularisation,
     internal_potentials,
@@ -230,7 +230,9 @@ def make_goal(
             f"{' and '.join(given)} were given; pass exactly one of eps, rtol and reg."
         )
     if tol is not None and reg is None:
-        raise InvalidProblem(f"tol={tol} was given without reg; tol is the accuracy for reg only.")
+        raise InvalidProblem(
+            f"tol={shown(tol)} was given without reg; tol is the accuracy for reg only."
+        )
     for name, value in {**given, **({} if tol is None else {"tol": tol})}.items():
         check_positive(name, value)
     size, mass, unit = problem.scale, problem.mass, problem.unit

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ._types import Matrix
 from .approximate import make_goal, solve
-from .arrays import numeric
+from .arguments import numeric
 from .certificate import Certificate, objective_of
 from .checks import internal_potentials
 from .errors import InvalidProblem

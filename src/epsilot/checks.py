@@ -6,7 +6,6 @@ import math
 import os
 import sys
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,14 @@ from numpy.typing import ArrayLike
 
 from . import memory
 from ._types import Potentials, Vector
-from .arrays import numeric
+from .arguments import (
+    check_choice,
+    check_count,
+    check_flag,
+    is_real,
+    numeric,
+    shown,
+)
 from .driver import Goal, Limits
 from .errors import InvalidProblem, UnknownMethod
 from .files import check_own
@@ -45,55 +51,21 @@ def check_arguments(
 ) -> None:
     """Refuse arguments of the wrong kind, before any work is done."""
     if not isinstance(method, str):
-        raise UnknownMethod(f"method is {method!r}; it must be a name from epsilot.methods().")
+        raise UnknownMethod(f"method is {shown(method)}; it must be a name from epsilot.methods().")
     check_choice("stop", stop, ("certificate", "paper"))
     check_choice("on_limit", on_limit, ("warn", "raise", "ignore"))
     check_count("seed", seed, 0)
     if n_threads is not None:
         check_count("n_threads", n_threads, 1)
     if callback is not None and not callable(callback):
-        raise InvalidProblem(f"callback is {callback!r}; it must be a function of a Record.")
+        raise InvalidProblem(f"callback is {shown(callback)}; it must be a function of a Record.")
     check_flag("normalize", normalize)
     check_flag("progress", progress)
     for name, path in (("checkpoint", checkpoint), ("resume", resume)):
         if path is not None and not isinstance(path, (str, os.PathLike)):
-            raise InvalidProblem(f"{name} is {path!r}; it must be the path of a file.")
+            raise InvalidProblem(f"{name} is {shown(path)}; it must be the path of a file.")
     if checkpoint is not None:
         check_own(checkpoint, "epsilot-checkpoint")
-
-
-def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    """Refuse a value that is none of a few words."""
-    if not (isinstance(value, str) and value in allowed):
-        raise InvalidProblem(f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}.")
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Refuse what is neither true nor false nor left open."""
-    if not (value is None or isinstance(value, (bool, np.bool_))):
-        raise InvalidProblem(f"{name} is {value!r}; it must be True, False or None.")
-
-
-def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse what is not an integer of at least ``least``."""
-    if not (is_integer(value) and value >= least):
-        raise InvalidProblem(f"{name} is {value!r}; it must be an integer, {least} or more.")
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Refuse what is not a positive finite number."""
-    if not (is_real(value) and 0 < float(value) < math.inf):
-        raise InvalidProblem(f"{name} is {value!r}; it must be a positive finite number.")
-
-
-def is_integer(value: Any) -> bool:
-    """Tell whether a value counts something: an integer, but no truth value."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def is_real(value: Any) -> bool:
-    """Tell whether a value is a real number, but no truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_reachable(name: str, value: float, size: float, unit: float) -> None:
@@ -150,11 +122,13 @@ def make_limits(
     """Return the limits of a run; an infinite one is none."""
     if not (is_real(max_iter) and max_iter >= 0 and (math.isinf(max_iter) or max_iter % 1 == 0)):
         raise InvalidProblem(
-            f"max_iter is {max_iter!r}; it must be a whole number >= 0, or None (math.inf: no "
+            f"max_iter is {shown(max_iter)}; it must be a whole number >= 0, or None (math.inf: no "
             "limit)."
         )
     if max_seconds is not None and not (is_real(max_seconds) and max_seconds >= 0):
-        raise InvalidProblem(f"max_seconds is {max_seconds!r}; it must be a number >= 0, or None.")
+        raise InvalidProblem(
+            f"max_seconds is {shown(max_seconds)}; it must be a number >= 0, or None."
+        )
     return Limits(
         sys.maxsize if math.isinf(max_iter) else int(max_iter),
         math.inf if max_seconds is None else float(max_seconds),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
+from . import memory
 from ._types import Matrix
+from .arguments import check_count, is_integer, numeric, shown
 from .errors import InvalidProblem
 
 FOREGROUND_AREA = 0.2
@@ -45,10 +48,7 @@ def synthetic_pair(side: int, seed: int) -> tuple[Matrix, Matrix]:
     >>> A.shape, bool(abs(A.sum() - 1) < 1e-12)
     ((8, 8), True)
     """
-    if side < 2:
-        raise InvalidProblem(
-            f"the image side is {side}; at least 2 pixels are required (choose a larger side)"
-        )
+    _check_picture(side, seed, 2)
     rng = np.random.default_rng(seed)
     return _square_on_noise(side, rng), _square_on_noise(side, rng)
 
@@ -84,11 +84,8 @@ def mnist_pair(side: int, seed: int, digits: Matrix | None = None) -> tuple[Matr
     >>> A.shape, bool(A.min() > 0), bool(abs(A.sum() - 1) < 1e-12)
     ((14, 14), True, True)
     """
-    if side < 1:
-        raise InvalidProblem(
-            f"the image side is {side}; at least 1 pixel is required (choose a larger side)"
-        )
-    digits = _digits() if digits is None else digits
+    _check_picture(side, seed, 1)
+    digits = _digits() if digits is None else _square_images(digits)
     first, second = np.random.default_rng(seed).choice(len(digits), 2, replace=False)
     return _downscaled(digits[first], side), _downscaled(digits[second], side)
 
@@ -115,13 +112,14 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
            [0.5, 0. , 0.5],
            [1. , 0.5, 0. ]])
     """
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise InvalidProblem(
-            f"the pixel metric is {metric!r}; required is one of {', '.join(METRICS)} "
+            f"the pixel metric is {shown(metric)}; required is one of {', '.join(METRICS)} "
             "(cityblock is the default)"
         )
     power = 1 if metric == "cityblock" else 2
-    height, width = shape
+    height, width = _image_shape(shape)
+    memory.ask(2 * 8 * (height * width) ** 2, f"the cost of {height} x {width} pixels", "use Grid")
     down = _separations(height) ** power
     across = _separations(width) ** power
     M = (down[:, None, :, None] + across[None, :, None, :]).reshape(height * width, -1)
@@ -129,6 +127,36 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
         np.sqrt(M, out=M)
     M /= M.max() or 1.0
     return M
+
+
+def _check_picture(side: Any, seed: Any, least: int) -> None:
+    if not (is_integer(side) and side >= least):
+        raise InvalidProblem(
+            f"the image side is {shown(side)}; at least {least} pixels are required (choose a "
+            "larger side)"
+        )
+    check_count("seed", seed, 0)
+    memory.ask(4 * 8 * int(side) ** 2, f"two images of {side} x {side} pixels", "choose less")
+
+
+def _square_images(digits: Any) -> Matrix:
+    images = numeric(digits, "digits")
+    if images.ndim != 3 or len(images) < 2 or images.shape[1] != images.shape[2]:
+        raise InvalidProblem(
+            f"digits has shape {images.shape}; it must be (number, side, side), two square images "
+            "at least"
+        )
+    return images
+
+
+def _image_shape(shape: Any) -> tuple[int, int]:
+    cells = numeric(shape, "shape")
+    if cells.shape != (2,) or not ((cells >= 1) & (cells % 1 == 0)).all():
+        raise InvalidProblem(
+            f"the image shape is {shown(shape)}; it must be a height and a width of at least one "
+            "pixel"
+        )
+    return int(cells[0]), int(cells[1])
 
 
 def _square_on_noise(side: int, rng: np.random.Generator) -> Matrix:

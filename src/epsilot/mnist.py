@@ -6,14 +6,13 @@ import gzip
 import math
 import struct
 import zlib
-from pathlib import Path
 
 import numpy as np
 
 from . import memory
 from ._types import Matrix
 from .errors import InvalidProblem, TooLarge
-from .files import Array, StrPath, read_array
+from .files import Array, StrPath, existing, read_array
 
 #: Third byte of an IDX file -> type of its numbers; the fourth is the number of axes.
 _IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -38,7 +37,7 @@ def read_digits(path: StrPath) -> Matrix:
     ----------
     LeCun, Bottou, Bengio and Haffner (1998).
     """
-    suffix = Path(path).suffix.lower()
+    suffix = existing(path).suffix.lower()
     if suffix in (".npy", ".npz"):
         array = read_array(path, "images" if suffix == ".npz" else None)
     else:
@@ -60,9 +59,7 @@ def read_digits(path: StrPath) -> Matrix:
 
 def read_idx(path: StrPath) -> Array:
     """Return the array of an IDX file, compressed by gzip or not."""
-    path = Path(path)
-    if not path.is_file():
-        raise InvalidProblem(f"{path} is not a file; a readable file is required (check the path)")
+    path = existing(path)
     with path.open("rb") as raw:
         is_packed = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     try:

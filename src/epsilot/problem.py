@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from . import memory
 from ._types import Vector
-from .arrays import numeric
+from .arguments import numeric
 from .errors import InvalidProblem
 from .geometry import Dense, Geometry
 from .kernels.vectors import log

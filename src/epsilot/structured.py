@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from . import memory
 from ._types import Matrix
 from .approximate import solve
-from .arrays import numeric
-from .checks import check_flag
+from .arguments import check_flag, numeric
 from .errors import InvalidProblem
 from .geometry import Dense, Geometry, Grid, PointCloud
 from .geometry.points import Metric, as_points
@@ -89,7 +88,7 @@ def cloud_geometry(
 def _stored(X: Matrix, Y: Matrix, metric: Metric) -> Matrix:
     """Return all costs; Euclidean ones also where the squares of distances leave float64."""
     exponent = 0
-    if metric == "euclidean" and X.shape[1] == Y.shape[1]:
+    if isinstance(metric, str) and metric == "euclidean" and X.shape[1] == Y.shape[1]:
         exponent = int(np.frexp(reach(X, Y))[1])
         exponent = 0 if abs(exponent) < SAFE_EXPONENT else exponent
     cloud = PointCloud(np.ldexp(X, -exponent), np.ldexp(Y, -exponent), metric)
@@ -126,6 +125,10 @@ def solve_grid(
     >>> round(epsilot.solve_grid(A, B, eps=0.1).value, 6)
     7.0
     """
+    if given := {"a", "b"} & keywords.keys():
+        raise InvalidProblem(
+            f"{min(given)} was given; the masses of a grid are A and B (leave it out)."
+        )
     fields = numeric(A, "A"), numeric(B, "B")
     for field, name in zip(fields, "AB", strict=True):
         if not 1 <= field.ndim <= 3 or field.size == 0:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .. import solve_sample
 from .._types import Matrix
-from ..errors import InvalidProblem
+from ..arguments import check_choice, check_count, check_least, check_options
 from ..kernels import lattice as kernels
 from ..kernels import threads
 from ..result import Result
@@ -125,13 +125,11 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
             uint8, uint16, or floats in [0, 1]; grey or RGB, with opacity or without. Pixels
             count in the palette as much as they are opaque.
         """
-        if self.palette not in _MAKERS:
-            raise InvalidProblem(f"palette is {self.palette!r}; it must be 'cluster' or 'sample'.")
-        for name, least in (("n_colors", 1), ("n_neighbors", 1), ("smoothing", 0)):
-            if not getattr(self, name) >= least:
-                raise InvalidProblem(
-                    f"{name} is {getattr(self, name)}; it must be at least {least}."
-                )
+        check_choice("palette", self.palette, tuple(_MAKERS))
+        for name, least in (("n_colors", 1), ("n_neighbors", 1), ("seed", 0)):
+            check_count(name, getattr(self, name), least)
+        check_least("smoothing", self.smoothing, 0)
+        check_options(self.options)
         source = Pixels.of(source_image, "the source picture")
         reference = Pixels.of(reference_image, "the reference picture")
         rng = np.random.default_rng(self.seed)

@@ -8,9 +8,11 @@ import numpy as np
 
 from .. import solve, solve_sample
 from .._types import Matrix, Vector
+from ..arguments import check_choice, check_count, check_least, check_options
 from ..errors import InvalidProblem
-from ..geometry import Dense, PointCloud
+from ..geometry import Dense
 from ..result import Result
+from ..structured import cloud_geometry
 from .extras import MissingExtra
 from .maps import barycentric, interpolate
 
@@ -172,15 +174,10 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return self
 
     def _check_parameters(self) -> None:
-        if self.new_points not in ("source", "target"):
-            raise InvalidProblem(
-                f"new_points is {self.new_points!r}; it must be 'source' or 'target'."
-            )
-        for name, least in (("n_neighbors", 1), ("class_reg", 0)):
-            if not getattr(self, name) >= least:
-                raise InvalidProblem(
-                    f"{name} is {getattr(self, name)}; it must be at least {least}."
-                )
+        check_choice("new_points", self.new_points, ("source", "target"))
+        check_count("n_neighbors", self.n_neighbors, 1)
+        check_least("class_reg", self.class_reg, 0)
+        check_options(self.options)
 
     def _solve(self, labels: Any, known: Any) -> Result:
         """Return the plan, with what labels add to the cost."""
@@ -196,8 +193,8 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
             raise InvalidProblem(
                 "ys is missing; class_reg and labels of the target need the labels of the source."
             )
-        cloud = PointCloud(self.X_source_, self.X_target_, self.metric)
-        C = cloud.block(0, len(self.X_source_))
+        cost = cloud_geometry(self.X_source_, self.X_target_, self.metric, lazy=False)
+        C = np.array(cost.block(0, len(self.X_source_)))
         if known is not None:
             C += CLASS_BARRIER * max(abs(C.max()), abs(C.min())) * _conflicts(labels, known)
         result = solve(Dense(C), **keywords)
@@ -282,7 +279,10 @@ def _labels(y: Any, n: int, name: str) -> Any:
     """Return labels as a vector of one entry a point, or None."""
     if y is None:
         return None
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError:  # ragged
+        labels = np.asarray(None)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):

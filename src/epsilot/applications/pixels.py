@@ -28,12 +28,19 @@ class Pixels:
     @classmethod
     def of(cls, image: Any, name: str) -> Pixels:
         """Check a picture given as an array, or say what is wrong with it."""
-        array = np.asarray(image)
+        try:
+            array = np.asarray(image)
+        except ValueError:  # ragged
+            array = np.asarray(None)
         channels = array.shape[2] if array.ndim == 3 else 1
         if array.ndim not in (2, 3) or not 1 <= channels <= 4 or array.size == 0:
             raise InvalidProblem(
                 f"{name} has shape {array.shape}; a picture is (height, width) or (height, width, "
                 "channels) with 1 to 4 channels."
+            )
+        if np.ma.is_masked(image):
+            raise InvalidProblem(
+                f"{name} has masked pixels; every pixel must be a number (fill them)."
             )
         if array.dtype.name not in _DEPTHS and array.dtype.kind != "f":
             raise InvalidProblem(

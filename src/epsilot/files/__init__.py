@@ -2,7 +2,7 @@
 
 from .archives import Array, archive_names, read_archive
 from .arrays import IMAGE_SUFFIXES, SUFFIXES, TEXT_SUFFIXES, read_array, read_image
-from .paths import StrPath, check_distinct, check_own, check_writable
+from .paths import StrPath, check_distinct, check_own, check_writable, existing
 from .writing import write_atomically
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "check_distinct",
     "check_own",
     "check_writable",
+    "existing",
     "read_archive",
     "read_array",
     "read_image",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Matrix
+from ..arguments import shown
 from ..errors import InvalidProblem
 from .archives import Array, archive_names, read_archive, read_npy
 from .paths import StrPath, existing, first_line
@@ -46,8 +47,8 @@ def read_array(path: StrPath, key: str | None = None) -> Array:
     suffix = path.suffix.lower()
     if key is not None and suffix != ".npz":
         raise InvalidProblem(
-            f"{path} was given the array name {key!r}, but only .npz archives hold named arrays "
-            "(leave the name out)"
+            f"{path} was given the array name {shown(key)}, but only .npz archives hold named "
+            "arrays (leave the name out)"
         )
     if suffix == ".npy":
         array = read_npy(path)
@@ -119,7 +120,7 @@ def _read_npz(path: Path, key: str | None) -> Array:
         )
     if key is not None and key not in names:
         raise InvalidProblem(
-            f"{path} holds no array {key!r}; one of its arrays is required (it has: {listed})"
+            f"{path} holds no array {shown(key)}; one of its arrays is required (it has: {listed})"
         )
     name = names[0] if key is None else key
     return read_archive(path, [name])[name]

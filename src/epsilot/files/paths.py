@@ -6,9 +6,11 @@ import json
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ..arguments import shown
 from ..errors import InvalidProblem
 
 StrPath = str | os.PathLike[str]
@@ -19,7 +21,7 @@ _LONGEST_HEADER = 1 << 28
 
 def existing(path: StrPath) -> Path:
     """Return the path of a nonempty readable file."""
-    path = Path(path)
+    path = _as_path(path)
     if path.is_dir():
         raise InvalidProblem(f"{path} is a directory; a file is required (name a file inside it)")
     if not path.exists():
@@ -36,14 +38,22 @@ def existing(path: StrPath) -> Path:
     return path
 
 
+def _as_path(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidProblem(f"the path is {shown(path)}; it must be the name of a file.")
+    return Path(path)
+
+
 def check_writable(path: StrPath) -> Path:
     """Return the resolved path, or raise at once when a file could not be written there.
 
     Meant for the start of long work, so that its result is not lost at the end.
     """
     try:
-        target = Path(os.path.realpath(path))
+        target = Path(os.path.realpath(_as_path(path)))
         target.exists()
+    except InvalidProblem:
+        raise
     except (OSError, ValueError) as error:
         raise _unwritable(path, first_line(error), "choose another name") from None
     directory = target.parent

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from .. import memory
 from .._types import Index, Vector
+from ..arguments import check_choice, check_count, check_least, check_positive, numeric, shown
 from ..errors import InvalidProblem
 from ..kernels.vectors import dot
 
@@ -185,15 +187,19 @@ def minimize(
     Luo, Xie, Huo, *Improved Rate of First Order Algorithms for Entropic Optimal Transport*,
     Algorithms 1 and 2; Allen-Zhu 2017, *Katyusha*, Algorithm 5.
     """
+    _check_objects(dual, mirror, callback)
+    check_choice("norm", norm, NORMS)
+    check_choice("average", average, AVERAGES)
+    _check_numbers(batch_size, inner_loops, n_outer, step_constant, tolerance, seed)
     n_inner = -(-dual.n_components // batch_size) if inner_loops is None else inner_loops
-    _check(norm, average, batch_size=batch_size, inner_loops=n_inner, step_constant=step_constant)
+    memory.ask(16 * n_inner * batch_size, "an outer loop", "lower batch_size or inner_loops")
     rng = np.random.default_rng(seed)
     m, B, c = dual.n_components, batch_size, step_constant
     L = dual.smoothness(norm)  # step 1
     L_bar, law = float(L.mean()), L / L.sum()
     cumulative = np.cumsum(law)
     tau2 = 1 / (2 * B)
-    v_snap = np.zeros(dual.size) if start is None else np.array(start, dtype=np.float64)
+    v_snap = np.zeros(dual.size) if start is None else _start(start, dual.size)
     y, z = v_snap.copy(), v_snap.copy()
     weight_sum, x_sum = 0.0, np.zeros_like(dual.primal(v_snap))
     residual_sum, residual = np.zeros(dual.size), math.nan
@@ -233,12 +239,31 @@ def minimize(
     return Solution(x, v_snap, dual.value(v_snap), residual, made, total, is_done)
 
 
-def _check(norm: str, average: str, **positive: float) -> None:
-    for name, value, allowed in (("norm", norm, NORMS), ("average", average, AVERAGES)):
-        if value not in allowed:
-            raise InvalidProblem(
-                f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}."
-            )
-    for name, number in positive.items():
-        if not number > 0:
-            raise InvalidProblem(f"{name} is {number}; it must be positive.")
+def _check_objects(dual: Any, mirror: Any, callback: Any) -> None:
+    for name, value, is_good in (
+        ("dual", dual, hasattr(dual, "n_components")),
+        ("mirror", mirror, isinstance(mirror, Mirror)),
+        ("callback", callback, callback is None or callable(callback)),
+    ):
+        if not is_good:
+            raise InvalidProblem(f"{name} is {shown(value)}; see minimize for what it must offer.")
+
+
+def _check_numbers(
+    batch_size: Any, inner_loops: Any, n_outer: Any, step_constant: Any, tolerance: Any, seed: Any
+) -> None:
+    check_count("batch_size", batch_size, 1)
+    check_count("inner_loops", 1 if inner_loops is None else inner_loops, 1)
+    check_count("n_outer", n_outer, 0)
+    check_positive("step_constant", step_constant)
+    check_least("tolerance", 0 if tolerance is None else tolerance, 0)
+    check_count("seed", 0 if isinstance(seed, Generator) else seed, 0)
+
+
+def _start(given: Any, size: int) -> Vector:
+    start = np.array(numeric(given, "start"))
+    if start.shape != (size,) or not np.isfinite(start).all():
+        raise InvalidProblem(
+            f"start has shape {start.shape}; it must be a finite vector of {size} entries."
+        )
+    return start

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._types import Matrix
+from ..arguments import shown
 from ..errors import InvalidProblem
 from .base import Geometry
 from .ranges import check_range, grid_shape, grid_spacing
@@ -38,7 +39,7 @@ class Cells(Geometry):
             )
         if not isinstance(metric, str) or metric not in ("cityblock", "sqeuclidean"):
             raise InvalidProblem(
-                f"metric is {metric!r}; a grid serves 'cityblock' and 'sqeuclidean' (use "
+                f"metric is {shown(metric)}; a grid serves 'cityblock' and 'sqeuclidean' (use "
                 "PointCloud on the cell centres for others)."
             )
         self.metric, self.spacing = metric, grid_spacing(spacing, len(self.shape_a))
@@ -48,7 +49,7 @@ class Cells(Geometry):
         cells = (max(pair) - 1 for pair in zip(self.shape_a, self.shape_b, strict=True))
         largest = max(h * k for h, k in zip(self.spacing, cells, strict=True))
         power = 1 if metric == "cityblock" else 2
-        check_range(largest, power, len(self.spacing), f"cells with the spacing {spacing!r}")
+        check_range(largest, power, len(self.spacing), f"cells with the spacing {shown(spacing)}")
 
     def __repr__(self) -> str:
         return f"Grid({self.shape_a} to {self.shape_b}, {self.metric}, spacing {self.spacing})"

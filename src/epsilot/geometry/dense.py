@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import FloatArray, Index, Matrix, Vector
-from ..arrays import cost_matrix
+from ..arguments import cost_matrix
 from ..kernels import dense as kernels
 from ..kernels import threads
 from ..kernels.pipeline import to_single

@@ -13,7 +13,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from .. import memory
 from .._types import FloatArray, Index, Matrix, Vector
-from ..arrays import numeric
+from ..arguments import numeric, shown
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
 from ..kernels import threads
@@ -72,7 +72,7 @@ class PointCloud(Geometry):
             )
         if not callable(metric) and (not isinstance(metric, str) or metric not in kernels.METRICS):
             raise InvalidProblem(
-                f"metric is {metric!r}; it must be one of {', '.join(kernels.METRICS)}, or a "
+                f"metric is {shown(metric)}; it must be one of {', '.join(kernels.METRICS)}, or a "
                 "callable (point, points) -> costs."
             )
         if metric == "cosine":

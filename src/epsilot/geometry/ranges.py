@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Matrix
-from ..arrays import numeric
+from ..arguments import numeric, shown
 from ..errors import InvalidProblem
 
 #: Largest costs between which nothing that matters under- or overflows.
@@ -39,7 +39,7 @@ def grid_shape(shape: Any, name: str) -> tuple[int, ...]:
     is_whole = ((cells >= 1) & (cells <= 2**53) & (cells % 1 == 0)).all()
     if cells.ndim > 1 or not 1 <= cells.size <= 3 or not is_whole:
         raise InvalidProblem(
-            f"{name} is {shape!r}; a grid has one to three axes of at least one cell each."
+            f"{name} is {shown(shape)}; a grid has one to three axes of at least one cell each."
         )
     return tuple(int(c) for c in np.atleast_1d(cells))
 
@@ -49,7 +49,7 @@ def grid_spacing(spacing: Any, n_axes: int) -> tuple[float, ...]:
     steps = numeric(spacing, "spacing")
     if steps.shape not in ((), (1,), (n_axes,)) or not ((steps > 0) & (steps < math.inf)).all():
         raise InvalidProblem(
-            f"spacing is {spacing!r}; it must be a positive finite number, or one for each of the "
-            f"{n_axes} axes."
+            f"spacing is {shown(spacing)}; it must be a positive finite number, or one for each of "
+            f"the {n_axes} axes."
         )
     return tuple(float(h) for h in np.broadcast_to(steps, n_axes))

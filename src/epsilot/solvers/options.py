@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterable
-from numbers import Integral, Real
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from ..arguments import is_integer, is_real, shown
 from ..errors import InvalidProblem
 
 _NAMES = {
@@ -38,7 +38,7 @@ def _convert(method: str, name: str, value: Any, hint: Any) -> Any:
     allowed = " or ".join(_described(kind) for kind in kinds)
     is_whole = int in kinds and isinstance(value, float) and value.is_integer()
     hint_text = f" (write {int(value)})" if is_whole else ""
-    raise InvalidProblem(f"{method}: {name} is {value!r}; it must be {allowed}{hint_text}.")
+    raise InvalidProblem(f"{method}: {name} is {shown(value)}; it must be {allowed}{hint_text}.")
 
 
 def _as(value: Any, kind: Any) -> Any:
@@ -49,10 +49,9 @@ def _as(value: Any, kind: Any) -> Any:
         return tuple(_as(x, get_args(kind)[0]) for x in value)
     if kind is bool and isinstance(value, (bool, np.bool_)):
         return bool(value)
-    is_truth = isinstance(value, (bool, np.bool_))
-    if kind is int and isinstance(value, Integral) and not is_truth and abs(int(value)) <= _LARGEST:
+    if kind is int and is_integer(value) and abs(int(value)) <= _LARGEST:
         return int(value)
-    if kind is float and isinstance(value, Real) and not is_truth and math.isfinite(value):
+    if kind is float and is_real(value) and math.isfinite(value):
         return float(value)
     if kind in (str, type(None)) and isinstance(value, kind):
         return value

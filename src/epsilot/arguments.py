@@ -1,0 +1,106 @@
+"""What arguments must be, each refusal one sentence: what was received, what is required."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from ._types import Vector
+from .errors import InvalidProblem
+
+#: Characters of a value that a sentence repeats.
+LONGEST_SHOWN = 60
+
+
+def numeric(x: Any, name: str) -> Vector:
+    """Return ``x`` as a float64 array without copying one that already is."""
+    if np.ma.is_masked(x):
+        raise InvalidProblem(
+            f"{name} has masked entries; every entry must be a number (fill or remove them)."
+        )
+    if hasattr(x, "toarray"):
+        raise InvalidProblem(
+            f"{name} is a sparse matrix; it must be dense, since a missing entry need not be zero "
+            f"(pass {name}.toarray() if zeros are meant)."
+        )
+    try:
+        array = np.asarray(x)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+        if array.dtype.kind not in "biuf":
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        kind = getattr(x, "dtype", type(x).__name__)
+        raise InvalidProblem(
+            f"{name} is of type {kind}; it must be a rectangular array of real numbers "
+            "(convert it with numpy.asarray(..., dtype=float))."
+        ) from None
+
+
+def cost_matrix(M: Any) -> Vector:
+    """Return a cost as an (n, m) array of float64, or say why it is none."""
+    C = numeric(M, "M")
+    if C.ndim != 2 or C.size == 0:
+        raise InvalidProblem(
+            f"M has shape {C.shape}; a cost must be a matrix with at least one row and one "
+            "column (n sources by m targets)."
+        )
+    return C
+
+
+def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Refuse a value that is none of a few words."""
+    if not (isinstance(value, str) and value in allowed):
+        raise InvalidProblem(
+            f"{name} is {shown(value)}; it must be {' or '.join(map(repr, allowed))}."
+        )
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither true nor false nor left open."""
+    if not (value is None or isinstance(value, (bool, np.bool_))):
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be True, False or None.")
+
+
+def check_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is not an integer of at least ``least``."""
+    if not (is_integer(value) and value >= least):
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be an integer, {least} or more.")
+
+
+def check_least(name: str, value: Any, least: float) -> None:
+    """Refuse what is not a finite number of at least ``least``."""
+    if not (is_real(value) and least <= float(value) < math.inf):
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be a number, at least {least}.")
+
+
+def check_options(options: Any) -> None:
+    """Refuse options of a method that are no dictionary."""
+    if not (options is None or isinstance(options, dict)):
+        raise InvalidProblem(f"options is {shown(options)}; it must be a dict, or None.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is not a positive finite number."""
+    if not (is_real(value) and 0 < float(value) < math.inf):
+        raise InvalidProblem(f"{name} is {shown(value)}; it must be a positive finite number.")
+
+
+def is_integer(value: Any) -> bool:
+    """Tell whether a value counts something: an integer, but no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_real(value: Any) -> bool:
+    """Tell whether a value is a real number, but no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def shown(value: Any) -> str:
+    """Return a value as it may stand in a sentence: on one line, and short."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
