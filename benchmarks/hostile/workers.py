@@ -9,7 +9,8 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -21,6 +22,7 @@ from .outcome import Outcome
 HANG_SECONDS = 60.0
 #: Address space of a worker: what asks for more memory than this gets a MemoryError.
 MEMORY = 12 << 30
+CACHE = os.environ.get("NUMBA_CACHE_DIR", str(Path.home() / ".cache" / "epsilot-campaign"))
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -29,6 +31,8 @@ class Worker:
     """One process, the pipe to it and the case it is at."""
 
     number: int
+    cache: str | None  # where kernels are kept; None: where this process keeps them
+    serve: Callable[[Connection, str], None]
     process: Any = None
     pipe: Any = None
     case: Case | None = None
@@ -37,21 +41,17 @@ class Worker:
     folder: str = field(default_factory=lambda: tempfile.mkdtemp(prefix="campaign-"))
 
     def start(self) -> None:
-        """Start the process; kernels compiled by one worker are not another's business."""
+        """Start the process."""
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        shared = os.environ.get("NUMBA_CACHE_DIR", str(Path.home() / ".cache" / "epsilot-campaign"))
-        settings = {"NUMBA_CACHE_DIR": f"{shared}/worker-{self.number}"}
-        settings |= dict.fromkeys(BLAS_THREADS, "1")
-        before = {name: os.environ.get(name) for name in settings}
-        os.environ.update(settings)
-        self.process = context.Process(target=serve, args=(theirs, self.folder), daemon=True)
-        self.process.start()
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        settings = dict.fromkeys(BLAS_THREADS, "1")
+        if self.cache is not None:
+            settings["NUMBA_CACHE_DIR"] = f"{self.cache}/worker-{self.number}"
+        with environment(settings):
+            self.process = context.Process(
+                target=self.serve, args=(theirs, self.folder), daemon=True
+            )
+            self.process.start()
         theirs.close()
 
     def give(self, case: Case, is_retry: bool = False) -> None:
@@ -75,6 +75,21 @@ class Worker:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+@contextmanager
+def environment(settings: dict[str, str]) -> Iterator[None]:
+    """Set variables for the processes started inside the block."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 def serve(pipe: Connection, folder: str) -> None:
     """Run cases as they come, in a folder of scratch files, until the other end goes away."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -91,13 +106,20 @@ def serve(pipe: Connection, folder: str) -> None:
 
 
 def run_cases(
-    cases: Iterator[Case], jobs: int, hang_seconds: float = HANG_SECONDS
+    cases: Iterator[Case],
+    jobs: int,
+    hang_seconds: float = HANG_SECONDS,
+    *,
+    cache: str | None = CACHE,
+    serve: Callable[[Connection, str], None] = serve,
 ) -> Iterator[Line]:
     """Yield the lines of cases as they end.
 
-    A case that hangs is tried once more, since the first use of a kernel compiles it.
+    A case that hangs is tried once more, since the first use of a kernel compiles it. Each
+    worker has its own part of the kernel ``cache``: two that compile one kernel at the same
+    moment can spoil it.
     """
-    workers = [Worker(k) for k in range(jobs)]
+    workers = [Worker(k, cache, serve) for k in range(jobs)]
     try:
         for worker in workers:
             _next(worker, cases)

@@ -1,0 +1,198 @@
+"""A slice of the campaign with fixed seeds, and the campaign's own machinery."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import stand_ins
+from scipy.optimize import brentq
+
+import epsilot
+from hostile import cases, checks, damage, oracles, outcome, problems, summary, workers
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "campaign.py"
+#: part -> cases, about a minute in all
+SLICE = {"solves": 150, "resume": 80, "kills": 4, "abuse": 300, "commands": 60}
+
+
+@pytest.mark.parametrize("part", SLICE)
+def test_a_slice_of_the_campaign_shows_no_defect(part):
+    drawn = (cases.Case(part, number) for number in range(SLICE[part]))
+    lines = list(workers.run_cases(drawn, jobs=1, cache=None))
+    assert len(lines) == SLICE[part]
+    assert {line["case"]: line["defects"] for line in lines if "defects" in line} == {}
+
+
+# -- the oracles -------------------------------------------------------------------------------
+
+
+def two_by_two(reg):
+    """Return a 2 x 2 entropic problem and its optimum, by a root of one equation."""
+    C, a, b = np.array([[0.3, 1.0], [0.7, 0.1]]), np.array([0.4, 0.6]), np.array([0.7, 0.3])
+
+    def plan(x):
+        return np.array([[x, 0.4 - x], [0.7 - x, x - 0.1]])
+
+    def slope(x):
+        X = plan(x)
+        return (C[0, 0] - C[0, 1] - C[1, 0] + C[1, 1]) / reg + np.log(
+            X[0, 0] * X[1, 1] / X[0, 1] / X[1, 0]
+        )
+
+    X = plan(brentq(slope, 0.1 + 1e-15, 0.4 - 1e-15, xtol=1e-16))
+    return C, a, b, (C * X).sum() + reg * (X * np.log(X)).sum()
+
+
+@pytest.mark.parametrize("reg", [10.0, 1.0, 0.1, 0.05])
+@pytest.mark.parametrize("mass", [1.0, 3.0])
+def test_the_entropic_bracket_holds_the_optimum_narrowly(reg, mass):
+    C, a, b, value = two_by_two(reg)
+    truth = oracles.entropic(C, np.longdouble(mass * a), np.longdouble(mass * b), reg)
+    expected = mass * (value + reg * np.log(mass))
+    assert truth.low - 1e-12 <= expected <= truth.high + 1e-12
+    assert truth.high - truth.low <= 1e-12
+
+
+@pytest.mark.parametrize("reg", [1e-3, 1e-6, 1e-12, 1e-25, 1e-200])
+def test_the_entropic_bracket_tends_to_the_transport_cost(reg):
+    C, a, b = (
+        problems.COSTS["uniform"](np.random.default_rng(0), 6, 5),
+        np.ones(6) / 6,
+        np.ones(5) / 5,
+    )
+    linear = oracles.transport(C, np.longdouble(a), np.longdouble(b))
+    truth = oracles.entropic(C, np.longdouble(a), np.longdouble(b), reg)
+    assert linear.low - reg * np.log(30) <= truth.high
+    assert truth.low <= linear.high
+    assert truth.high - truth.low <= 1e-12 + 1e-9 * reg
+
+
+@pytest.mark.parametrize("by_highs", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 1e300, 1e-300])
+def test_the_transport_bracket_is_narrow_at_every_scale(scale, by_highs):
+    C = scale * problems.COSTS["squared"](np.random.default_rng(1), 12, 9)
+    a, b = np.full(12, np.longdouble(1) / 12), np.full(9, np.longdouble(1) / 9)
+    truth = oracles.transport(C, a, b, by_highs=by_highs)
+    assert 0 < truth.low <= truth.high + 1e-18 * scale
+    assert truth.high - truth.low <= 1e-12 * scale
+
+
+# -- the checks --------------------------------------------------------------------------------
+
+WISH = checks.Wish(eps=0.05)
+
+
+@pytest.fixture(scope="module")
+def solved():
+    problem = problems.ordinary(np.random.default_rng(5))
+    return problem, epsilot.solve(problem.M, problem.a, problem.b, eps=0.05, method="sinkhorn")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda r: {}, ""),
+        (lambda r: {"lower_bound": r.value + 0.1}, "wrong lower bound"),
+        (lambda r: {"value": r.lower_bound - 0.1}, "wrong upper bound"),
+        (lambda r: {"value": np.inf}, "not finite"),
+        (lambda r: {"lower_bound": r.lower_bound - 0.1}, "converged with gap"),
+        (lambda r: {"value_linear": r.value_linear + 1e-9}, "value_linear"),
+        (lambda r: {"potentials": (r.potentials[0] + 1e-9, r.potentials[1])}, "exceed the cost"),
+        (lambda r: {"plan_operator": r.plan_operator.scaled(1 + 1e-9)}, "marginals of plan"),
+        (lambda r: {"method": "exact"}, "nonzeros"),
+    ],
+)  # fmt: skip
+def test_a_false_claim_is_found(solved, change, words):
+    problem, result = solved
+    claimed = epsilot.Result(**{**fields(result), **change(result)})
+    found = list(checks.result_defects(claimed, problem, WISH, checks.truth_of(problem, None)))
+    assert any(words in text for text in found) if words else found == []
+
+
+def fields(result):
+    return {name: getattr(result, name) for name in epsilot.Result.__dataclass_fields__}
+
+
+@pytest.mark.parametrize(
+    ("error", "is_proper"),
+    [
+        (epsilot.InvalidProblem("eps is -1; it must be a positive finite number."), True),
+        (epsilot.InvalidProblem("no"), False),
+        (epsilot.InvalidProblem("eps is -1;\nit must be a positive number."), False),
+        (MemoryError("a plan takes 8 GiB; the limit is 4 GiB (use plan_operator)."), True),
+        (MemoryError(), False),
+        (np._core._exceptions._ArrayMemoryError((9,), np.dtype(float)), False),
+        (ZeroDivisionError("float division by zero"), False),
+    ],
+)
+def test_only_documented_errors_in_one_sentence_are_proper(error, is_proper):
+    assert (outcome.error_defects(error) == []) == is_proper
+
+
+@pytest.mark.parametrize("way", damage.WAYS)
+def test_every_way_to_spoil_a_file_changes_it(way, tmp_path):
+    path = tmp_path / "r.npz"
+    epsilot.solve(np.eye(4), eps=0.1, method="sinkhorn").save(path)
+    before = path.read_bytes()
+    for seed in range(8):
+        damage.WAYS[way](np.random.default_rng(seed), path)
+        if path.read_bytes() != before:
+            return
+    pytest.fail("never changed")
+
+
+# -- the machinery -----------------------------------------------------------------------------
+
+
+def draw(count):
+    return (cases.Case("solves", number) for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("stand_in", "ending", "hang_seconds"),
+    [("crash", "crashed", 60.0), ("hang", "hung", 3.0), ("answer", "certified", 60.0)],
+)
+def test_crashes_and_hangs_are_counted_and_the_run_goes_on(stand_in, ending, hang_seconds):
+    serve = getattr(stand_ins, stand_in)
+    lines = list(workers.run_cases(draw(2), 2, hang_seconds, cache=None, serve=serve))
+    assert sorted(line["case"] for line in lines) == ["solves-0", "solves-1"]
+    assert {line["ending"] for line in lines} == {ending}
+
+
+def test_a_case_is_drawn_from_its_name_alone():
+    case = cases.Case.named("abuse-17-3")
+    assert case == cases.Case("abuse", 17, 3)
+    assert cases.Case.named(case.key) == case
+    assert cases.run_case(case) | {"seconds": 0} == cases.run_case(case) | {"seconds": 0}
+    first, other = (cases.Case("abuse", 17, s).generator().random() for s in (3, 4))
+    assert first != other
+
+
+def test_a_second_call_goes_on_where_the_first_ended(tmp_path):
+    def run(count):
+        command = [
+            sys.executable, str(SCRIPT), "--parts", "abuse", "--cases", str(count), "--jobs", "1",
+            "--store", "c.jsonl", "--out", "summary",
+        ]  # fmt: skip
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode in (0, 1), done.stderr
+        return (tmp_path / "c.jsonl").read_text()
+
+    first = run(3)
+    second = run(5)
+    assert second.startswith(first)
+    assert second.count("\n") == 5
+    assert "5 cases" in (tmp_path / "summary" / "summary.md").read_text()
+
+
+def test_the_summary_counts_defects_by_kind():
+    lines = [
+        {"case": f"solves-{k}", "part": "solves", "kind": "dense", "method": "exact",
+         "ending": "certified", "events": {"SIGKILL": 1}, "defects": [f"gap 1e-{k} above {k}"]}
+        for k in range(3)
+    ]  # fmt: skip
+    found = summary.counts(lines)
+    assert found["events"] == {"SIGKILL": 3}
+    assert [(row["defect"], row["count"]) for row in found["defects"]] == [("gap # above #", 3)]
