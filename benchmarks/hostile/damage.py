@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from epsilot import storage
+
 from .problems import Rng
 
 #: What a field of a header may be replaced by.
@@ -25,9 +27,26 @@ Fields = dict[str, Any]
 
 
 def spoil(rng: Rng, path: Path) -> str:
-    """Spoil a file in one way, and say which."""
+    """Spoil a file in one way, and say which.
+
+    A digest would refuse nearly all of it, so most files are signed anew: what they hold must be
+    looked at too.
+    """
     way = str(rng.choice(list(WAYS)))
-    return f"{way}: {WAYS[way](rng, path)}"
+    what = WAYS[way](rng, path)
+    if way in FORGEABLE and rng.random() < 0.7:
+        forge(path)
+        way += ", signed anew"
+    return f"{way}: {what}"
+
+
+def forge(path: Path) -> None:
+    """Give a changed file the digest of what it now holds."""
+    fields = read(path)
+    header = str(fields.get("header", ""))
+    rest = {name: x for name, x in fields.items() if name not in ("header", "digest")}
+    fields["digest"] = np.array(storage._digest(header, rest))
+    write(path, fields)
 
 
 # -- bytes -------------------------------------------------------------------------------------
@@ -84,7 +103,7 @@ def write(path: Path, fields: Fields) -> None:
 
 def some_field(rng: Rng, fields: Fields) -> str:
     """Draw an array's name."""
-    return str(rng.choice([name for name in fields if name != "header"]))
+    return str(rng.choice([name for name in fields if name not in ("header", "digest")]))
 
 
 def drop(rng: Rng, path: Path) -> str:
@@ -230,3 +249,4 @@ WAYS: dict[str, Callable[[Rng, Path], str]] = {
     "bounds improved": improve,
     "header of another type": header_type,
 }
+FORGEABLE = [name for name in WAYS if name.startswith(("field", "header", "bounds"))]
