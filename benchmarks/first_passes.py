@@ -107,7 +107,8 @@ def subsample(divisor, problem, rng):
 
 def cells(problem, rng):
     """Solve for the centroids of cells, as multiscale clouds do; extend by c-transforms."""
-    return coarse_potentials(problem.geometry, problem.p, problem.q)
+    solve = partial(epsilot.solve, normalize=True, on_limit="ignore")
+    return coarse_potentials(problem.geometry, problem.p, problem.q, solve)
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,7 @@ def measure(start, M, a, b, limit):
     epsilot.solve(
         geometry, a, b, rtol=TIGHT, method="restricted_simplex", potentials_init=potentials,
         callback=note, max_seconds=limit, on_limit="ignore", sweeps=start.sweeps, etas=start.etas,
+        multiscale=False,
     )  # fmt: skip
     figures = [found, marks[0][0]]
     for goal in (LOOSE, TIGHT):
