@@ -228,5 +228,6 @@ def _mass_of_image(image: Any) -> Matrix:
     if image.mode == "L" and not has_alpha:
         return np.asarray(image, dtype=np.float64) / 255.0
     pixels = np.asarray(image.convert("RGBA" if has_alpha else "RGB"), dtype=np.float64) / 255.0
-    mass: Matrix = pixels[..., :3] @ np.array(_LUMINANCE)
+    red, green, blue = (share * pixels[..., k] for k, share in enumerate(_LUMINANCE))
+    mass: Matrix = red + green + blue
     return mass * pixels[..., 3] if has_alpha else mass
