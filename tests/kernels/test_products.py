@@ -1,0 +1,44 @@
+"""Products and Cholesky factors: right to round-off, and the same bits on any number of threads."""
+
+import numpy as np
+import pytest
+
+from epsilot.kernels import products, threads
+
+SHAPES = [(1, 1, 1), (6, 5, 8), (5, 0, 3), (7, 9, 17), (13, 70, 7), (103, 131, 103), (250, 300, 90)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_product(shape, rng):
+    n, k, m = shape
+    A, B = rng.normal(size=(n, k)), rng.normal(size=(k, m))
+    np.testing.assert_allclose(products.product(A, B), A @ B, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(products.product(B.T, A.T), (A @ B).T, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 5, 64, 65, 200])
+def test_a_cholesky_factor(size, rng):
+    X, b = rng.normal(size=(size, size + 3)), rng.normal(size=size)
+    S = X @ X.T + np.eye(size)
+    L = products.cholesky(S)
+    assert L is not None
+    np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(S), rtol=0, atol=1e-12 * S.max())
+    np.testing.assert_allclose(S @ products.cholesky_solve(L, b), b, rtol=0, atol=1e-10)
+
+
+def test_an_indefinite_matrix_has_no_factor():
+    S = np.eye(100)
+    S[90, 90] = -1.0
+    assert products.cholesky(S) is None
+
+
+def test_threads_do_not_change_a_bit(rng):
+    A, B = rng.normal(size=(150, 140)), rng.normal(size=(140, 333))
+    S = rng.normal(size=(300, 310))
+    S = products.product(S, S.T)
+    found = set()
+    for n_threads in (1, 2, 3):
+        with threads.limit(n_threads):
+            L = products.cholesky(S)
+            found.add((products.product(A, B).tobytes(), np.tril(L).tobytes()))
+    assert len(found) == 1
