@@ -21,6 +21,7 @@ from .checks import (
     check_fit,
     check_reachable,
     internal_potentials,
+    largest_start,
     make_limits,
 )
 from .driver import Driver, Goal, Run, warm_up
@@ -144,7 +145,8 @@ def solve(
         if checkpoint is not None:
             driver.save = saved.writer(checkpoint)
         resumed = saved.restore(resume, driver) if resume is not None else None
-        start = internal_potentials(potentials_init, problem, rows, cols, goal.reg)
+        largest = largest_start(problem, goal.reg)
+        start = internal_potentials(potentials_init, problem, rows, cols, largest)
         run = _drive(driver, start, resumed, name, problem, goal, progress)
     result = _result(run, problem, goal, name, solver, seed, choice)
     _report_limit(result, on_limit)

@@ -32,6 +32,8 @@ from .solvers.base import Solver
 SMALLEST_EPS = 1e-13
 #: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
 LARGEST_START = 1e6
+#: Potentials up to this size can be audited.
+LARGEST_POTENTIAL = 1e300
 
 
 def check_arguments(
@@ -123,17 +125,21 @@ def make_limits(
     )
 
 
+def largest_start(problem: Problem, reg: float | None) -> float:
+    """Return the size up to which potentials can start a run."""
+    return LARGEST_START * (max(problem.scale / problem.mass, reg or 0.0) or 1.0)
+
+
 def internal_potentials(
     given: tuple[ArrayLike, ArrayLike] | None,
     problem: Problem,
     rows: Any = slice(None),
     cols: Any = slice(None),
-    reg: float | None = None,
+    largest: float = LARGEST_POTENTIAL,
 ) -> Potentials | None:
-    """Return warm-start potentials in internal units, on the kept rows and columns."""
+    """Return a user's potentials in internal units, on the kept rows and columns."""
     if given is None:
         return None
-    largest = LARGEST_START * (max(problem.scale / problem.mass, reg or 0.0) or 1.0)
     f, g = _pair(given)
     if (f.shape, g.shape) != tuple((size,) for size in problem.shape):
         raise InvalidProblem(
