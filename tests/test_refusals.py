@@ -175,6 +175,13 @@ def test_costs_at_any_scale(metric, power, lazy, scale):
     np.testing.assert_allclose(C, usual * scale**power, rtol=1e-13)
 
 
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e30, 1e299])
+def test_an_audit_takes_potentials_of_any_size(size, rng):
+    f, g = size * rng.standard_normal(3), size * rng.standard_normal(4)
+    found = epsilot.certify(M34, potentials=(f, g))
+    assert found.lower <= epsilot.exact(M34).value <= found.upper
+
+
 def test_a_callable_is_asked_once_for_every_source():
     asked = []
     sample(X, Y, metric=lambda x, points: asked.append(x) or np.abs(points - x).sum(axis=1))

@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -102,14 +103,18 @@ def test_an_array_file_is_not_believed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("shape", "n_bytes", "words"),
-    [((2, 2), 10**6, "complete IDX"), ((2, 2), 3, "complete IDX"), ((2**31, 2**9), 3, "GiB")],
+    [((2, 2), 2**26, "complete IDX"), ((2, 2), 3, "complete IDX"), ((2**31, 2**9), 3, "GiB")],
 )
 def test_packed_digits_are_not_believed(shape, n_bytes, words, tmp_path):
     path = tmp_path / "x.gz"
     head = struct.pack(">HBB", 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape)
-    path.write_bytes(gzip.compress(head + bytes(n_bytes)))
+    path.write_bytes(gzip.compress(head + bytes(n_bytes), 1))
+    tracemalloc.start()
     with pytest.raises(InvalidProblem, match=words):
         read_idx(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**22
 
 
 # -- writing -----------------------------------------------------------------------------------
@@ -129,8 +134,15 @@ def test_drafts_of_killed_processes_are_removed(tmp_path):
     path = tmp_path / "t.bin"
     subprocess.run([sys.executable, "-c", KILLED, path], check=False)
     (left,) = names(tmp_path)
-    live = left.replace(left.split(".")[-4], str(os.getppid()))
-    others = [live, left.replace("t.bin", "u.bin"), ".t.bin.notes.tmp", "t.bin.tmp"]
+    *_, machine, process, _, _ = left.split(".")
+    live = left.replace(f".{process}.", f".{os.getppid()}.")
+    others = [
+        live,
+        left.replace(machine, "0" * 8),
+        left.replace("t.bin", "u.bin"),
+        ".t.bin.notes.tmp",
+        "t.bin.tmp",
+    ]
     for name in others:
         (tmp_path / name).write_bytes(b"somebody's")
     files.write_atomically(path, lambda file: file.write(b"new"))

@@ -26,6 +26,7 @@ from .checks import (
     check_reachable,
     check_regularisation,
     internal_potentials,
+    largest_start,
     make_limits,
 )
 from .driver import Driver, Goal, Run, Stage, Start, warm_up
@@ -151,7 +152,8 @@ def solve(
     inner, rows, cols = (
         (problem, slice(None), slice(None)) if stop == "paper" else problem.support()
     )
-    given = internal_potentials(potentials_init, problem, rows, cols, goal.reg)
+    largest = largest_start(problem, goal.reg)
+    given = internal_potentials(potentials_init, problem, rows, cols, largest)
     is_cold = given is None and goal.reg is None and stop != "paper"
     start = _start(inner, seed) if is_cold and wants_start(inner.geometry, multiscale) else None
     schedule = _schedule(solver, inner, goal, stop, given is not None or start is not None)

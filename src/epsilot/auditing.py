@@ -79,7 +79,7 @@ def certify(
     problem = make_problem(M, a, b)
     eta = make_goal(problem, reg=reg).reg
     objective = objective_of(problem, eta)
-    start = internal_potentials(potentials, problem, is_any_size=True)
+    start = internal_potentials(potentials, problem)
     core = None if plan is None else _core(plan, problem)
     if core is None or start is None:
         derived = _solved(problem, eta)

@@ -34,6 +34,8 @@ SMALLEST_EPS = 1e-13
 SMALLEST_REG = 1e-17
 #: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
 LARGEST_START = 1e6
+#: Potentials up to this size can be audited.
+LARGEST_POTENTIAL = 1e300
 
 
 def check_arguments(
@@ -136,22 +138,22 @@ def make_limits(
     )
 
 
+def largest_start(problem: Problem, reg: float | None) -> float:
+    """Return the size up to which potentials can start a run."""
+    return problem.unit * LARGEST_START * (max(problem.scale, reg or 0.0) or 1.0)
+
+
 def internal_potentials(
     given: tuple[ArrayLike, ArrayLike] | None,
     problem: Problem,
     rows: Any = slice(None),
     cols: Any = slice(None),
-    reg: float | None = None,
-    is_any_size: bool = False,
+    largest: float = LARGEST_POTENTIAL,
 ) -> Potentials | None:
-    """Return given potentials in internal units, on the kept rows and columns.
-
-    Those of a warm start must be of the size of the costs.
-    """
+    """Return potentials of at most a size in internal units, on the kept rows and columns."""
     if given is None:
         return None
-    size = np.inf if is_any_size else max(problem.scale, reg or 0.0) or 1.0
-    largest = min(problem.unit * LARGEST_START * size, np.finfo(float).max)
+    largest = min(largest, problem.unit * LARGEST_POTENTIAL)
     f, g = _pair(given)
     if (f.shape, g.shape) != tuple((size,) for size in problem.shape):
         raise InvalidProblem(
