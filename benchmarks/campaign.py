@@ -28,8 +28,8 @@ from hostile import summary
 from hostile.cases import PARTS, Case, Line, part_function
 from hostile.workers import HANG_SECONDS, run_cases
 
-#: Cases of each part in a hundred.
-SHARES = {"solves": 100, "resume": 40, "kills": 2, "abuse": 60, "commands": 20}
+#: Cases of each part in a round.
+SHARES = {"solves": 50, "resume": 20, "kills": 1, "abuse": 30, "commands": 10}
 
 
 def main() -> int:
