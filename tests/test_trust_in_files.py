@@ -94,8 +94,8 @@ def test_an_array_file_is_not_believed(tmp_path, monkeypatch):
     path.write_bytes(header_of((2**40,)) + bytes(80))
     with pytest.raises(InvalidProblem, match="promises more than the file holds"):
         files.read_array(path)
-    path.write_bytes(npy(np.ones(100)))
-    monkeypatch.setattr(memory, "available", lambda: 100)
+    path.write_bytes(npy(np.ones(2**18)))
+    monkeypatch.setattr(memory, "available", lambda: 2**20)
     with pytest.raises(TooLarge, match="use a smaller file"):
         files.read_array(path)
 

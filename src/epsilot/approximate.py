@@ -99,7 +99,9 @@ def solve(
     potentials_init : (f, g), optional
         Warm start, in units of M.
     seed : int
-        Seed of the generator; it fixes the whole trace.
+        Seed of the generator; it fixes the whole trace, bit by bit: neither threads, nor the
+        compilation cache, nor the vector instructions of an x86 processor change it. Runs that
+        the clock ends, and other versions of the package, may differ.
     n_threads : int, optional
         Threads the kernels may use; one per core by default. Results do not depend on it.
     callback : callable, optional

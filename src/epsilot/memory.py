@@ -9,12 +9,16 @@ from .errors import TooLarge
 
 #: Where Linux says how much memory is available, and how much a container may use.
 _MEMINFO, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
+#: Bytes that are there.
+SMALL = 1 << 20
 #: What is assumed where the system does not say.
 _UNKNOWN = 8 << 30
 
 
 def ask(n_bytes: int, what: str, remedy: str) -> None:
     """Refuse in one sentence what needs more memory than is available."""
+    if n_bytes <= SMALL:
+        return
     room = available()
     if n_bytes > room:
         raise TooLarge(

@@ -91,9 +91,10 @@ def _stored(X: Matrix, Y: Matrix, metric: Metric) -> Matrix:
     if isinstance(metric, str) and metric == "euclidean" and X.shape[1] == Y.shape[1]:
         exponent = int(np.frexp(reach(X, Y))[1])
         exponent = 0 if abs(exponent) < SAFE_EXPONENT else exponent
+    if exponent == 0:
+        return PointCloud(X, Y, metric).block(0, len(X))
     cloud = PointCloud(np.ldexp(X, -exponent), np.ldexp(Y, -exponent), metric)
-    C = cloud.block(0, len(X))
-    return C if exponent == 0 else np.ldexp(C, exponent)
+    return np.ldexp(cloud.block(0, len(X)), exponent)
 
 
 def solve_grid(

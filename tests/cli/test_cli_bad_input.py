@@ -69,6 +69,7 @@ BAD = [
     (["certify", *COST, "--plan", "a2.npy"], "the plan has shape"),
     (["certify", *COST, "--result", "all.npz"], "all.npz"),
     (["certify", *COST, "--potentials", "b.csv", "b.csv"], "potentials"),
+    (["reproduce", "fig1", "--data", ","], "--data is ','"),
     (["compare"], "no problem was given"),
     (["compare", "--demo", *COST], "--demo was given with another problem"),
     (["compare", "--demo", "--methods", ","], "at least one method"),

@@ -83,4 +83,9 @@ def _choices(name: str, run: Any, given: dict[str, str | None]) -> dict[str, tup
                 f"--{option} {text} was given, but {name} has no choice of {option} (leave it out)"
             )
         chosen[option] = tuple(part for piece in text.split(",") if (part := piece.strip()))
+        if not chosen[option]:
+            raise InvalidProblem(
+                f"--{option} is {text!r}; it must name one thing at least (see epsilot reproduce "
+                "--help)"
+            )
     return chosen

@@ -51,6 +51,15 @@ def call(builder: Any, name: str, *args: Any) -> Any:
     return builder.call(function, args)
 
 
+def keep_order(builder: Any) -> None:
+    """Emit nothing that later reads of memory may move before: pieces of a loop stay apart.
+
+    Four exponentials that are interleaved need more registers than there are.
+    """
+    nothing = ir.FunctionType(ir.VoidType(), [])
+    builder.asm(nothing, "", "~{memory}", (), True)
+
+
 def spread(builder: Any, x: Any, kind: Any) -> Any:
     """Emit a vector with ``x`` in every place, or ``x`` itself where no vector is wanted."""
     if not isinstance(kind, ir.VectorType):

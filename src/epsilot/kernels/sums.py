@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from .lanes import IS_PLAIN, Lane, call, larger, prefer_wide_vectors, spread
+from .lanes import IS_PLAIN, Lane, call, keep_order, larger, prefer_wide_vectors, spread
 
 #: Bytes of a vector, and vectors that are added side by side to hide the latency of an addition.
 VECTOR, N_VECTORS = 64, 4
@@ -94,6 +94,7 @@ class _Adder:
                     builder.store(value.value, place, align=ITEM)
                 for term, total in zip(values[self.n_written :], totals, strict=True):
                     builder.store(self._added(builder.load(total), term), total)
+                keep_order(builder)
 
     def _added(self, total, term):
         if isinstance(term, tuple):

@@ -56,10 +56,10 @@ def solver_class(name: str) -> Any:
     """Return the class behind a method name, or suggest near matches."""
     if name not in REGISTRY:
         near = difflib.get_close_matches(name, REGISTRY, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "see epsilot.methods()."
+        hint = f"did you mean {' or '.join(near)}?" if near else "see epsilot.methods()"
         raise UnknownMethod(
             f"method {name!r} is unknown; it must be one of {', '.join(['auto', *REGISTRY])} "
-            f"({hint})"
+            f"({hint})."
         )
     module, _, attribute = REGISTRY[name].partition(":")
     return getattr(import_module(f".{module}", __package__), attribute)
@@ -75,10 +75,10 @@ def make_solver(name: str, options: dict[str, Any], keywords: Iterable[str] = ()
     for option in options:
         if option not in known:
             near = difflib.get_close_matches(option, [*known, *keywords], n=1, cutoff=0.6)
-            hint = f"did you mean {near[0]!r}?" if near else "remove it."
+            hint = f"did you mean {near[0]!r}?" if near else "remove it"
             raise UnknownMethod(
                 f"{name} has no option {option!r}; its options are "
-                f"{', '.join(known) if known else 'none'} ({hint})"
+                f"{', '.join(known) if known else 'none'} ({hint})."
             )
     solver: Solver = cls(**converted(name, cls, options))
     return solver

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -24,8 +25,13 @@ _LARGEST = 2**63 - 1
 
 def converted(method: str, cls: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return options as plain Python values of their types, or say which one is not."""
-    hints = get_type_hints(cls)
+    hints = _hints(cls) if options else {}
     return {name: _convert(method, name, value, hints[name]) for name, value in options.items()}
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
 def _convert(method: str, name: str, value: Any, hint: Any) -> Any:
