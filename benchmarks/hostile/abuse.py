@@ -108,7 +108,8 @@ TARGETS: dict[str, Target] = {
         finite_sum.minimize, {},
         {"batch_size": ("integer", 1), "norm": ("choice", "linf"), "inner_loops": ("integer", 2),
          "tolerance": ("number", 0.1), "average": ("choice", "reservoir"),
-         "start": ("array", np.zeros(1)), "seed": ("integer", 0)}, {"dual": DUAL, "n_outer": 3}, PLAIN,
+         "start": ("array", np.zeros(1)), "seed": ("integer", 0)},
+        {"dual": DUAL, "n_outer": 3}, PLAIN,
     ),
     "DomainAdapter": Target(
         adapted, {"Xs": ("array", POINTS[0]), "ys": ("anything", None), "Xt": ("array", POINTS[1]),
