@@ -28,8 +28,8 @@ from hostile import summary
 from hostile.cases import PARTS, Case, Line, part_function
 from hostile.workers import HANG_SECONDS, run_cases
 
-#: Cases of each part in a hundred.
-SHARES = {"solves": 100, "resume": 40, "kills": 2, "abuse": 60, "commands": 20}
+#: Cases of each part in a round.
+SHARES = {"solves": 50, "resume": 20, "kills": 1, "abuse": 30, "commands": 10}
 
 
 def main() -> int:
@@ -39,11 +39,18 @@ def main() -> int:
     options.store.parent.mkdir(parents=True, exist_ok=True)
     store = Store(options.store, key=lambda line: str(line["case"]))
     lines = run(store, options)
-    command = "python benchmarks/campaign.py " + shlex.join(sys.argv[1:])
     if options.out is not None:
-        summary.write(options.out, lines, command.strip())
+        summary.write(options.out, lines, command(options, len(lines)))
     report(lines, options.out)
     return int(any("defects" in line for line in lines))
+
+
+def command(options: argparse.Namespace, count: int) -> str:
+    """Return the command that draws the same cases, whatever ended this run."""
+    words = ["python", "benchmarks/campaign.py", "--cases", str(count)]
+    if options.parts != list(PARTS):
+        words += ["--parts", *options.parts]
+    return shlex.join(words + (["--seed", str(options.seed)] if options.seed else []))
 
 
 def parse() -> argparse.Namespace:

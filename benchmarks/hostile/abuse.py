@@ -105,10 +105,11 @@ TARGETS: dict[str, Target] = {
         {"metric": ("choice", "cityblock"), "spacing": ("shape", 1.0)}, {},
     ),
     "finite_sum.minimize": Target(
-        finite_sum.minimize, {"n_outer": ("integer", 3)},
+        finite_sum.minimize, {},
         {"batch_size": ("integer", 1), "norm": ("choice", "linf"), "inner_loops": ("integer", 2),
          "tolerance": ("number", 0.1), "average": ("choice", "reservoir"),
-         "start": ("array", np.zeros(1)), "seed": ("integer", 0)}, {"dual": DUAL}, PLAIN,
+         "start": ("array", np.zeros(1)), "seed": ("integer", 0)},
+        {"dual": DUAL, "n_outer": 3}, PLAIN,
     ),
     "DomainAdapter": Target(
         adapted, {"Xs": ("array", POINTS[0]), "ys": ("anything", None), "Xt": ("array", POINTS[1]),

@@ -73,7 +73,7 @@ def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> Answer:
 
 def error_defects(error: Exception) -> list[str]:
     """Say what is wrong with an exception: its type, or its text."""
-    is_raw_memory = isinstance(error, MemoryError) and type(error) is not MemoryError  # NumPy's
+    is_raw_memory = isinstance(error, MemoryError) and type(error).__module__.startswith("numpy")
     if is_raw_memory or not isinstance(error, (*DOCUMENTED, MemoryError)):
         return [f"raised {type(error).__name__}: {first_line(error)}"]
     return sentence_defects(str(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,7 @@ def document(found: dict[str, Any], lines: Sequence[Line], environment: dict[str
         f"{len(lines):,} cases{_events(found['events'])}, **{with_defects:,} with a defect**.",
         f"`{environment['command']}`",
         f"{used}; {machine['processor']}, {machine['cores']} cores, {machine['system']}.",
-        *(_table(found["cases"], *pair) for pair in
-          (("part", "ending"), ("kind", "ending"), ("method", "ending"))),
-        "## Defects", _defects(found["defects"]),
+        "## Defects", _defects(found["defects"]), *_tables(found["cases"]),
     ]  # fmt: skip
     return "\n\n".join(parts) + "\n"
 
@@ -84,20 +82,28 @@ def _events(events: dict[str, int]) -> str:
     return "".join(f", {count:,} {name}" for name, count in sorted(events.items()))
 
 
-def _table(rows: Sequence[Line], down: str, across: str) -> str:
-    """Return a table of counts by two of the columns."""
+def _tables(rows: Sequence[Line]) -> Iterator[str]:
+    """Yield the counts of each part: how cases ended, by kind and by method."""
+    for part in dict.fromkeys(row["part"] for row in rows):
+        own = [row for row in rows if row["part"] == part]
+        yield f"## {part}"
+        for column in ("kind", "method"):
+            if len({row[column] for row in own}) > 1:
+                yield _table(own, column)
+
+
+def _table(rows: Sequence[Line], column: str) -> str:
+    """Return a table of counts by a column and by ending."""
     table: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        table[row[down], row[across]] += row["count"]
-    names = sorted({name for name, _ in table})
-    endings = sorted({ending for _, ending in table})
-    head = f"## By {down}\n\n| {down} | cases | " + " | ".join(endings) + " |"
-    body = [
-        f"| {name} | {sum(table[name, e] for e in endings):,} | "
-        + " | ".join(f"{table[name, e]:,}" if table[name, e] else "" for e in endings) + " |"
-        for name in names
-    ]  # fmt: skip
-    return "\n".join([head, "|---" * (len(endings) + 2) + "|", *body])
+        table[row[column], row["ending"]] += row["count"]
+    names, endings = (sorted({key[k] for key in table}) for k in (0, 1))
+    body = []
+    for name in names:
+        cells = [table[name, ending] for ending in endings]
+        body.append([name, f"{sum(cells):,}", *(f"{n:,}" if n else "" for n in cells)])
+    head = [[column, "cases", *endings], ["---"] * (len(endings) + 2)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in head + body)
 
 
 def _defects(rows: Sequence[Line]) -> str:
