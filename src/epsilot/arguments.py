@@ -13,6 +13,8 @@ from .errors import InvalidProblem
 
 #: Characters of a value that a sentence repeats.
 LONGEST_SHOWN = 60
+#: Largest count, and largest integer that is taken for a real number.
+LARGEST_COUNT, LARGEST_WHOLE = 2**63 - 1, 10**300
 
 
 def numeric(x: Any, name: str) -> Vector:
@@ -67,8 +69,8 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse what is not an integer of at least ``least``."""
-    if not (is_integer(value) and value >= least):
+    """Refuse what is not an integer of at least ``least``, or too large to count to."""
+    if not (is_integer(value) and least <= value <= LARGEST_COUNT):
         raise InvalidProblem(f"{name} is {shown(value)}; it must be an integer, {least} or more.")
 
 
@@ -96,7 +98,9 @@ def is_integer(value: Any) -> bool:
 
 
 def is_real(value: Any) -> bool:
-    """Tell whether a value is a real number, but no truth value."""
+    """Tell whether a value is a real number that float64 may hold, but no truth value."""
+    if isinstance(value, Integral) and abs(int(value)) > LARGEST_WHOLE:
+        return False
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

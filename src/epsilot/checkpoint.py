@@ -28,6 +28,9 @@ from .work import TABLE, Work
 _FORMAT = "epsilot-checkpoint-2"
 _REMEDY = "write one with checkpoint=..."
 
+#: What reading a header that is not as it was written may raise.
+_WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+
 #: Counters of a run: what each may be.
 _WHOLE = ("n_iter", "evaluated_at", "next_evaluation")
 _REAL = ("seconds", "upper", "lower", "marginal_error")
@@ -94,7 +97,7 @@ class Checkpoint:
             driver.rng.bit_generator.state = header["rng"]
         except InvalidProblem as error:
             raise InvalidProblem(f"{name} cannot be resumed: {error}") from None
-        except (CertificateError, KeyError, TypeError, ValueError, OverflowError) as error:
+        except (CertificateError, *_WRONG) as error:
             raise InvalidProblem(
                 f"{name} cannot be resumed: what it holds of the run is wrong or missing "
                 f"({type(error).__name__}: {error}); {_REMEDY}."

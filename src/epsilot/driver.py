@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import multiprocessing
 import signal
 import threading
 import time
@@ -324,9 +325,16 @@ def _is_finite(potentials: Potentials) -> bool:
     return all(bool((x < np.inf).all()) for x in potentials)
 
 
-#: The signals that ask a run to end, and the flag of the outermost run that heeds them.
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: The flag of the outermost run that heeds signals.
 _flag: ContextVar[threading.Event | None] = ContextVar("epsilot_interrupted", default=None)
+
+
+def _signals() -> list[signal.Signals]:
+    """Return the signals that ask a run to end; SIGTERM of a worker process is its parent's."""
+    is_own = multiprocessing.parent_process() is None
+    if is_own or callable(signal.getsignal(signal.SIGTERM)):
+        return [signal.SIGINT, signal.SIGTERM]
+    return [signal.SIGINT]
 
 
 @contextmanager
@@ -340,7 +348,7 @@ def graceful_interrupts() -> Iterator[Callable[[], bool]]:
         yield (flag or threading.Event()).is_set
         return
     flag = threading.Event()
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in _signals()}
 
     def restore() -> None:
         for number, handler in before.items():
@@ -351,7 +359,7 @@ def graceful_interrupts() -> Iterator[Callable[[], bool]]:
         restore()
 
     token = _flag.set(flag)
-    for number in SIGNALS:
+    for number in before:
         signal.signal(number, handler)
     try:
         yield flag.is_set

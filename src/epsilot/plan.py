@@ -15,6 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from ._types import Index, Matrix, Vector
+from .arguments import check_count, check_positive, is_real, numeric, shown
+from .errors import InvalidProblem
 from .geometry import Geometry
 from .kernels.forest import settle
 from .kernels.vectors import dot, entropy, log, matvec, rmatvec
@@ -223,7 +225,7 @@ class Plan:
         return _Transposed(self)
 
     def __matmul__(self, V: Matrix) -> Matrix:
-        return _columnwise(self.rows, V)
+        return _columnwise(self.rows, V, self.shape[1])
 
     def rows(self, v: Vector) -> Vector:
         """Return X v."""
@@ -276,6 +278,9 @@ class Plan:
 
     def row(self, i: int) -> Vector:
         """Return row i of X."""
+        check_count("the row", i, 0)
+        if i >= self.shape[0]:
+            raise InvalidProblem(f"the row is {i}; the plan has rows 0 to {self.shape[0] - 1}.")
         return np.asarray(self.block(i, i + 1)[0])
 
     def blocks(self) -> Any:
@@ -292,6 +297,7 @@ class Plan:
     def toarray(self, limit: int = DENSE_LIMIT) -> Matrix:
         """Return X as an (n, m) array, if it takes at most ``limit`` bytes."""
         n, m = self.shape
+        check_positive("limit", limit)
         if 8 * n * m > limit:
             raise MemoryError(
                 f"a dense plan of {n} x {m} entries takes {8 * n * m / 2**30:.1f} GiB; the limit "
@@ -305,6 +311,8 @@ class Plan:
 
     def tosparse(self, threshold: float = 0.0) -> Any:
         """Return the entries above ``threshold`` as a CSR matrix."""
+        if not (is_real(threshold) and threshold >= 0):
+            raise InvalidProblem(f"threshold is {shown(threshold)}; it must be a number >= 0.")
         if isinstance(self.core, Arcs) and not self.e.any():
             K = self.core
             flow = self.mass * (self.s[K.i] * K.flow * self.t[K.j])
@@ -356,12 +364,17 @@ class _Transposed:
         return self.plan
 
     def __matmul__(self, U: Matrix) -> Matrix:
-        return _columnwise(self.plan.cols, U)
+        return _columnwise(self.plan.cols, U, self.plan.shape[0])
 
 
-def _columnwise(product: Any, V: Matrix) -> Matrix:
+def _columnwise(product: Any, V: Any, size: int) -> Matrix:
     """Apply a matrix-vector product to a vector or to each column of a matrix."""
-    V = np.asarray(V, dtype=np.float64)
+    V = numeric(V, "what the plan is multiplied by")
+    if V.ndim not in (1, 2) or V.shape[0] != size:
+        raise InvalidProblem(
+            f"the plan is multiplied by an array of shape {V.shape}; it must be a vector of {size} "
+            "entries, or a matrix of such columns."
+        )
     if V.ndim == 1:
         return np.asarray(product(V))
     return np.stack([product(np.ascontiguousarray(v)) for v in V.T], axis=1)

@@ -22,6 +22,12 @@ _LONGEST_HEADER = 1 << 28
 def existing(path: StrPath) -> Path:
     """Return the path of a nonempty readable file."""
     path = _as_path(path)
+    try:
+        path.exists()
+    except (OSError, ValueError) as error:
+        raise InvalidProblem(
+            f"{shown(str(path))} cannot be a file ({first_line(error)}); name one that exists."
+        ) from None
     if path.is_dir():
         raise InvalidProblem(f"{path} is a directory; a file is required (name a file inside it)")
     if not path.exists():

@@ -191,7 +191,8 @@ def minimize(
     check_choice("norm", norm, NORMS)
     check_choice("average", average, AVERAGES)
     _check_numbers(batch_size, inner_loops, n_outer, step_constant, tolerance, seed)
-    n_inner = -(-dual.n_components // batch_size) if inner_loops is None else inner_loops
+    batch_size = int(batch_size)
+    n_inner = -(-dual.n_components // batch_size) if inner_loops is None else int(inner_loops)
     memory.ask(16 * n_inner * batch_size, "an outer loop", "lower batch_size or inner_loops")
     rng = np.random.default_rng(seed)
     m, B, c = dual.n_components, batch_size, step_constant
