@@ -23,6 +23,7 @@ from .vexp import exp as _exp
 from .vlog import log as _log
 
 LN2 = 0.6931471805599453
+_REAL = np.dtype(np.float64)
 #: Below this a float is subnormal; times SCALE it is not.
 _SMALLEST, _SCALE, _LOG_SCALE = 2.0**-1022, 2.0**54, 54 * LN2
 #: Up to this size e**x - 1 is summed as a series, of so many terms.
@@ -69,6 +70,13 @@ def _logaddexp_into(x, y, out):
 
 
 @njit(**SUM)
+def _power_into(x, exponent, out):
+    """out_i = x_i**exponent, for x_i >= 0."""
+    for i in range(x.size):
+        out[i] = _exp(exponent * _log_of(x[i]))
+
+
+@njit(**SUM)
 def _dot(x, y):
     """Return Σ x y."""
     return _ordered_dot(x, y)
@@ -94,11 +102,20 @@ def _plain(x: Any) -> Any:
     return x
 
 
-def _each(kernel: Any, x: Any) -> Any:
+def _is_plain(x: Any) -> bool:
+    """Tell whether kernels take an array as it is; small ones come by the thousand."""
+    return type(x) is np.ndarray and x.ndim == 1 and x.dtype == _REAL and x.flags.c_contiguous
+
+
+def _each(kernel: Any, x: Any, *args: float) -> Any:
     """Apply a kernel to all entries of an array, or to a number."""
+    if _is_plain(x):
+        out = np.empty(x.size)
+        kernel(x, *args, out)
+        return out
     x = np.asarray(x, dtype=np.float64)
     out = np.empty(x.size)
-    kernel(_plain(x.ravel()), out)
+    kernel(x.ravel(), *args, out)
     return out.reshape(x.shape) if x.ndim else float(out[0])
 
 
@@ -142,11 +159,13 @@ def power(x: float, exponent: float) -> float: ...
 def power(x: Vector, exponent: float) -> Vector: ...
 def power(x: Any, exponent: float) -> Any:
     """Return x**exponent for x >= 0."""
-    return exp(exponent * log(x))
+    return _each(_power_into, x, float(exponent))
 
 
 def dot(x: Vector, y: Vector) -> float:
     """Return Σ x y."""
+    if _is_plain(x) and _is_plain(y):
+        return float(_dot(x, y))
     return float(_dot(_plain(x), _plain(y)))
 
 
