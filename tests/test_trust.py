@@ -340,3 +340,32 @@ def test_signals_end_a_run_with_its_best_answer(number):
     )  # fmt: skip
     assert result.status is epsilot.Status.INTERRUPTED
     assert signal.getsignal(number) is before
+
+
+def test_a_callable_metric_is_scaled_and_known_by_its_costs(tmp_path):
+    X, Y = RNG.normal(size=(2, 12, 2))
+
+    def metric(scale):
+        return lambda x, points: scale * np.abs(points - x).sum(axis=1)
+
+    for scale in (1e-180, 1.0, 1e173):
+        cloud = epsilot.PointCloud(X, Y, metric(scale))
+        result = epsilot.solve(cloud, method="restricted_simplex")
+        assert result.converged
+        assert result.value / scale == pytest.approx(optimum(cloud.block(0, 12) / scale), rel=0.011)
+        assert cloud.digest() == epsilot.PointCloud(X, Y, metric(scale)).digest()
+
+
+@pytest.mark.parametrize("reg", [1e-8, 0.05, 5.0])
+def test_entropic_bounds_from_potentials_far_off(reg):
+    start = np.full(20, 1e5), np.zeros(24)
+    true = epsilot.solve(RANDOM, reg=reg, on_limit="ignore", max_iter=2000)
+    result = epsilot.solve(RANDOM, reg=reg, potentials_init=start, max_iter=0, on_limit="ignore")
+    assert result.lower_bound <= true.value + 1e-13
+    assert result.value >= true.lower_bound - 1e-13
+
+
+@pytest.mark.parametrize(("cost", "mass"), [(1e-310, 1.0), (1.0, 1e-310), (1e-200, 1e-200)])
+def test_sizes_that_float64_cannot_hold_are_refused(cost, mass):
+    with pytest.raises(InvalidProblem, match="rescale"):
+        epsilot.solve(cost * RANDOM, np.full(20, mass / 20), np.full(24, mass / 24))

@@ -220,10 +220,13 @@ class EntropicTransport(Objective):
         return np.asarray(self.eta * (log(self.problem.p) - lse))
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
-        """Return the potentials after one exact column and one exact row update from f."""
+        """Return the potentials after one exact column and one exact row update from f.
+
+        A constant that f carries would cost digits and is taken off.
+        """
         problem, eta = self.problem, self.eta
         geometry = problem.geometry.exact
-        g = eta * (log(problem.q) - geometry.lse_cols(f, eta))
+        g = eta * (log(problem.q) - geometry.lse_cols(f - f.max(), eta))
         lse = geometry.lse_rows(g, eta)
         f = eta * (log(problem.p) - lse)
         return (f, g), self._bound((f, g), lse)

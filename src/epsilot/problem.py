@@ -27,8 +27,8 @@ NEGLIGIBLE_OFFSET = 0.01
 EMPTY = 1e-200
 # Largest costs between these are left as they are; others are scaled by a power of two.
 ORDINARY = 2.0**-60, 2.0**60
-# Largest cost times mass below which values are too small to tell a gap.
-SMALLEST_VALUE = 1e-305
+# Sizes of costs, masses and values that leave float64 all its digits.
+SMALLEST, LARGEST = 1e-304, 1e305
 # Vectors of n + m numbers that every run holds, at least.
 VECTORS = 8
 
@@ -198,12 +198,12 @@ def make_problem(
 
 
 def _check_size(cost: float, mass: float) -> None:
-    """Refuse problems whose value float64 cannot hold."""
+    """Refuse problems whose costs, masses or value float64 holds with few digits or not at all."""
     value = cost * mass
-    if cost > 0 and not SMALLEST_VALUE <= value < np.inf:
+    if cost > 0 and not (min(cost, mass, value) >= SMALLEST and max(mass, value) <= LARGEST):
         raise InvalidProblem(
-            f"the costs reach {cost:.3g} and the weights sum to {mass:.3g}; their product must be "
-            f"between {SMALLEST_VALUE:.0e} and 1e308 for float64 to hold the value (rescale one)."
+            f"the costs reach {cost:.3g} and the weights sum to {mass:.3g}; both and their product "
+            f"must be between {SMALLEST:.0e} and {LARGEST:.0e} for float64 to hold them (rescale)."
         )
 
 
