@@ -160,7 +160,7 @@ class PointCloud(Geometry):
         return out
 
     def digest(self) -> str:
-        """Return a hash of points, metric and shift; of the costs where only they say what it is."""
+        """Return a hash of points, metric and shift; of the costs where a metric has no name."""
         if callable(self.metric):
             return super().digest()
         h = hashlib.sha256(f"{self.metric!s} {self.shift!r} {self.shape}".encode())
