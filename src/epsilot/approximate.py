@@ -29,7 +29,7 @@ from .checks import (
     largest_start,
     make_limits,
 )
-from .driver import Driver, Goal, Run, Stage, Start, warm_up
+from .driver import Driver, Goal, Run, Stage, Start, graceful_interrupts, warm_up
 from .errors import ConvergenceWarning, InvalidProblem, NotConverged
 from .geometry import Geometry
 from .kernels import threads
@@ -163,14 +163,14 @@ def solve(
             objective_of(problem, goal.reg), inner, rows, cols, solver, schedule, goal, limits,
             np.random.default_rng(seed),
         )  # fmt: skip
-        wish = {"eps": eps, "rtol": rtol, "reg": reg, "tol": tol, "stop": stop}
+        wish = {"eps": eps, "rtol": goal.rtol, "reg": reg, "tol": tol, "stop": stop}
         saved = Checkpoint(driver.objective, wish, name, solver, seed)
         if checkpoint is not None:
             driver.save = saved.writer(checkpoint)
         resumed = saved.restore(resume, driver) if resume is not None else None
-        with _observed(driver, name, progress):
+        with graceful_interrupts(), _observed(driver, name, progress):
             run = driver.drive(given, resumed, start)
-        result = _result(run, driver, name, choice, seed)
+            result = _result(run, driver, name, choice, seed)
     _report_limit(result, on_limit)
     return result
 

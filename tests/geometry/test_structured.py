@@ -46,6 +46,15 @@ def grids(draw):
     return Grid(shape_a, shape_b, metric, spacing), cdist(*cells, metric), rng
 
 
+@given(st.one_of(clouds(), grids()))
+def test_single_pairs_cost_what_their_rows_say(case):
+    geometry, M, rng = case
+    n, m = M.shape
+    rows, cols = rng.integers(n, size=50), rng.integers(m, size=50)
+    C = geometry.block(0, n)
+    np.testing.assert_array_equal(geometry.entries(rows, cols), C[rows, cols])
+
+
 @given(st.one_of(clouds(), grids()), st.sampled_from([3.0, 0.1, 2e-3]), st.booleans())
 def test_every_question_has_the_dense_answer(case, eta, some_are_empty):
     geometry, M, rng = case

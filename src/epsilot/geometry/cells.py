@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._types import Matrix
+from .._types import Index, Matrix, Vector
 from ..arguments import shown
 from ..errors import InvalidProblem
 from .base import Geometry
@@ -100,6 +100,17 @@ class Cells(Geometry):
     def digest(self) -> str:
         """Return a hash of shapes, metric, spacing and shift."""
         return hashlib.sha256(f"{self!r} {self.shift!r}".encode()).hexdigest()[:16]
+
+    def entries(self, rows: Index, cols: Index) -> Vector:
+        """Compute the costs of single pairs of cells."""
+        out = np.full(rows.size, self.shift)
+        sources, targets = (
+            np.unravel_index(rows, self.shape_a),
+            np.unravel_index(cols, self.shape_b),
+        )
+        for axis, (i, j) in enumerate(zip(sources, targets, strict=True)):
+            out += self._along(axis, i - j)
+        return out
 
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""

@@ -28,6 +28,9 @@ HULL_DIMENSION = 3
 #: Exponents (f + g - C) / η up to this size are accurate to 1e-3 in float32.
 SINGLE_LIMIT = 1e4
 
+#: Entries of a row that take as long as a single pair.
+PAIR_ENTRIES = 16
+
 #: By what power of the points' scale a cost grows.
 DEGREES = {"sqeuclidean": 2, "euclidean": 1, "cityblock": 1}
 
@@ -208,6 +211,14 @@ class _Fused(PointCloud):
         out = np.empty((stop - start, self.shape[1]))
         X, *rest = self._args()
         threads.share(kernels.cost_rows, stop - start, out.size, X[start:stop], *rest, out)
+        return out
+
+    def entries(self, rows: Index, cols: Index) -> Vector:
+        """Compute the costs of single pairs."""
+        rows, cols = (np.ascontiguousarray(x, dtype=np.int64) for x in (rows, cols))
+        out = np.empty(rows.size)
+        entries = rows.size * PAIR_ENTRIES
+        threads.share(kernels.pair_costs, rows.size, entries, *self._args(), rows, cols, out)
         return out
 
     def single_blocks(self, unit: float) -> Iterator[tuple[int, int, FloatArray]]:

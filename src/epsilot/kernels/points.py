@@ -69,6 +69,14 @@ def cost_rows(X, Y, metric, shift, out, start, stop):
 
 
 @njit(**SUM)
+def pair_costs(X, Y, metric, shift, rows, cols, out, start, stop):
+    """out_k = cost of source rows_k and target cols_k."""
+    for k in range(start, stop):
+        j = cols[k]
+        fill(X[rows[k]], Y, metric, shift, j, j + 1, out[k : k + 1])
+
+
+@njit(**SUM)
 def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
     """out_i = log sum_j exp((g_j - C_ij) / η)."""
     m = Y.shape[1]
