@@ -19,6 +19,7 @@ LAYERS = [
     {"rounding", "certificate", "work"},
     {"solvers"},
     {
+        "interrupts",
         "storage",
         "result",
         "driver",

@@ -148,7 +148,7 @@ def may_be_refused(problem: Problem, wish: Wish, method: str) -> bool:
         return True
     if method in NEEDS_ROWS and problem.kind == "grid":
         return True
-    if wish.reg is not None and wish.reg < 1.1e-17 * problem.largest:
+    if wish.reg is not None and not 1.1e-17 <= wish.reg / (problem.largest or 1) <= 0.9e30:
         return True
     unit = problem.largest * problem.mass
     if wish.reg is not None:

@@ -29,9 +29,10 @@ from .checks import (
     largest_start,
     make_limits,
 )
-from .driver import Driver, Goal, Run, Stage, Start, graceful_interrupts, warm_up
+from .driver import Driver, Goal, Run, Stage, Start, warm_up
 from .errors import ConvergenceWarning, InvalidProblem, NotConverged
 from .geometry import Geometry
+from .interrupts import graceful_interrupts
 from .kernels import threads
 from .multiscale import coarse_start, wants_start
 from .plan import detached
@@ -244,7 +245,7 @@ def make_goal(
     slack = 8 * float(np.finfo(float).eps) * size
     if reg is not None:
         eta = float(reg) / unit
-        check_regularisation(float(reg), unit * problem.cost_max, eta)
+        check_regularisation(float(reg), unit * size)
         tolerance = 1e-6 * (size or 1.0) if tol is None else float(tol) / mass / unit
         check_reachable("tol", tolerance, max(size, eta), value)
         return Goal(eps=tolerance, reg=eta, slack=max(slack, 1e-15 * eta))

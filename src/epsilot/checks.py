@@ -30,8 +30,8 @@ from .solvers.base import Solver
 
 #: Relative accuracy that float64 arithmetic can certify.
 SMALLEST_EPS = 1e-13
-#: Regularisation, as a share of the largest cost, below which exponents overflow by rounding alone.
-SMALLEST_REG = 1e-17
+#: Regularisations as multiples of the largest cost; beyond, exponents leave the range of floats.
+SMALLEST_REG, LARGEST_REG = 1e-17, 1e30
 #: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
 LARGEST_START = 1e6
 #: Potentials up to this size can be audited.
@@ -80,12 +80,13 @@ def check_reachable(name: str, value: float, size: float, unit: float) -> None:
         )
 
 
-def check_regularisation(reg: float, size: float, eta: float) -> None:
-    """Refuse a regularisation that float64 cannot tell from none, or cannot hold."""
-    if not SMALLEST_REG * size <= reg or not 0 < eta < math.inf:
+def check_regularisation(reg: float, size: float) -> None:
+    """Refuse a regularisation out of all proportion to costs of a size."""
+    least, most = (share * (size or 1.0) for share in (SMALLEST_REG, LARGEST_REG))
+    if not least <= reg <= most:
         raise InvalidProblem(
-            f"reg is {reg:.3g} for costs that differ by {size:.3g}; it must be at least "
-            f"{SMALLEST_REG * size:.1g} to be within the range of float64 (use eps or rtol for the "
+            f"reg is {reg:.3g} for costs of size {size:.3g}; it must be at least {least:.1g} and "
+            f"at most {most:.1g} to be within the range of float64 (use eps or rtol for the "
             "problem without regularisation)."
         )
 

@@ -10,13 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import multiprocessing
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -24,7 +19,8 @@ import numpy as np
 
 from ._types import Potentials, Vector
 from .certificate import Objective, Transport
-from .plan import Arcs, Core, Plan, embedded, spread
+from .interrupts import graceful_interrupts
+from .plan import Arcs, Core, Gibbs, Plan, embedded, spread
 from .problem import Entropic, Problem, Target
 from .result import Record, Status
 from .solvers.base import Solver
@@ -275,17 +271,18 @@ class Driver:
         """Certify the current iterate; return True if an observer asks to stop."""
         run, objective, problem = self.run, self.objective, self.objective.problem
         errors = []
-        for core, row in self.solver.candidates(target, state) or [self._nothing()]:
+        found = [pair for pair in self.solver.candidates(target, state) if _is_usable(*pair)]
+        for core, row in found or [self._nothing()]:
             f = spread(row, self.rows, problem.shape[0], -np.inf)
             if self.inner is not problem:
                 core = embedded(core, problem.geometry, self.rows, self.cols)
-            found = objective.bracket(core, f)
-            errors.append(found.marginal_error)
+            bracket = objective.bracket(core, f)
+            errors.append(bracket.marginal_error)
             run.work.record(certificate_work(problem.geometry))
-            if found.upper < run.upper:
-                run.upper, run.plan = found.upper, found.plan
-            if found.lower > run.lower:
-                run.lower, run.potentials = found.lower, found.potentials
+            if bracket.upper < run.upper:
+                run.upper, run.plan = bracket.upper, bracket.plan
+            if bracket.lower > run.lower:
+                run.lower, run.potentials = bracket.lower, bracket.potentials
         objective.check(run.upper, run.lower)
         run.marginal_error = errors[0]
         operations = run.work.operations
@@ -320,52 +317,15 @@ class Driver:
         )  # fmt: skip
 
 
-def _is_finite(potentials: Potentials) -> bool:
+def _is_finite(potentials: tuple[Vector, ...]) -> bool:
     """Tell whether potentials are usable: -inf marks an empty row, NaN and +inf an overflow."""
     return all(bool((x < np.inf).all()) for x in potentials)
 
 
-#: The flag of the outermost run that heeds signals.
-_flag: ContextVar[threading.Event | None] = ContextVar("epsilot_interrupted", default=None)
-
-
-def _signals() -> list[signal.Signals]:
-    """Return the signals that ask a run to end; SIGTERM of a worker process is its parent's."""
-    is_own = multiprocessing.parent_process() is None
-    if is_own or callable(signal.getsignal(signal.SIGTERM)):
-        return [signal.SIGINT, signal.SIGTERM]
-    return [signal.SIGINT]
-
-
-@contextmanager
-def graceful_interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C or SIGTERM into a flag, so that no step is torn; the second one raises.
-
-    Runs inside a run (those of a start) look at the same flag.
-    """
-    flag = _flag.get()
-    if flag is not None or threading.current_thread() is not threading.main_thread():
-        yield (flag or threading.Event()).is_set
-        return
-    flag = threading.Event()
-    before = {number: signal.getsignal(number) for number in _signals()}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def handler(number: int, frame: Any) -> None:
-        flag.set()
-        restore()
-
-    token = _flag.set(flag)
-    for number in before:
-        signal.signal(number, handler)
-    try:
-        yield flag.is_set
-    finally:
-        restore()
-        _flag.reset(token)
+def _is_usable(core: Core, row: Vector) -> bool:
+    """Tell whether a pair that a method proposes can be certified: none of it has overflowed."""
+    others = (core.f, core.g) if isinstance(core, Gibbs) else ()
+    return _is_finite((row, *others))
 
 
 _warm: set[tuple[Any, ...]] = set()

@@ -154,7 +154,7 @@ class HybridPrimalDual(EntropicSolver):
                 break
             change = AX - state.AX
             kl = dot(AX, fg - state.fg) - (inv - state.inv) * cost - (log_mass - state.log_mass)
-            if step * sigma * dot(change, change) <= 2 * kl:
+            if not step * sigma * dot(change, change) > 2 * kl:  # also where it has overflowed
                 break
             step = max(0.7 * step, math.sqrt(1 / (2 * ratio)))
             n_trials += 1
