@@ -369,3 +369,13 @@ def test_entropic_bounds_from_potentials_far_off(reg):
 def test_sizes_that_float64_cannot_hold_are_refused(cost, mass):
     with pytest.raises(InvalidProblem, match="rescale"):
         epsilot.solve(cost * RANDOM, np.full(20, mass / 20), np.full(24, mass / 24))
+
+
+def test_costs_with_a_heavy_tail(rng):
+    M = rng.lognormal(0, 9, (12, 28))
+    start = 1e5 * M.max() * rng.normal(size=12), np.zeros(28)
+    for potentials in (None, start):
+        result = epsilot.solve(
+            M, method="restricted_simplex", rtol=1e-9, potentials_init=potentials
+        )
+        assert result.converged

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ._types import Potentials
 from .arguments import check_positive, shown
 from .auto import Choice, choose
-from .certificate import Transport, objective_of
+from .certificate import Transport, dual_feasible, objective_of
 from .checkpoint import Checkpoint
 from .checks import (
     SMALLEST_EPS,
@@ -43,6 +43,9 @@ from .solvers import make_solver, options_of
 from .solvers.base import Solver
 from .version import __version__
 from .work import Work
+
+#: Potentials beyond this many times the largest cost (or η) say nothing but their c-transforms.
+FAR = 100.0
 
 
 def solve(
@@ -154,7 +157,7 @@ def solve(
         (problem, slice(None), slice(None)) if stop == "paper" else problem.support()
     )
     largest = largest_start(problem, goal.reg)
-    given = internal_potentials(potentials_init, problem, rows, cols, largest)
+    given = _near(internal_potentials(potentials_init, problem, rows, cols, largest), inner, goal)
     is_cold = given is None and goal.reg is None and stop != "paper"
     start = _start(inner, seed) if is_cold and wants_start(inner.geometry, multiscale) else None
     schedule = _schedule(solver, inner, goal, stop, given is not None or start is not None)
@@ -195,6 +198,17 @@ def _observed(driver: Driver, name: str, progress: bool) -> Iterator[None]:
     with Progress(name, eps, goal.rtol) as line:
         driver.observers, driver.beat = [line], line.beat
         yield
+
+
+def _near(given: Potentials | None, inner: Problem, goal: Goal) -> Potentials | None:
+    """Return a warm start whose exponents do not overflow: far potentials are c-transformed."""
+    if given is None:
+        return None
+    f, g = given[0] - given[0].max(), given[1] + given[0].max()
+    reach = FAR * max(inner.cost_max, goal.reg or 0.0)
+    if max(np.abs(f).max(), np.abs(g).max()) <= reach:
+        return given
+    return dual_feasible(inner.geometry, f)
 
 
 def _start(inner: Problem, seed: int) -> Start:

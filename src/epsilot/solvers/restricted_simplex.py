@@ -31,6 +31,8 @@ MANY_ARCS = 64
 #: Regularisations of the sweeps, as shares of the usual cost. Sharper ones than the second number
 #: over the number of nodes tell arcs no better apart.
 ETAS, SHARPEST = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015), 0.6
+#: Share of the largest cost below which float32 exponents are rounding.
+FINEST = 5e-7
 #: Rows that tell the median cost, and the multiple of it above which costs are unusual.
 SAMPLE, UNUSUAL = 16, 16
 #: Pivots in one step, so that limits are looked at now and then.
@@ -152,15 +154,15 @@ class RestrictedSimplex(DirectSolver):
             work.record(self._pivots(problem, state))
         return work
 
-    def _eta(self, state: State) -> float:
+    def _eta(self, problem: Additive, state: State) -> float:
         etas = self.etas or ETAS
         stage = min(max(state.sweep - 1, 0) // max(self.sweeps, 1), len(etas) - 1)
-        return etas[stage] * state.usual
+        return max(etas[stage] * state.usual, FINEST * unit_of(problem))
 
     def _sweep(self, problem: Additive, state: State) -> Work:
         n, m = problem.shape
         state.sweep += 1
-        eta = self._eta(state)
+        eta = self._eta(problem, state)
         unit = np.float32(unit_of(problem))
         inv_eta = np.float32(unit / eta)
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
@@ -225,7 +227,7 @@ class RestrictedSimplex(DirectSolver):
         """Return the plan of the basis; before a first round has ended, that of the sweeps."""
         found: list[tuple[Core, Vector]] = []
         if state.round == 0:
-            core = Gibbs(problem.geometry, state.row, state.lam, self._eta(state))
+            core = Gibbs(problem.geometry, state.row, state.lam, self._eta(problem, state))
             found.append((core, state.row))
         if state.round > 0 or state.is_open:
             row, _ = self.potentials(problem, state)
