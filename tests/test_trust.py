@@ -1,16 +1,18 @@
 """Certificates that were false once, and plans that were not the certified ones: never again."""
 
-import json
-import signal
-import time
+from dataclasses import replace
 
 import numpy as np
 import ot
 import pytest
 
 import epsilot
-from epsilot import InvalidProblem, multiscale
+from epsilot import InvalidProblem
+from epsilot.certificate import Transport
+from epsilot.errors import CertificateError
 from epsilot.plan import Gibbs
+from epsilot.rounding import round_onto
+from epsilot.solvers.sinkhorn import Sinkhorn
 from problems import images
 
 RNG = np.random.default_rng(15)
@@ -21,6 +23,10 @@ EXACT = ["exact", "restricted_simplex", "auto"]
 
 def optimum(M):
     return float(ot.emd2([], [], M))
+
+
+def optimum_of(M, a, b):
+    return float(ot.emd2(a, b, M))
 
 
 # -- the plan that is returned is the plan that was certified --------------------------------------
@@ -116,90 +122,6 @@ def test_potentials_of_a_grid_do_not_exceed_the_costs():
 
 # -- wrong certificates ----------------------------------------------------------------------------
 
-GOALS = [
-    {"reg": 0.2},
-    {"reg": 0.05},
-    {"reg": 0.2, "tol": 1e-3},
-    {"eps": 0.01},
-    {"eps": 0.1, "stop": "paper"},
-    {"rtol": 0.05},
-]
-
-
-@pytest.mark.parametrize("first", GOALS, ids=str)
-@pytest.mark.parametrize("second", GOALS, ids=str)
-def test_a_checkpoint_knows_its_goal(first, second, tmp_path):
-    path = tmp_path / "run.npz"
-    keywords = {"method": "sinkhorn", "on_limit": "ignore"}
-    epsilot.solve(RANDOM, **first, **keywords, max_iter=3, checkpoint=path)
-    if first == second:
-        assert epsilot.solve(RANDOM, **second, **keywords, resume=path).converged
-        return
-    with pytest.raises(InvalidProblem, match=r"was saved with goal .*; resume with the same"):
-        epsilot.solve(RANDOM, **second, **keywords, resume=path)
-
-
-def rewrite(path, **changes):
-    """Change arrays or numbers of the header of a file, as an editor of it would."""
-    with np.load(path) as file:
-        arrays = dict(file)
-    header = json.loads(str(arrays["header"]))
-    for name, value in changes.items():
-        if name in header:
-            header[name] = value
-        elif value is None:
-            del arrays[name]
-        else:
-            arrays[name] = value(arrays[name])
-    arrays["header"] = np.array(json.dumps(header))
-    np.savez(path, **arrays)
-
-
-EDITS = {
-    "bounds": {"upper": 0.0, "lower": 0.0},
-    "NaN counter": {"seconds": float("nan")},
-    "negative counter": {"n_iter": -5},
-    "shortened": {"state.row": lambda x: x[:-1]},
-    "other type": {"state.lam": lambda x: x.astype(np.float32)},
-    "no plan": {"plan.s": None},
-    "no state": {"state.lam": None},
-    "scaled plan": {"plan.s": lambda x: 2 * x},
-    "raised potentials": {"best.f": lambda x: x + 1},
-    "another generator": {"rng": {"bit_generator": "MT19937"}},
-}
-
-
-@pytest.fixture
-def spoil(monkeypatch):
-    """Return a function that changes a checkpoint, with a digest that fits or one that does not."""
-
-    def change(path, edit, is_signed):
-        rewrite(path, **edit)
-        if is_signed:
-            monkeypatch.setattr("epsilot.storage._digest", lambda text, arrays: _stored(path))
-
-    def _stored(path):
-        with np.load(path) as file:
-            return str(file["digest"])
-
-    return change
-
-
-@pytest.mark.parametrize("is_signed", [False, True], ids=["caught", "signed"])
-@pytest.mark.parametrize("edit", EDITS)
-def test_a_changed_checkpoint_is_refused_or_proved_again(edit, is_signed, spoil, tmp_path):
-    path = tmp_path / "run.npz"
-    goal = {"eps": 1e-3, "method": "sinkhorn", "on_limit": "ignore"}
-    epsilot.solve(RANDOM, **goal, max_iter=40, checkpoint=path)
-    spoil(path, EDITS[edit], is_signed)
-    if is_signed and edit == "bounds":  # they are not believed
-        result = epsilot.solve(RANDOM, **goal, resume=path)
-        assert result.lower_bound <= optimum(RANDOM) + 1e-12 <= result.value + 2e-12
-        assert result.value - result.lower_bound <= 1e-3
-        return
-    with pytest.raises(InvalidProblem, match=r"run\.npz"):
-        epsilot.solve(RANDOM, **goal, resume=path)
-
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
 @pytest.mark.parametrize("far", [0.0, 1e6])
@@ -257,6 +179,59 @@ def test_a_plan_is_priced_with_the_cost_it_is_audited_on():
     assert audited.upper == pytest.approx((other * first.plan).sum(), rel=1e-12)
 
 
+LIES = {
+    "a lower value": ({"upper": -0.0005}, False),
+    "a higher bound": ({"lower": 0.001}, False),
+    "a bound above the value": ({"lower": 1.0}, True),
+    "NaN": ({"upper": np.nan}, True),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_a_run_believed_is_proved_or_refuted(lie, monkeypatch):
+    changes, is_refuted = LIES[lie]
+    honest = Transport.bracket
+
+    def lying(self, core, f):
+        found = honest(self, core, f)
+        return found._replace(**{k: getattr(found, k) + v for k, v in changes.items()})
+
+    monkeypatch.setattr(Transport, "bracket", lying)
+    keywords = {"method": "sinkhorn", "eps": 0.01, "on_limit": "ignore"}
+    if is_refuted:
+        with pytest.raises(CertificateError, match="contradicts"):
+            epsilot.solve(RANDOM, **keywords)
+        return
+    result = epsilot.solve(RANDOM, **keywords)
+    assert result.value == pytest.approx((RANDOM * result.plan).sum(), rel=1e-12)
+    f, g = result.potentials
+    assert result.lower_bound == pytest.approx(f.mean() + g.mean(), rel=1e-12)
+    assert result.converged == (result.gap <= 0.01)
+
+
+@pytest.mark.parametrize("part", ["row", "core"])
+def test_candidates_that_overflowed_are_not_certified(part, monkeypatch):
+    honest = Sinkhorn.candidates
+
+    def overflowed(self, problem, state):
+        [(core, row)] = honest(self, problem, state)
+        nothing = np.full_like(row, np.nan)
+        return [(replace(core, f=nothing), row) if part == "core" else (core, nothing)]
+
+    monkeypatch.setattr(Sinkhorn, "candidates", overflowed)
+    result = epsilot.solve(COST, A, B, method="sinkhorn", eps=0.01, max_iter=5, on_limit="ignore")
+    assert_one_plan(result, COST, A, B)
+    assert result.lower_bound <= optimum_of(COST, A, B) <= result.value
+
+
+def test_a_plan_of_infinite_mass_is_rounded():
+    geometry = epsilot.Dense(COST)
+    core = Gibbs(geometry, np.full(64, 1e5), np.linspace(0, 1e3, 64), 0.01)
+    plan = round_onto(core, A, B, geometry).plan
+    rows, cols = plan.marginals()
+    assert np.abs(rows - A).sum() + np.abs(cols - B).sum() <= 1e-14
+
+
 # -- sizes -----------------------------------------------------------------------------------------
 
 
@@ -275,71 +250,6 @@ def test_masses_next_to_nothing(method):
     b = np.full(24, 15 / 24)
     result = epsilot.solve(RANDOM, a, b, method=method, rtol=0.05)
     assert result.converged
-
-
-# -- a start is a stage of the run -----------------------------------------------------------------
-
-
-@pytest.fixture
-def small_stages(monkeypatch):
-    monkeypatch.setattr(multiscale, "N_CELLS", 64)
-    monkeypatch.setattr(multiscale, "SMALLEST", 200)
-
-
-def clouds():
-    return np.random.default_rng(2).normal(size=(2, 300, 2))
-
-
-@pytest.mark.usefixtures("small_stages")
-def test_a_start_counts_its_work_and_heeds_the_callback():
-    seen = []
-    X, Y = clouds()
-    result = epsilot.solve_sample(
-        X, Y, lazy=True, rtol=0.1, callback=lambda record: seen.append(record) or True
-    )
-    assert result.status is epsilot.Status.CALLBACK
-    assert seen[0].n_iter == 0
-    assert result.n_iter == 0
-    assert result.work.operations > 0
-
-
-@pytest.mark.usefixtures("small_stages")
-def test_a_start_heeds_time_and_interruption():
-    X, Y = clouds()
-    began = time.perf_counter()
-    result = epsilot.solve_sample(X, Y, lazy=True, rtol=1e-9, max_seconds=0, on_limit="ignore")
-    assert result.status is epsilot.Status.MAX_SECONDS
-    assert time.perf_counter() - began < 60
-
-    presses = iter([signal.SIGINT])
-
-    def interrupt(record):
-        for number in presses:
-            signal.raise_signal(number)
-
-    result = epsilot.solve_sample(X, Y, lazy=True, rtol=1e-9, callback=interrupt, on_limit="ignore")
-    assert result.status is epsilot.Status.INTERRUPTED
-    assert result.n_iter == 0
-
-
-@pytest.mark.usefixtures("small_stages")
-def test_a_cloud_starts_alike_however_it_is_passed():
-    X, Y = clouds()
-    one = epsilot.solve_sample(X, Y, lazy=True, rtol=0.01)
-    two = epsilot.solve(epsilot.PointCloud(X, Y, single=True), rtol=0.01)
-    assert one.work.operations == two.work.operations
-    assert one.value == two.value
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_a_run_with_its_best_answer(number):
-    before = signal.getsignal(number)
-    result = epsilot.solve(
-        COST, A, B, eps=1e-9, method="sinkhorn", on_limit="ignore",
-        callback=lambda record: signal.raise_signal(number),
-    )  # fmt: skip
-    assert result.status is epsilot.Status.INTERRUPTED
-    assert signal.getsignal(number) is before
 
 
 def test_a_callable_metric_is_scaled_and_known_by_its_costs(tmp_path):
