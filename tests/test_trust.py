@@ -8,9 +8,10 @@ import pytest
 
 import epsilot
 from epsilot import InvalidProblem
-from epsilot.certificate import Transport
+from epsilot.certificate import EntropicTransport, Transport
 from epsilot.errors import CertificateError
 from epsilot.plan import Gibbs
+from epsilot.problem import make_problem
 from epsilot.rounding import round_onto
 from epsilot.solvers.sinkhorn import Sinkhorn
 from problems import images
@@ -289,3 +290,58 @@ def test_costs_with_a_heavy_tail(rng):
             M, method="restricted_simplex", rtol=1e-9, potentials_init=potentials
         )
         assert result.converged
+
+
+# -- digits ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_rounding_of_a_shift_lifts_potentials_above_the_costs(seed):
+    rng = np.random.default_rng(seed)
+    M = 0.1 * rng.random((40, 50)) + rng.uniform(-1, 1)
+    objective = Transport(make_problem(M))
+    (f, g), _ = objective.dual(0.1 * rng.random(40))
+    f, g = objective.to_user_potentials((f, g))
+    assert (f[:, None] + g <= M).all()
+
+
+def test_a_constant_costs_an_entropic_bound_no_digits(rng):
+    objective = EntropicTransport(make_problem(RANDOM), 0.05)
+    f = rng.integers(0, 2**20, 20) / 2**20  # so that adding 2**30 rounds nothing
+    assert objective.dual(f + 2.0**30)[1] == pytest.approx(objective.dual(f)[1], abs=1e-13)
+
+
+def test_lazy_clouds_reach_a_fine_entropic_gap(rng):
+    X, Y = rng.normal(size=(2, 40, 2))
+    cloud = epsilot.PointCloud(X, Y, "euclidean", single=True)
+    reg, tol = 0.05 * cloud.bounds[1], 1e-10 * cloud.bounds[1]
+    options = {"method": "sinkhorn", "domain": "log", "max_iter": 3000}
+    assert epsilot.solve(cloud, reg=reg, tol=tol, **options).converged
+
+
+def test_a_far_start_is_brought_near():
+    f = 1e5 * np.random.default_rng(2).normal(size=20)
+    start = f, np.zeros(24)
+    result = epsilot.solve(RANDOM, method="apdgcd", potentials_init=start, eps=0.02, max_iter=300)
+    assert result.converged
+
+
+def test_float32_sweeps_far_from_the_origin(rng):
+    X, Y = rng.normal(size=(2, 60, 2)) + 1e5
+    result = epsilot.solve_sample(X, Y, lazy=True, method="sinkhorn", rtol=0.1, max_iter=3000)
+    assert result.converged
+
+
+@pytest.mark.parametrize("method", ["restricted_simplex", "stochastic_sinkhorn", "apdgcd"])
+@pytest.mark.parametrize("cost", ["heavy tail", "nearly tied"])
+def test_far_starts_and_uneven_costs_do_not_overflow(cost, method):
+    M = {
+        "heavy tail": np.random.default_rng(1).lognormal(0, 12, (12, 28)),
+        "nearly tied": 1 + 1e-14 * np.random.default_rng(1).random((4, 4)),
+    }[cost]
+    f = 1e4 * M.max() * np.random.default_rng(2).normal(size=len(M))
+    for start in (None, (f, np.zeros(M.shape[1]))):
+        result = epsilot.solve(
+            M, method=method, rtol=0.01, potentials_init=start, max_iter=50, on_limit="ignore"
+        )
+        assert result.status is not epsilot.Status.NOT_FINITE
