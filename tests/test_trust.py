@@ -143,6 +143,17 @@ def test_a_tiny_reg_is_refused(reg, method):
         epsilot.solve(RANDOM, reg=reg, method=method)
 
 
+def test_a_reg_beyond_the_split_of_exponents_is_refused_on_a_grid():
+    a, b = np.array([1.0, 0, 0, 0, 0]), np.array([0.5, 0.5, 1e-9, 0, 0, 1e-12])
+    with pytest.raises(InvalidProblem, match="reg is"):
+        epsilot.solve_grid(a, b, spacing=10.0, reg=8.89e-16, normalize=True)
+    result = epsilot.solve_grid(
+        a, b, spacing=10.0, reg=2e-13, normalize=True, max_iter=50, on_limit="ignore"
+    )
+    rows, cols = result.plan_operator.marginals()
+    assert np.abs(rows - a).sum() + np.abs(cols - b / b.sum()).sum() <= 1e-12
+
+
 def test_inputs_are_not_read_again():
     M = RANDOM.copy()
 
@@ -314,7 +325,7 @@ def test_a_constant_costs_an_entropic_bound_no_digits(rng):
 def test_lazy_clouds_reach_a_fine_entropic_gap(rng):
     X, Y = rng.normal(size=(2, 40, 2))
     cloud = epsilot.PointCloud(X, Y, "euclidean", single=True)
-    reg, tol = 0.05 * cloud.bounds[1], 1e-10 * cloud.bounds[1]
+    reg, tol = 0.05 * cloud.bounds[1], 1e-12 * cloud.bounds[1]
     options = {"method": "sinkhorn", "domain": "log", "max_iter": 3000}
     assert epsilot.solve(cloud, reg=reg, tol=tol, **options).converged
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ class Answer:
     value: Any
     error: Exception | None
     warned: list[str]
+    seconds: float = 0.0
 
     @property
     def is_refused(self) -> bool:
@@ -58,7 +60,7 @@ class Answer:
 
 def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> Answer:
     """Call a function of the library; every exception and warning is part of the answer."""
-    value, error = None, None
+    value, error, began = None, None, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -68,7 +70,7 @@ def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> Answer:
     texts = {
         f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, QUIET)
     }
-    return Answer(value, error, sorted(texts))
+    return Answer(value, error, sorted(texts), time.perf_counter() - began)
 
 
 def error_defects(error: Exception) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import epsilot
 
 from .checks import EXACT, Wish, certify_defects, result_defects, truth_of
-from .outcome import Outcome, ask, error_defects
+from .outcome import Answer, Outcome, ask, error_defects
 from .problems import Problem, Rng, draw_problem, pick
 
 METHODS = {method.name: method for method in epsilot.methods()}
@@ -46,12 +46,13 @@ def solves(rng: Rng) -> Outcome:
         if answer.is_refused and not may_be_refused(problem, wish, method):
             outcome.blame(f"refused a valid problem: {answer.error}")
         return outcome
-    return _checked(rng, outcome, answer.value, problem, wish, keywords)
+    return _checked(rng, outcome, answer, problem, wish, keywords)
 
 
 def _checked(
-    rng: Rng, outcome: Outcome, result: Any, problem: Problem, wish: Wish, keywords: dict[str, Any]
+    rng: Rng, outcome: Outcome, answer: Answer, problem: Problem, wish: Wish, keywords: Any
 ) -> Outcome:
+    result = answer.value
     outcome.ending = result.status.name.lower()
     by_highs = problem.cost.size <= 900 and rng.random() < 0.1
     truth = truth_of(problem, wish.reg, by_highs=by_highs)
@@ -60,12 +61,12 @@ def _checked(
         audit = ask(lambda: list(certify_defects(result, problem, truth)))
         outcome.blame(*(audit.value or []), *(f"certify {text}" for text in audit.defects))
     # A run that the clock ended may be certified by its last look, and ends elsewhere next time.
-    is_timed = result.status.name == "MAX_SECONDS" or result.seconds > 0.3 * SAFETY_SECONDS
-    if rng.random() < 0.1 and not is_timed and result.status.name != "CALLBACK":
+    quick = 0.3 * SAFETY_SECONDS
+    if rng.random() < 0.1 and answer.seconds < quick and result.status.name != "CALLBACK":
         again = {**keywords, "n_threads": int(rng.integers(1, 3))}
-        other = ask(epsilot.solve, problem.M, problem.a, problem.b, **again).value
-        if other is not None and other.status.name != "MAX_SECONDS":
-            outcome.blame(*bit_defects(result, other, "a second solve"))
+        other = ask(epsilot.solve, problem.M, problem.a, problem.b, **again)
+        if other.value is not None and other.seconds < quick:
+            outcome.blame(*bit_defects(result, other.value, "a second solve"))
     if result.status.name == "NOT_FINITE" and outcome.method in ("auto", *EXACT):
         outcome.blame("the iterate of a simplex overflowed")
     return outcome
@@ -148,7 +149,8 @@ def may_be_refused(problem: Problem, wish: Wish, method: str) -> bool:
         return True
     if method in NEEDS_ROWS and problem.kind == "grid":
         return True
-    if wish.reg is not None and not 1.1e-17 <= wish.reg / (problem.largest or 1) <= 0.9e30:
+    finest = 2.1e-15 if problem.kind == "grid" else 1.1e-17
+    if wish.reg is not None and not finest <= wish.reg / (problem.largest or 1) <= 0.9e30:
         return True
     unit = problem.largest * problem.mass
     if wish.reg is not None:

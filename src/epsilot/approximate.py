@@ -259,7 +259,7 @@ def make_goal(
     slack = 8 * float(np.finfo(float).eps) * size
     if reg is not None:
         eta = float(reg) / unit
-        check_regularisation(float(reg), unit * size)
+        check_regularisation(float(reg), problem)
         tolerance = 1e-6 * (size or 1.0) if tol is None else float(tol) / mass / unit
         check_reachable("tol", tolerance, max(size, eta), value)
         return Goal(eps=tolerance, reg=eta, slack=max(slack, 1e-15 * eta))

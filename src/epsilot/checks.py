@@ -30,8 +30,8 @@ from .solvers.base import Solver
 
 #: Relative accuracy that float64 arithmetic can certify.
 SMALLEST_EPS = 1e-13
-#: Regularisations as multiples of the largest cost; beyond, exponents leave the range of floats.
-SMALLEST_REG, LARGEST_REG = 1e-17, 1e30
+#: Largest regularisation, as a multiple of the largest cost.
+LARGEST_REG = 1e30
 #: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
 LARGEST_START = 1e6
 #: Potentials up to this size can be audited.
@@ -80,9 +80,10 @@ def check_reachable(name: str, value: float, size: float, unit: float) -> None:
         )
 
 
-def check_regularisation(reg: float, size: float) -> None:
-    """Refuse a regularisation out of all proportion to costs of a size."""
-    least, most = (share * (size or 1.0) for share in (SMALLEST_REG, LARGEST_REG))
+def check_regularisation(reg: float, problem: Problem) -> None:
+    """Refuse a regularisation out of all proportion to the costs."""
+    size = problem.unit * problem.scale
+    least, most = (share * (size or 1.0) for share in (problem.geometry.finest_eta, LARGEST_REG))
     if not least <= reg <= most:
         raise InvalidProblem(
             f"reg is {reg:.3g} for costs of size {size:.3g}; it must be at least {least:.1g} and "

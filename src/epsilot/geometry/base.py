@@ -50,6 +50,8 @@ class Geometry(ABC):
     certificate_passes: int = 1
     #: Whether C is stored, so that plans may be too.
     is_dense: bool = False
+    #: Least η, as a share of the largest cost, whose exponents are in the range of floats.
+    finest_eta: float = 1e-17
     #: Roundings, beyond the one of C_ij - g_j, that a c-transform may add up.
     ctransform_roundings: int = 0
     #: Whether passes go through blocks of rows of C.

@@ -49,6 +49,7 @@ class Grid(Cells):
 
     certificate_passes = 6  # the plan is priced in the log domain
     is_blockwise = False
+    finest_eta = 2e-15  # exponents are split into whole powers of two, of at most 51 bits
 
     # -- filters -----------------------------------------------------------------------------
 
