@@ -26,7 +26,7 @@ from .storage import Arrays, checked, load, pack_plan, save, unpack_plan, vector
 from .work import TABLE, Work
 
 _FORMAT = "epsilot-checkpoint-2"
-_REMEDY = "write one with checkpoint=..."
+_REMEDY = "write one with the argument checkpoint"
 
 #: What reading a header that is not as it was written may raise.
 _WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)

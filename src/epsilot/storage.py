@@ -43,7 +43,7 @@ def load(path: StrPath, kind: str, remedy: str) -> tuple[dict[str, Any], Arrays]
         if header["format"] != kind:
             raise KeyError(kind)
     except (KeyError, TypeError, ValueError):
-        raise InvalidProblem(f"{name} is not a {kind} file; {remedy}.") from None
+        raise InvalidProblem(f"{name} is not an {kind} file; {remedy}.") from None
     if digest != _digest(text, arrays):
         raise InvalidProblem(f"{name} was changed since it was written; {remedy}.")
     return header, arrays
