@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from . import storage
 from ._types import Matrix, Potentials
+from .arguments import check_positive
 from .certificate import Certificate, objective_of
 from .errors import InvalidProblem
 from .plan import Plan
@@ -153,7 +154,11 @@ def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[dict[str,
     try:
         plan = unpack_plan(arrays, problem)
         f = storage.vector(arrays, "f", (n,))
+        if not isinstance(header["is_entropic"], bool):
+            raise ValueError("is_entropic is neither true nor false")
         reg = float(header["reg"]) if header["is_entropic"] else None
+        if reg is not None:
+            check_positive("the saved reg", reg)
     except (InvalidProblem, KeyError, TypeError, ValueError) as error:
         raise InvalidProblem(f"{os.fspath(path)} cannot be proved again: {error}") from None
     objective = objective_of(problem, None if reg is None else reg / problem.unit)

@@ -83,11 +83,11 @@ def unpack_plan(arrays: Arrays, problem: Problem) -> Plan:
     n, m = problem.shape
     core: Core
     if "plan.X" in arrays:
-        core = Explicit(vector(arrays, "plan.X", (n, m)))
+        core = Explicit(masses(arrays, "plan.X", (n, m)))
     elif "plan.flow" in arrays:
         size = (np.size(arrays["plan.flow"]),)
         i, j = (indices(arrays, f"plan.{name}", size, end) for name, end in (("i", n), ("j", m)))
-        core = Arcs((n, m), i, j, vector(arrays, "plan.flow", size))
+        core = Arcs((n, m), i, j, masses(arrays, "plan.flow", size))
     else:
         f, g = vector(arrays, "plan.f", (n,)), vector(arrays, "plan.g", (m,))
         eta = float(vector(arrays, "plan.eta", ()))
@@ -95,7 +95,7 @@ def unpack_plan(arrays: Arrays, problem: Problem) -> Plan:
             raise InvalidProblem(f"the saved plan has η = {eta}; it must be positive and finite.")
         core = Gibbs(problem.geometry, f, g, eta)
     s, t, e, d = (
-        vector(arrays, f"plan.{name}", (size,))
+        masses(arrays, f"plan.{name}", (size,))
         for name, size in zip(SCALINGS, (n, m, n, m), strict=True)
     )
     return Plan(core, s, t, e, d)
@@ -107,6 +107,14 @@ def vector(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Vector:
     if np.isnan(x).any():
         raise InvalidProblem(f"the saved array {name} holds NaN; write the file again.")
     return np.asarray(x)
+
+
+def masses(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Vector:
+    """Return a float64 array of finite, nonnegative numbers."""
+    x = vector(arrays, name, shape)
+    if x.size and not (x.min() >= 0 and x.max() < math.inf):
+        raise InvalidProblem(f"the saved array {name} holds negative or infinite numbers.")
+    return x
 
 
 def indices(arrays: Arrays, name: str, shape: tuple[int, ...], end: int) -> Any:

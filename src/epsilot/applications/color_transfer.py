@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .. import solve_sample
 from .._types import Matrix
 from ..arguments import check_choice, check_count, check_least, check_options
+from ..errors import InvalidProblem
 from ..kernels import lattice as kernels
 from ..kernels import threads
 from ..result import Result
@@ -129,6 +130,11 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         for name, least in (("n_colors", 1), ("n_neighbors", 1), ("seed", 0)):
             check_count(name, getattr(self, name), least)
         check_least("smoothing", self.smoothing, 0)
+        if self.smoothing > 1:
+            raise InvalidProblem(
+                f"smoothing is {self.smoothing}; it is a share of the picture's diagonal, between "
+                "0 and 1."
+            )
         check_options(self.options)
         source = Pixels.of(source_image, "the source picture")
         reference = Pixels.of(reference_image, "the reference picture")

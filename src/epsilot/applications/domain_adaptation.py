@@ -158,8 +158,11 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
             raise InvalidProblem(
                 "there is no target; give its points as X_target=... or as fit(Xs, ys, Xt)."
             )
-        self.X_source_ = _finite(validate_data(self, Xs, **_CHECKS), "Xs")
-        self.X_target_ = _finite(check_array(Xt, **_CHECKS, estimator=self), "Xt")
+        try:
+            self.X_source_ = _finite(validate_data(self, Xs, **_CHECKS), "Xs")
+            self.X_target_ = _finite(check_array(Xt, **_CHECKS, estimator=self), "Xt")
+        except OverflowError as error:
+            raise InvalidProblem(f"Xs and Xt must hold numbers of float64 ({error}).") from None
         if self.X_target_.shape[1] != self.n_features_in_:
             raise InvalidProblem(
                 f"Xs has {self.n_features_in_} features and Xt {self.X_target_.shape[1]}; both "

@@ -119,12 +119,15 @@ def method_names(text: str | None, *, entropic: bool) -> list[str]:
 
 def _problem(demo: bool, source: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Return the demonstration's problem or the one from files."""
+    from ..arguments import cost_matrix
     from ..geometry import Geometry
     from ..images import synthetic_pair
     from .inputs import load_problem
 
     if not demo:
         problem = load_problem(**source)
+        if not isinstance(problem.M, Geometry):
+            cost_matrix(problem.M)
         n, m = problem.shape
         if isinstance(problem.M, Geometry) and n * m <= STORED:
             return problem.M.block(0, n), problem.a, problem.b
