@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import epsilot
+from epsilot import parallel
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense
-from epsilot.images import grid_cost, synthetic_pair
-from epsilot.kernels import threads
-from epsilot.problem import Entropic
 from epsilot.solvers.apdagd import APDAGD
 from epsilot.solvers.apdgcd import steps_per_epoch
+from epsilot.transport.problem import Entropic
 
 Cell = tuple[float, float, float]
 
@@ -158,7 +158,7 @@ def against_regot(n: int, residual: float, rounds: int) -> float | None:
     for _ in range(rounds):
         times["regot"].append(timed(lambda: peer(n_peer)))
         times["epsilot"].append(timed(lambda: reach(problem, residual)))
-        with threads.limit(1):
+        with parallel.limit(1):
             times["epsilot, 1 thread"].append(timed(lambda: reach(problem, residual)))
     best = {name: np.min(runs, axis=0) for name, runs in times.items()}
     for name, (wall, cpu) in best.items():

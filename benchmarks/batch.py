@@ -17,7 +17,7 @@ import os
 import numpy as np
 
 import epsilot
-from epsilot.images import grid_cost, synthetic_pair
+from epsilot.files.images import grid_cost, synthetic_pair
 
 
 def measure(n, batches, repeats, eps):

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 import epsilot
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud
-from epsilot.images import grid_cost, synthetic_pair
 from timing import repeated
 
 #: Larger problems are too slow for the simplex on all arcs.

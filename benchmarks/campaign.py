@@ -23,7 +23,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from epsilot.experiments.store import Store
+from epsilot.studies.lab.store import Store
 from hostile import summary
 from hostile.cases import PARTS, Case, Line, part_function
 from hostile.workers import HANG_SECONDS, run_cases

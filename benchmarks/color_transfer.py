@@ -16,7 +16,7 @@ import numpy as np
 
 from epsilot import ColorTransfer
 from epsilot.applications.pictures import Picture, read_picture, write_picture
-from epsilot.experiments.color_transfer import FALL, photographs, sliced_distance
+from epsilot.studies.paper.color_transfer import FALL, photographs, sliced_distance
 
 
 def distances(n_colors: int, methods: list[str], is_small: bool) -> bool:

@@ -27,14 +27,14 @@ from scipy.special import entr
 
 import dijkstra_plain
 import epsilot
-from epsilot.certificate import Transport
-from epsilot.images import grid_cost, synthetic_pair
-from epsilot.plan import Explicit
-from epsilot.problem import Additive, Entropic, Problem, make_problem
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.solvers.box_newton import BoxNewton
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
 from epsilot.solvers.packing_lp import PackingLP
+from epsilot.transport.objective import Transport
+from epsilot.transport.plan import Explicit
+from epsilot.transport.problem import Additive, Entropic, Problem, make_problem
 
 SMALL, LARGE = (4, 6, 8, 10, 12), (16, 20, 28)  # image sides
 DASH = None

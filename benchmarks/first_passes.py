@@ -27,15 +27,15 @@ from rich.console import Console
 from rich.table import Table
 
 import epsilot
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud
-from epsilot.images import grid_cost, synthetic_pair
 from epsilot.kernels.dense import SUM, row_max
 from epsilot.kernels.fused import gibbs_into
-from epsilot.multiscale import coarse_potentials
-from epsilot.problem import Entropic, make_problem
+from epsilot.run.starts import coarse_potentials
 from epsilot.solvers.pdasgd import PDASGD
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot.solvers.restricted_simplex import ETAS, RestrictedSimplex
+from epsilot.transport.problem import Entropic, make_problem
 
 LOOSE, TIGHT = 1e-2, 1e-6
 #: η of the sweeps that follow the first passes, and of PDASMD, as a share of max C.

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 import epsilot
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Grid, PointCloud
-from epsilot.images import grid_cost, synthetic_pair
 
 CONSOLE = Console(width=120)
 

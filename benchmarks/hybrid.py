@@ -18,7 +18,7 @@ from statistics import median
 import numpy as np
 
 import epsilot
-from epsilot.images import grid_cost, synthetic_pair
+from epsilot.files.images import grid_cost, synthetic_pair
 
 METHODS = {
     "pdasmd": {"method": "pdasmd"},

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.special import logsumexp
 
+from epsilot import parallel
 from epsilot.geometry import Dense
-from epsilot.kernels import reference, threads
+from epsilot.kernels import reference
 from epsilot.kernels.vexp import exp
 from timing import best_times
 
@@ -29,7 +30,7 @@ def on(n_threads, run):
     """Return ``run`` with a limit on its threads."""
 
     def limited():
-        with threads.limit(n_threads):
+        with parallel.limit(n_threads):
             run()
 
     return limited

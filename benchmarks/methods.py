@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 import epsilot
-from epsilot.images import grid_cost, synthetic_pair
+from epsilot.files.images import grid_cost, synthetic_pair
 
 SIDE, EPS, SEEDS, SECONDS = 12, 0.02, 3, 60
 

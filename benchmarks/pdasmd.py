@@ -18,12 +18,12 @@ import time
 import numpy as np
 from numba import njit
 
+from epsilot import parallel
 from epsilot.geometry import Dense
-from epsilot.kernels import threads
 from epsilot.kernels.dense import SUM
 from epsilot.kernels.vexp import exp
-from epsilot.problem import Entropic
 from epsilot.solvers.pdasmd import PDASMD
+from epsilot.transport.problem import Entropic
 
 MODES = {
     "certificate": {"average": "none", "precision": "single"},
@@ -114,7 +114,7 @@ def measure(n, n_repeats=7, n_steps=200):
         jobs[mode] = lambda solver=solver, state=state: solver.step(problem, state, rng)
     for job in jobs.values():
         job()
-    with threads.limit(1):
+    with parallel.limit(1):
         least = least_times(jobs, n_repeats)
         plain = min(numpy_epoch(problem, n_steps) for _ in range(n_repeats))
     print(f"\nn = {n}: 3n² exponentials take {1e3 * least['floor, cost']:.1f} ms over the cost, "

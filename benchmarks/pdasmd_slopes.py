@@ -16,7 +16,7 @@ from statistics import mean
 import numpy as np
 
 import epsilot
-from epsilot.images import grid_cost, mnist_pair, synthetic_pair
+from epsilot.files.images import grid_cost, mnist_pair, synthetic_pair
 
 STOPS = ("paper", "certificate")
 IMAGES = {"synthetic": synthetic_pair, "mnist": mnist_pair}

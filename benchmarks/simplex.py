@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from epsilot.bench.problems import FAMILIES
-from epsilot.problem import Additive, make_problem
 from epsilot.solvers.restricted_simplex import RestrictedSimplex, State, basic_plan, first_basis
+from epsilot.studies.peers.problems import FAMILIES
+from epsilot.transport.problem import Additive, make_problem
 from timing import best_times
 
 

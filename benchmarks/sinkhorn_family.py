@@ -25,7 +25,7 @@ import numpy as np
 import ot
 
 import epsilot
-from epsilot.images import grid_cost, synthetic_pair
+from epsilot.files.images import grid_cost, synthetic_pair
 
 SIZES = (36, 64, 100, 144)
 EPSILONS = (0.2, 0.05, 0.02)
@@ -257,9 +257,9 @@ def seconds(run: Callable[[], object]) -> float:
 
 def speed(n_update: int, n_iterate: int, n_rounds: int) -> bool:
     """Time an update of Greenkhorn and an iteration of log-domain Sinkhorn against POT."""
-    from epsilot.kernels import threads
-    from epsilot.problem import Entropic, make_problem
+    from epsilot import parallel
     from epsilot.solvers import make_solver
+    from epsilot.transport.problem import Entropic, make_problem
 
     def problem(n: int, eta: float) -> tuple[Entropic, np.ndarray]:
         rng = np.random.default_rng(0)
@@ -283,7 +283,7 @@ def speed(n_update: int, n_iterate: int, n_rounds: int) -> bool:
         return (run(high) - run(low)) / (high - low)
 
     best = np.full(4, np.inf)
-    with threads.limit(1):
+    with parallel.limit(1):
         target_u, M_u = problem(n_update, 0.05)
         target_i, M_i = problem(n_iterate, 0.01)
         for _ in range(n_rounds):

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 import epsilot
-from epsilot import driver
-from epsilot.bench.problems import FAMILIES
+from epsilot.run import driver
 from epsilot.solvers import exact, restricted_simplex
+from epsilot.studies.peers.problems import FAMILIES
 from timing import repeated
 
 STAGES: dict[str, list[tuple[Any, str]]] = {

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from epsilot.errors import InvalidProblem
-from epsilot.images import grid_cost, synthetic_pair
+from epsilot.files.images import grid_cost, synthetic_pair
 
 
 @pytest.mark.parametrize("side", [2, 5, 20])

@@ -9,36 +9,19 @@ SOURCE = Path(__file__).parents[1] / "src" / "epsilot"
 
 # Each line may import from itself and from the lines above it.
 LAYERS = [
-    {"errors", "version", "_types", "arguments", "memory"},
+    {"errors", "version", "_types", "arguments", "memory", "parallel"},
     {"kernels"},
+    {"files"},
     {"geometry"},
-    {"problem"},
-    {"duals"},
+    {"transport"},
     {"finite_sum", "theory"},
-    {"plan"},
-    {"rounding", "certificate", "work"},
     {"solvers"},
-    {
-        "interrupts",
-        "storage",
-        "result",
-        "driver",
-        "checkpoint",
-        "schedules",
-        "files",
-        "images",
-        "mnist",
-        "plotting",
-        "progress",
-    },
-    {"auto", "checks", "multiscale"},
-    {"approximate"},
-    {"auditing", "structured", "batch", "api"},
+    {"show"},
+    {"run"},
+    {"api"},
     {"__init__"},  # the public names, for whatever is built on them
-    {"distributed"},
     {"applications"},
-    {"experiments"},
-    {"bench"},
+    {"studies"},
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

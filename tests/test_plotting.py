@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import epsilot
-from epsilot import plotting
 from epsilot.errors import InvalidProblem
-from epsilot.images import grid_cost, synthetic_pair
+from epsilot.files.images import grid_cost, synthetic_pair
+from epsilot.show import plotting
 
 A, B = synthetic_pair(6, seed=0)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot import progress
-from epsilot.progress import Progress, clock, scientific
-from epsilot.result import Record
+from epsilot.show import progress
+from epsilot.show.progress import Progress, clock, scientific
+from epsilot.transport.record import Record
 
 RECORD = Record(1234, 4_230_000, 75.0, 0.0775, 0.0666, 0.0109, 1e-3, 0.0125)
 

@@ -11,8 +11,7 @@ SOURCE = ROOT / "src" / "epsilot"
 
 #: Folders and files that decide no number of a solve.
 OUTSIDE = {
-    "applications", "bench", "cli", "experiments", "files.py", "images.py", "mnist.py",
-    "plotting.py", "theory.py", "reference.py",
+    "applications", "studies", "cli", "files", "show", "theory.py", "reference.py",
 }  # fmt: skip
 PATH = sorted(
     file for file in SOURCE.rglob("*.py") if not OUTSIDE & set(file.relative_to(SOURCE).parts)
@@ -27,7 +26,7 @@ FUNCTIONS = {
 #: What may put ties in another order, unless asked to be stable.
 SORTS = {"argsort", "argpartition", "lexsort"}
 ALLOWED = {
-    "auto.py: nodes ** model['power']": "a prediction of seconds",
+    "run/auto.py: nodes ** model['power']": "a prediction of seconds",
     "finite_sum/instances.py: np.linalg": "the l1 or l2 norm along an axis, which is a plain sum",
     "finite_sum/instances.py: product @": "the closed form that tests compare with",
     "geometry/points.py: np.linalg": "the l2 norm along an axis, which is a plain sum",

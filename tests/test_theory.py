@@ -7,9 +7,9 @@ import pytest
 
 import epsilot
 from epsilot import theory
-from epsilot.images import grid_cost, synthetic_pair
-from epsilot.problem import make_problem
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.solvers.base import published_parameters
+from epsilot.transport.problem import make_problem
 
 TERMS = {"smoothness": 30.0, "radius": 0.7, "inner_loops": 20, "gamma": 20.0}
 

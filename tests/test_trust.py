@@ -8,12 +8,12 @@ import pytest
 
 import epsilot
 from epsilot import InvalidProblem
-from epsilot.certificate import EntropicTransport, Transport
 from epsilot.errors import CertificateError
-from epsilot.plan import Gibbs
-from epsilot.problem import make_problem
-from epsilot.rounding import round_onto
 from epsilot.solvers.sinkhorn import Sinkhorn
+from epsilot.transport.objective import EntropicTransport, Transport
+from epsilot.transport.plan import Gibbs
+from epsilot.transport.problem import make_problem
+from epsilot.transport.rounding import round_onto
 from problems import images
 
 RNG = np.random.default_rng(15)

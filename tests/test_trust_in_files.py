@@ -15,8 +15,8 @@ import pytest
 import epsilot
 from epsilot import InvalidProblem, files, memory
 from epsilot.errors import TooLarge
-from epsilot.experiments.store import Store
-from epsilot.mnist import read_idx
+from epsilot.files.mnist import read_idx
+from epsilot.studies.lab.store import Store
 from problems import M34
 
 

@@ -8,7 +8,8 @@ import ot
 import pytest
 
 import epsilot
-from epsilot import InvalidProblem, multiscale
+from epsilot import InvalidProblem
+from epsilot.run import starts
 from problems import images
 
 COST, A, B = images(8)
@@ -74,7 +75,7 @@ def spoil(monkeypatch):
     def change(path, edit, is_signed):
         rewrite(path, **edit)
         if is_signed:
-            monkeypatch.setattr("epsilot.storage._digest", lambda text, arrays: _stored(path))
+            monkeypatch.setattr("epsilot.run.storage._digest", lambda text, arrays: _stored(path))
 
     def _stored(path):
         with np.load(path) as file:
@@ -104,8 +105,8 @@ def test_a_changed_checkpoint_is_refused_or_proved_again(edit, is_signed, spoil,
 
 @pytest.fixture
 def small_stages(monkeypatch):
-    monkeypatch.setattr(multiscale, "N_CELLS", 64)
-    monkeypatch.setattr(multiscale, "SMALLEST", 200)
+    monkeypatch.setattr(starts, "N_CELLS", 64)
+    monkeypatch.setattr(starts, "SMALLEST", 200)
 
 
 def clouds():

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from epsilot import storage
+from epsilot.run import storage
 
 from .problems import Rng
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import epsilot
-from epsilot.problem import make_problem
-from epsilot.result import recertify
+from epsilot.run.result import recertify
+from epsilot.transport.problem import make_problem
 
 from .checks import ROUND_OFF, Scales, Wish, result_defects, truth_of
 from .damage import spoil

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from epsilot.experiments.environment import machine, versions
 from epsilot.files import write_atomically
+from epsilot.studies.lab.environment import machine, versions
 
 from .cases import Line
 

@@ -16,11 +16,12 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from . import finite_sum, theory
+    from .api.certify import certify, round_plan
+    from .api.grid import solve_grid
+    from .api.sample import solve_sample
+    from .api.solve import exact, solve
     from .applications.color_transfer import ColorTransfer as ColorTransfer
     from .applications.domain_adaptation import DomainAdapter as DomainAdapter
-    from .approximate import exact, solve
-    from .auditing import certify, round_plan
-    from .certificate import Certificate
     from .errors import (
         CertificateError,
         ConvergenceWarning,
@@ -29,27 +30,30 @@ if TYPE_CHECKING:
         UnknownMethod,
     )
     from .geometry import Dense, Geometry, Grid, PointCloud
-    from .plan import Plan
-    from .result import Record, Result, Status
+    from .run.result import Result, Status
     from .solvers import methods
-    from .structured import solve_grid, solve_sample
+    from .transport.objective import Certificate
+    from .transport.plan import Plan
+    from .transport.record import Record
 
 # Public names load their module on first use, so that importing the package is quick.
 _HOMES = {
     "applications.color_transfer": ("ColorTransfer",),
     "applications.domain_adaptation": ("DomainAdapter",),
-    "approximate": ("exact", "solve"),
-    "auditing": ("certify", "round_plan"),
-    "certificate": ("Certificate",),
+    "api.solve": ("exact", "solve"),
+    "api.certify": ("certify", "round_plan"),
+    "transport.objective": ("Certificate",),
     "errors": (
         "CertificateError", "ConvergenceWarning", "InvalidProblem", "NotConverged",
         "UnknownMethod",
     ),
     "geometry": ("Dense", "Geometry", "Grid", "PointCloud"),
-    "plan": ("Plan",),
-    "result": ("Record", "Result", "Status"),
+    "transport.plan": ("Plan",),
+    "transport.record": ("Record",),
+    "run.result": ("Result", "Status"),
     "solvers": ("methods",),
-    "structured": ("solve_grid", "solve_sample"),
+    "api.grid": ("solve_grid",),
+    "api.sample": ("solve_sample",),
 }  # fmt: skip
 #: Modules that are part of the public API as such.
 _MODULES = ("finite_sum", "theory")

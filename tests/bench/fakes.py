@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from epsilot.bench.adapters import Answer, Prepared
+from epsilot.studies.peers.adapters import Answer, Prepared
 
 
 def _fake(plan, delay=0.0):

@@ -1,11 +1,11 @@
 import pytest
 
-from epsilot.bench.analysis import Cells, crossover
-from epsilot.bench.entrants import Choice
-from epsilot.bench.plan import Trial, is_worth_trying
-from epsilot.bench.problems import FAMILIES
-from epsilot.bench.run import FULL, QUICK, Wishes, selected
-from epsilot.bench.targets import accuracy_text, judged
+from epsilot.studies.peers.analysis import Cells, crossover
+from epsilot.studies.peers.entrants import Choice
+from epsilot.studies.peers.plan import Trial, is_worth_trying
+from epsilot.studies.peers.problems import FAMILIES
+from epsilot.studies.peers.run import FULL, QUICK, Wishes, selected
+from epsilot.studies.peers.targets import accuracy_text, judged
 
 
 def line(solver="epsilot", size=256, seed=0, repeat=0, seconds=1.0, **more):

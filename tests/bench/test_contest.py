@@ -6,18 +6,18 @@ import pytest
 from rich.console import Console
 
 import epsilot
-from epsilot.bench import contest
-from epsilot.bench.adapters import Answer
-from epsilot.bench.analysis import Cells
-from epsilot.bench.contest import run_trials
-from epsilot.bench.entrants import ENTRANTS, Entrant, Grid
-from epsilot.bench.plan import KEY
-from epsilot.bench.problems import FAMILIES
-from epsilot.bench.run import QUICK, Wishes, run_bench, selected
-from epsilot.bench.worker import Worker, audit
 from epsilot.errors import InvalidProblem
-from epsilot.experiments.store import Store
-from epsilot.experiments.trials import key_by
+from epsilot.studies.lab.store import Store
+from epsilot.studies.lab.trials import key_by
+from epsilot.studies.peers import contest
+from epsilot.studies.peers.adapters import Answer
+from epsilot.studies.peers.analysis import Cells
+from epsilot.studies.peers.contest import run_trials
+from epsilot.studies.peers.entrants import ENTRANTS, Entrant, Grid
+from epsilot.studies.peers.plan import KEY
+from epsilot.studies.peers.problems import FAMILIES
+from epsilot.studies.peers.run import QUICK, Wishes, run_bench, selected
+from epsilot.studies.peers.worker import Worker, audit
 
 CONSOLE = Console(stderr=True, force_terminal=False, quiet=True)
 TOY = replace(

@@ -10,7 +10,7 @@ import stand_ins
 from scipy.optimize import brentq
 
 import epsilot
-from epsilot.plan import Explicit, Plan
+from epsilot.transport.plan import Explicit, Plan
 from hostile import cases, checks, damage, oracles, outcome, problems, summary, workers
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "campaign.py"

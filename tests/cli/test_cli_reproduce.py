@@ -1,7 +1,7 @@
 import pytest
 
-from epsilot.experiments import EXPERIMENTS, fig1_panels
-from epsilot.experiments.fig1_panels import Scale
+from epsilot.studies.paper import EXPERIMENTS, fig1_panels
+from epsilot.studies.paper.fig1_panels import Scale
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def test_bad_choices_are_refused_in_one_sentence(run, arguments, message):
 
 
 def test_a_choice_that_an_experiment_does_not_have_is_refused(run, monkeypatch):
-    monkeypatch.setitem(EXPERIMENTS, "other", "store:Store")
+    monkeypatch.setitem(EXPERIMENTS, "other", "table2:run")
     done = run("reproduce", "other", "--data", "mnist")
     assert done.code == 2
     assert "other has no choice of data" in done.err
@@ -50,7 +50,7 @@ def test_an_interrupted_run_says_how_to_continue(run, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("epsilot.experiments.fig1.run", interrupt)
+    monkeypatch.setattr("epsilot.studies.paper.fig1.run", interrupt)
     done = run("reproduce", "fig1")
     assert done.code == 1
     assert "the same command continues" in done.err

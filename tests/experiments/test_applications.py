@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from epsilot.experiments import color_transfer, table2, two_moons
-from epsilot.experiments.moons import MoonTrial, rotated, sample
-from epsilot.experiments.trials import key_by, run_trials
+from epsilot.studies.lab.trials import key_by, run_trials
+from epsilot.studies.paper import color_transfer, table2, two_moons
+from epsilot.studies.paper.moons import MoonTrial, rotated, sample
 
 
 @pytest.fixture

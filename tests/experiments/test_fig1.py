@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from epsilot.errors import InvalidProblem
-from epsilot.experiments import fig1
-from epsilot.experiments.document import tally
-from epsilot.experiments.fig1_claims import claims, reference_table
-from epsilot.experiments.fig1_panels import FULL, QUICK, Scale, chosen_panels, plan, size_curves
-from epsilot.experiments.measures import operations, soundness
+from epsilot.studies.lab.document import tally
+from epsilot.studies.lab.measures import operations, soundness
+from epsilot.studies.paper import fig1
+from epsilot.studies.paper.fig1_claims import claims, reference_table
+from epsilot.studies.paper.fig1_panels import FULL, QUICK, Scale, chosen_panels, plan, size_curves
 
 TOY = Scale((2, 3), (3,), (1, 2), seeds=1, eps=0.5)
 BOTH = ("synthetic", "mnist")
@@ -49,7 +49,7 @@ def test_every_panel_is_solved_drawn_and_judged(folder):
 
 
 def test_drawing_reads_lines_and_never_solves(folder, tmp_path, monkeypatch):
-    monkeypatch.delattr("epsilot.experiments.tasks.solve")
+    monkeypatch.delattr("epsilot.studies.lab.tasks.solve")
     shutil.copy(folder / "solves.jsonl", tmp_path)
     fig1.run(tmp_path, True, None, 1, CONSOLE, panel=("c",), scale=TOY)
     assert (tmp_path / "fig1-synthetic-B.svg").exists()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from epsilot.experiments.fitting import curve, fit_power, ratios, select
+from epsilot.studies.lab.fitting import curve, fit_power, ratios, select
 
 
 def test_a_power_law_is_found_exactly():

@@ -11,9 +11,9 @@ from rich.console import Console
 
 import epsilot
 from epsilot.errors import InvalidProblem
-from epsilot.experiments.runner import run_tasks
-from epsilot.experiments.store import Store
-from epsilot.experiments.tasks import Task, key_of, solve_task
+from epsilot.studies.lab.runner import run_tasks
+from epsilot.studies.lab.store import Store
+from epsilot.studies.lab.tasks import Task, key_of, solve_task
 
 CONSOLE = Console(stderr=True, force_terminal=False)
 TASKS = [
@@ -64,7 +64,7 @@ def test_a_run_cut_short_anywhere_resumes_to_the_same_lines(kept, whole, tmp_pat
     solved(path, TASKS[:kept])
     made = []
     monkeypatch.setattr(
-        "epsilot.experiments.runner.solve_task",
+        "epsilot.studies.lab.runner.solve_task",
         lambda task, threads: made.append(task) or solve_task(task, threads),
     )
     assert solved(path, TASKS + TIMED) == whole
@@ -105,7 +105,7 @@ def test_an_interrupted_solve_is_not_written(tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         return replace(epsilot.solve(*arguments, **options), status=epsilot.Status.INTERRUPTED)
 
-    monkeypatch.setattr("epsilot.experiments.tasks.solve", interrupted)
+    monkeypatch.setattr("epsilot.studies.lab.tasks.solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         solved(tmp_path / "solves.jsonl", TASKS)
     assert not (tmp_path / "solves.jsonl").exists()
@@ -115,8 +115,8 @@ KILLED = """
 import sys
 from pathlib import Path
 from rich.console import Console
-from epsilot.experiments.runner import run_tasks
-from epsilot.experiments.store import Store
+from epsilot.studies.lab.runner import run_tasks
+from epsilot.studies.lab.store import Store
 sys.path.insert(0, {folder!r})
 from test_store import TASKS, TIMED
 if __name__ == "__main__":

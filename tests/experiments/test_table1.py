@@ -7,10 +7,10 @@ from rich.console import Console
 
 import epsilot
 from epsilot.errors import InvalidProblem
-from epsilot.experiments import table1
-from epsilot.experiments.document import judge
-from epsilot.experiments.fitting import NO_FIT, Fit
-from epsilot.experiments.table1_plan import FULL, QUICK, Scale, plan
+from epsilot.studies.lab.document import judge
+from epsilot.studies.lab.fitting import NO_FIT, Fit
+from epsilot.studies.paper import table1
+from epsilot.studies.paper.table1_grid import FULL, QUICK, Scale, plan
 
 TOY = Scale(
     sides=(2, 3),
@@ -52,7 +52,7 @@ def test_every_method_has_a_row_for_each_stop(folder):
 
 def test_drawing_reads_lines_and_never_solves(folder, monkeypatch):
     before = (folder / "table1.csv").read_text()
-    monkeypatch.delattr("epsilot.experiments.tasks.solve")
+    monkeypatch.delattr("epsilot.studies.lab.tasks.solve")
     table1.run(folder, True, None, 1, CONSOLE, scale=TOY)
     assert (folder / "table1.csv").read_text() == before
 

@@ -5,8 +5,8 @@ import pytest
 
 import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
-from epsilot.plan import Gibbs
-from epsilot.rounding import round_onto
+from epsilot.transport.plan import Gibbs
+from epsilot.transport.rounding import round_onto
 
 X, Y = np.random.default_rng(5).normal(size=(2, 40, 2))
 GEOMETRIES = {

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 import epsilot
-from epsilot import multiscale
-from epsilot.certificate import Transport
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.geometry import grid as grid_module
 from epsilot.geometry import points as points_module
 from epsilot.geometry.axes import is_lossless
-from epsilot.problem import Entropic, make_problem
+from epsilot.run import starts
 from epsilot.solvers import box_qp, make_solver, solver_class
+from epsilot.transport.objective import Transport
+from epsilot.transport.problem import Entropic, make_problem
 
 
 def by_hand(x, Y):
@@ -231,11 +231,11 @@ def test_the_largest_cost_of_a_large_cloud_is_between_corners_of_hulls(metric, r
 def test_a_middle_cloud_starts_a_large_one_near_its_fixed_point(rng, monkeypatch):
     X, Y = rng.random((900, 2)), 0.2 * rng.normal(size=(800, 2)) + 0.5
     a = np.where(np.arange(900) % 3 == 0, 0.0, 1 / 600)
-    monkeypatch.setattr(multiscale, "N_CELLS", 32)
+    monkeypatch.setattr(starts, "N_CELLS", 32)
     runs = {}
     for large in (10**6, 100):
-        monkeypatch.setattr(multiscale, "LARGE", large)
-        monkeypatch.setattr(multiscale, "N_MIDDLE", 256)
+        monkeypatch.setattr(starts, "LARGE", large)
+        monkeypatch.setattr(starts, "N_MIDDLE", 256)
         runs[large] = epsilot.solve_sample(
             X, Y, a, rtol=0.1, lazy=True, multiscale=True, method="sinkhorn"
         )

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epsilot import parallel
 from epsilot.geometry import Dense, Geometry
-from epsilot.kernels import reference, threads
+from epsilot.kernels import reference
 from epsilot.kernels.vexp import exp
 
 
@@ -87,10 +88,10 @@ def test_geometry_equals_its_numpy_twin(case):
             "matvec": C @ v,
             "gibbs": reference.gibbs(C, h, g, eta),
         }  # fmt: skip
-    threshold = threads.MIN_ENTRIES_PER_THREAD
+    threshold = parallel.MIN_ENTRIES_PER_THREAD
     try:
-        threads.MIN_ENTRIES_PER_THREAD = 16
-        with threads.limit(n_threads):
+        parallel.MIN_ENTRIES_PER_THREAD = 16
+        with parallel.limit(n_threads):
             log_r, log_c, log_mass = geometry.log_marginals(f, g, eta)
             found = {
                 "lse_rows": geometry.lse_rows(g, eta),
@@ -105,7 +106,7 @@ def test_geometry_equals_its_numpy_twin(case):
                 "gibbs": geometry.gibbs(h, g, eta, 0, f.size),
             }  # fmt: skip
     finally:
-        threads.MIN_ENTRIES_PER_THREAD = threshold
+        parallel.MIN_ENTRIES_PER_THREAD = threshold
     for name, value in expected.items():
         # exponents reach max|C| / η, and carry that many units of round-off
         slack = 1e-13 * (1 + C.max() / eta)
@@ -118,7 +119,7 @@ def test_results_do_not_depend_on_the_number_of_threads(rng):
     f, g = rng.normal(size=n), rng.normal(size=m)
     runs = []
     for n_threads in (1, 2, 3):
-        with threads.limit(n_threads):
+        with parallel.limit(n_threads):
             runs.append(
                 np.concatenate(
                     [

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from epsilot.kernels import products, threads
+from epsilot import parallel
+from epsilot.kernels import products
 
 SHAPES = [(1, 1, 1), (6, 5, 8), (5, 0, 3), (7, 9, 17), (13, 70, 7), (103, 131, 103), (250, 300, 90)]
 
@@ -38,7 +39,7 @@ def test_threads_do_not_change_a_bit(rng):
     S = products.product(S, S.T)
     found = set()
     for n_threads in (1, 2, 3):
-        with threads.limit(n_threads):
+        with parallel.limit(n_threads):
             L = products.cholesky(S)
             found.add((products.product(A, B).tobytes(), np.tril(L).tobytes()))
     assert len(found) == 1

@@ -3,10 +3,10 @@
 import numpy as np
 from scipy.special import logsumexp, rel_entr
 
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense
-from epsilot.images import grid_cost, synthetic_pair
-from epsilot.problem import Entropic, make_problem
 from epsilot.solvers.base import published_parameters
+from epsilot.transport.problem import Entropic, make_problem
 from problems import random
 
 

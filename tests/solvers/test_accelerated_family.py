@@ -10,10 +10,10 @@ import pytest
 from epsilot.geometry import Dense
 from epsilot.kernels import accelerated as kernels
 from epsilot.kernels import reference
-from epsilot.problem import Additive, Entropic, make_problem
 from epsilot.solvers import make_solver
 from epsilot.solvers.apdgcd import APDGCD, steps_per_epoch
 from epsilot.solvers.averaging import mix, moments
+from epsilot.transport.problem import Additive, Entropic, make_problem
 from problems import random
 
 FAMILY = ["apdagd", "apdamd", "apdrcd", "apdgcd", "hybrid_primal_dual"]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot import driver
 from epsilot.errors import InvalidProblem
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import PointCloud
-from epsilot.images import grid_cost, synthetic_pair
-from epsilot.result import Status
+from epsilot.run import driver
+from epsilot.run.result import Status
 from epsilot.solvers import make_solver
 from epsilot.solvers.apdgcd import APDGCD
 from problems import points, random, solve_exactly, trace

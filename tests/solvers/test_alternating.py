@@ -9,9 +9,9 @@ from scipy.special import logsumexp, rel_entr
 
 import epsilot
 from epsilot.geometry import Dense
-from epsilot.problem import Entropic
 from epsilot.solvers import make_solver
 from epsilot.solvers.aam import AAM
+from epsilot.transport.problem import Entropic
 from problems import random, solve_exactly
 
 # -- accelerated Sinkhorn --------------------------------------------------------------------

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.driver import Goal, Run
 from epsilot.errors import InvalidProblem
-from epsilot.problem import make_problem
-from epsilot.schedules import Refinement
+from epsilot.run.driver import Goal, Run
+from epsilot.run.schedules import Refinement
 from epsilot.solvers.base import Pace
+from epsilot.transport.problem import make_problem
 from problems import equal_masses, images, points, random, solve_exactly, trace, zero_masses
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

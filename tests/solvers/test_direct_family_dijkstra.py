@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from epsilot.certificate import Transport
 from epsilot.kernels import dijkstra as kernels
 from epsilot.kernels.dijkstra_push import push_phases
-from epsilot.problem import Additive, make_problem
 from epsilot.solvers import dijkstra_dfs
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS
+from epsilot.transport.objective import Transport
+from epsilot.transport.problem import Additive, make_problem
 from problems import clusters, equal_masses, images, points, random
 
 INSTANCES = {

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from epsilot.certificate import Transport
-from epsilot.problem import Additive, make_problem
 from epsilot.solvers.base import centred
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
+from epsilot.transport.objective import Transport
+from epsilot.transport.problem import Additive, make_problem
 from problems import images, points, random
 
 CONSTANTS = ["practical", "sharp", "published"]

@@ -8,11 +8,11 @@ from scipy.optimize import minimize
 
 import epsilot
 from epsilot.geometry import Dense
-from epsilot.plan import Explicit, Gibbs
-from epsilot.problem import Entropic, make_problem
 from epsilot.solvers import box_qp
 from epsilot.solvers.box_newton import RADIUS, BoxNewton, curvature, evaluate
 from epsilot.solvers.box_qp import Quadratic, active_set, measure
+from epsilot.transport.plan import Explicit, Gibbs
+from epsilot.transport.problem import Entropic, make_problem
 from problems import images, points, random
 
 NO_ARRAY = np.empty((0, 0))

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from epsilot.certificate import Transport
 from epsilot.kernels.packing import coordinate_steps
-from epsilot.problem import Additive, make_problem
 from epsilot.solvers.packing_lp import LADDER, PackingLP
+from epsilot.transport.objective import Transport
+from epsilot.transport.problem import Additive, make_problem
 from problems import points, random
 
 

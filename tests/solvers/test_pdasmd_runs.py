@@ -12,13 +12,13 @@ import pytest
 
 import epsilot
 from epsilot.errors import InvalidProblem
+from epsilot.files.images import grid_cost, mnist_pair, synthetic_pair
 from epsilot.geometry import Dense
-from epsilot.images import grid_cost, mnist_pair, synthetic_pair
-from epsilot.problem import Entropic, make_problem
 from epsilot.solvers import make_solver
 from epsilot.solvers.pdasgd import PDASGD
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot.theory import pdasmd_loop_operations
+from epsilot.transport.problem import Entropic, make_problem
 from problems import random, solve_exactly
 
 IMAGES = {"synthetic": synthetic_pair, "mnist": mnist_pair}

@@ -5,13 +5,13 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import epsilot
-from epsilot.auto import choose, predict
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, Grid, PointCloud, points
-from epsilot.images import grid_cost, synthetic_pair
 from epsilot.kernels import pipeline, reference
-from epsilot.problem import make_problem
+from epsilot.run.auto import choose, predict
 from epsilot.solvers import restricted_simplex
 from epsilot.solvers.restricted_simplex import least_arcs, mixed, negative_arcs, staircase
+from epsilot.transport.problem import make_problem
 
 
 def cloud(rng, n=60, m=45):

@@ -5,13 +5,13 @@ import pytest
 from scipy.special import logsumexp
 
 import epsilot
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense
-from epsilot.images import grid_cost, synthetic_pair
-from epsilot.problem import Entropic
 from epsilot.solvers import overrelaxation
 from epsilot.solvers import sinkhorn as module
 from epsilot.solvers.base import published_parameters
 from epsilot.solvers.sinkhorn import Sinkhorn
+from epsilot.transport.problem import Entropic
 from problems import random, trace
 
 
@@ -50,7 +50,7 @@ def violation(problem, state):
 
 def test_published_iterates_are_those_of_the_paper():
     M, a, b = images()
-    problem = epsilot.problem.make_problem(M, a, b)
+    problem = epsilot.transport.problem.make_problem(M, a, b)
     entropic, tolerance = published_parameters(problem, 0.2)
     C, eta = M / entropic.eta, entropic.eta
     u, v = np.zeros(36), np.zeros(36)

@@ -9,11 +9,11 @@ import pytest
 from by_hand import small, start
 
 import epsilot
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, Grid, PointCloud
-from epsilot.images import grid_cost, synthetic_pair
-from epsilot.plan import Explicit
-from epsilot.rounding import round_onto
 from epsilot.solvers import make_solver
+from epsilot.transport.plan import Explicit
+from epsilot.transport.rounding import round_onto
 from problems import exact_value, random, row, trace
 
 FAMILY = ["sinkhorn", "greenkhorn", "stochastic_sinkhorn", "accelerated_sinkhorn", "aam"]

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import solve_sample
+from .. import parallel, solve_sample
 from .._types import Matrix
 from ..arguments import check_choice, check_count, check_least, check_options
 from ..errors import InvalidProblem
-from ..kernels import lattice as kernels
-from ..kernels import threads
-from ..result import Result
+from ..run.result import Result
+from . import lattice as kernels
 from .extras import MissingExtra
 from .maps import barycentric, interpolate
 from .palette import Palette, clustered, sampled
@@ -214,5 +213,5 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
 def _applied(kernel: Any, colors: Matrix, table: Matrix, *place: int) -> Matrix:
     """Call a kernel on colours, shared among threads."""
     out = np.empty_like(colors)
-    threads.share(kernel, len(colors), 8 * colors.size, table, colors, *place, out)
+    parallel.share(kernel, len(colors), 8 * colors.size, table, colors, *place, out)
     return out

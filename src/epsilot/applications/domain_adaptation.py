@@ -8,11 +8,11 @@ import numpy as np
 
 from .. import solve, solve_sample
 from .._types import Matrix, Vector
+from ..api.sample import cloud_geometry
 from ..arguments import check_choice, check_count, check_least, check_options
 from ..errors import InvalidProblem
 from ..geometry import Dense
-from ..result import Result
-from ..structured import cloud_geometry
+from ..run.result import Result
 from .extras import MissingExtra
 from .maps import barycentric, interpolate
 

@@ -53,8 +53,8 @@ def bench(
     """
     from rich.console import Console
 
-    from ..bench.run import FULL, QUICK, Wishes, run_bench, selected
-    from ..plotting import new_figure
+    from ..show.plotting import new_figure
+    from ..studies.peers.run import FULL, QUICK, Wishes, run_bench, selected
 
     wishes = Wishes(
         _list(solvers, "--solvers", str),

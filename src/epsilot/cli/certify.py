@@ -69,8 +69,8 @@ def certify(
             potentials=pair,
         )
     else:
-        from ..problem import make_problem
-        from ..result import recertify
+        from ..run.result import recertify
+        from ..transport.problem import make_problem
 
         checked = make_problem(problem.M, problem.a, problem.b, normalize=normalize)
         header, certificate = recertify(result, checked)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidProblem
-from ..progress import clock, operations_text
+from ..show.progress import clock, operations_text
 from . import options as opt
 from .demo import EPS, SIDE, demo_problem
 
 if TYPE_CHECKING:
-    from ..result import Result
+    from ..run.result import Result
 
 # Those that reach 1 % in seconds on a thousand points; "--methods all" runs every one.
 USUAL = (
@@ -55,7 +55,7 @@ def compare(
 
     The limits hold for each method by itself; Ctrl-C ends the comparison there.
     """
-    from ..plotting import check_picture, plot_compare
+    from ..show.plotting import check_picture, plot_compare
     from . import report
 
     if plot is not None:
@@ -120,8 +120,8 @@ def method_names(text: str | None, *, entropic: bool) -> list[str]:
 def _problem(demo: bool, source: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Return the demonstration's problem or the one from files."""
     from ..arguments import cost_matrix
+    from ..files.images import synthetic_pair
     from ..geometry import Geometry
-    from ..images import synthetic_pair
     from .inputs import load_problem
 
     if not demo:

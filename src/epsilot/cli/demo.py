@@ -27,8 +27,8 @@ def demo(
     json: opt.Json = False,
 ) -> None:
     """Move one synthetic image onto another by two methods, and prove how well it was done."""
-    from ..images import synthetic_pair
-    from ..plotting import check_picture, plot_demo
+    from ..files.images import synthetic_pair
+    from ..show.plotting import check_picture, plot_demo
     from . import report
 
     if out != PICTURE:
@@ -73,7 +73,7 @@ def demo(
 
 def demo_problem(A: Any, B: Any) -> tuple[Any, Any, Any]:
     """Return cost and weights of moving one image onto another."""
-    from ..images import grid_cost
+    from ..files.images import grid_cost
     from .inputs import pixel_geometry
 
     is_small = max(A.shape) <= LARGEST_DENSE

@@ -131,7 +131,7 @@ def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
 
 def _cost_from_points(X: Matrix, Y: Matrix, metric: str) -> Any:
     """Return the cost between two sets of points, stored only when it is small."""
-    from ..structured import cloud_geometry
+    from ..api.sample import cloud_geometry
 
     _checked_metric(metric, POINT_METRICS)
     if X.shape[1] != Y.shape[1]:
@@ -155,8 +155,8 @@ def _from_images(first: str, second: str, metric: str) -> Inputs:
 
 def pixel_geometry(shape_a: Any, shape_b: Any, metric: str = "cityblock") -> Any:
     """Return the cost between the pixels of two images, divided by its largest value."""
+    from ..api.sample import cloud_geometry
     from ..geometry import Grid
-    from ..structured import cloud_geometry
 
     _checked_metric(metric, IMAGE_METRICS)
     sides = [max(a, b) - 1 for a, b in zip(shape_a, shape_b, strict=True)]

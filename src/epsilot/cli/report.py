@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..progress import clock, is_counted, operations_text
+from ..show.progress import clock, is_counted, operations_text
 
 if TYPE_CHECKING:
-    from ..certificate import Certificate
-    from ..result import Result
+    from ..run.result import Result
+    from ..transport.objective import Certificate
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InvalidProblem
-from ..experiments import EXPERIMENTS
+from ..studies.paper import EXPERIMENTS
 from .report import resumable
 
 OUT = Path("results")
@@ -68,7 +68,7 @@ def reproduce(
 def _function(name: str) -> Any:
     """Return the function that runs an experiment."""
     module, _, function = EXPERIMENTS[name].partition(":")
-    return getattr(import_module(f"epsilot.experiments.{module}"), function)
+    return getattr(import_module(f"epsilot.studies.paper.{module}"), function)
 
 
 def _choices(name: str, run: Any, given: dict[str, str | None]) -> dict[str, tuple[str, ...]]:

@@ -66,7 +66,7 @@ def solve(
     Ctrl-C stops the run and reports its best certified answer so far.
     """
     from ..files import check_distinct, check_own
-    from ..plotting import check_picture, save_convergence
+    from ..show.plotting import check_picture, save_convergence
     from . import report
     from .inputs import load_problem
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Matrix, Vector
 from ..kernels.vectors import dot, entropy, exp, log, matvec, rmatvec
-from ..problem import Entropic
+from ..transport.problem import Entropic
 
 
 @dataclass(frozen=True)

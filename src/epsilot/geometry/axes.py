@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import parallel
 from .._types import Matrix, Vector
 from ..kernels import grid as kernels
-from ..kernels import threads
 from ..kernels.products import product
 from ..kernels.vectors import dot
 
@@ -43,7 +43,7 @@ def filtered(
     n_result = length if is_recursive else n_out
     results = [np.empty((outer, n_result, inner)) for _ in arrays]
     n_lines = outer if outer > 1 else inner
-    threads.share(kernel, n_lines, 8 * arrays[0].size, *arrays, *args, *results)
+    parallel.share(kernel, n_lines, 8 * arrays[0].size, *arrays, *args, *results)
     after = (*shape[:axis], n_out, *shape[axis + 1 :])
     if is_last:
         return tuple(result[0, :n_out].T.reshape(after) for result in results)
@@ -61,7 +61,7 @@ def decayed(cells: Any, axis: int, n_out: int, n_in: int, rho: float, keep: floa
     outer, inner = math.prod(cells.shape[:axis]), math.prod(cells.shape[axis + 1 :])
     lines = np.ascontiguousarray(cells).reshape(outer, cells.shape[axis], inner)
     n_lines = outer if outer > 1 else inner
-    threads.share(kernels.l1_scaling, n_lines, 2 * lines.size, lines, rho, keep)
+    parallel.share(kernels.l1_scaling, n_lines, 2 * lines.size, lines, rho, keep)
     return lines[:, :n_out].reshape(*cells.shape[:axis], n_out, *cells.shape[axis + 1 :])
 
 

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from .. import parallel
 from .._types import FloatArray, Index, Matrix, Vector
 from ..kernels import dense as kernels
-from ..kernels import threads
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
 
 # Entries in a block of a lazy cost: 2 MiB of float64, about the second-level cache.
@@ -27,7 +27,7 @@ N_CHUNKS = 8
 
 def n_chunks(n_entries: int, n_rows: int = N_CHUNKS) -> int:
     """Return the number of pieces a pass is cut into, whatever the number of threads."""
-    return min(N_CHUNKS, n_rows, max(1, n_entries // threads.MIN_ENTRIES_PER_THREAD))
+    return min(N_CHUNKS, n_rows, max(1, n_entries // parallel.MIN_ENTRIES_PER_THREAD))
 
 
 def log_total(log_x: Vector) -> float:
@@ -159,7 +159,7 @@ class Geometry(ABC):
         """Return log sum_j exp((g_j - C_ij) / η)."""
         out = np.empty(self.shape[0]) if out is None else out
         for start, stop, C in self.blocks():
-            threads.share(kernels.lse_rows, stop - start, C.size, C, g, 1 / eta, out[start:stop])
+            parallel.share(kernels.lse_rows, stop - start, C.size, C, g, 1 / eta, out[start:stop])
         return out
 
     def lse_cols(self, f: Vector, eta: float, out: Vector | None = None) -> Vector:
@@ -168,7 +168,7 @@ class Geometry(ABC):
         part = out
         for start, stop, C in self.blocks():
             part = out if start == 0 else np.empty_like(out)
-            threads.share(kernels.lse_cols, out.size, C.size, C, f[start:stop], 1 / eta, part)
+            parallel.share(kernels.lse_cols, out.size, C.size, C, f[start:stop], 1 / eta, part)
             if start > 0:
                 out[:] = logaddexp(out, part)
         return out
@@ -180,7 +180,7 @@ class Geometry(ABC):
         parts, levels = [], []
         for start, stop, C in self.blocks():
             part, level = np.empty((n_chunks(C.size), m)), np.empty(n_chunks(C.size))
-            threads.share(
+            parallel.share(
                 kernels.log_marginals, len(part), C.size,
                 C, f[start:stop], g, 1 / eta, log_r[start:stop], part, level,
             )  # fmt: skip
@@ -206,7 +206,7 @@ class Geometry(ABC):
         r, c = np.empty(n), np.zeros(m)
         for start, stop, C in self.blocks():
             parts = np.empty((n_chunks(C.size), m))
-            threads.share(
+            parallel.share(
                 kernels.marginals_at, len(parts), C.size,
                 C, f[start:stop], g, 1 / eta, 0.0, r[start:stop], parts,
             )  # fmt: skip
@@ -217,7 +217,7 @@ class Geometry(ABC):
         """Return X v."""
         out = np.empty(self.shape[0])
         for start, stop, C in self.blocks():
-            threads.share(
+            parallel.share(
                 kernels.apply_rows, stop - start, C.size,
                 C, f[start:stop], g, 1 / eta, v, out[start:stop],
             )  # fmt: skip
@@ -228,7 +228,7 @@ class Geometry(ABC):
         total = np.zeros(self.shape[1])
         part = np.empty_like(total)
         for start, stop, C in self.blocks():
-            threads.share(
+            parallel.share(
                 kernels.apply_cols, part.size, C.size,
                 C, f[start:stop], g, 1 / eta, u[start:stop], part,
             )  # fmt: skip
@@ -241,7 +241,7 @@ class Geometry(ABC):
         """Return X v, (C * X) v and C d in one pass."""
         mass, cost, shipped = np.empty((3, self.shape[0]))
         for start, stop, C in self.blocks():
-            threads.share(
+            parallel.share(
                 kernels.apply_cost_rows, stop - start, C.size,
                 C, f[start:stop], g, 1 / eta, v, d,
                 mass[start:stop], cost[start:stop], shipped[start:stop],
@@ -252,7 +252,7 @@ class Geometry(ABC):
         """Return rows ``start:stop`` of X."""
         C = self.block(start, stop)
         X = np.empty(C.shape)
-        threads.share(kernels.gibbs, stop - start, C.size, C, f[start:stop], g, 1 / eta, X)
+        parallel.share(kernels.gibbs, stop - start, C.size, C, f[start:stop], g, 1 / eta, X)
         return X
 
     # -- the cost as an operator -----------------------------------------------------------
@@ -265,7 +265,7 @@ class Geometry(ABC):
         """Return min_j C_ij - g_j."""
         out = np.empty(self.shape[0])
         for start, stop, C in self.blocks():
-            threads.share(kernels.ctransform_rows, stop - start, C.size, C, g, out[start:stop])
+            parallel.share(kernels.ctransform_rows, stop - start, C.size, C, g, out[start:stop])
         return out
 
     def ctransform_cols(self, f: Vector) -> Vector:
@@ -273,6 +273,6 @@ class Geometry(ABC):
         out = np.full(self.shape[1], np.inf)
         part = np.empty_like(out)
         for start, stop, C in self.blocks():
-            threads.share(kernels.ctransform_cols, out.size, C.size, C, f[start:stop], part)
+            parallel.share(kernels.ctransform_cols, out.size, C.size, C, f[start:stop], part)
             np.minimum(out, part, out=out)
         return out

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import parallel
 from .._types import FloatArray, Index, Matrix, Vector
 from ..arguments import cost_matrix
 from ..kernels import dense as kernels
-from ..kernels import threads
 from ..kernels.pipeline import to_single
 from ..kernels.vectors import log
 from .base import Geometry, n_chunks
@@ -64,7 +64,7 @@ class Dense(Geometry):
         if self._single is None or self._single[0] != unit:
             n, m = self.shape
             out = np.empty((n, m), dtype=np.float32)
-            threads.share(to_single, n, n * m, self.C, 1 / unit, out)
+            parallel.share(to_single, n, n * m, self.C, 1 / unit, out)
             self._single = unit, out
         yield 0, self.shape[0], self._single[1]
 
@@ -87,7 +87,7 @@ class Dense(Geometry):
         i = int(np.argmax(f))
         level = float(f[i] + (g - self.C[i]).max())
         r, parts = np.empty(n), np.empty((n_chunks(n * m), m))
-        threads.share(
+        parallel.share(
             kernels.marginals_at, len(parts), n * m, self.C, f, g, 1 / eta, level, r, parts
         )
         c = parts.sum(axis=0)

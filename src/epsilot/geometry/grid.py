@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import parallel
 from .._types import Matrix, Vector
 from ..kernels import grid as kernels
-from ..kernels import threads
 from ..kernels.vectors import LN2, expm1, log
 from .axes import decayed, filtered, is_lossless, moments, multiplied
 from .base import log_total
@@ -85,11 +85,11 @@ class Grid(Cells):
             least = kernels.l1_lse(x, weight, *self._decays(eta), level, 1 / eta, shift, out)
             return out if least > self._smallest_sum(eta) else None
         field = np.empty(x.size)
-        threads.share(kernels.exp_into, x.size, x.size, x, level, 1 / eta, weight, field)
+        parallel.share(kernels.exp_into, x.size, x.size, x, level, 1 / eta, weight, field)
         sums = self._scaled(swap, field, eta)
         if sums is None:
             return None
-        threads.share(kernels.log_into, sums.size, sums.size, sums, shift, sums)
+        parallel.share(kernels.log_into, sums.size, sums.size, sums, shift, sums)
         return sums
 
     @cached_property
@@ -285,7 +285,7 @@ class Grid(Cells):
             X *= factors
             power += powers
         X, power = X.ravel(), power.ravel()
-        threads.share(kernels.land, X.size, X.size, np.ones_like(X), power, 0.0, X)
+        parallel.share(kernels.land, X.size, X.size, np.ones_like(X), power, 0.0, X)
         return np.asarray(X.reshape(stop - start, self.shape[1]))
 
     def matvec(self, v: Vector) -> Vector:

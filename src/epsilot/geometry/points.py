@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
-from .. import memory
+from .. import memory, parallel
 from .._types import FloatArray, Index, Matrix, Vector
 from ..arguments import numeric, shown
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
-from ..kernels import threads
 from .base import BLOCK_ENTRIES, Geometry, log_total
 from .ranges import check_range, reach
 
@@ -204,13 +203,13 @@ class _Fused(PointCloud):
     def _share(self, kernel: Any, swap: bool, *args: Any, dtype: Any = np.float64) -> None:
         n_items = self.shape[1] if swap else self.shape[0]
         n, m = self.shape
-        threads.share(kernel, n_items, n * m, *self._args(swap, dtype), *args)
+        parallel.share(kernel, n_items, n * m, *self._args(swap, dtype), *args)
 
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""
         out = np.empty((stop - start, self.shape[1]))
         X, *rest = self._args()
-        threads.share(kernels.cost_rows, stop - start, out.size, X[start:stop], *rest, out)
+        parallel.share(kernels.cost_rows, stop - start, out.size, X[start:stop], *rest, out)
         return out
 
     def entries(self, rows: Index, cols: Index) -> Vector:
@@ -218,7 +217,7 @@ class _Fused(PointCloud):
         rows, cols = (np.ascontiguousarray(x, dtype=np.int64) for x in (rows, cols))
         out = np.empty(rows.size)
         entries = rows.size * PAIR_ENTRIES
-        threads.share(kernels.pair_costs, rows.size, entries, *self._args(), rows, cols, out)
+        parallel.share(kernels.pair_costs, rows.size, entries, *self._args(), rows, cols, out)
         return out
 
     def single_blocks(self, unit: float) -> Iterator[tuple[int, int, FloatArray]]:
@@ -230,7 +229,7 @@ class _Fused(PointCloud):
         for start in range(0, n, step):
             stop = min(start + step, n)
             C = out[: stop - start]
-            threads.share(kernels.cost_rows, stop - start, C.size, X[start:stop], *rest, C)
+            parallel.share(kernels.cost_rows, stop - start, C.size, X[start:stop], *rest, C)
             C *= np.float32(1 / unit)
             yield start, stop, C
 

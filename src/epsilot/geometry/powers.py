@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from .. import parallel
 from .._types import Vector
 from ..kernels import grid as kernels
-from ..kernels import threads
 
 
 def split(x: Vector, shift: float, eta: float) -> tuple[Vector, Vector]:
     """Return factors m and whole powers k with exp((x - shift) / η) = m 2**k."""
     m, k = np.empty(x.size), np.empty(x.size)
-    threads.share(kernels.split, x.size, x.size, x, shift, 1 / eta, m, k)
+    parallel.share(kernels.split, x.size, x.size, x, shift, 1 / eta, m, k)
     return m, k
 
 
@@ -28,7 +28,7 @@ def lifted(m: Vector, k: Vector, level: float, v: Vector) -> Vector:
     out = np.zeros(v.size)
     if level == -math.inf:
         return out
-    threads.share(kernels.lift, v.size, v.size, m, k, level, v, out)
+    parallel.share(kernels.lift, v.size, v.size, m, k, level, v, out)
     return out
 
 
@@ -50,7 +50,7 @@ def landed(f: Vector, shift: float, eta: float, level: Any, *fields: Vector) -> 
     m, k = split(f, shift, eta)
     k += level
     for x in fields:
-        threads.share(kernels.land, x.size, x.size, m, k, 0.0, x)
+        parallel.share(kernels.land, x.size, x.size, m, k, 0.0, x)
     return list(fields)
 
 

@@ -18,8 +18,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from .. import parallel
 from .._types import Matrix, Vector
-from . import threads
 from .dense import SUM
 from .lanes import IS_PLAIN, call, prefer_wide_vectors, spread
 from .sums import dot
@@ -125,7 +125,7 @@ def product(A: Any, B: Any) -> Matrix:
     out = np.empty((n, m))
     is_by_rows = n >= m
     n_items = n if is_by_rows else -(-m // WIDTH)
-    threads.share(_product, n_items, n * B.size // 16, A, B, is_by_rows, out)
+    parallel.share(_product, n_items, n * B.size // 16, A, B, is_by_rows, out)
     return out
 
 
@@ -168,7 +168,7 @@ def cholesky(S: Matrix) -> Matrix | None:
         block, below = panel[: last - first].copy(), panel[last - first :].copy()
         if not _factor(block):
             return None
-        threads.share(_divide, len(below), below.size * BLOCK // 16, block, below)
+        parallel.share(_divide, len(below), below.size * BLOCK // 16, block, below)
         panel[: last - first], panel[last - first :] = block, below
     return L
 

@@ -14,8 +14,9 @@ from typing import Any, overload
 import numpy as np
 from numba import njit
 
+from .. import parallel
 from .._types import Matrix, Vector
-from . import scaling, threads
+from . import scaling
 from .dense import SUM
 from .sums import dot as _ordered_dot
 from .sums import total
@@ -172,14 +173,14 @@ def dot(x: Vector, y: Vector) -> float:
 def matvec(A: Matrix, v: Vector) -> Vector:
     """Return A v."""
     out = np.empty(A.shape[0])
-    threads.share(scaling.matvec, A.shape[0], A.size, _plain(A), _plain(v), out)
+    parallel.share(scaling.matvec, A.shape[0], A.size, _plain(A), _plain(v), out)
     return out
 
 
 def rmatvec(A: Matrix, u: Vector) -> Vector:
     """Return Aᵀ u."""
     out = np.empty(A.shape[1])
-    threads.share(scaling.rmatvec, A.shape[1], A.size, _plain(A), _plain(u), out)
+    parallel.share(scaling.rmatvec, A.shape[1], A.size, _plain(A), _plain(u), out)
     return out
 
 
@@ -187,5 +188,5 @@ def entropy(X: Matrix) -> float:
     """Return -Σ x log x over the entries of a matrix or a vector, where 0 log 0 = 0."""
     X = np.atleast_2d(X)
     out = np.empty(X.shape[0])
-    threads.share(_entropies, X.shape[0], 2 * X.size, _plain(X), out)
+    parallel.share(_entropies, X.shape[0], 2 * X.size, _plain(X), out)
     return float(out.sum())

@@ -9,15 +9,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from .. import parallel
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels import scaling as kernels
-from ..kernels import threads
 from ..kernels.vectors import dot, entropy, exp, expm1, log
-from ..plan import Core, Explicit, Gibbs
-from ..problem import Entropic, Problem
-from ..rounding import round_onto
-from ..work import Work
+from ..transport.plan import Core, Explicit, Gibbs
+from ..transport.problem import Entropic, Problem
+from ..transport.rounding import round_onto
+from ..transport.work import Work
 from .base import About, EntropicSolver, Pace, l1, published_parameters
 from .joint import block, joined, log_masses, log_sums, masses
 
@@ -169,7 +169,7 @@ class AAM(EntropicSolver):
             assert oracle.W is not None
             assert oracle.top is not None
             factor = share * exp((oracle.z[:n] + oracle.top) / problem.eta - oracle.log_mass)
-            threads.share(kernels.blend, n, n * m, state.average, 1 - share, factor, oracle.W)
+            parallel.share(kernels.blend, n, n * m, state.average, 1 - share, factor, oracle.W)
             work += Work.of(vector=3 * n * m)
         state.x, state.phi = x, -dot(x, masses(problem)) / problem.eta
         if a > 0:
@@ -311,12 +311,12 @@ def weighed(problem: Entropic, z: Vector) -> tuple[Vector, float, Matrix, Vector
     (n, m), eta = problem.shape, problem.eta
     C, row, lam = problem.geometry.block(0, n), z[:n], z[n:]
     W, top, lse = np.empty((n, m)), np.empty(n), np.empty(n)
-    threads.share(kernels.weigh_rows, n, n * m, C, lam, 1 / eta, W, top, lse)
+    parallel.share(kernels.weigh_rows, n, n * m, C, lam, 1 / eta, W, top, lse)
     log_r = row / eta + lse
     highest = log_r.max()
     log_mass = float(highest + log(exp(log_r - highest).sum()))
     c = np.empty(m)
-    threads.share(kernels.rmatvec, m, n * m, W, exp((row + top) / eta - log_mass), c)
+    parallel.share(kernels.rmatvec, m, n * m, W, exp((row + top) / eta - log_mass), c)
     if c.min() > 1e-250:
         log_c = log(c) + log_mass
     else:  # a column far below the largest entry: take its own maximum

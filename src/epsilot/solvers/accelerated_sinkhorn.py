@@ -12,8 +12,8 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.vectors import dot, exp
-from ..problem import Entropic
-from ..work import Work
+from ..transport.problem import Entropic
+from ..transport.work import Work
 from .base import About, EntropicSolver, Pace, l1
 from .joint import JointPlan, block, joined, log_block_sums, log_masses, log_sums, masses
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
-from ..duals import lse_dual
 from ..errors import InvalidProblem
 from ..kernels.vectors import dot, entropy, log
-from ..plan import Core, Explicit, Gibbs, Plan
-from ..problem import Entropic, Problem
-from ..rounding import round_onto
-from ..work import Work
+from ..transport.duals import lse_dual
+from ..transport.plan import Core, Explicit, Gibbs, Plan
+from ..transport.problem import Entropic, Problem
+from ..transport.rounding import round_onto
+from ..transport.work import Work
 from .averaging import keeps_average, mix
 from .base import About, EntropicSolver, Pace, l1
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator
 
 from ..kernels import accelerated as kernels
-from ..problem import Entropic
-from ..work import Work
+from ..transport.problem import Entropic
+from ..transport.work import Work
 from .apdrcd import APDRCD, State
 from .base import About, l1
 

@@ -12,9 +12,9 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels import accelerated as kernels
-from ..plan import Core, Explicit, Gibbs
-from ..problem import Entropic
-from ..work import Work
+from ..transport.plan import Core, Explicit, Gibbs
+from ..transport.problem import Entropic
+from ..transport.work import Work
 from .averaging import mix
 from .base import About, EntropicSolver, Pace, l1
 

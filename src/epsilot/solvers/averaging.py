@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import parallel
 from .._types import Matrix, Vector
 from ..geometry import Geometry
 from ..geometry.base import n_chunks
 from ..geometry.dense import SAFE
 from ..kernels import accelerated as kernels
-from ..kernels import threads
 from ..kernels.vectors import exp, log
-from ..problem import Problem
+from ..transport.problem import Problem
 
 
 def keeps_average(average: bool | None, stop: str, problem: Problem) -> bool:
@@ -26,7 +26,7 @@ def keeps_average(average: bool | None, stop: str, problem: Problem) -> bool:
 def mix(geometry: Geometry, X: Matrix, f: Vector, g: Vector, eta: float, share: float) -> None:
     """Replace X by (1 - share) X + share exp((f + g - C) / η), in one pass."""
     for start, stop, C in geometry.blocks():
-        threads.share(
+        parallel.share(
             kernels.mix_plan, stop - start, C.size,
             X[start:stop], C, f[start:stop], g, 1 / eta, 1 - share, share,
         )  # fmt: skip
@@ -46,7 +46,7 @@ def moments(
         i = int(np.argmax(f))
         level = float(f[i] + (g - C[i]).max())  # guessed from one row, and checked
         r, costs, parts = np.empty(n), np.empty(n), np.empty((n_chunks(C.size), m))
-        threads.share(
+        parallel.share(
             kernels.moments_at, len(parts), C.size, C, f, g, 1 / eta, level, r, costs, parts
         )
         mass = float(r.sum())

@@ -11,9 +11,9 @@ from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..kernels.vectors import log
-from ..plan import Core, Gibbs
-from ..problem import Additive, Entropic, Problem, smooth
-from ..work import Work
+from ..transport.plan import Core, Gibbs
+from ..transport.problem import Additive, Entropic, Problem, smooth
+from ..transport.work import Work
 
 
 @dataclass(frozen=True)

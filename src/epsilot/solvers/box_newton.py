@@ -10,13 +10,13 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
-from ..certificate import finite_dot
-from ..duals import softmin_cols, softmin_rows
 from ..errors import InvalidProblem
 from ..kernels.vectors import exp
-from ..plan import Core, Explicit, Gibbs
-from ..problem import Entropic, Problem
-from ..work import Work
+from ..transport.duals import softmin_cols, softmin_rows
+from ..transport.objective import finite_dot
+from ..transport.plan import Core, Explicit, Gibbs
+from ..transport.problem import Entropic, Problem
+from ..transport.work import Work
 from .base import About, DualPlan, EntropicSolver, Pace, l1
 from .box_qp import Quadratic, minimise
 

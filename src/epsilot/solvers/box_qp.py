@@ -9,8 +9,8 @@ import numpy as np
 from .._types import Vector
 from ..kernels.products import cholesky, cholesky_solve, product
 from ..kernels.vectors import dot, matvec, rmatvec
-from ..plan import Core, Explicit
-from ..work import Work
+from ..transport.plan import Core, Explicit
+from ..transport.work import Work
 from .base import centred
 
 N_SWEEPS, MOST_SWEEPS = 30, 2000

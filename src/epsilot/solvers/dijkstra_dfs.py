@@ -12,9 +12,9 @@ from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels import dijkstra as kernels
 from ..kernels.dijkstra_push import push_phases
-from ..plan import Arcs, Core
-from ..problem import Additive, Problem
-from ..work import Work
+from ..transport.plan import Arcs, Core
+from ..transport.problem import Additive, Problem
+from ..transport.work import Work
 from .base import About, DirectSolver, Pace
 
 VARIANTS = ("search", "push_relabel")

@@ -13,9 +13,9 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.vectors import dot, exp, log
-from ..plan import Core, Explicit, Gibbs
-from ..problem import Additive, Problem
-from ..work import Work
+from ..transport.plan import Core, Explicit, Gibbs
+from ..transport.problem import Additive, Problem
+from ..transport.work import Work
 from .base import About, DirectSolver, centred
 
 CONSTANTS = ("practical", "sharp", "published")

@@ -11,9 +11,9 @@ from numpy.random import Generator
 
 from .._types import Index, Matrix, Potentials, Vector
 from ..errors import InvalidProblem
-from ..plan import Arcs, Core
-from ..problem import Additive
-from ..work import Work
+from ..transport.plan import Arcs, Core
+from ..transport.problem import Additive
+from ..transport.work import Work
 from .base import About, DirectSolver
 
 

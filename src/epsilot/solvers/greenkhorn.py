@@ -9,13 +9,13 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Potentials, Vector
-from ..duals import softmin_rows
 from ..errors import InvalidProblem
 from ..kernels import coordinate as kernels
 from ..kernels.vectors import exp, log
-from ..plan import Core, Gibbs
-from ..problem import Entropic, Problem
-from ..work import Work
+from ..transport.duals import softmin_rows
+from ..transport.plan import Core, Gibbs
+from ..transport.problem import Entropic, Problem
+from ..transport.work import Work
 from .base import About, EntropicSolver, Pace, l1
 from .joint import JointPlan, block, log_masses, log_sums, masses
 

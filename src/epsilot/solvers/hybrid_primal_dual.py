@@ -12,9 +12,9 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.vectors import dot, log
-from ..plan import Core, Explicit, Gibbs
-from ..problem import Additive, Problem, Target
-from ..work import Work
+from ..transport.plan import Core, Explicit, Gibbs
+from ..transport.problem import Additive, Problem, Target
+from ..transport.work import Work
 from .averaging import keeps_average, mix, moments
 from .base import About, DirectSolver, EntropicSolver, Pace, l1
 

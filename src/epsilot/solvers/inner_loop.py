@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import parallel
 from .._types import Index
 from ..geometry import Geometry
 from ..kernels import pdasmd as kernels
 from ..kernels import pdasmd_batch as batch_kernels
-from ..kernels import threads
 
 #: Chunks of a batch, which as many threads may share if it has enough entries.
 BATCH_CHUNKS = 4
@@ -37,9 +37,9 @@ def run_inner_loop(C: Any, rows: Index, sample: Index, *args: Any) -> None:
         batch_kernels.inner_loop(*shared, own[k], False)
 
     is_worth_it = (
-        n_batch * m >= HELPED_ENTRIES and sample.size * m >= 2 * threads.MIN_ENTRIES_PER_THREAD
+        n_batch * m >= HELPED_ENTRIES and sample.size * m >= 2 * parallel.MIN_ENTRIES_PER_THREAD
     )
-    threads.lead(leader, helper, len(parts) - 1, is_worth_it)
+    parallel.lead(leader, helper, len(parts) - 1, is_worth_it)
 
 
 def sampled_rows(geometry: Geometry, sample: Index, unit: float, dtype: Any) -> Any:

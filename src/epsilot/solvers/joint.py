@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Potentials, Vector
-from ..plan import Core, Gibbs
-from ..problem import Entropic
+from ..transport.plan import Core, Gibbs
+from ..transport.problem import Entropic
 
 #: Stands for the logarithm of an empty mass, so that potentials stay finite.
 LOG_EMPTY = -690.0

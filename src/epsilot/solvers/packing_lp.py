@@ -13,9 +13,9 @@ from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.packing import coordinate_steps
 from ..kernels.vectors import exp, log
-from ..plan import Core, Explicit
-from ..problem import Additive, Problem
-from ..work import Work
+from ..transport.plan import Core, Explicit
+from ..transport.problem import Additive, Problem
+from ..transport.work import Work
 from .base import About, DirectSolver, Pace
 
 CONSTANTS = ("practical", "safe", "published")

@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from .. import parallel
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
 from ..geometry.base import n_chunks
 from ..kernels import pdasmd as kernels
-from ..kernels import threads
 from ..kernels.vectors import dot, entropy, log
 from ..memory import size_text
-from ..plan import Core, Explicit, Gibbs
-from ..problem import Entropic, Problem
-from ..work import Work
+from ..transport.plan import Core, Explicit, Gibbs
+from ..transport.problem import Entropic, Problem
+from ..transport.work import Work
 from .base import About, EntropicSolver, Pace, l1
 from .inner_loop import run_inner_loop, sampled_rows
 
@@ -252,7 +252,7 @@ class PDASMD(EntropicSolver):
         blocks = geometry.single_blocks(unit) if state.is_single else geometry.blocks()
         for start, stop, C in blocks:
             parts = np.empty((n_chunks(C.size, C.shape[0]), lam.size))
-            threads.share(
+            parallel.share(
                 kernels.snapshot, len(parts), C.size,
                 C, lam / unit, state.lam / unit, p[start:stop], unit / problem.eta,
                 state.lse[start:stop], parts,
@@ -273,7 +273,7 @@ class PDASMD(EntropicSolver):
         p, column_sum, y_columns = _frozen(problem.p), np.zeros_like(lam), np.zeros_like(lam)
         for start, stop, C in problem.geometry.blocks():
             parts, y_parts = np.empty((2, n_chunks(C.size, C.shape[0]), lam.size))
-            threads.share(
+            parallel.share(
                 kernels.move_and_average, len(parts), C.size,
                 C, lam, y, state.lam, p[start:stop], 1 / problem.eta, weight,
                 state.lse[start:stop], parts, y_parts, state.plan_sum[start:stop],

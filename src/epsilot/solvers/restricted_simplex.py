@@ -15,15 +15,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from .. import parallel
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry.base import n_chunks
-from ..kernels import network, threads
+from ..kernels import network
 from ..kernels import pipeline as kernels
 from ..kernels.vectors import log
-from ..plan import Arcs, Core, Gibbs
-from ..problem import Additive, Problem
-from ..work import Work
+from ..transport.plan import Arcs, Core, Gibbs
+from ..transport.problem import Additive, Problem
+from ..transport.work import Work
 from .base import About, DirectSolver, Pace
 
 #: Arcs wanted of a row beyond which they are found by partitioning it.
@@ -169,7 +170,7 @@ class RestrictedSimplex(DirectSolver):
         log_p, columns = log(np.maximum(problem.p, 1e-300)), np.zeros(m)
         for start, stop, C in problem.geometry.single_blocks(float(unit)):
             parts = np.zeros((n_chunks(C.size), m), dtype=np.float32)
-            threads.share(
+            parallel.share(
                 kernels.sweep, len(parts), C.size,
                 C, f[start:stop], g, inv_eta, log_p[start:stop], self.omega, parts,
             )  # fmt: skip
@@ -290,7 +291,7 @@ def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Any:
         if k > MANY_ARCS:
             cols[start:stop] = np.argsort(C - g, axis=1, kind="stable")[:, :k]
             continue
-        threads.share(
+        parallel.share(
             kernels.least_of_rows, stop - start, C.size,
             C, f[start:stop], g, slack, values[start:stop], cols[start:stop],
         )  # fmt: skip
@@ -303,7 +304,7 @@ def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: fl
     cols, values = _no_arcs(n, min(k, m), np.float64)
     bar = -least * unit_of(problem)
     for start, stop, C in problem.geometry.blocks():
-        threads.share(
+        parallel.share(
             kernels.negative_of_rows, stop - start, C.size,
             C, row[start:stop], lam, bar, values[start:stop], cols[start:stop],
         )  # fmt: skip

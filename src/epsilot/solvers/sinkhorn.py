@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from .. import parallel
 from .._types import Matrix, Potentials, Vector
-from ..duals import softmin_cols, softmin_rows
 from ..errors import InvalidProblem
 from ..geometry.base import n_chunks
 from ..kernels import scaling as kernels
-from ..kernels import threads
 from ..kernels.dense import gibbs, missing_mass, relax_block
 from ..kernels.vectors import exp, log, power
-from ..problem import Entropic, Problem
-from ..work import Work
+from ..transport.duals import softmin_cols, softmin_rows
+from ..transport.problem import Entropic, Problem
+from ..transport.work import Work
 from .base import About, DualPlan, EntropicSolver, Pace, l1
 from .overrelaxation import FIRST, PLAIN_SWEEPS, SETTLING, WINDOW, next_omega, safe_limit
 
@@ -227,7 +227,7 @@ class Sinkhorn(EntropicSolver, DualPlan):
         count = n_chunks(n * m, n)
         parts, errors = np.empty((count, m)), np.empty(count)
         limit = exp(safe_limit(omega))
-        threads.share(
+        parallel.share(
             kernels.sweep, count, n * m,
             state.K, state.v, problem.p, state.u, omega, limit, errors, parts,
         )  # fmt: skip
@@ -249,7 +249,7 @@ class Sinkhorn(EntropicSolver, DualPlan):
     def _build(self, problem: Entropic, state: KernelState) -> Work:
         """Compute the kernel of the absorbed potentials."""
         n, m = problem.shape
-        threads.share(
+        parallel.share(
             gibbs, n, n * m,
             problem.geometry.block(0, n), state.base_row, state.base_lam, 1 / problem.eta, state.K,
         )  # fmt: skip

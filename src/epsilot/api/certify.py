@@ -1,0 +1,126 @@
+"""Audits of anybody's output: round it, transform it, derive what is missing, prove a bracket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._types import Matrix
+from ..arguments import numeric
+from ..errors import InvalidProblem
+from ..geometry import Geometry
+from ..run.result import Result
+from ..transport.objective import Certificate, objective_of
+from ..transport.plan import Arcs, Explicit, Plan
+from ..transport.problem import Problem, make_problem
+from ..transport.rounding import round_onto
+from .checks import internal_potentials
+from .solve import make_goal, solve
+
+#: Accuracy to which the half that was not given is derived.
+_DERIVED_RTOL = 1e-4
+
+
+def round_plan(X: ArrayLike, a: ArrayLike, b: ArrayLike) -> Matrix:
+    """Return the nonnegative matrix X rounded onto the plans with marginals a and b.
+
+    Altschuler, Weed, Rigollet 2017, Algorithm 2. A feasible X is returned unchanged up to
+    rounding errors.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> epsilot.round_plan(np.ones((2, 2)), [0.5, 0.5], [0.25, 0.75]).sum(axis=0)
+    array([0.25, 0.75])
+    """
+    plan = _plan_array(X)
+    problem = make_problem(np.zeros(plan.shape), a, b)
+    core = _explicit(plan / problem.mass)
+    return round_onto(core, problem.p, problem.q).plan.scaled(problem.mass).toarray()
+
+
+def certify(
+    M: ArrayLike | Geometry,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    *,
+    plan: ArrayLike | Plan | None = None,
+    potentials: tuple[ArrayLike, ArrayLike] | None = None,
+    reg: float | None = None,
+) -> Certificate:
+    """Bracket the optimal cost with anybody's plan, potentials, or both.
+
+    A plan that misses its marginals is rounded, and potentials are c-transformed. If only one
+    of them is given, the other is computed here (to 0.01 %), so the gap then measures how
+    far the given one is from optimal.
+
+    Parameters
+    ----------
+    M, a, b
+        The problem, as in :func:`solve`.
+    plan : (n, m) array-like, sparse matrix or plan operator, optional
+        Nonnegative plan; need not be feasible.
+    potentials : (f, g), optional
+        Any dual potentials in units of M; need not be feasible.
+    reg : float, optional
+        Bracket the optimum of the entropic problem min <M, X> - reg H(X) instead.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> c = epsilot.certify(np.array([[0.0, 1.0], [1.0, 0.0]]), plan=np.eye(2) / 2)
+    >>> c.upper, c.is_feasible
+    (0.0, True)
+    """
+    if plan is None and potentials is None:
+        raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
+    problem = make_problem(M, a, b)
+    eta = make_goal(problem, reg=reg).reg
+    objective = objective_of(problem, eta)
+    start = internal_potentials(potentials, problem)
+    core = None if plan is None else _core(plan, problem)
+    if core is None or start is None:
+        derived = _solved(problem, eta)
+        core = derived.plan_operator if core is None else core
+        start = derived.potentials if start is None else start
+    f, g = start
+    rows = f, objective.row_potential(g)
+    return objective.certificate(core, max(rows, key=lambda row: objective.dual(row)[1]))
+
+
+def _solved(problem: Problem, eta: float | None) -> Result:
+    """Solve the problem in its internal units."""
+    goal: dict[str, Any] = {"rtol": _DERIVED_RTOL} if eta is None else {"reg": eta}
+    return solve(problem.geometry, problem.p, problem.q, **goal, on_limit="ignore")
+
+
+def _core(plan: Any, problem: Problem) -> Any:
+    X = plan if isinstance(plan, Plan) else _plan_array(plan)
+    if X.shape != problem.shape:
+        raise InvalidProblem(
+            f"the plan has shape {X.shape}; it must have the cost's shape {problem.shape} "
+            "(transpose it?)."
+        )
+    return X.scaled(1 / problem.mass) if isinstance(X, Plan) else _explicit(X / problem.mass)
+
+
+def _explicit(X: Any) -> Arcs | Explicit:
+    return Arcs.of(X) if hasattr(X, "tocsr") else Explicit(X)
+
+
+def _plan_array(X: Any) -> Any:
+    """Return a checked plan: dense or sparse, two-dimensional, finite and nonnegative."""
+    is_sparse = hasattr(X, "tocsr")
+    plan = X.tocsr() if is_sparse else numeric(X, "the plan")
+    entries = np.asarray(plan.data if is_sparse else plan)
+    if plan.ndim != 2 or 0 in plan.shape:
+        raise InvalidProblem(f"the plan has shape {plan.shape}; it must be an (n, m) matrix.")
+    if not np.isfinite(entries).all() or (entries < 0).any():
+        worst = entries[~np.isfinite(entries) | (entries < 0)].flat[0]
+        raise InvalidProblem(
+            f"the plan has the entry {worst:.6g}; its entries must be finite and nonnegative "
+            "(clip tiny negative entries first)."
+        )
+    return plan

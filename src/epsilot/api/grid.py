@@ -1,0 +1,58 @@
+"""Solving on grids, whose cost is a sum over axes and is never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arguments import numeric
+from ..errors import InvalidProblem
+from ..geometry import Grid
+from ..run.result import Result
+from .solve import solve
+
+
+def solve_grid(
+    A: ArrayLike,
+    B: ArrayLike,
+    *,
+    metric: str = "cityblock",
+    spacing: float | Sequence[float] = 1.0,
+    **keywords: Any,
+) -> Result:
+    """Solve optimal transport between masses on two grids, in O(cells) memory.
+
+    Parameters
+    ----------
+    A, B : d-dimensional array-like, d = 1, 2, 3
+        Masses; the two shapes may differ, the origin is shared.
+    metric : {"cityblock", "sqeuclidean"}
+        Cost between cell centres.
+    spacing : float or sequence of float
+        Distance of neighbouring centres along each axis.
+    **keywords
+        As in :func:`solve`.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> A, B = np.zeros((8, 8)), np.zeros((8, 8))
+    >>> A[1, 1] = B[4, 5] = 1.0
+    >>> round(epsilot.solve_grid(A, B, eps=0.1).value, 6)
+    7.0
+    """
+    if given := {"a", "b"} & keywords.keys():
+        raise InvalidProblem(
+            f"{min(given)} was given; the masses of a grid are A and B (leave it out)."
+        )
+    fields = numeric(A, "A"), numeric(B, "B")
+    for field, name in zip(fields, "AB", strict=True):
+        if not 1 <= field.ndim <= 3 or field.size == 0:
+            raise InvalidProblem(
+                f"{name} has shape {field.shape}; masses on a grid have one to three axes."
+            )
+    geometry = Grid(fields[0].shape, fields[1].shape, metric, spacing)
+    return solve(geometry, np.ravel(fields[0]), np.ravel(fields[1]), **keywords)

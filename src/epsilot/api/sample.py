@@ -1,0 +1,95 @@
+"""Solving on point clouds, whose cost has structure and need not be stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import memory
+from .._types import Matrix
+from ..arguments import check_flag
+from ..geometry import Dense, Geometry, PointCloud
+from ..geometry.points import Metric, as_points
+from ..geometry.ranges import reach
+from ..run.result import Result
+from .solve import solve
+
+#: Entries up to which a cloud's cost is stored: beyond, recomputing it beats reading it.
+DENSE_ENTRIES = 1 << 24
+#: Powers of two of which squares, and sums of them, are well inside the range of floats.
+SAFE_EXPONENT = 450
+
+
+def solve_sample(
+    X_a: ArrayLike,
+    X_b: ArrayLike,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    *,
+    metric: Metric = "sqeuclidean",
+    lazy: bool | None = None,
+    multiscale: bool | None = None,
+    **keywords: Any,
+) -> Result:
+    """Solve optimal transport between two weighted point clouds.
+
+    Parameters
+    ----------
+    X_a, X_b : (n, d), (m, d) array-like
+        Points; a vector is points on a line.
+    a, b : optional
+        Weights, uniform if None.
+    metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"} or callable
+        A callable takes one source and all targets and returns their costs; unless ``lazy`` is
+        True, they are computed once and stored.
+    lazy : bool, optional
+        Compute costs on the fly in O(n + m) memory (True), store them (False), or decide by
+        size (None).
+    multiscale : bool, optional
+        Start from the potentials of a coarse version of the clouds; by default for lazy clouds
+        of 5000 points and more in up to three dimensions.
+    **keywords
+        As in :func:`solve`.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> x = np.linspace(0, 1, 50)
+    >>> round(epsilot.solve_sample(x, x + 0.5, eps=1e-3).value, 2)
+    0.25
+    """
+    check_flag("multiscale", multiscale)
+    lazy = True if lazy is None and multiscale else lazy
+    geometry = cloud_geometry(X_a, X_b, metric, lazy)
+    return solve(geometry, a, b, multiscale=multiscale, **keywords)
+
+
+def cloud_geometry(
+    X_a: ArrayLike, X_b: ArrayLike, metric: Metric = "sqeuclidean", lazy: bool | None = None
+) -> Geometry:
+    """Return the cost between two clouds: stored when small, computed on the fly when large."""
+    check_flag("lazy", lazy)
+    X, Y = as_points(X_a, "X_a"), as_points(X_b, "X_b")
+    n, m = len(X), len(Y)
+    is_stored = (callable(metric) or n * m <= DENSE_ENTRIES) if lazy is None else not lazy
+    if not is_stored:
+        return PointCloud(X, Y, metric, single=True)
+    remedy = "use a metric that has a name" if callable(metric) else "use lazy=True"
+    memory.ask(
+        2 * 8 * n * m, f"a stored cost of {n:,} x {m:,} points", f"{remedy}, or fewer points"
+    )
+    return Dense(_stored(X, Y, metric))
+
+
+def _stored(X: Matrix, Y: Matrix, metric: Metric) -> Matrix:
+    """Return all costs; Euclidean ones also where the squares of distances leave float64."""
+    exponent = 0
+    if isinstance(metric, str) and metric == "euclidean" and X.shape[1] == Y.shape[1]:
+        exponent = int(np.frexp(reach(X, Y))[1])
+        exponent = 0 if abs(exponent) < SAFE_EXPONENT else exponent
+    if exponent == 0:
+        return PointCloud(X, Y, metric).block(0, len(X))
+    cloud = PointCloud(np.ldexp(X, -exponent), np.ldexp(Y, -exponent), metric)
+    return np.ldexp(cloud.block(0, len(X)), exponent)

@@ -1,0 +1,103 @@
+"""Which method "auto" stands for: the cheapest by measured cost models, with its reasons.
+
+A model is overhead + dense nm + scale (n + m)^power seconds, fitted by
+``benchmarks/calibrate.py`` and shipped as ``data/cost_models.json``; the environment variable
+``EPSILOT_COST_MODELS`` names another file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from ..errors import InvalidProblem
+from ..geometry import Grid
+from ..transport.problem import Problem
+
+#: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
+LARGEST_RESTRICTED = 2 * 10**9
+#: The restricted simplex must promise this share of the time of the exact one, which no cost
+#: surprises by a second round.
+MARGIN = 0.8
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What "auto" chose and why."""
+
+    method: str
+    reason: str
+    seconds: float  # predicted
+    bytes: int  # predicted peak, beyond the inputs
+
+    def __str__(self) -> str:
+        return (
+            f"{self.method}: {self.reason} (predicted {self.seconds:.2g} s, "
+            f"{self.bytes / 2**20:.3g} MiB)"
+        )
+
+
+@lru_cache(maxsize=4)
+def _read(path: str | None) -> dict[str, Any]:
+    try:
+        if path is None:
+            text = resources.files("epsilot").joinpath("data/cost_models.json").read_text()
+        else:
+            with open(path) as file:
+                text = file.read()
+        models: dict[str, Any] = json.loads(text)
+        return models
+    except (OSError, ValueError) as error:
+        raise InvalidProblem(
+            f"EPSILOT_COST_MODELS is {path!r}, which cannot be read ({error}); it must name a "
+            "JSON file written by benchmarks/calibrate.py."
+        ) from None
+
+
+def cost_models() -> dict[str, Any]:
+    """Return the cost models in force: method -> coefficients."""
+    return _read(os.environ.get("EPSILOT_COST_MODELS"))
+
+
+def predict(method: str, n: int, m: int, *, is_dense: bool) -> tuple[float, int]:
+    """Return predicted seconds and bytes of a method on an n x m problem."""
+    models = cost_models()
+    entries, nodes = n * m, n + m
+    if method == "exact":
+        model = models["exact"]
+        return _seconds(model, entries, nodes), int(model["bytes"] * entries)
+    model = models["restricted_simplex"]
+    # As on two threads, whatever there are: the choice must not depend on their number.
+    speed = model["dense" if is_dense else "lazy"] / 2
+    seconds = _seconds({**model, "dense": speed}, entries, nodes)
+    return seconds, int((4 * entries if is_dense else 0) + 600 * nodes)
+
+
+def _seconds(model: dict[str, float], entries: int, nodes: int) -> float:
+    rest = model["scale"] * float(nodes ** model["power"])
+    return model["overhead"] + model["dense"] * entries + rest
+
+
+def choose(problem: Problem, reg: float | None) -> Choice:
+    """Return the method for a problem: exact simplex, restricted simplex, grid or entropic."""
+    n, m = problem.shape
+    geometry = problem.geometry
+    if reg is not None:
+        return Choice("sinkhorn", "the entropic problem is Sinkhorn's own", 0.0, 0)
+    if isinstance(geometry, Grid):
+        reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
+        return Choice("sinkhorn", reason, 0.0, 200 * (n + m))
+    restricted = predict("restricted_simplex", n, m, is_dense=geometry.is_dense)
+    if geometry.is_dense:
+        exact = predict("exact", n, m, is_dense=True)
+        if MARGIN * exact[0] <= restricted[0]:
+            return Choice("exact", "the network simplex is fastest at this size", *exact)
+    elif n * m > LARGEST_RESTRICTED:
+        reason = "the cloud is too large for a simplex; float32 sweeps need O(n + m) memory"
+        return Choice("sinkhorn", reason, 50 * restricted[0], 200 * (n + m))
+    reason = "a simplex on the arcs that crude entropic potentials select is fastest at this size"
+    return Choice("restricted_simplex", reason, *restricted)

@@ -1,0 +1,153 @@
+"""What a solve returns: a feasible plan, a proved bracket, and how it was reached."""
+
+from __future__ import annotations
+
+import enum
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from .._types import Matrix, Potentials
+from ..arguments import check_positive
+from ..errors import InvalidProblem
+from ..transport.objective import Certificate, objective_of
+from ..transport.plan import Plan
+from ..transport.problem import Problem
+from ..transport.record import Record
+from ..transport.work import Work
+from . import storage
+from .storage import pack_plan, unpack_plan
+
+_FORMAT = "epsilot-result-2"
+
+
+class Status(enum.Enum):
+    """How a run ended; the value is the sentence to show."""
+
+    CERTIFIED = "certified: the gap is within the target"
+    PUBLISHED_STOP = "the method's published stopping rule fired"
+    FINISHED = (
+        "the method has done all it can and the gap is above the target; raise its limits, "
+        "loosen eps or try method='auto'"
+    )
+    MAX_ITER = "stopped by max_iter before the target; raise it, loosen eps or try method='auto'"
+    MAX_SECONDS = (
+        "stopped by max_seconds before the target; raise it, loosen eps or try method='auto'"
+    )
+    INTERRUPTED = "interrupted; this is the best certified answer so far"
+    CALLBACK = "stopped by the callback; this is the best certified answer so far"
+    STALLED = (
+        "the gap stopped improving before the target; loosen eps or use method='auto' or 'exact'"
+    )
+    NOT_FINITE = (
+        "the iterate overflowed; this is the best certified answer before it. "
+        "Try method='sinkhorn' or a larger eps"
+    )
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Result:
+    """A feasible plan with a certified optimality gap.
+
+    ``plan`` is built on first access; ``plan_operator`` is the same plan as an operator that
+    stores O(n + m) numbers whenever the method allows. ``potentials`` are dual feasible
+    (with ``reg``: the entropic potentials). ``value - lower_bound = gap`` is proved for this run.
+    """
+
+    plan_operator: Plan = field(repr=False)
+    potentials: Potentials = field(repr=False)
+    value: float
+    value_linear: float
+    lower_bound: float
+    marginal_error: float
+    converged: bool
+    status: Status
+    method: str
+    reg: float
+    seed: int
+    options: dict[str, Any]
+    version: str
+    n_iter: int
+    work: Work
+    seconds: float
+    history: list[Record] = field(repr=False)
+    target: float
+    is_entropic: bool
+    problem: Problem = field(repr=False)
+    choice: str | None = None  # what "auto" chose and why
+
+    @property
+    def gap(self) -> float:
+        """Certified distance from the optimum: ``value - lower_bound``."""
+        return self.value - self.lower_bound
+
+    @cached_property
+    def problem_hash(self) -> str:
+        """Hash of cost and weights, by which a saved result knows its problem."""
+        return self.problem.digest()
+
+    @cached_property
+    def plan(self) -> Matrix:
+        """The plan as an (n, m) array, if it fits in memory."""
+        return self.plan_operator.toarray()
+
+    def __repr__(self) -> str:
+        n, m = self.plan_operator.shape
+        mark = "certified" if self.converged else "NOT at the target"
+        return (
+            f"<epsilot.Result {n} x {m}, {self.method}: {mark}\n"
+            f"  value {self.value:.10g}, lower bound {self.lower_bound:.10g}, "
+            f"gap {self.gap:.3g} (target {self.target:.3g})\n"
+            f"  {self.status}; {self.n_iter} epochs, {self.work.operations:.3g} operations, "
+            f"{self.seconds:.3g} s>"
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw upper and lower bound against operations; returns the figure."""
+        from ..show.plotting import plot_convergence
+
+        return plot_convergence(self, ax=ax)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything needed to re-prove the bracket, atomically, as ``.npz``."""
+        header = {
+            "shape": self.plan_operator.shape, "problem_hash": self.problem_hash,
+            "value": self.value, "value_linear": self.value_linear, "gap": self.gap,
+            "lower_bound": self.lower_bound, "target": self.target, "method": self.method,
+            "status": self.status.name, "reg": self.reg, "seed": self.seed,
+            "is_entropic": self.is_entropic,
+            "options": self.options, "version": self.version, "n_iter": self.n_iter,
+            "operations": self.work.operations, "seconds": self.seconds,
+            "history": self.history,
+        }  # fmt: skip
+        arrays = pack_plan(self.plan_operator.scaled(1 / self.problem.mass))
+        arrays["f"], arrays["g"] = self.potentials
+        storage.save(path, _FORMAT, header, arrays)
+
+
+def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[dict[str, Any], Certificate]:
+    """Prove a saved result again from its plan and potentials; return its header too."""
+    header, arrays = storage.load(path, _FORMAT, "write one with Result.save")
+    n, m = problem.shape
+    if header.get("problem_hash") != problem.digest():
+        raise InvalidProblem(
+            f"{os.fspath(path)} holds the result of another problem (of shape "
+            f"{header.get('shape')}, hash {header.get('problem_hash')}); give the cost and weights "
+            f"it was solved with (these have shape {[n, m]}, hash {problem.digest()})."
+        )
+    try:
+        plan = unpack_plan(arrays, problem)
+        f = storage.vector(arrays, "f", (n,))
+        if not isinstance(header["is_entropic"], bool):
+            raise ValueError("is_entropic is neither true nor false")
+        reg = float(header["reg"]) if header["is_entropic"] else None
+        if reg is not None:
+            check_positive("the saved reg", reg)
+    except (InvalidProblem, KeyError, TypeError, ValueError) as error:
+        raise InvalidProblem(f"{os.fspath(path)} cannot be proved again: {error}") from None
+    objective = objective_of(problem, None if reg is None else reg / problem.unit)
+    return header, objective.certificate(plan, f / problem.unit - objective.shift)

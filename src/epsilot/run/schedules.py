@@ -1,0 +1,165 @@
+"""Which η or ε to solve for, and when to move on: a published constant, or a continuation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..kernels.vectors import dot, entropy
+from ..solvers.base import Pace, Solver
+from ..transport.problem import Additive, Entropic, Problem, Target, smooth
+from .driver import Goal, Run
+
+#: Below this share of the largest cost, exponents (f + g - C) / η lose their accuracy.
+SMALLEST_ETA = 1e-7
+#: First η, as a share of the largest cost, when potentials are given and ε is not.
+WARM_START = 0.002
+#: And as a multiple of the η proved to suffice: runs are certified at 4 to 18 times that one.
+WARM_FLOOR = 16.0
+#: Below this share of the largest cost, float64 arithmetic certifies nothing.
+SMALLEST_EPSILON = 1e-13
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One target for the whole run, ended by the certificate or by a published rule."""
+
+    target: Target
+    is_published: bool = False
+    tolerance: float = 0.0
+    evaluate_after: float = 0.1
+
+    def first(self) -> Target:
+        """Return the target."""
+        return self.target
+
+    def at(self, level: float) -> Target:
+        """Return the target."""
+        return self.target
+
+    def after(self, target: Target, violation: float, run: Run) -> Target | None:
+        """Stay."""
+        return None
+
+    def is_published_stop(self, solver: Solver, target: Target, state: Any) -> bool:
+        """Apply the method's rule, or let a direct method say that it has finished."""
+        if not self.is_published and isinstance(target, Entropic):
+            return False
+        return solver.is_published_stop(target, state, self.tolerance)
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """η falls while the bias of the current η, not the marginal error, holds the gap open.
+
+    At the entropic optimum the certified gap is at most η H(p) and usually below η,
+    while a violation δ adds about δ ‖C‖∞ / 2. So η is halved once δ ‖C‖∞ is below a share of
+    η, and never falls below the η that is proved to suffice for the goal.
+    """
+
+    problem: Problem
+    goal: Goal
+    pace: Pace
+    is_warm: bool = False
+    is_published: bool = field(default=False, init=False)
+    evaluate_after: float = field(default=0.1, init=False)
+
+    @property
+    def _unit(self) -> float:
+        """‖C‖∞, or 1 where all costs are equal and any η does."""
+        return self.problem.cost_max or 1.0
+
+    def at(self, level: float) -> Entropic:
+        """Return the problem with this η, smoothed only if an empty row or column is left."""
+        p, q = self.problem.p, self.problem.q
+        if p.min() == 0 or q.min() == 0:
+            weight = min(0.01, level / (8 * self._unit))
+            p, q = smooth(p, weight), smooth(q, weight)
+        return Entropic(self.problem.geometry, level, p, q)
+
+    def first(self) -> Entropic:
+        """Return the problem with the largest η; good potentials start near the last one."""
+        floor = self._floor(-math.inf)
+        start = self.pace.start * self._unit
+        if self.is_warm:
+            near = WARM_START * self._unit if self.goal.rtol is not None else WARM_FLOOR * floor
+            start = min(start, near)
+        return self.at(max(start, floor))
+
+    def after(self, target: Target, violation: float, run: Run) -> Target | None:
+        """Move to a smaller η when the marginal error is a small part of the gap."""
+        if violation * self.problem.cost_max > self.pace.share * target.eta:
+            return None
+        floor = self._floor(run.lower)
+        if target.eta <= floor:
+            return None
+        return self.at(max(floor, target.eta / self.pace.factor))
+
+    def is_published_stop(self, solver: Solver, target: Target, state: Any) -> bool:
+        """Leave the end to the certificate."""
+        return False
+
+    def _floor(self, lower: float) -> float:
+        """Return the η at which the converged entropic plan is certified within the goal."""
+        limit = SMALLEST_ETA * self._unit
+        if self.goal.rtol is not None and not math.isfinite(lower):
+            return limit
+        return float(max(limit, self.goal.allowed(lower) / (2 * max(self._entropy, 0.5))))
+
+    @cached_property
+    def _entropy(self) -> float:
+        return min(entropy(self.problem.p), entropy(self.problem.q))
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """ε falls, each run of a direct method starting from the potentials of the one before.
+
+    The first ε is a share of the bracket that the independent plan and the zero potential give,
+    or the goal itself for a method that does not profit from warm starts. A relative goal is
+    known only when the optimum nearly is, so with one every method starts crudely.
+    """
+
+    problem: Problem
+    goal: Goal
+    pace: Pace
+    is_published: bool = field(default=False, init=False)
+
+    @property
+    def evaluate_after(self) -> float:
+        """As often as the method likes."""
+        return self.pace.evaluate_after
+
+    def at(self, level: float) -> Additive:
+        """Return the problem with this ε."""
+        return Additive(self.problem.geometry, level, self.problem.p, self.problem.q)
+
+    def first(self) -> Additive:
+        """Return the problem with a crude ε, or with the wanted one."""
+        problem, start = self.problem, self.pace.start
+        if self.goal.rtol is None and start == 0:
+            return self.at(self.goal.allowed(-math.inf))
+        upper = dot(problem.p, problem.geometry.matvec(problem.q))
+        lower = dot(problem.q, problem.geometry.ctransform_cols(np.zeros_like(problem.p)))
+        return self.at(self._bounded((start or 0.25) * (upper - lower), lower))
+
+    def after(self, target: Target, violation: float, run: Run) -> Target | None:
+        """Move to a smaller ε when the method has finished or the certificate has."""
+        if violation > 0 and run.gap > target.level:
+            return None
+        level = self._bounded(min(run.gap, target.level) / self.pace.factor, run.lower)
+        return self.at(level) if level < target.level else None
+
+    def is_published_stop(self, solver: Solver, target: Target, state: Any) -> bool:
+        """End where the method has finished and no smaller ε makes sense."""
+        is_last = target.level <= self._bounded(0.0, -math.inf)
+        return is_last and solver.is_published_stop(target, state, 0.0)
+
+    def _bounded(self, level: float, lower: float) -> float:
+        """Return an ε no smaller than the goal, nor than what float64 arithmetic can certify."""
+        limit = SMALLEST_EPSILON * (self.problem.cost_max or 1.0)
+        return max(level, self.goal.allowed(lower), limit)

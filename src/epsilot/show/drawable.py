@@ -1,0 +1,34 @@
+"""What pictures need to know of a result, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..transport.plan import Plan
+    from ..transport.record import Record
+    from ..transport.work import Work
+
+
+class Drawable(Protocol):
+    """What the pictures show of a result."""
+
+    @property
+    def history(self) -> Sequence[Record]: ...  # noqa: D102
+    @property
+    def work(self) -> Work: ...  # noqa: D102
+    @property
+    def seconds(self) -> float: ...  # noqa: D102
+    @property
+    def method(self) -> str: ...  # noqa: D102
+    @property
+    def gap(self) -> float: ...  # noqa: D102
+    @property
+    def lower_bound(self) -> float: ...  # noqa: D102
+    @property
+    def target(self) -> float: ...  # noqa: D102
+    @property
+    def is_entropic(self) -> bool: ...  # noqa: D102
+    @property
+    def plan_operator(self) -> Plan: ...  # noqa: D102

@@ -1,0 +1,151 @@
+"""A live line that shows how far the certified gap is from its target."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from ..transport.record import Record
+    from ..transport.work import Work
+
+REFRESH_SECONDS = 0.1
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Progress:
+    """Draw one line of a run's state on the terminal, and remove it at the end.
+
+    An observer of the driver: call it with each record. It writes to standard error, at most ten
+    times a second, and nothing at all when standard error is not a terminal.
+
+    Parameters
+    ----------
+    method
+        Name shown at the start of the line.
+    eps, rtol
+        The target, absolute or relative to the lower bound; both None when there is none.
+    force
+        Draw even when standard error is not a terminal.
+
+    Examples
+    --------
+    >>> with Progress("sinkhorn", eps=0.01, rtol=None) as progress:
+    ...     pass
+    """
+
+    def __init__(
+        self, method: str, eps: float | None, rtol: float | None, *, force: bool = False
+    ) -> None:
+        self.method = method
+        self.eps = eps
+        self.rtol = rtol
+        self._force = force
+        self._live: Live | None = None
+        self._last_drawn = -math.inf
+        self._record: Record | None = None
+
+    def __enter__(self) -> Self:
+        if self._force or sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            console = Console(stderr=True, force_terminal=self._force or None)
+            self._live = Live(console=console, auto_refresh=False, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def __call__(self, record: Record) -> None:
+        """Show a record, unless something was shown less than a tenth of a second ago."""
+        self._record = record
+        self.beat(record.n_iter, record.seconds)
+
+    def beat(self, n_iter: int, seconds: float) -> None:
+        """Show that a run goes on, with the bounds it has, if any."""
+        now = time.monotonic()
+        if self._live is not None and now - self._last_drawn >= REFRESH_SECONDS:
+            self._last_drawn = now
+            self._live.update(self._line(n_iter, seconds), refresh=True)
+
+    def _line(self, n_iter: int, seconds: float) -> Any:
+        """Return the styled text of an epoch."""
+        from rich.text import Text
+
+        if self._record is None:
+            text = f"{self.method}  {clock(seconds)}  no bounds yet  epoch {n_iter:,}"
+            return Text(text, no_wrap=True, overflow="ellipsis")
+        record = self._record._replace(n_iter=n_iter, seconds=seconds)
+        target = self.eps
+        if self.rtol is not None:
+            target = self.rtol * abs(record.lower)
+        reached = target is not None and record.gap <= target
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(self.method, style="bold")
+        line.append(f"  {clock(record.seconds)}  ")
+        line.append(f"gap {record.gap:.3g}", style="green" if reached else "yellow")
+        if target is not None:
+            line.append(f" → {target:.3g}")
+        line.append(f"  [{record.lower:.4g}, {record.upper:.4g}]")
+        line.append(
+            f"  epoch {record.n_iter:,}  η {record.reg:.2g}  {scientific(record.operations)} ops",
+            style="dim",
+        )
+        return line
+
+
+def scientific(number: float) -> str:
+    """Return a count the way it is written by hand.
+
+    Examples
+    --------
+    >>> scientific(4_230_000)
+    '4.2·10⁶'
+    >>> scientific(950)
+    '950'
+    """
+    if not math.isfinite(number) or abs(number) < 1e4:
+        return f"{number:.4g}"
+    mantissa, exponent = f"{number:.1e}".split("e")
+    return f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+
+
+def is_counted(work: Work) -> bool:
+    """Tell whether the operations are known: a simplex in foreign code does not report its own."""
+    return "pivot" not in work.units
+
+
+def operations_text(work: Work) -> str:
+    """Return the operations of a run in words."""
+    return f"{scientific(work.operations) if is_counted(work) else 'uncounted'} operations"
+
+
+def clock(seconds: float) -> str:
+    """Return a duration in the unit that suits it.
+
+    Examples
+    --------
+    >>> clock(0.0123), clock(3.21), clock(75)
+    ('12 ms', '3.2 s', '1:15')
+    """
+    if seconds < 0.9995:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,1 @@
+"""What all studies share: solves as lines of a file, fits, documents."""

@@ -1,0 +1,114 @@
+"""The file of an experiment's solves: one JSON line each, appended as they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ...errors import InvalidProblem
+from ...files import write_atomically
+from .tasks import Line, key_of
+
+#: How every line begins.
+BEGINNING = b'{"'
+
+
+class Keyed(Protocol):
+    """What identifies a solve."""
+
+    @property
+    def key(self) -> str:
+        """The text under which its line is kept."""
+
+
+class Store:
+    """Lines by the solve they hold; a line is either complete in the file or not there.
+
+    A last line that was cut short (the machine went down) is dropped, a whole one that only lacks
+    its end is kept; any other line that cannot be read is an error, since it was somebody's edit.
+    """
+
+    def __init__(self, path: Path, key: Callable[[Line], str] = key_of) -> None:
+        self.path = path
+        self._key = key
+        self._lines: dict[str, Line] = {}
+        if path.exists():
+            self._read()
+
+    def __contains__(self, task: Keyed) -> bool:
+        return task.key in self._lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def lines(self, tasks: Iterable[Keyed]) -> list[Line]:
+        """Return the lines of those tasks that are solved, in the order of the tasks."""
+        return [self._lines[task.key] for task in tasks if task in self]
+
+    def append(self, line: Line) -> None:
+        """Write a line through to the disk in one piece."""
+        text = json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, text.encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._lines[self._key(line)] = line
+
+    def arrange(self, tasks: Sequence[Keyed]) -> None:
+        """Put the lines of the tasks first, in their order, so that equal runs give equal files."""
+        wanted = [task.key for task in tasks if task in self]
+        known = set(wanted)
+        rest = sorted(key for key in self._lines if key not in known)
+        self._lines = {key: self._lines[key] for key in wanted + rest}
+        text = "".join(
+            json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
+            for line in self._lines.values()
+        )
+        write_atomically(self.path, lambda file: file.write(text.encode()))
+
+    def _read(self) -> None:
+        content = self.path.read_bytes()
+        *texts, last = content.split(b"\n")
+        for number, text in enumerate(texts, start=1):
+            self._keep(text, number)
+        if not last:
+            return
+        if _is_torn(last):
+            self._check_own(last)
+            kept = content[: -len(last)]
+            write_atomically(self.path, lambda file: file.write(kept))
+        else:
+            self._keep(last, len(texts) + 1)
+            write_atomically(self.path, lambda file: file.write(content + b"\n"))
+
+    def _keep(self, text: bytes, number: int) -> None:
+        try:
+            line = json.loads(text)
+            self._lines.setdefault(self._key(line), line)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidProblem(
+                f"{self.path}, line {number} is not a solve of this experiment ({error}); "
+                "lines must be as they were written (delete the line or the file)"
+            ) from error
+
+    def _check_own(self, torn: bytes) -> None:
+        """Refuse a file of one unreadable line, unless it begins as every line of ours does."""
+        if not self._lines and not torn.startswith(BEGINNING[: len(torn)]):
+            raise InvalidProblem(
+                f"{self.path} holds no solve of this experiment; a file of its lines, or none, is "
+                "required (move it away, or choose another folder)"
+            )
+
+
+def _is_torn(text: bytes) -> bool:
+    """Tell whether a line was cut short: it is then no JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return True
+    return False

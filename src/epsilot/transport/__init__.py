@@ -1,0 +1,1 @@
+"""The mathematics: problems, plans, objectives with their brackets, rounding, counted work."""

@@ -1,0 +1,267 @@
+"""The transport problem, validated once and frozen; and its entropic relaxation."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import memory
+from .._types import Vector
+from ..arguments import numeric
+from ..errors import InvalidProblem
+from ..geometry import Dense, Geometry
+from ..kernels.vectors import log
+
+# Totals that differ by less than this (relative) differ by rounding, and are made equal.
+_TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
+_TOTALS_FLOAT64 = 1e-9
+# A smallest cost below this share of the largest is left where it is.
+NEGLIGIBLE_OFFSET = 0.01
+# Masses of 1 that no method need look at: their logarithms and products leave the range of floats.
+EMPTY = 1e-200
+# Largest costs between these are left as they are; others are scaled by a power of two.
+ORDINARY = 2.0**-60, 2.0**60
+# Sizes of costs, masses and values that leave float64 all its digits.
+SMALLEST, LARGEST = 1e-304, 1e305
+# Vectors of n + m numbers that every run holds, at least.
+VECTORS = 8
+
+
+@dataclass(frozen=True)
+class Problem:
+    """min <C, X> over plans X >= 0 with X 1 = p and Xᵀ 1 = q.
+
+    The user's cost is ``unit * (C + offset)``, where C is ``geometry``: its smallest entry is
+    (nearly) 0, and it is near 1 in size if the user's is out of the ordinary; ``p`` and ``q`` are
+    the user's weights divided by their total ``mass``. Objectives return values to the user's
+    units (:mod:`epsilot.transport.objective`).
+    """
+
+    geometry: Geometry
+    p: Vector
+    q: Vector
+    offset: float = 0.0
+    mass: float = 1.0
+    unit: float = 1.0  # a power of two
+
+    @cached_property
+    def cost_max(self) -> float:
+        """Largest cost after the shift, ‖C‖∞."""
+        return self.geometry.bounds[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+    @property
+    def scale(self) -> float:
+        """Largest absolute cost before the shift, in internal units: the unit of round-off."""
+        return max(abs(self.offset), abs(self.offset + self.cost_max))
+
+    def digest(self) -> str:
+        """Return a hash of cost and weights."""
+        h = hashlib.sha256(self.geometry.digest().encode())
+        h.update(self.p.tobytes() + self.q.tobytes())
+        h.update(np.array([self.offset, self.mass, self.unit]).tobytes())
+        return h.hexdigest()[:16]
+
+    def detached(self) -> Problem:
+        """Return the problem with costs that later changes of the user's arrays do not reach."""
+        return replace(self, geometry=self.geometry.detached())
+
+    def support(self) -> tuple[Problem, Any, Any]:
+        """Return the problem without empty rows and columns, and the indices kept.
+
+        Rows and columns next to empty go too: rounding gives them what they miss. A geometry that
+        cannot be restricted keeps everything.
+        """
+        rows, cols = np.flatnonzero(self.p > EMPTY), np.flatnonzero(self.q > EMPTY)
+        if rows.size == self.p.size and cols.size == self.q.size:
+            return self, slice(None), slice(None)
+        geometry = self.geometry.restricted(rows, cols)
+        if geometry is None:
+            return self, slice(None), slice(None)
+        inner = replace(self, geometry=geometry, p=self.p[rows], q=self.q[cols])
+        return inner, rows, cols
+
+
+class _OnGeometry:
+    geometry: Geometry
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+
+@dataclass(frozen=True)
+class Entropic(_OnGeometry):
+    """min <C, X> - η H(X) over the plans with marginals p, q (perhaps smoothed: p', q')."""
+
+    geometry: Geometry
+    eta: float
+    p: Vector
+    q: Vector
+
+    @property
+    def level(self) -> float:
+        """What a schedule lowers."""
+        return self.eta
+
+    @cached_property
+    def log_p(self) -> Vector:
+        """Logarithms of the row masses, -inf where empty."""
+        return log(self.p)
+
+    @cached_property
+    def log_q(self) -> Vector:
+        """Logarithms of the column masses, -inf where empty."""
+        return log(self.q)
+
+
+@dataclass(frozen=True)
+class Additive(_OnGeometry):
+    """The unregularised problem with an accuracy ε for methods that plan with one."""
+
+    geometry: Geometry
+    epsilon: float
+    p: Vector
+    q: Vector
+
+    @property
+    def level(self) -> float:
+        """What a schedule lowers."""
+        return self.epsilon
+
+    @property
+    def eta(self) -> float:
+        """No regularisation."""
+        return 0.0
+
+
+Target = Entropic | Additive
+
+
+def smooth(p: Vector, weight: float) -> Vector:
+    """Mix a marginal with the uniform one: (1 - weight) p + weight / n."""
+    return (1 - weight) * p + weight / p.size
+
+
+# -- validation ----------------------------------------------------------------------------
+
+
+def make_problem(
+    M: ArrayLike | Geometry,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    *,
+    normalize: bool = False,
+) -> Problem:
+    """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
+    geometry = M if isinstance(M, Geometry) else Dense(M)
+    n, m = geometry.shape
+    memory.ask(VECTORS * 8 * (n + m), f"a problem of {n:,} x {m:,}", "use fewer points or cells")
+    weights_a, tolerance_a = _weights(a, "a", n, m)
+    weights_b, tolerance_b = _weights(b, "b", m, n)
+    total_a, total_b = float(weights_a.sum()), float(weights_b.sum())
+    if a is None:
+        total_a = total_b  # uniform weights carry whatever mass the other side has
+        weights_a *= total_b
+    elif b is None:
+        total_b = total_a
+        weights_b *= total_a
+    mass = 1.0 if normalize else total_a
+    if not normalize and abs(total_a - total_b) > max(tolerance_a, tolerance_b) * total_a:
+        raise InvalidProblem(
+            f"a sums to {total_a:.10g} and b to {total_b:.10g}; the totals must be equal "
+            "(pass normalize=True to rescale both to 1)."
+        )
+    low, high = geometry.bounds
+    if not np.isfinite(high - low):
+        raise InvalidProblem(_infinite(geometry))
+    _check_size(max(abs(low), abs(high)), mass)
+    geometry, unit = _ordinary(geometry, max(abs(low), abs(high)))
+    low, high = geometry.bounds
+    if 0 <= low <= NEGLIGIBLE_OFFSET * high:
+        low = 0.0  # not worth a copy of the cost
+    return Problem(
+        geometry.shifted(-low), _freeze(weights_a / weights_a.sum()),
+        _freeze(weights_b / weights_b.sum()), low, mass, unit,
+    )  # fmt: skip
+
+
+def _check_size(cost: float, mass: float) -> None:
+    """Refuse problems whose costs, masses or value float64 holds with few digits or not at all."""
+    value = cost * mass
+    if cost > 0 and not (min(cost, mass, value) >= SMALLEST and max(mass, value) <= LARGEST):
+        raise InvalidProblem(
+            f"the costs reach {cost:.3g} and the weights sum to {mass:.3g}; both and their product "
+            f"must be between {SMALLEST:.0e} and {LARGEST:.0e} for float64 to hold them (rescale)."
+        )
+
+
+def _ordinary(geometry: Geometry, size: float) -> tuple[Geometry, float]:
+    """Return a geometry of ordinary size, and the power of two that it was divided by."""
+    if size == 0 or ORDINARY[0] <= size <= ORDINARY[1]:
+        return geometry, 1.0
+    power = 2 * (min(math.frexp(size)[1], 1022) // 2)
+    scaled = geometry.rescaled(-power)
+    return (geometry, 1.0) if scaled is None else (scaled, math.ldexp(1.0, power))
+
+
+def _freeze(x: Vector) -> Vector:
+    x.setflags(write=False)
+    return x
+
+
+def _infinite(geometry: Geometry) -> str:
+    """Name the first cost that is not finite."""
+    for start, _, C in geometry.blocks():
+        for i, j in np.argwhere(~np.isfinite(C))[:1]:
+            return (
+                f"the cost of row {start + i}, column {j} is {C[i, j]}; costs must be finite "
+                "(replace inf by a large finite cost, and NaN by the right one)."
+            )
+    return (
+        "the costs span more than float64 can hold; their range must be finite "
+        "(divide them by their largest absolute value)."
+    )
+
+
+def _weights(w: Any, name: str, size: int, other: int) -> tuple[Vector, float]:
+    """Return checked weights and the relative tolerance their dtype deserves."""
+    if w is None:
+        return np.full(size, 1.0 / size), 0.0
+    x = numeric(w, name)
+    tolerance = _TOTALS.get(getattr(w, "dtype", None), _TOTALS_FLOAT64)
+    if x.shape != (size,):
+        hint = " (are a and b swapped?)" if x.shape == (other,) else " (one weight each)"
+        side = "row" if name == "a" else "column"
+        raise InvalidProblem(
+            f"{name} has shape {x.shape}; it must have shape ({size},), one weight for each "
+            f"{side} of the cost{hint}."
+        )
+    for bad, what, remedy in (
+        (~np.isfinite(x), "must be finite", "remove or repair that entry"),
+        (x < 0, "must not be negative", "set it to zero, or shift all weights"),
+    ):
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise InvalidProblem(f"{name}[{i}] is {x[i]:.6g}; weights {what} ({remedy}).")
+    if not x.sum() > 0:
+        raise InvalidProblem(
+            f"{name} sums to 0; weights must have positive total (pass None for uniform weights)."
+        )
+    if not np.isfinite(x.sum()):
+        raise InvalidProblem(
+            f"{name} sums to {x.sum()}; weights must have a finite total (divide them by their "
+            "maximum first)."
+        )
+    return np.array(x), tolerance

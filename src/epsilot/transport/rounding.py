@@ -1,0 +1,65 @@
+"""Rounding onto the transport polytope (Altschuler, Weed, Rigollet 2017, Algorithm 2)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._types import Vector
+from ..geometry import Geometry
+from ..kernels import rounding as kernels
+from .plan import Arcs, Core, Gibbs, Plan
+
+#: Sums beyond which products with a plan may overflow; NaN is not below it either.
+TOO_LARGE = 1e100
+
+
+class Rounded(NamedTuple):
+    """A feasible plan, its cost (0 without a geometry), and the l1 error it started from."""
+
+    plan: Plan
+    cost: float
+    marginal_error: float
+
+
+def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = None) -> Rounded:
+    r"""Return the nearest-by-scaling plan with marginals p and q, priced on the way.
+
+    Rows, then columns, that carry too much are scaled down; what is then missing is added as
+    a rank-one term. For a core of mass 1 the plan moves by at most the marginal error
+    :math:`\delta` in l1, and its cost rises by at most :math:`\frac12\delta(\max C-\min C)`.
+    Three passes over the core. Arcs that form a forest, as those of a simplex do, get the flow
+    that the marginals determine instead: a vertex stays one.
+
+    Parameters
+    ----------
+    core : Core
+        Nonnegative (n, m) matrix.
+    p, q : (n,), (m,) arrays
+        Marginals of equal total.
+    geometry : Geometry, optional
+        Prices the result.
+    """
+    r, c = core.marginals()
+    if isinstance(core, Gibbs) and not (r.max() < TOO_LARGE and c.max() < TOO_LARGE):
+        core = core.tamed(p)
+        r, c = core.marginals()
+    s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
+    error = kernels.shrink(r, p, s) + kernels.shrink(c, q, t)
+    vertex = core.settled(p, q) if isinstance(core, Arcs) else None
+    if vertex is not None:
+        plan = Plan.of(vertex)
+        return Rounded(plan, 0.0 if geometry is None else plan.cost(geometry), error)
+    c = core.cols(s)
+    kernels.shrink(c, q, t)
+    missing = kernels.shortfall(c, t, q, d)
+    if missing > 0:
+        d /= missing
+    if geometry is None:
+        mass, cost, shipped = core.rows(t), np.zeros_like(p), np.zeros_like(p)
+    else:
+        mass, cost, shipped = core.price(geometry, t, d)
+    kernels.shortfall(mass, s, p, e)
+    plan = Plan(core, s, t, e, d)
+    return Rounded(plan, plan.priced(cost, shipped), error)

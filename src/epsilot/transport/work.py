@@ -1,0 +1,78 @@
+"""Counting arithmetic: one table turns what a method did into operations.
+
+One operation is one scalar +, -, ×, ÷, comparison, abs, exp, log, sqrt or random draw.
+Copies and indexing are free, and so is building C. A solver reports *units* (how many matrix
+or vector entries went through which kind of pass); this table prices them, so all methods
+are counted alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..geometry import Geometry
+
+#: unit -> (operations, of which exponentials) for each entry it touches
+TABLE: dict[str, tuple[int, int]] = {
+    "scale": (1, 0),  # C / η, once
+    "lse": (5, 1),  # subtract, max, subtract, exp, sum
+    "softmax": (7, 1),  # lse, scale, divide
+    "both_marginals": (7, 1),  # two adds, max, subtract, exp, row sums, column sums
+    "gibbs": (3, 1),  # X from potentials: two adds, exp
+    "rounding": (8, 0),
+    "ctransform": (2, 0),  # subtract, min
+    "inner": (2, 0),  # multiply, add
+    "coordinate": (15, 1),  # lse, scale, running sum, ρ (5), distance to the marginal (3)
+    "vector": (1, 0),  # one operation an entry
+    "pivot": (1, 0),  # an arc priced by a simplex method
+    "arc_relaxed": (4, 0),  # three additions and a comparison of a shortest-path search
+    "arc_tested": (3, 0),  # two additions and a comparison; also an arc of an augmented path
+    "packing_step": (40, 2),  # one coordinate of the packing LP
+    "newton_plan": (5, 1),  # X from potentials with its row and column sums
+}
+
+
+@dataclass(slots=True)
+class Work:
+    """Counts of units; add them up, read ``operations`` and ``exponentials``.
+
+    ``certificate`` holds the operations of evaluations made only to certify, which are not
+    part of ``operations``.
+    """
+
+    units: dict[str, int] = field(default_factory=dict)
+    certificate: int = 0
+
+    @classmethod
+    def of(cls, **units: int) -> Work:
+        """Return the work of the named units."""
+        return cls(units)
+
+    def __add__(self, other: Work) -> Work:
+        total = Work(dict(self.units), self.certificate)
+        total.record(other)
+        return total
+
+    def record(self, other: Work) -> None:
+        """Add other work to this one, which must be the caller's own."""
+        units = self.units
+        for name, count in other.units.items():
+            units[name] = units.get(name, 0) + count
+        self.certificate += other.certificate
+
+    @property
+    def operations(self) -> int:
+        """Arithmetic operations of the method itself."""
+        return sum(TABLE[name][0] * count for name, count in self.units.items())
+
+    @property
+    def exponentials(self) -> int:
+        """Exponentials among them: they dominate the time."""
+        return sum(TABLE[name][1] * count for name, count in self.units.items())
+
+
+def certificate_work(geometry: Geometry) -> Work:
+    """Return the work of one certificate: the plan, its rounding, two c-transforms, its cost."""
+    entries = geometry.certificate_passes * geometry.pass_entries
+    made = Work.of(gibbs=entries, rounding=entries, ctransform=2 * entries, inner=entries)
+    return Work(certificate=made.operations)
