@@ -39,12 +39,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    found = {}
+    known = json.loads(options.out.read_text()) if options.out else {}
+    found = []
     for method in epsilot.methods():
-        found[method.name] = measure(method.name)
-        print(f"{method.name:24s} {found[method.name]}", flush=True)
+        operations = measure(method.name)
+        print(f"{method.name:24s} {operations}", flush=True)
+        record = {"growth": {}} | known.get(method.name, {}) | {"operations": operations}
+        found.append(f'  "{method.name}": {json.dumps(record)}')
     if options.out:
-        options.out.write_text(json.dumps(found, indent=2) + "\n")
+        options.out.write_text("{\n" + ",\n".join(found) + "\n}\n")
 
 
 if __name__ == "__main__":

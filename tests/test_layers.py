@@ -14,9 +14,9 @@ LAYERS = [
     {"files"},
     {"geometry"},
     {"transport"},
-    {"finite_sum", "theory"},
+    {"finite_sum"},
     {"solvers"},
-    {"show"},
+    {"theory", "show"},
     {"run"},
     {"api"},
     {"__init__"},  # the public names, for whatever is built on them

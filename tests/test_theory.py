@@ -123,10 +123,23 @@ def test_sinkhorn_stays_within_its_bound():
     assert theory.dijkstra_phases(0.1, 1.0) == 41
 
 
-def test_every_order_belongs_to_a_method():
-    assert theory.order("pdasmd", 100, 0.1) == theory.order("pdasmd", 100, 0.2, cost_max=2.0)
-    for method in theory.ORDERS:
-        assert theory.order(method, 200, 0.1) > theory.order(method, 100, 0.1) > 0
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("sinkhorn", 100**2 * np.log(100) / 0.1**2),
+        ("pdasmd", 100**2 * np.sqrt(np.log(100)) / 0.1),
+        ("pdasgd", 100**2.5 * np.sqrt(np.log(100)) / 0.1),
+        ("dijkstra_dfs", 100**2 / 0.1 + 100 / 0.1**2),
+    ],
+)
+def test_orders_are_the_published_ones(method, expected):
+    assert theory.order(method, 100, 0.1) == pytest.approx(expected)
+    assert theory.order(method, 100, 0.1) == theory.order(method, 100, 0.2, cost_max=2.0)
+
+
+def test_a_method_without_proof_has_no_order():
+    with pytest.raises(epsilot.InvalidProblem, match=r"apdgcd has no published order \(no proof\)"):
+        theory.order("apdgcd", 100, 0.1)
 
 
 def test_examples():

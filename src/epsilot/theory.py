@@ -12,9 +12,11 @@ in l∞ too; the proof of Theorem 3 gives 224, not 112; and the dual radius is h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from ._types import Vector
+from .errors import InvalidProblem
+from .solvers import solver_class
+from .solvers.about import About
 
 # -- Theorem 1, its batch version, and the outer loops they ask for --------------------------
 
@@ -231,30 +233,13 @@ def dijkstra_phases(epsilon: float, cost_max: float, share: float = 0.5) -> int:
     return math.floor(2 * cost_max / ((1 - share) * epsilon)) + 1
 
 
-#: Operations of each method up to a constant, as functions of n and r = ε / ‖C‖∞ (Table 1).
-ORDERS: dict[str, Callable[[float, float], float]] = {
-    "sinkhorn": lambda n, r: n**2 * math.log(n) / r**2,
-    "greenkhorn": lambda n, r: n**2 * math.log(n) / r**2,
-    "stochastic_sinkhorn": lambda n, r: n**2 * math.log(n) / r**2,
-    "accelerated_sinkhorn": lambda n, r: n ** (7 / 3) * math.log(n) ** (2 / 3) / r ** (4 / 3),
-    "aam": lambda n, r: n**2.5 * math.sqrt(math.log(n)) / r,
-    "apdagd": lambda n, r: n**2.5 * math.sqrt(math.log(n)) / r,
-    "apdamd": lambda n, r: n**2.5 * math.sqrt(math.log(n)) / r,
-    "apdrcd": lambda n, r: n**2.5 * math.sqrt(math.log(n)) / r,
-    "hybrid_primal_dual": lambda n, r: n**2.5 * math.sqrt(math.log(n)) / r,
-    "pdasgd": lambda n, r: n**2.5 * math.sqrt(math.log(n)) / r,
-    "pdasmd": lambda n, r: n**2 * math.sqrt(math.log(n)) / r,
-    "packing_lp": lambda n, r: n**2 / r,
-    "box_newton": lambda n, r: n**2 / r,
-    "dual_extrapolation": lambda n, r: n**2 / r,
-    "dijkstra_dfs": lambda n, r: n**2 / r + n / r**2,
-}
-
-
 def order(method: str, n: int, epsilon: float, cost_max: float = 1.0) -> float:
-    """Return the published order of a method's operations; only ratios mean anything.
+    """Return the published order of a method's operations (Table 1); only ratios mean anything.
 
     >>> order("apdagd", 10_000, 0.05) / order("pdasmd", 10_000, 0.05)
     100.0
     """
-    return ORDERS[method](float(n), epsilon / cost_max)
+    about: About = solver_class(method).about
+    if not about.orders:
+        raise InvalidProblem(f"{method} has no published order ({about.complexity}).")
+    return sum(term.at(n, epsilon / cost_max) for term in about.orders)

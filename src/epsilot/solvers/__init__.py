@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import import_module, resources
+from importlib import import_module
 from typing import Any
 
 from ..errors import UnknownMethod
-from .base import About, Solver
+from .about import About, measured_operations
+from .base import Solver
 from .options import converted
 
 #: name -> module:class
@@ -98,7 +98,6 @@ def methods() -> list[Method]:
     >>> [m.name for m in epsilot.methods()][:1]
     ['sinkhorn']
     """
-    measured = json.loads(resources.files("epsilot").joinpath("data/measured.json").read_text())
     rows = []
     for name in REGISTRY:
         cls = solver_class(name)
@@ -112,7 +111,7 @@ def methods() -> list[Method]:
                 about.complexity,
                 about.exactness,
                 about.solves_entropic,
-                measured.get(name, ""),
+                measured_operations(name),
                 tuple(f.name for f in dataclasses.fields(cls)),
             )
         )

@@ -18,7 +18,8 @@ from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic, Problem
 from ..transport.rounding import round_onto
 from ..transport.work import Work
-from .base import About, EntropicSolver, Pace, l1, published_parameters
+from .about import About, Order
+from .base import EntropicSolver, Pace, l1, published_parameters
 from .joint import block, joined, log_masses, log_sums, masses
 
 #: Below this squared gradient norm the dual is solved to machine precision.
@@ -89,7 +90,8 @@ class AAM(EntropicSolver):
         family="accelerated",
         paper="Guminov, Dvurechensky, Tupitsa, Gasnikov 2021",
         year=2021,
-        complexity="n^(5/2) ‖C‖ √(log n) / ε",
+        orders=(Order(2.5, eps=1, log=0.5),),
+        is_in_table1=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
 

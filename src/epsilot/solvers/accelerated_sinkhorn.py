@@ -14,7 +14,8 @@ from ..errors import InvalidProblem
 from ..kernels.vectors import dot, exp
 from ..transport.problem import Entropic
 from ..transport.work import Work
-from .base import About, EntropicSolver, Pace, l1
+from .about import About, Order
+from .base import EntropicSolver, Pace, l1
 from .joint import JointPlan, block, joined, log_block_sums, log_masses, log_sums, masses
 
 
@@ -57,7 +58,8 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver):
         family="Sinkhorn",
         paper="Lin, Ho, Jordan 2022",
         year=2022,
-        complexity="n^(7/3) ‖C‖^(4/3) (log n)^(2/3) / ε^(4/3)",
+        orders=(Order(7 / 3, eps=4 / 3, log=2 / 3),),
+        is_in_table1=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
 

@@ -17,8 +17,9 @@ from ..transport.plan import Core, Explicit, Gibbs, Plan
 from ..transport.problem import Entropic, Problem
 from ..transport.rounding import round_onto
 from ..transport.work import Work
+from .about import About, Order
 from .averaging import keeps_average, mix
-from .base import About, EntropicSolver, Pace, l1
+from .base import EntropicSolver, Pace, l1
 
 #: Relative round-off that the line-search test forgives.
 _SLACK = 1e-15
@@ -79,7 +80,8 @@ class APDAGD(EntropicSolver):
         family="accelerated",
         paper="Dvurechensky, Gasnikov, Kroshnin 2018",
         year=2018,
-        complexity="n^2.5 ‖C‖ √log n / ε",
+        orders=(Order(2.5, eps=1, log=0.5),),
+        is_in_table1=True,
     )
     # Restarts cost acceleration: few of them, and from an η that is already small.
     pace: ClassVar[Pace] = Pace(start=0.025, factor=4.0, share=2.0)

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._types import Vector
+from .about import About, Order
 from .apdagd import APDAGD
-from .base import About
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,8 @@ class APDAMD(APDAGD):
         family="accelerated",
         paper="Lin, Ho, Jordan 2019",
         year=2019,
-        complexity="n^2.5 ‖C‖ √log n / ε",
+        orders=(Order(2.5, eps=1, log=0.5),),
+        is_in_table1=True,
     )
     smoothness: ClassVar[tuple[float, float]] = (2.0, 4.0)
 

@@ -11,8 +11,9 @@ from numpy.random import Generator
 from ..kernels import accelerated as kernels
 from ..transport.problem import Entropic
 from ..transport.work import Work
+from .about import About
 from .apdrcd import APDRCD, State
-from .base import About, l1
+from .base import l1
 
 #: Matrix entries that one epoch goes through: many steps where the matrix is small.
 _EPOCH_ENTRIES = 1 << 18
@@ -41,7 +42,6 @@ class APDGCD(APDRCD):
         family="accelerated",
         paper="Guo, Ho, Jordan 2020",
         year=2020,
-        complexity="no proof",
         needs_dense=True,
     )
     patience: ClassVar[int] = 100_000  # a minute or two; more would not be a result but a wait

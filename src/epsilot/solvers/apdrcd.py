@@ -15,8 +15,9 @@ from ..kernels import accelerated as kernels
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic
 from ..transport.work import Work
+from .about import About, Order
 from .averaging import mix
-from .base import About, EntropicSolver, Pace, l1
+from .base import EntropicSolver, Pace, l1
 
 
 @dataclass(slots=True)
@@ -61,7 +62,8 @@ class APDRCD(EntropicSolver):
         family="accelerated",
         paper="Guo, Ho, Jordan 2020",
         year=2020,
-        complexity="n^2.5 ‖C‖ √log n / ε",
+        orders=(Order(2.5, eps=1, log=0.5),),
+        is_in_table1=True,
         needs_dense=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.025, factor=4.0, share=2.0)

@@ -14,20 +14,7 @@ from ..kernels.vectors import log
 from ..transport.plan import Core, Gibbs
 from ..transport.problem import Additive, Entropic, Problem, smooth
 from ..transport.work import Work
-
-
-@dataclass(frozen=True)
-class About:
-    """What a method is, for tables and documentation."""
-
-    family: str
-    paper: str
-    year: int
-    complexity: str
-    exactness: str = "to any ε"
-    solves_entropic: bool = True
-    needs_rows: bool = False
-    needs_dense: bool = False
+from .about import About
 
 
 @dataclass(frozen=True)

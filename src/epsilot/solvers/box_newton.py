@@ -17,7 +17,8 @@ from ..transport.objective import finite_dot
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic, Problem
 from ..transport.work import Work
-from .base import About, DualPlan, EntropicSolver, Pace, l1
+from .about import About, Order
+from .base import DualPlan, EntropicSolver, Pace, l1
 from .box_qp import Quadratic, minimise
 
 CONSTANTS = ("practical", "published")
@@ -73,7 +74,8 @@ class BoxNewton(EntropicSolver, DualPlan):
         family="Newton",
         paper="Blanchet, Jambulapati, Kent, Sidford 2018",
         year=2018,
-        complexity="n² ‖C‖ log² n / ε",
+        orders=(Order(2, eps=1, log=2),),
+        is_in_table1=True,
     )
     pace: ClassVar[Pace] = Pace()
 

@@ -15,7 +15,8 @@ from ..kernels.dijkstra_push import push_phases
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
-from .base import About, DirectSolver, Pace
+from .about import About, Order
+from .base import DirectSolver, Pace
 
 VARIANTS = ("search", "push_relabel")
 CONSTANTS = ("practical", "published")
@@ -80,7 +81,8 @@ class DijkstraDFS(DirectSolver):
         family="combinatorial",
         paper="Lahn, Mulchandani, Raghvendra 2019",
         year=2019,
-        complexity="n² ‖C‖ / ε + n ‖C‖² / ε²",
+        orders=(Order(2, eps=1), Order(1, eps=2)),
+        is_in_table1=True,
         solves_entropic=False,
         needs_rows=True,
     )

@@ -16,7 +16,8 @@ from ..kernels.vectors import dot, exp, log
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
-from .base import About, DirectSolver, centred
+from .about import About, Order
+from .base import DirectSolver, centred
 
 CONSTANTS = ("practical", "sharp", "published")
 MAX_ROUNDS = 50
@@ -95,7 +96,8 @@ class DualExtrapolation(DirectSolver):
         family="extragradient",
         paper="Jambulapati, Sidford, Tian 2019",
         year=2019,
-        complexity="n² ‖C‖ log n / ε",
+        orders=(Order(2, eps=1, log=1),),
+        is_in_table1=True,
         solves_entropic=False,
     )
 

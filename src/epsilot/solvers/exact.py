@@ -14,7 +14,8 @@ from ..errors import InvalidProblem
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive
 from ..transport.work import Work
-from .base import About, DirectSolver
+from .about import About, Order
+from .base import DirectSolver
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ class Exact(DirectSolver):
         family="exact",
         paper="Bonneel, van de Panne, Paris, Heidrich 2011 (POT)",
         year=2011,
-        complexity="n³ log n",
+        orders=(Order(3, log=1),),
         exactness="exact",
         solves_entropic=False,
         needs_dense=True,

@@ -16,7 +16,8 @@ from ..transport.duals import softmin_rows
 from ..transport.plan import Core, Gibbs
 from ..transport.problem import Entropic, Problem
 from ..transport.work import Work
-from .base import About, EntropicSolver, Pace, l1
+from .about import About, Order
+from .base import EntropicSolver, Pace, l1
 from .joint import JointPlan, block, log_masses, log_sums, masses
 
 #: Epochs of n + m updates after which the running sums are summed afresh.
@@ -163,7 +164,8 @@ class Greenkhorn(CoordinateDescent):
         family="Sinkhorn",
         paper="Altschuler, Weed, Rigollet 2017; Lin, Ho, Jordan 2019",
         year=2017,
-        complexity="n² ‖C‖² log n / ε²",
+        orders=(Order(2, eps=2, log=1),),
+        is_in_table1=True,
         needs_dense=True,
     )
 

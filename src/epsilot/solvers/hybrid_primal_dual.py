@@ -15,8 +15,9 @@ from ..kernels.vectors import dot, log
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Additive, Problem, Target
 from ..transport.work import Work
+from .about import About, Order
 from .averaging import keeps_average, mix, moments
-from .base import About, DirectSolver, EntropicSolver, Pace, l1
+from .base import DirectSolver, EntropicSolver, Pace, l1
 
 FORMS = ("line_search", "accelerated", "plain")
 
@@ -81,7 +82,8 @@ class HybridPrimalDual(EntropicSolver):
         family="accelerated",
         paper="Chambolle, Contreras 2022",
         year=2022,
-        complexity="n^2.5 ‖C‖ √log n / ε",
+        orders=(Order(2.5, eps=1, log=0.5),),
+        is_in_table1=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.025, share=1.0)
 

@@ -16,7 +16,8 @@ from ..kernels.vectors import exp, log
 from ..transport.plan import Core, Explicit
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
-from .base import About, DirectSolver, Pace
+from .about import About, Order
+from .base import DirectSolver, Pace
 
 CONSTANTS = ("practical", "safe", "published")
 #: (L in units of 1/μ, μ in units of the practical one): what is tried when T steps do not do.
@@ -99,7 +100,8 @@ class PackingLP(DirectSolver):
         family="linear programming",
         paper="Blanchet, Jambulapati, Kent, Sidford 2018; Quanrud 2018",
         year=2018,
-        complexity="n² ‖C‖ log² n / ε",
+        orders=(Order(2, eps=1, log=2),),
+        is_in_table1=True,
         solves_entropic=False,
         needs_dense=True,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import InvalidProblem
-from .base import About
+from .about import About, Order
 from .pdasmd import PDASMD
 
 
@@ -31,7 +31,8 @@ class PDASGD(PDASMD):
         family="accelerated stochastic",
         paper="Xie, Luo, Huo 2022",
         year=2022,
-        complexity="n² ‖C‖ √log n / ε",
+        orders=(Order(2.5, eps=1, log=0.5),),
+        is_in_table1=True,
         needs_rows=True,
     )
     sharp_constant: ClassVar[float] = 3.0

@@ -20,7 +20,8 @@ from ..memory import size_text
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic, Problem
 from ..transport.work import Work
-from .base import About, EntropicSolver, Pace, l1
+from .about import About, Order
+from .base import EntropicSolver, Pace, l1
 from .inner_loop import run_inner_loop, sampled_rows
 
 #: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
@@ -119,7 +120,8 @@ class PDASMD(EntropicSolver):
         family="accelerated stochastic",
         paper="Luo, Xie, Huo 2023",
         year=2023,
-        complexity="n² ‖C‖ √log n / ε",
+        orders=(Order(2, eps=1, log=0.5),),
+        is_in_table1=True,
         needs_rows=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.03, factor=3.0, share=1.0)

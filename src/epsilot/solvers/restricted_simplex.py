@@ -25,7 +25,8 @@ from ..kernels.vectors import log
 from ..transport.plan import Arcs, Core, Gibbs
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
-from .base import About, DirectSolver, Pace
+from .about import About
+from .base import DirectSolver, Pace
 
 #: Arcs wanted of a row beyond which they are found by partitioning it.
 MANY_ARCS = 64
@@ -101,7 +102,7 @@ class RestrictedSimplex(DirectSolver):
         family="exact",
         paper="column generation on a network simplex",
         year=2026,
-        complexity="n² + simplex on O(n) arcs",
+        note="n² + simplex on O(n) arcs",
         exactness="exact",
         solves_entropic=False,
         needs_rows=True,

@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from .._types import Vector
 from ..errors import InvalidProblem
-from .base import About
+from .about import About, Order
 from .greenkhorn import CoordinateDescent
 
 
@@ -34,7 +34,8 @@ class StochasticSinkhorn(CoordinateDescent):
         family="Sinkhorn",
         paper="Abid, Gower 2018; Luo, Xie, Huo 2023, Appendix E",
         year=2018,
-        complexity="n² ‖C‖² log n / ε²",
+        orders=(Order(2, eps=2, log=1),),
+        is_in_table1=True,
         needs_dense=True,
     )
     _scans: ClassVar[int] = 2  # total, and the scan of its prefix sums

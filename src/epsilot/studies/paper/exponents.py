@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ...show.plotting import COLOURS, new_figure
 
 if TYPE_CHECKING:
-    from .table1 import Published, Row
+    from ...solvers.about import About
+    from .table1 import Row
 
 _STYLES = {
     "paper": ("the paper's stop", COLOURS[0], "o", -0.16),
@@ -17,7 +18,7 @@ _STYLES = {
 }
 
 
-def draw_exponents(rows: Sequence[Row], published: Mapping[str, Published]) -> Any:
+def draw_exponents(rows: Sequence[Row], published: Mapping[str, About]) -> Any:
     """Draw one line for each method and data set, one half for n and one for 1/ε."""
     several = len({row.data for row in rows}) > 1
     names = list(dict.fromkeys(_name(row, several) for row in rows))
@@ -28,7 +29,7 @@ def draw_exponents(rows: Sequence[Row], published: Mapping[str, Published]) -> A
             place = names.index(_name(row, several))
             _draw_row(ax, row, axis, place)
             if row.method in published:
-                bound = getattr(published[row.method], axis)
+                bound = getattr(published[row.method].orders[0], axis)
                 ax.plot(
                     [bound], [place], marker="D", mfc="none", mec="0.25", ms=9, mew=1.3, ls="",
                     zorder=1,

@@ -14,6 +14,8 @@ import numpy as np
 
 from ... import methods
 from ...errors import InvalidProblem
+from ...solvers import solver_class
+from ...solvers.about import About
 from ..lab.document import (
     Block,
     Claim,
@@ -43,32 +45,10 @@ from .table1_grid import AXES, Scale, plan
 SLACK = 0.15
 
 
-@dataclass(frozen=True)
-class Published:
-    """A line of the paper's Table 1: exponents of n and of 1/ε, and how it is printed."""
-
-    n: float
-    eps: float
-    text: str
-
-
-PUBLISHED = {
-    "sinkhorn": Published(2, 2, "n²/ε²"),
-    "greenkhorn": Published(2, 2, "n²/ε²"),
-    "stochastic_sinkhorn": Published(2, 2, "n²/ε²"),
-    "apdagd": Published(2.5, 1, "n^2.5/ε"),
-    "packing_lp": Published(2, 1, "n²/ε"),
-    "box_newton": Published(2, 1, "n²/ε"),
-    "apdamd": Published(2.5, 1, "n^2.5/ε"),
-    "dual_extrapolation": Published(2, 1, "n²/ε"),
-    "accelerated_sinkhorn": Published(7 / 3, 4 / 3, "n^(7/3)/ε^(4/3)"),
-    "dijkstra_dfs": Published(2, 1, "n²/ε + n/ε²"),
-    "apdrcd": Published(2.5, 1, "n^2.5/ε"),
-    "aam": Published(2.5, 1, "n^2.5/ε"),
-    "hybrid_primal_dual": Published(2.5, 1, "n^2.5/ε"),
-    "pdasgd": Published(2.5, 1, "n^2.5/ε"),
-    "pdasmd": Published(2, 1, "n²/ε"),
-}
+def published() -> dict[str, About]:
+    """Return the methods of the paper's Table 1, with what is proved of them."""
+    records = {method.name: solver_class(method.name).about for method in methods()}
+    return {name: about for name, about in records.items() if about.is_in_table1}
 
 
 def run(
@@ -175,19 +155,19 @@ COLUMNS = (
 
 def table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
     """Return the measured table."""
-    complexity = {method.name: method.complexity for method in methods()}
+    complexity = {method.name: f"({method.complexity})" for method in methods()}
+    complexity |= {name: about.printed for name, about in published().items()}
     several = len({row.data for row in rows}) > 1
     cells = []
     for row in rows:
         own = select(lines, data=row.data, method=row.method, stop=row.stop)
         ended = sum(line["has_ended"] for line in own)
-        printed = PUBLISHED[row.method].text if row.method in PUBLISHED else ""
         unit = "" if row.is_counted else " (time)"
         cells.append(
             (
                 f"{row.method} ({row.data})" if several else row.method,
                 row.stop,
-                printed or f"({complexity[row.method]})",
+                complexity[row.method],
                 f"{row.n.fit}{unit}",
                 f"{row.base_eps:g}",
                 _span(row.n.x),
@@ -209,11 +189,11 @@ def _span(values: Sequence[float]) -> str:
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
     """Return whether the measured exponents stay within the published bounds."""
-    found = []
+    found, known = [], published()
     for row in rows:
-        if row.method not in PUBLISHED:
+        if row.method not in known:
             continue
-        bound = PUBLISHED[row.method]
+        bound = known[row.method].orders[0]
         for name, measured, limit in (("n", row.n, bound.n), ("1/ε", row.eps, bound.eps)):
             found.append(
                 Claim(
@@ -236,7 +216,7 @@ def write(out: Path, lines: Sequence[Line], data: Sequence[str], command: str) -
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([measured.columns, *measured.rows])
     write_text(out / "table1.csv", text.getvalue())
-    file = write_figure(draw_exponents(rows, PUBLISHED), out, "table1")
+    file = write_figure(draw_exponents(rows, published()), out, "table1")
     blocks: list[Block] = [
         Paragraph(_INTRODUCTION),
         Command(command),
@@ -259,12 +239,12 @@ def write(out: Path, lines: Sequence[Line], data: Sequence[str], command: str) -
 
 def _first_order(rows: Sequence[Row]) -> str:
     """Say how the methods published with n^2.5 behave."""
+    names = {name for name, about in published().items() if about.orders[0].n == 2.5}
     slopes = {
         row.method: row.n.fit.slope
         for row in rows
-        if row.stop == "paper" and row.method in PUBLISHED and PUBLISHED[row.method].n == 2.5
-        and not math.isnan(row.n.fit.slope)
-    }  # fmt: skip
+        if row.stop == "paper" and row.method in names and not math.isnan(row.n.fit.slope)
+    }
     if not slopes:
         return "No method published with n^2.5 was measured."
     named = ", ".join(f"{name} {slope:.2f}" for name, slope in slopes.items())
