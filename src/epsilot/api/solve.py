@@ -29,7 +29,6 @@ from ..run.starts import coarse_start, wants_start
 from ..solvers import make_solver, options_of
 from ..solvers.base import Solver
 from ..transport.objective import Transport, dual_feasible, objective_of
-from ..transport.plan import detached
 from ..transport.problem import Additive, Entropic, Problem, make_problem
 from ..transport.record import Record
 from ..transport.work import Work
@@ -307,7 +306,7 @@ def _result(run: Run, driver: Driver, name: str, choice: Choice | None, seed: in
     if status is Status.CERTIFIED and not converged:
         status = Status.FINISHED
     return Result(
-        plan_operator=detached(run.plan).scaled(problem.mass),
+        plan_operator=run.plan.detached().scaled(problem.mass),
         potentials=objective.to_user_potentials(run.potentials),
         value=value,
         value_linear=Transport(problem).to_user(cost),

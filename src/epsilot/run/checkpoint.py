@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import CertificateError, InvalidProblem
+from ..files.saved import Arrays, Saved
 from ..solvers.base import Solver
 from ..transport.objective import Objective
 from ..transport.problem import Target
 from ..transport.record import Record
 from ..transport.work import TABLE, Work
 from .driver import Driver, Run
-from .storage import Arrays, checked, load, pack_plan, save, unpack_plan, vector
+from .storage import load, pack_plan, save, unpack_plan
 
 _FORMAT = "epsilot-checkpoint-2"
 _REMEDY = "write one with the argument checkpoint"
@@ -111,7 +112,8 @@ class Checkpoint:
             return
         n, m = self.objective.problem.shape
         run.plan = unpack_plan(arrays, self.objective.problem)
-        run.potentials = vector(arrays, "best.f", (n,)), vector(arrays, "best.g", (m,))
+        best = Saved(arrays).under("best")
+        run.potentials = best.vector("f", (n,)), best.vector("g", (m,))
         run.upper, run.lower, _ = self.objective.prove(run.plan, run.potentials)
 
 
@@ -147,7 +149,7 @@ def _read_state(state: Any, arrays: Arrays, shape: tuple[int, int]) -> None:
                 grown.add(arrays[key].size)
             if fresh.size == 0 or fits is not None:
                 wanted = arrays[key].shape
-        saved = checked(arrays, key, wanted, fresh.dtype)
+        saved = Saved(arrays).array(key, wanted, fresh.dtype)
         setattr(state, name, saved if isinstance(value, np.ndarray) else type(value)(saved.item()))
     if len(grown) > 1 or not (fits is None or fits(*shape)):
         raise ValueError("arrays of the state do not fit together")

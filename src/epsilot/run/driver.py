@@ -20,7 +20,7 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..solvers.base import Solver
 from ..transport.objective import Objective, Transport
-from ..transport.plan import Arcs, Core, Gibbs, Plan, embedded, spread
+from ..transport.plan import Arcs, Core, Plan, spread
 from ..transport.problem import Entropic, Problem, Target
 from ..transport.record import Record
 from ..transport.work import Work, certificate_work
@@ -276,7 +276,7 @@ class Driver:
         for core, row in found or [self._nothing()]:
             f = spread(row, self.rows, problem.shape[0], -np.inf)
             if self.inner is not problem:
-                core = embedded(core, problem.geometry, self.rows, self.cols)
+                core = core.embedded(problem.geometry, self.rows, self.cols)
             bracket = objective.bracket(core, f)
             errors.append(bracket.marginal_error)
             run.work.record(certificate_work(problem.geometry))
@@ -304,9 +304,7 @@ class Driver:
 
     def _nothing(self) -> tuple[Core, Vector]:
         """Return what is certified of a method that has nothing yet: the independent plan."""
-        n, m = self.inner.shape
-        none = np.zeros(0, dtype=np.int64)
-        return Arcs((n, m), none, none, np.zeros(0)), np.zeros(n)
+        return Arcs.none(self.inner.shape), np.zeros(self.inner.shape[0])
 
     def _record(self, eta: float) -> Record:
         """Return what is known now, in the user's units."""
@@ -325,8 +323,7 @@ def _is_finite(potentials: tuple[Vector, ...]) -> bool:
 
 def _is_usable(core: Core, row: Vector) -> bool:
     """Tell whether a pair that a method proposes can be certified: none of it has overflowed."""
-    others = (core.f, core.g) if isinstance(core, Gibbs) else ()
-    return _is_finite((row, *others))
+    return _is_finite((row,)) and core.is_finite()
 
 
 _warm: set[tuple[Any, ...]] = set()

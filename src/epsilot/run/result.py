@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from .._types import Matrix, Potentials
 from ..arguments import check_positive
 from ..errors import InvalidProblem
+from ..files.saved import Saved
 from ..transport.objective import Certificate, objective_of
 from ..transport.plan import Plan
 from ..transport.problem import Problem
@@ -124,7 +125,7 @@ class Result:
             "operations": self.work.operations, "seconds": self.seconds,
             "history": self.history,
         }  # fmt: skip
-        arrays = pack_plan(self.plan_operator.scaled(1 / self.problem.mass))
+        arrays = pack_plan(replace(self.plan_operator, mass=1.0))
         arrays["f"], arrays["g"] = self.potentials
         storage.save(path, _FORMAT, header, arrays)
 
@@ -141,7 +142,7 @@ def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[dict[str,
         )
     try:
         plan = unpack_plan(arrays, problem)
-        f = storage.vector(arrays, "f", (n,))
+        f = Saved(arrays).vector("f", (n,))
         if not isinstance(header["is_entropic"], bool):
             raise ValueError("is_entropic is neither true nor false")
         reg = float(header["reg"]) if header["is_entropic"] else None

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from typing import Any
 
 import numpy as np
 
-from .._types import Vector
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own, read_archive, write_atomically
-from ..transport.plan import Arcs, Core, Explicit, Gibbs, Plan
+from ..files.saved import Arrays, Saved
+from ..transport.plan import Plan
 from ..transport.problem import Problem
-
-Arrays = dict[str, Any]
-SCALINGS = ("s", "t", "e", "d")
 
 
 def save(path: StrPath, kind: str, header: dict[str, Any], arrays: Arrays) -> None:
@@ -29,7 +25,8 @@ def save(path: StrPath, kind: str, header: dict[str, Any], arrays: Arrays) -> No
     check_own(path, kind.rpartition("-")[0])
     text = json.dumps({"format": kind, **header}, default=_plain)
     arrays = {name: np.asarray(value) for name, value in arrays.items()}
-    parts = {"header": np.array(text), "digest": np.array(_digest(text, arrays)), **arrays}
+    digest = _digest(text, arrays)
+    parts: dict[str, Any] = {"header": np.array(text), "digest": np.array(digest), **arrays}
     write_atomically(path, lambda file: np.savez(file, **parts))
 
 
@@ -68,71 +65,10 @@ def _plain(value: Any) -> Any:
 
 
 def pack_plan(plan: Plan) -> Arrays:
-    """Return the arrays of a plan."""
-    core: Any = plan.core
-    arrays = {f"plan.{name}": getattr(plan, name) for name in SCALINGS}
-    if isinstance(core, Gibbs):
-        return arrays | {"plan.f": core.f, "plan.g": core.g, "plan.eta": core.eta}
-    if isinstance(core, Arcs):
-        return arrays | {"plan.i": core.i, "plan.j": core.j, "plan.flow": core.flow}
-    return arrays | {"plan.X": core.X}
+    """Return the arrays of a plan, by the names they have in a file."""
+    return {f"plan.{name}": x for name, x in plan.arrays().items()}
 
 
 def unpack_plan(arrays: Arrays, problem: Problem) -> Plan:
-    """Return the plan of a problem from its arrays, which may be anybody's."""
-    n, m = problem.shape
-    core: Core
-    if "plan.X" in arrays:
-        core = Explicit(masses(arrays, "plan.X", (n, m)))
-    elif "plan.flow" in arrays:
-        size = (np.size(arrays["plan.flow"]),)
-        i, j = (indices(arrays, f"plan.{name}", size, end) for name, end in (("i", n), ("j", m)))
-        core = Arcs((n, m), i, j, masses(arrays, "plan.flow", size))
-    else:
-        f, g = vector(arrays, "plan.f", (n,)), vector(arrays, "plan.g", (m,))
-        eta = float(vector(arrays, "plan.eta", ()))
-        if not 0 < eta < math.inf:
-            raise InvalidProblem(f"the saved plan has η = {eta}; it must be positive and finite.")
-        core = Gibbs(problem.geometry, f, g, eta)
-    s, t, e, d = (
-        masses(arrays, f"plan.{name}", (size,))
-        for name, size in zip(SCALINGS, (n, m, n, m), strict=True)
-    )
-    return Plan(core, s, t, e, d)
-
-
-def vector(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Vector:
-    """Return a float64 array of a shape, without NaN."""
-    x = checked(arrays, name, shape, np.dtype(np.float64))
-    if np.isnan(x).any():
-        raise InvalidProblem(f"the saved array {name} holds NaN; write the file again.")
-    return np.asarray(x)
-
-
-def masses(arrays: Arrays, name: str, shape: tuple[int, ...]) -> Vector:
-    """Return a float64 array of finite, nonnegative numbers."""
-    x = vector(arrays, name, shape)
-    if x.size and not (x.min() >= 0 and x.max() < math.inf):
-        raise InvalidProblem(f"the saved array {name} holds negative or infinite numbers.")
-    return x
-
-
-def indices(arrays: Arrays, name: str, shape: tuple[int, ...], end: int) -> Any:
-    """Return int64 indices below ``end``."""
-    x = checked(arrays, name, shape, np.dtype(np.int64))
-    if x.size and not (x.min() >= 0 and x.max() < end):
-        raise InvalidProblem(f"the saved array {name} points beyond its {end} places.")
-    return x
-
-
-def checked(arrays: Arrays, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return a saved array if it has the shape and type that are asked for."""
-    if name not in arrays:
-        raise InvalidProblem(f"the file has no array {name}; write it again.")
-    x = arrays[name]
-    if x.shape != shape or x.dtype != dtype:
-        raise InvalidProblem(
-            f"the saved array {name} is {x.dtype} of shape {x.shape}; it must be {dtype} of shape "
-            f"{shape} (was the file changed?)."
-        )
-    return x
+    """Return the plan of a problem from the arrays of a file, which may be anybody's."""
+    return Plan.from_arrays(Saved(arrays).under("plan"), problem.geometry)

@@ -9,7 +9,7 @@ import numpy as np
 from .._types import Vector
 from ..geometry import Geometry
 from ..kernels import rounding as kernels
-from .plan import Arcs, Core, Gibbs, Plan
+from .plan import Core, Plan
 
 #: Sums beyond which products with a plan may overflow; NaN is not below it either.
 TOO_LARGE = 1e100
@@ -42,12 +42,13 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
         Prices the result.
     """
     r, c = core.marginals()
-    if isinstance(core, Gibbs) and not (r.max() < TOO_LARGE and c.max() < TOO_LARGE):
+    if not (r.max() < TOO_LARGE and c.max() < TOO_LARGE):
         core = core.tamed(p)
         r, c = core.marginals()
     s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
     error = kernels.shrink(r, p, s) + kernels.shrink(c, q, t)
-    vertex = core.settled(p, q) if isinstance(core, Arcs) else None
+    arcs = core.arcs()
+    vertex = None if arcs is None else arcs.settled(p, q)
     if vertex is not None:
         plan = Plan.of(vertex)
         return Rounded(plan, 0.0 if geometry is None else plan.cost(geometry), error)

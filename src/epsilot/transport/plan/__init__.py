@@ -1,0 +1,14 @@
+"""Transport plans: products, rows and marginals without an n x m array.
+
+A plan is a core, two scalings and a rank-one term (``operator``). Its core is the Gibbs plan of
+two potentials, a dense array, a list of arcs with their flow, or another plan; ``kinds`` lists
+them for files, and ``core`` says what each answers.
+"""
+
+from .arcs import Arcs
+from .core import Core, spread
+from .explicit import Explicit
+from .gibbs import Gibbs
+from .operator import Plan
+
+__all__ = ["Arcs", "Core", "Explicit", "Gibbs", "Plan", "spread"]

@@ -1,0 +1,92 @@
+"""The plan of two potentials, of which nothing else is stored."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..._types import Matrix, Vector
+from ...errors import InvalidProblem
+from ...files.saved import Arrays, Saved
+from ...geometry import Geometry
+from ...kernels.vectors import log, matvec
+from .core import Kept, Ordinary, spread
+
+
+@dataclass(frozen=True)
+class Gibbs(Ordinary):
+    """K = exp((f + g - C) / η), in O(n + m) memory."""
+
+    mark: ClassVar[str] = "eta"
+
+    geometry: Geometry
+    f: Vector
+    g: Vector
+    eta: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+    def rows(self, v: Vector) -> Vector:
+        """Return K v."""
+        return self.geometry.apply_rows(self.f, self.g, self.eta, v)
+
+    def cols(self, u: Vector) -> Vector:
+        """Return Kᵀ u."""
+        return self.geometry.apply_cols(self.f, self.g, self.eta, u)
+
+    def marginals(self) -> tuple[Vector, Vector]:
+        """Return K 1 and Kᵀ 1."""
+        return self.geometry.marginals(self.f, self.g, self.eta)
+
+    def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return K v, (C * K) v and C d, for the plan's own cost or another one."""
+        if geometry.is_same(self.geometry):
+            return geometry.price_rows(self.f, self.g, self.eta, v, d)
+        rows = [matvec(C * self.block(i, k), v) for i, k, C in geometry.blocks()]
+        return self.rows(v), np.concatenate(rows), geometry.matvec(d)
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of K."""
+        return self.geometry.gibbs(self.f, self.g, self.eta, start, stop)
+
+    def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Gibbs:
+        """Return the plan of potentials that are -inf elsewhere."""
+        n, m = geometry.shape
+        f, g = spread(self.f, rows, n, -np.inf), spread(self.g, cols, m, -np.inf)
+        return Gibbs(geometry, f, g, self.eta)
+
+    def detached(self) -> Gibbs:
+        """Return the plan with costs that later changes of the user's arrays do not reach."""
+        return replace(self, geometry=self.geometry.detached())
+
+    def arrays(self) -> Arrays:
+        """Return the potentials and η."""
+        return {"f": self.f, "g": self.g, "eta": np.array(self.eta)}
+
+    @classmethod
+    def from_arrays(cls, saved: Saved, geometry: Geometry) -> Gibbs:
+        """Return the plan of saved potentials."""
+        n, m = geometry.shape
+        f, g, eta = saved.vector("f", (n,)), saved.vector("g", (m,)), float(saved.vector("eta", ()))
+        if not 0 < eta < math.inf:
+            raise InvalidProblem(f"the saved plan has η = {eta}; it must be positive and finite.")
+        return cls(geometry, f, g, eta)
+
+    def is_finite(self) -> bool:
+        """Tell whether the potentials are usable: NaN and +inf mark an overflow."""
+        return bool((self.f < np.inf).all() and (self.g < np.inf).all())
+
+    def is_nonnegative(self) -> bool:
+        """Tell that no exponential is negative."""
+        return True
+
+    def tamed(self, p: Vector) -> Gibbs:
+        """Return the plan with row sums p, for potentials whose exponentials overflow."""
+        lse = self.geometry.exact.lse_rows(self.g, self.eta)
+        return replace(self, f=self.eta * (log(p) - lse))

@@ -1,0 +1,23 @@
+"""The kinds of cores, for files that hold one."""
+
+from __future__ import annotations
+
+from ...errors import InvalidProblem
+from ...files.saved import Saved
+from ...geometry import Geometry
+from .arcs import Arcs
+from .core import Core
+from .explicit import Explicit
+from .gibbs import Gibbs
+
+#: Every kind of core that a file can hold beside a plan's scalings.
+KINDS: tuple[type[Core], ...] = (Explicit, Arcs, Gibbs)
+
+
+def core_from_arrays(saved: Saved, geometry: Geometry) -> Core:
+    """Return the core that a file holds, of whatever kind."""
+    for kind in KINDS:
+        if kind.mark in saved:
+            return kind.from_arrays(saved, geometry)
+    names = ", ".join(saved.prefix + kind.mark for kind in KINDS)
+    raise InvalidProblem(f"the file has none of the arrays {names}; write it again.")

@@ -1,0 +1,231 @@
+"""Transport plans: a core, two scalings and a rank-one term, which is what rounding produces.
+
+    X = mass (diag(s) K diag(t) + e dᵀ)
+
+The core K is the Gibbs plan of two potentials (nothing is stored but the potentials), a dense
+array (averaged plans), a list of arcs with their flow (simplex solutions), or another plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from ..._types import Matrix, Vector
+from ...arguments import check_count, check_positive, is_real, numeric, shown
+from ...errors import InvalidProblem
+from ...files.saved import Arrays, Saved
+from ...geometry import Geometry
+from ...kernels.vectors import dot, entropy
+from .core import Core, Kept, Ordinary, spread
+from .kinds import core_from_arrays
+
+#: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
+DENSE_LIMIT = 4 << 30
+#: Plans within one another that a file may hold.
+DEEPEST = 8
+_BLOCK_ENTRIES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Plan(Ordinary):
+    """X = mass (diag(s) K diag(t) + e dᵀ), usable as a linear operator.
+
+    ``X @ V``, ``X.T @ U``, ``X.row(i)``, ``X.marginals()``, ``X.toarray()`` and
+    ``X.tosparse(threshold)`` work without forming X, but for the last two.
+    """
+
+    mark: ClassVar[str] = "core"
+
+    core: Core
+    s: Vector
+    t: Vector
+    e: Vector
+    d: Vector
+    mass: float = 1.0
+
+    @classmethod
+    def of(cls, core: Core) -> Plan:
+        """Return the plan that is its core."""
+        n, m = core.shape
+        return cls(core, np.ones(n), np.ones(m), np.zeros(n), np.zeros(m))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.core.shape
+
+    @property
+    def T(self) -> _Transposed:
+        """The transposed operator."""
+        return _Transposed(self)
+
+    def __matmul__(self, V: Matrix) -> Matrix:
+        return _columnwise(self.rows, V, self.shape[1])
+
+    def rows(self, v: Vector) -> Vector:
+        """Return X v."""
+        return self.mass * (self.s * self.core.rows(self.t * v) + self.e * dot(self.d, v))
+
+    def cols(self, u: Vector) -> Vector:
+        """Return Xᵀ u."""
+        return self.mass * (self.t * self.core.cols(self.s * u) + self.d * dot(self.e, u))
+
+    def marginals(self) -> tuple[Vector, Vector]:
+        """Return X 1 and Xᵀ 1."""
+        n, m = self.shape
+        return self.rows(np.ones(m)), self.cols(np.ones(n))
+
+    def is_finite(self) -> bool:
+        """Tell whether nothing of the core has overflowed."""
+        return self.core.is_finite()
+
+    def is_nonnegative(self) -> bool:
+        """Tell whether no entry is negative."""
+        parts = (self.s, self.t, self.e, self.d)
+        return all(bool((x >= 0).all()) for x in parts) and self.core.is_nonnegative()
+
+    def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Plan:
+        """Return X on the kept rows and columns of a larger problem, zero elsewhere."""
+        n, m = geometry.shape
+        s, e = (spread(x, rows, n, 0.0) for x in (self.s, self.e))
+        t, d = (spread(x, cols, m, 0.0) for x in (self.t, self.d))
+        return Plan(self.core.embedded(geometry, rows, cols), s, t, e, d, self.mass)
+
+    def detached(self) -> Plan:
+        """Return a plan that later changes of the user's arrays do not reach."""
+        return replace(self, core=self.core.detached())
+
+    def arrays(self) -> Arrays:
+        """Return the scalings, and the core's arrays; those of a plan within this one apart."""
+        arrays: Arrays = {"s": self.s, "t": self.t, "e": self.e, "d": self.d}
+        if self.mass != 1:
+            arrays["mass"] = np.array(self.mass)
+        inside = self.core.arrays()
+        if isinstance(self.core, Plan):
+            inside = {f"{self.mark}.{name}": x for name, x in inside.items()}
+        return arrays | inside
+
+    @classmethod
+    def from_arrays(cls, saved: Saved, geometry: Geometry) -> Plan:
+        """Return the plan that a file holds, or say in a sentence what is wrong with it."""
+        n, m = geometry.shape
+        inside = saved.under(cls.mark)
+        if inside.prefix.count(cls.mark) > DEEPEST:
+            raise InvalidProblem(f"the file holds a plan within {DEEPEST} others; write it again.")
+        is_nested = "s" in inside
+        core = cls.from_arrays(inside, geometry) if is_nested else core_from_arrays(saved, geometry)
+        s, e = (saved.masses(name, (n,)) for name in ("s", "e"))
+        t, d = (saved.masses(name, (m,)) for name in ("t", "d"))
+        mass = float(saved.masses("mass", ())) if "mass" in saved else 1.0
+        return cls(core, s, t, e, d, mass)
+
+    def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return X v, (C * X) v and C d: a plan can be the core of another."""
+        mass, cost, shipped = self.core.price(geometry, self.t * v, d)
+        held = self.d * v
+        extra = self.e * geometry.matvec(held) if held.any() and self.e.any() else 0.0
+        mass, cost = self.s * mass + self.e * held.sum(), self.s * cost + extra
+        return self.mass * mass, self.mass * cost, shipped
+
+    def cost(self, geometry: Geometry) -> float:
+        """Return <C, X>."""
+        _, cost, shipped = self.core.price(geometry, self.t, self.d)
+        return self.priced(cost, shipped)
+
+    def priced(self, cost: Vector, shipped: Vector) -> float:
+        """Return <C, X> from (C * K) t and C d."""
+        return self.mass * (dot(self.s, cost) + dot(self.e, shipped))
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of X as an array."""
+        X = self.core.block(start, stop)
+        X *= self.s[start:stop, None]
+        X *= self.t
+        X += self.e[start:stop, None] * self.d
+        if self.mass != 1:
+            X *= self.mass
+        return X
+
+    def row(self, i: int) -> Vector:
+        """Return row i of X."""
+        check_count("the row", i, 0)
+        if i >= self.shape[0]:
+            raise InvalidProblem(f"the row is {i}; the plan has rows 0 to {self.shape[0] - 1}.")
+        return np.asarray(self.block(i, i + 1)[0])
+
+    def blocks(self) -> Iterator[tuple[int, Matrix]]:
+        """Yield (start, rows) until the whole of X is seen."""
+        n, m = self.shape
+        step = max(1, _BLOCK_ENTRIES // m)
+        for start in range(0, n, step):
+            yield start, self.block(start, min(start + step, n))
+
+    def entropy(self) -> float:
+        """Return H(X) = -sum X log X."""
+        return float(sum(entropy(X) for _, X in self.blocks()))
+
+    def toarray(self, limit: int = DENSE_LIMIT) -> Matrix:
+        """Return X as an (n, m) array, if it takes at most ``limit`` bytes."""
+        n, m = self.shape
+        check_positive("limit", limit)
+        if 8 * n * m > limit:
+            raise MemoryError(
+                f"a dense plan of {n} x {m} entries takes {8 * n * m / 2**30:.1f} GiB; the limit "
+                f"is {limit / 2**30:.1f} GiB (use plan_operator: products, rows, tosparse; or "
+                "plan_operator.toarray(limit=...))."
+            )
+        out = np.empty((n, m))
+        for start, X in self.blocks():
+            out[start : start + X.shape[0]] = X
+        return out
+
+    def tosparse(self, threshold: float = 0.0) -> Any:
+        """Return the entries above ``threshold`` as a CSR matrix."""
+        if not (is_real(threshold) and threshold >= 0):
+            raise InvalidProblem(f"threshold is {shown(threshold)}; it must be a number >= 0.")
+        K = self.core.arcs()
+        if K is not None and not self.e.any():
+            flow = self.mass * (self.s[K.i] * K.flow * self.t[K.j])
+            return replace(K, flow=flow).above(threshold).tosparse()
+        parts = [sparse.csr_array(np.where(threshold < X, X, 0.0)) for _, X in self.blocks()]
+        return sparse.csr_array(sparse.vstack(parts))
+
+    def scaled(self, factor: float) -> Plan:
+        """Return factor X."""
+        return replace(self, mass=self.mass * factor)
+
+
+@dataclass(frozen=True)
+class _Transposed:
+    plan: Plan
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, m = self.plan.shape
+        return m, n
+
+    @property
+    def T(self) -> Plan:
+        return self.plan
+
+    def __matmul__(self, U: Matrix) -> Matrix:
+        return _columnwise(self.plan.cols, U, self.plan.shape[0])
+
+
+def _columnwise(product: Callable[[Vector], Vector], V: ArrayLike, size: int) -> Matrix:
+    """Apply a matrix-vector product to a vector or to each column of a matrix."""
+    V = numeric(V, "what the plan is multiplied by")
+    if V.ndim not in (1, 2) or V.shape[0] != size:
+        raise InvalidProblem(
+            f"the plan is multiplied by an array of shape {V.shape}; it must be a vector of {size} "
+            "entries, or a matrix of such columns."
+        )
+    if V.ndim == 1:
+        return np.asarray(product(V))
+    return np.stack([product(np.ascontiguousarray(v)) for v in V.T], axis=1)
