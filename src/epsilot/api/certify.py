@@ -11,13 +11,14 @@ from .._types import Matrix
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..geometry import Geometry
+from ..run.checks import internal_potentials
+from ..run.execute import execute, make_goal
+from ..run.request import Request
 from ..run.result import Result
 from ..transport.objective import Certificate, objective_of
 from ..transport.plan import Arcs, Explicit, Plan
 from ..transport.problem import Problem, make_problem
 from ..transport.rounding import round_onto
-from .checks import internal_potentials
-from .solve import make_goal, solve
 
 #: Accuracy to which the half that was not given is derived.
 _DERIVED_RTOL = 1e-4
@@ -77,7 +78,7 @@ def certify(
     if plan is None and potentials is None:
         raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
     problem = make_problem(M, a, b)
-    eta = make_goal(problem, reg=reg).reg
+    eta = make_goal(problem, Request(reg=reg)).reg
     objective = objective_of(problem, eta)
     start = internal_potentials(potentials, problem)
     core = None if plan is None else _core(plan, problem)
@@ -92,8 +93,9 @@ def certify(
 
 def _solved(problem: Problem, eta: float | None) -> Result:
     """Solve the problem in its internal units."""
-    goal: dict[str, Any] = {"rtol": _DERIVED_RTOL} if eta is None else {"reg": eta}
-    return solve(problem.geometry, problem.p, problem.q, **goal, on_limit="ignore")
+    rtol = _DERIVED_RTOL if eta is None else None
+    inner = make_problem(problem.geometry, problem.p, problem.q)
+    return execute(inner, Request(rtol=rtol, reg=eta, on_limit="ignore"))
 
 
 def _core(plan: Any, problem: Problem) -> Any:

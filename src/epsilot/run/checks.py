@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,19 +16,25 @@ from ..arguments import (
     check_choice,
     check_count,
     check_flag,
+    check_options,
+    check_positive,
     is_real,
     numeric,
     shown,
 )
 from ..errors import InvalidProblem, UnknownMethod
 from ..files import check_own
-from ..run.driver import Goal, Limits
 from ..solvers.base import Solver
 from ..transport.problem import Problem
-from ..transport.record import Record
+from .driver import Goal, Limits
+
+if TYPE_CHECKING:
+    from .request import Request
 
 #: Relative accuracy that float64 arithmetic can certify.
 SMALLEST_EPS = 1e-13
+#: The smallest relative gap that may be asked for.
+SMALLEST_RTOL = 1e-12
 #: Largest regularisation, as a multiple of the largest cost.
 LARGEST_REG = 1e30
 #: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
@@ -38,36 +43,72 @@ LARGEST_START = 1e6
 LARGEST_POTENTIAL = 1e300
 
 
-def check_arguments(
-    *,
-    method: Any,
-    stop: Any,
-    on_limit: Any,
-    seed: Any,
-    n_threads: Any,
-    callback: Any,
-    checkpoint: Any,
-    resume: Any,
-    normalize: Any,
-    progress: Any,
-) -> None:
-    """Refuse arguments of the wrong kind, before any work is done."""
-    if not isinstance(method, str):
-        raise UnknownMethod(f"method is {shown(method)}; it must be a name from epsilot.methods().")
-    check_choice("stop", stop, ("certificate", "paper"))
-    check_choice("on_limit", on_limit, ("warn", "raise", "ignore"))
-    check_count("seed", seed, 0)
-    if n_threads is not None:
-        check_count("n_threads", n_threads, 1)
-    if callback is not None and not callable(callback):
-        raise InvalidProblem(f"callback is {shown(callback)}; it must be a function of a Record.")
-    check_flag("normalize", normalize)
-    check_flag("progress", progress)
-    for name, path in (("checkpoint", checkpoint), ("resume", resume)):
+def check_request(request: Request) -> None:
+    """Refuse what no problem can make sense of, before any work is done."""
+    _check_kinds(request)
+    _check_target(request)
+    _check_limits(request)
+
+
+def _check_kinds(request: Request) -> None:
+    """Refuse keywords of the wrong kind."""
+    if not isinstance(request.method, str):
+        raise UnknownMethod(
+            f"method is {shown(request.method)}; it must be a name from epsilot.methods()."
+        )
+    check_choice("stop", request.stop, ("certificate", "paper"))
+    check_choice("on_limit", request.on_limit, ("warn", "raise", "ignore"))
+    check_count("seed", request.seed, 0)
+    if request.n_threads is not None:
+        check_count("n_threads", request.n_threads, 1)
+    if request.callback is not None and not callable(request.callback):
+        raise InvalidProblem(
+            f"callback is {shown(request.callback)}; it must be a function of a Record."
+        )
+    check_flag("progress", request.progress)
+    check_flag("multiscale", request.multiscale)
+    check_options(request.options)
+    for name, path in (("checkpoint", request.checkpoint), ("resume", request.resume)):
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise InvalidProblem(f"{name} is {shown(path)}; it must be the path of a file.")
-    if checkpoint is not None:
-        check_own(checkpoint, "epsilot-checkpoint")
+    if request.checkpoint is not None:
+        check_own(request.checkpoint, "epsilot-checkpoint")
+
+
+def _check_target(request: Request) -> None:
+    """Refuse a target that is none, or more than one."""
+    asked = {"eps": request.eps, "rtol": request.rtol, "reg": request.reg, "tol": request.tol}
+    given = {name: value for name, value in asked.items() if value is not None}
+    if len(given.keys() - {"tol"}) > 1:
+        raise InvalidProblem(
+            f"{' and '.join(n for n in given if n != 'tol')} were given; pass exactly one of eps, "
+            "rtol and reg."
+        )
+    if "tol" in given and "reg" not in given:
+        raise InvalidProblem(
+            f"tol={shown(request.tol)} was given without reg; tol is the accuracy for reg only."
+        )
+    for name, value in given.items():
+        check_positive(name, value)
+    if request.rtol is not None and request.rtol < SMALLEST_RTOL:
+        raise InvalidProblem(
+            f"rtol is {request.rtol:g}; float64 arithmetic can certify about {SMALLEST_RTOL:g} "
+            f"(ask for rtol >= {SMALLEST_RTOL:g})."
+        )
+
+
+def _check_limits(request: Request) -> None:
+    """Refuse limits that are no numbers; an infinite one is none."""
+    epochs, seconds = request.max_iter, request.max_seconds
+    if epochs is not None and not (
+        is_real(epochs) and epochs >= 0 and (math.isinf(epochs) or epochs % 1 == 0)
+    ):
+        raise InvalidProblem(
+            f"max_iter is {shown(epochs)}; it must be a whole number >= 0, or None (math.inf: no "
+            "limit)."
+        )
+    if seconds is not None and not (is_real(seconds) and seconds >= 0):
+        raise InvalidProblem(f"max_seconds is {shown(seconds)}; it must be a number >= 0, or None.")
 
 
 def check_reachable(name: str, value: float, size: float, unit: float) -> None:
@@ -120,23 +161,13 @@ def check_fit(name: str, solver: Solver, problem: Problem, goal: Goal, stop: str
         )
 
 
-def make_limits(
-    max_iter: float, max_seconds: float | None, callback: Callable[[Record], Any] | None
-) -> Limits:
-    """Return the limits of a run; an infinite one is none."""
-    if not (is_real(max_iter) and max_iter >= 0 and (math.isinf(max_iter) or max_iter % 1 == 0)):
-        raise InvalidProblem(
-            f"max_iter is {shown(max_iter)}; it must be a whole number >= 0, or None (math.inf: no "
-            "limit)."
-        )
-    if max_seconds is not None and not (is_real(max_seconds) and max_seconds >= 0):
-        raise InvalidProblem(
-            f"max_seconds is {shown(max_seconds)}; it must be a number >= 0, or None."
-        )
+def make_limits(request: Request, patience: float) -> Limits:
+    """Return the limits of a run; a method's patience is the limit of epochs if none is given."""
+    max_iter = patience if request.max_iter is None else request.max_iter
     return Limits(
         sys.maxsize if math.isinf(max_iter) else int(max_iter),
-        math.inf if max_seconds is None else float(max_seconds),
-        callback,
+        math.inf if request.max_seconds is None else float(request.max_seconds),
+        request.callback,
     )
 
 

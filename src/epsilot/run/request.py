@@ -1,0 +1,130 @@
+"""What a caller asks of a run: every keyword with its type, default and sentence, once.
+
+The command line reads the fields without loading NumPy; what is heavy is imported where needed.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..transport.record import Record
+
+#: Headings of the command line's help.
+TARGET, METHOD = "What to reach", "Method"
+
+
+class Said(NamedTuple):
+    """What is said of a keyword; without ``is_option``, the command line does not have it."""
+
+    help: str
+    panel: str | None = None
+    metavar: str | None = None
+    least: int | None = None
+    flag: str | None = None  # its name on the command line, if that is another
+    is_option: bool = True
+
+
+def said(help: str, panel: str | None = None, **more: Any) -> dict[str, Said]:
+    """Return the metadata of a field: what is said of it."""
+    return {"said": Said(help, panel, **more)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request:
+    """What to reach, how, and within which limits; valid as soon as it exists.
+
+    The keywords of :func:`epsilot.solve` that do not describe the problem, and the options of the
+    method.
+    """
+
+    eps: float | None = field(
+        default=None, metadata=said("Certified gap, in units of the cost.", TARGET)
+    )
+    rtol: float | None = field(
+        default=None,
+        metadata=said("Certified gap relative to the lower bound (default: 0.01).", TARGET),
+    )
+    reg: float | None = field(
+        default=None, metadata=said("Solve the entropic problem with this η instead.", TARGET)
+    )
+    tol: float | None = field(
+        default=None, metadata=said("With --reg: certified entropic gap.", TARGET)
+    )
+    method: str = field(
+        default="auto", metadata=said("A name from 'epsilot methods', or auto.", METHOD)
+    )
+    stop: str = field(
+        default="certificate",
+        metadata=said("certificate, or paper: the published procedure.", METHOD),
+    )
+    max_iter: int | None = field(
+        default=None, metadata=said("Stop after so many epochs.", metavar="N")
+    )
+    max_seconds: float | None = field(
+        default=None, metadata=said("Stop after so many seconds.", metavar="S")
+    )
+    potentials_init: "tuple[ArrayLike, ArrayLike] | None" = field(
+        default=None, metadata=said("Warm start (f, g), in units of the cost.", is_option=False)
+    )
+    seed: int = field(default=0, metadata=said("Seed of all random choices.", least=0))
+    n_threads: int | None = field(
+        default=None,
+        metadata=said(
+            "Threads to use (default: one for each core).", metavar="N", least=1, flag="threads"
+        ),
+    )
+    callback: "Callable[[Record], Any] | None" = field(
+        default=None,
+        metadata=said(
+            "Called with a Record at each evaluation; returning True stops.", is_option=False
+        ),
+    )
+    progress: bool = field(
+        default=False, metadata=said("Show a live line with the gap.", is_option=False)
+    )
+    on_limit: str = field(
+        default="warn",
+        metadata=said("warn, raise or ignore when a limit ends the run first.", is_option=False),
+    )
+    checkpoint: str | None = field(
+        default=None, metadata=said("Save the run here as it goes.", metavar="FILE")
+    )
+    resume: str | None = field(
+        default=None, metadata=said("Continue a run saved with --checkpoint.", metavar="FILE")
+    )
+    multiscale: bool | None = field(
+        default=None,
+        metadata=said(
+            "Start a point cloud from a coarse version of it (default: large ones).",
+            is_option=False,
+        ),
+    )
+    options: dict[str, Any] | None = field(
+        default=None,
+        metadata=said(
+            "Option of the method; repeatable.", METHOD, metavar="KEY=VALUE", flag="option"
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what no problem can make sense of."""
+        from .checks import check_request
+
+        check_request(self)
+
+    @classmethod
+    def of(cls, keywords: Mapping[str, Any]) -> Self:
+        """Return the request of keywords; those that are no field are options of the method."""
+        named = {name: value for name, value in keywords.items() if name in KEYWORDS}
+        options = {name: value for name, value in keywords.items() if name not in KEYWORDS}
+        return cls(**named, options=options)
+
+
+#: What is said of each field, in order.
+SAID: dict[str, Said] = {f.name: f.metadata["said"] for f in dataclasses.fields(Request)}
+#: The fields that are keywords of ``solve``: all but the options of the method.
+KEYWORDS = tuple(name for name in SAID if name != "options")
