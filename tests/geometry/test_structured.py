@@ -139,7 +139,7 @@ def epochs(method, geometry, a, b):
         solver.step(target, state, rng)
         core, row = solver.candidates(target, state)[-1]
         found = Transport(problem).bracket(core, row)
-        bounds = solver.violation(target, state), found.upper, found.lower
+        bounds = solver.signal(target, state).violation, found.upper, found.lower
         yield np.concatenate([bounds, *solver.potentials(target, state)])
 
 

@@ -201,7 +201,7 @@ def test_violation_is_that_of_the_current_plan(name, monkeypatch):
         current = np.abs(np.concatenate(core.marginals()) - b).sum()
         # The coordinate methods know it for a point of the same epoch.
         near = 0.5 if name in ("apdrcd", "apdgcd") else 1e-9
-        assert solver.violation(problem, state) == pytest.approx(current, rel=near)
+        assert solver.signal(problem, state).violation == pytest.approx(current, rel=near)
 
 
 # Kernels ----------------------------------------------------------------------------------------

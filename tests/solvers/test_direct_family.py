@@ -11,7 +11,7 @@ import epsilot
 from epsilot.errors import InvalidProblem
 from epsilot.run.driver import Goal, Run
 from epsilot.run.schedules import Refinement
-from epsilot.solvers.base import Pace
+from epsilot.solvers.base import Pace, Signal
 from epsilot.transport.problem import make_problem
 from problems import equal_masses, images, points, random, solve_exactly, trace, zero_masses
 
@@ -104,14 +104,15 @@ def test_refinement_falls_only_when_a_stage_is_over():
     independent = problem.p @ problem.geometry.block(0, 24) @ problem.q
     assert 0 < first.epsilon <= 0.25 * independent
     run = Run(upper=2.0, lower=2.0 - 2 * first.epsilon)
-    assert schedule.after(first, np.inf, run) is None
-    assert schedule.after(first, 0.0, run).epsilon == max(first.epsilon / 4, 0.1 * run.lower)
+    busy, finished = Signal(), Signal(is_finished=True)
+    assert schedule.after(first, busy, run) is None
+    assert schedule.after(first, finished, run).epsilon == max(first.epsilon / 4, 0.1 * run.lower)
     run = Run(upper=1e-3, lower=1e-3 - first.epsilon / 2)
-    assert schedule.after(first, np.inf, run).epsilon == first.epsilon / 8
+    assert schedule.after(first, busy, run).epsilon == first.epsilon / 8
     assert schedule.at(first.epsilon) == first
     absolute = Refinement(problem, Goal(eps=0.3), Pace(start=0.0))
     assert absolute.first().epsilon == 0.3
-    assert absolute.after(absolute.first(), 0.0, Run(upper=1.0, lower=0.5)) is None
+    assert absolute.after(absolute.first(), finished, Run(upper=1.0, lower=0.5)) is None
 
 
 @pytest.mark.parametrize("method", FAMILY)

@@ -122,7 +122,7 @@ def test_steps_decrease_the_dual_and_scale_the_plan(constants, rng):
         if state.violation < 1e-10:
             break
     assert state.violation < 1e-10
-    assert solver.violation(problem, state) == pytest.approx(
+    assert solver.signal(problem, state).violation == pytest.approx(
         np.abs(X.sum(axis=1) - problem.p).sum() + np.abs(X.sum(axis=0) - problem.q).sum()
     )
     assert (constants == "practical") or state.radius == RADIUS

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import CertificateError, InvalidProblem
 from ..files.saved import Arrays, Saved
-from ..solvers.base import Solver
+from ..solvers.base import AnySolver
 from ..transport.objective import Objective
 from ..transport.problem import Target
 from ..transport.record import Record
@@ -44,7 +44,7 @@ class Checkpoint:
     objective: Objective
     wish: dict[str, Any]  # eps, rtol, reg, tol and stop, as they were asked for
     method: str
-    solver: Solver
+    solver: AnySolver
     seed: int
 
     def _identity(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ..arguments import (
 )
 from ..errors import InvalidProblem, UnknownMethod
 from ..files import check_own
-from ..solvers.base import Solver
+from ..solvers.base import AnySolver
 from ..transport.problem import Problem
 from .driver import Goal, Limits
 
@@ -133,7 +133,7 @@ def check_regularisation(reg: float, problem: Problem) -> None:
         )
 
 
-def check_fit(name: str, solver: Solver, problem: Problem, goal: Goal, stop: str) -> None:
+def check_fit(name: str, solver: AnySolver, problem: Problem, goal: Goal, stop: str) -> None:
     """Refuse combinations that have no meaning, in one sentence."""
     about, geometry = solver.about, problem.geometry
     kind = type(geometry).__name__

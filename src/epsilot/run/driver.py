@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._types import Potentials, Vector
-from ..solvers.base import Solver
+from ..solvers.base import AnySolver, Signal
 from ..transport.objective import Objective, Transport
 from ..transport.plan import Arcs, Core, Plan, spread
 from ..transport.problem import Entropic, Problem, Target
@@ -36,10 +36,13 @@ STALL_EPOCHS = 5000
 class Schedule(Protocol):
     """Chooses the targets a solver runs through: one η, or a decreasing sequence of them."""
 
-    #: Whether the method's published rule, not the certificate, ends the run.
-    is_published: bool
-    #: An evaluation is due when the operations since the last one reach this share of all.
-    evaluate_after: float
+    @property
+    def tolerance(self) -> float | None:
+        """Tolerance of the published rule if that, not the certificate, ends the run."""
+
+    @property
+    def evaluate_after(self) -> float | None:
+        """Share of all operations after which a certificate is due; None: when it is wanted."""
 
     def first(self) -> Target:
         """Return the first target."""
@@ -47,11 +50,11 @@ class Schedule(Protocol):
     def at(self, level: float) -> Target:
         """Return the target with this η (or ε), for a run that resumes there."""
 
-    def after(self, target: Target, violation: float, run: Run) -> Target | None:
+    def after(self, target: Target, signal: Signal, run: Run) -> Target | None:
         """Return the next target if it is time to move on, else None."""
 
-    def is_published_stop(self, solver: Solver, target: Target, state: Any) -> bool:
-        """Tell whether a published rule ends the run here."""
+    def is_last(self, target: Target) -> bool:
+        """Tell whether a method that has finished this target has finished the run."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class Driver:
     inner: Problem
     rows: Any
     cols: Any
-    solver: Solver
+    solver: AnySolver
     schedule: Schedule
     goal: Goal
     limits: Limits
@@ -171,7 +174,7 @@ class Driver:
                 if ending is not None:
                     run.status = ending
                     break
-                following = self.schedule.after(target, solver.violation(target, state), run)
+                following = self.schedule.after(target, solver.signal(target, state), run)
                 if following is not None:
                     state = self._init(following, solver.potentials(target, state))
                     target = following
@@ -220,27 +223,25 @@ class Driver:
 
     def _final(self, status: Status) -> Status:
         """Return the status of a run that has been evaluated to its end."""
-        if status is Status.PUBLISHED_STOP and self.schedule.is_published:
+        if status is Status.PUBLISHED_STOP:
             return status
-        if self.goal.is_reached(self.run.upper, self.run.lower):
-            return Status.CERTIFIED
-        return Status.FINISHED if status is Status.PUBLISHED_STOP else status
+        is_reached = self.goal.is_reached(self.run.upper, self.run.lower)
+        return Status.CERTIFIED if is_reached else status
 
     def _ending(self, target: Target, state: Any, interrupted: Any, began: float) -> Status | None:
         """Evaluate if it is due and return the status if the run is over.
 
-        An overflow shows in the violation at once; potentials are looked at before a certificate.
+        An overflow shows in the signal at once; potentials are looked at before a certificate.
         """
-        run, limits = self.run, self.limits
-        violation, operations = self.solver.violation(target, state), run.work.operations
-        if math.isnan(violation):
+        run, limits, tolerance = self.run, self.limits, self.schedule.tolerance
+        signal, operations = self.solver.signal(target, state), run.work.operations
+        if signal.has_overflowed:
             return Status.NOT_FINITE
-        stop_published = self.schedule.is_published_stop(self.solver, target, state)
-        is_due = run.evaluated_at != run.n_iter and (
-            violation == 0.0
-            or (operations >= run.next_evaluation and self.schedule.evaluate_after < math.inf)
+        ending = self._own_ending(target, state, signal)
+        is_due = signal.wants_certificate or (
+            operations >= run.next_evaluation and self.schedule.evaluate_after is not None
         )
-        if run.n_iter > 0 and is_due:
+        if run.evaluated_at != run.n_iter > 0 and is_due:
             if not _is_finite(self.solver.potentials(target, state)):
                 return Status.NOT_FINITE
             wants_to_stop = self._evaluate(target, state)
@@ -249,9 +250,9 @@ class Driver:
             run.is_told_to_stop |= wants_to_stop
         if run.is_told_to_stop:
             return Status.CALLBACK
-        if stop_published:
-            return Status.PUBLISHED_STOP
-        if not self.schedule.is_published and self.goal.is_reached(run.upper, run.lower):
+        if ending is not None:
+            return ending
+        if tolerance is None and self.goal.is_reached(run.upper, run.lower):
             return Status.CERTIFIED
         if interrupted():
             return Status.INTERRUPTED
@@ -263,10 +264,22 @@ class Driver:
         if (
             operations > STALL_FACTOR * operations_then
             and run.n_iter > epoch + STALL_EPOCHS
-            and (math.isfinite(best) or not self.schedule.is_published)
+            and (math.isfinite(best) or tolerance is None)
         ):
             return Status.STALLED
         return None
+
+    def _own_ending(self, target: Target, state: Any, signal: Signal) -> Status | None:
+        """Return the status if the method itself ends the run: by its paper's rule, or at its end.
+
+        A rule may look closer than the steps do and leave a better measured state.
+        """
+        tolerance = self.schedule.tolerance
+        if tolerance is not None:
+            is_met = self.solver.meets_published_rule(target, state, tolerance)
+            return Status.PUBLISHED_STOP if is_met else None
+        is_over = signal.is_finished and self.schedule.is_last(target)
+        return Status.FINISHED if is_over else None
 
     def _evaluate(self, target: Target, state: Any) -> bool:
         """Certify the current iterate; return True if an observer asks to stop."""
@@ -289,11 +302,12 @@ class Driver:
         operations = run.work.operations
         run.evaluated_at = run.n_iter
         # A published rule waits for the violation; direct methods have none and never stall.
-        measure = self.solver.violation(target, state) if self.schedule.is_published else run.gap
+        signal = self.solver.signal(target, state)
+        measure = run.gap if self.schedule.tolerance is None else signal.violation
         if measure < 0.99 * run.last_progress[0]:
             run.last_progress = (measure, operations, run.n_iter)
         spacing = certificate_work(self.inner.geometry).certificate
-        share = min(self.schedule.evaluate_after, 1.0)
+        share = self.schedule.evaluate_after or 1.0
         run.next_evaluation = operations + max(spacing, int(share * operations))
         record = self._record(target.eta)
         run.history.append(record)
@@ -329,7 +343,7 @@ def _is_usable(core: Core, row: Vector) -> bool:
 _warm: set[tuple[Any, ...]] = set()
 
 
-def warm_up(solver: Solver, target: Target) -> None:
+def warm_up(solver: AnySolver, target: Target) -> None:
     """Compile a solver's kernels on a tiny instance, so that no clock sees the compiler."""
     key = (type(solver), type(target.geometry), repr(solver))
     if key in _warm:

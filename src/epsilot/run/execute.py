@@ -18,7 +18,7 @@ from .. import parallel
 from .._types import Potentials
 from ..errors import ConvergenceWarning, NotConverged
 from ..solvers import make_solver, options_of
-from ..solvers.base import Solver
+from ..solvers.base import AnySolver
 from ..transport.objective import Transport, dual_feasible, objective_of
 from ..transport.problem import Additive, Entropic, Problem, make_problem
 from ..transport.work import Work
@@ -164,12 +164,12 @@ def make_goal(problem: Problem, request: Request) -> Goal:
     return Goal(rtol=rtol, offset=problem.offset, tiny=tiny, slack=slack)
 
 
-def _schedule(solver: Solver, inner: Problem, goal: Goal, stop: str, is_warm: bool) -> Any:
+def _schedule(solver: AnySolver, inner: Problem, goal: Goal, stop: str, is_warm: bool) -> Any:
     if goal.reg is not None:
         return Constant(Entropic(inner.geometry, goal.reg, inner.p, inner.q))
     if stop == "paper":
         target, tolerance = solver.published(inner, goal.allowed(-inner.offset))
-        return Constant(target, True, tolerance, 0.5)  # evaluated for the record only
+        return Constant(target, tolerance, 0.5)  # evaluated for the record only
     if solver.about.exactness == "exact":
         target = Additive(inner.geometry, goal.allowed(-inner.offset), inner.p, inner.q)
         return Constant(target, evaluate_after=solver.pace.evaluate_after)

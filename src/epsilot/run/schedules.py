@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ..kernels.vectors import dot, entropy
-from ..solvers.base import Pace, Solver
+from ..solvers.base import Pace, Signal
 from ..transport.problem import Additive, Entropic, Problem, Target, smooth
 from .driver import Goal, Run
 
@@ -29,9 +28,8 @@ class Constant:
     """One target for the whole run, ended by the certificate or by a published rule."""
 
     target: Target
-    is_published: bool = False
-    tolerance: float = 0.0
-    evaluate_after: float = 0.1
+    tolerance: float | None = None
+    evaluate_after: float | None = 0.1
 
     def first(self) -> Target:
         """Return the target."""
@@ -41,15 +39,13 @@ class Constant:
         """Return the target."""
         return self.target
 
-    def after(self, target: Target, violation: float, run: Run) -> Target | None:
+    def after(self, target: Target, signal: Signal, run: Run) -> Target | None:
         """Stay."""
         return None
 
-    def is_published_stop(self, solver: Solver, target: Target, state: Any) -> bool:
-        """Apply the method's rule, or let a direct method say that it has finished."""
-        if not self.is_published and isinstance(target, Entropic):
-            return False
-        return solver.is_published_stop(target, state, self.tolerance)
+    def is_last(self, target: Target) -> bool:
+        """Tell that no other target follows."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ class Continuation:
     goal: Goal
     pace: Pace
     is_warm: bool = False
-    is_published: bool = field(default=False, init=False)
+    tolerance: None = field(default=None, init=False)
     evaluate_after: float = field(default=0.1, init=False)
 
     @property
@@ -90,18 +86,18 @@ class Continuation:
             start = min(start, near)
         return self.at(max(start, floor))
 
-    def after(self, target: Target, violation: float, run: Run) -> Target | None:
+    def after(self, target: Target, signal: Signal, run: Run) -> Target | None:
         """Move to a smaller η when the marginal error is a small part of the gap."""
-        if violation * self.problem.cost_max > self.pace.share * target.eta:
+        if signal.violation * self.problem.cost_max > self.pace.share * target.eta:
             return None
         floor = self._floor(run.lower)
         if target.eta <= floor:
             return None
         return self.at(max(floor, target.eta / self.pace.factor))
 
-    def is_published_stop(self, solver: Solver, target: Target, state: Any) -> bool:
-        """Leave the end to the certificate."""
-        return False
+    def is_last(self, target: Target) -> bool:
+        """Tell whether η is as small as exponents allow."""
+        return target.eta <= SMALLEST_ETA * self._unit
 
     def _floor(self, lower: float) -> float:
         """Return the η at which the converged entropic plan is certified within the goal."""
@@ -127,10 +123,10 @@ class Refinement:
     problem: Problem
     goal: Goal
     pace: Pace
-    is_published: bool = field(default=False, init=False)
+    tolerance: None = field(default=None, init=False)
 
     @property
-    def evaluate_after(self) -> float:
+    def evaluate_after(self) -> float | None:
         """As often as the method likes."""
         return self.pace.evaluate_after
 
@@ -147,17 +143,16 @@ class Refinement:
         lower = dot(problem.q, problem.geometry.ctransform_cols(np.zeros_like(problem.p)))
         return self.at(self._bounded((start or 0.25) * (upper - lower), lower))
 
-    def after(self, target: Target, violation: float, run: Run) -> Target | None:
+    def after(self, target: Target, signal: Signal, run: Run) -> Target | None:
         """Move to a smaller ε when the method has finished or the certificate has."""
-        if violation > 0 and run.gap > target.level:
+        if not signal.is_finished and run.gap > target.level:
             return None
         level = self._bounded(min(run.gap, target.level) / self.pace.factor, run.lower)
         return self.at(level) if level < target.level else None
 
-    def is_published_stop(self, solver: Solver, target: Target, state: Any) -> bool:
-        """End where the method has finished and no smaller ε makes sense."""
-        is_last = target.level <= self._bounded(0.0, -math.inf)
-        return is_last and solver.is_published_stop(target, state, 0.0)
+    def is_last(self, target: Target) -> bool:
+        """Tell whether no smaller ε makes sense."""
+        return target.level <= self._bounded(0.0, -math.inf)
 
     def _bounded(self, level: float, lower: float) -> float:
         """Return an ε no smaller than the goal, nor than what float64 arithmetic can certify."""

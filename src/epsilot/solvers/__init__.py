@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import UnknownMethod
 from .about import About, measured_operations
-from .base import Solver
+from .base import AnySolver
 from .options import converted
 
 #: name -> module:class
@@ -65,7 +65,7 @@ def solver_class(name: str) -> Any:
     return getattr(import_module(f".{module}", __package__), attribute)
 
 
-def make_solver(name: str, options: dict[str, Any], keywords: Iterable[str] = ()) -> Solver:
+def make_solver(name: str, options: dict[str, Any], keywords: Iterable[str] = ()) -> AnySolver:
     """Return a solver with its options, or say which it does not have or cannot use.
 
     A misspelt option may be meant for the caller: ``keywords`` are its own names.
@@ -80,7 +80,7 @@ def make_solver(name: str, options: dict[str, Any], keywords: Iterable[str] = ()
                 f"{name} has no option {option!r}; its options are "
                 f"{', '.join(known) if known else 'none'} ({hint})."
             )
-    solver: Solver = cls(**converted(name, cls, options))
+    solver: AnySolver = cls(**converted(name, cls, options))
     return solver
 
 

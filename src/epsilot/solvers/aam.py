@@ -19,7 +19,7 @@ from ..transport.problem import Entropic, Problem
 from ..transport.rounding import round_onto
 from ..transport.work import Work
 from .about import About, Order
-from .base import EntropicSolver, Pace, l1, published_parameters
+from .base import EntropicSolver, Pace, Published, l1, published_parameters
 from .joint import block, joined, log_masses, log_sums, masses
 
 #: Below this squared gradient norm the dual is solved to machine precision.
@@ -59,7 +59,7 @@ class Oracle(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AAM(EntropicSolver):
+class AAM(EntropicSolver[State]):
     r"""Accelerate alternating minimisation of the lse-dual by a momentum point.
 
     .. math:: φ(u, v) = \log\|X(u, v)\|_1 - <u, p> - <v, q>
@@ -124,7 +124,7 @@ class AAM(EntropicSolver):
         test_every = (10 if is_paper else 0) if self.test_every is None else self.test_every
         return replace(self, variant=self.variant or default, test_every=test_every)
 
-    def published(self, problem: Problem, epsilon: float) -> tuple[Entropic, float]:
+    def published(self, problem: Problem, epsilon: float) -> Published[Entropic]:
         """Return η = 2ε/(3 log nm) and ε/6 for the primal-dual stop.
 
         Marginals are smoothed only if a mass is zero, then with 0.98 ε: smoothing shifts the
@@ -138,7 +138,7 @@ class AAM(EntropicSolver):
             target, _ = published_parameters(problem, epsilon)
             p, q, epsilon = target.p, target.q, 0.98 * epsilon
         eta = 2 * epsilon / (3 * log(max(n * m, 2)))
-        return Entropic(problem.geometry, eta, p, q), epsilon / 6
+        return Published(Entropic(problem.geometry, eta, p, q), epsilon / 6)
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of the averaged plan, the last one and the cost."""
@@ -264,7 +264,7 @@ class AAM(EntropicSolver):
         state.rise = round_onto(core, problem.p, problem.q, problem.geometry).cost - cost
         state.duality = cost - problem.eta * (entropy(state.average) - state.phi)
 
-    def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
         """Stop when rounding and the primal-dual gap of the average are both within ε/6."""
         if not self.is_averaging:
             return state.violation <= tolerance

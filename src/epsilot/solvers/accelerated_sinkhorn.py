@@ -33,7 +33,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcceleratedSinkhorn(JointPlan, EntropicSolver):
+class AcceleratedSinkhorn(JointPlan, EntropicSolver[State]):
     r"""Nesterov's estimate sequence on the lse-dual, with two exact block updates a step.
 
     .. math:: φ(u, v) = \log\|X(u, v)\|_1 - <u, p> - <v, q>

@@ -19,7 +19,7 @@ from ..transport.rounding import round_onto
 from ..transport.work import Work
 from .about import About, Order
 from .averaging import keeps_average, mix
-from .base import EntropicSolver, Pace, l1
+from .base import EntropicSolver, Pace, Published, l1
 
 #: Relative round-off that the line-search test forgives.
 _SLACK = 1e-15
@@ -46,7 +46,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class APDAGD(EntropicSolver):
+class APDAGD(EntropicSolver[State]):
     r"""Minimise the log-sum-exp dual by an accelerated gradient method with line search.
 
     .. math:: φ(τ, λ) = η \log\sum_{ij} e^{(τ_i+λ_j-C_{ij})/η} - <τ, p> - <λ, q>
@@ -106,13 +106,13 @@ class APDAGD(EntropicSolver):
         average = rule == "duality" or keeps_average(self.average, stop, problem)
         return replace(self, average=average, rule=rule)
 
-    def published(self, problem: Problem, epsilon: float) -> tuple[Entropic, float]:
+    def published(self, problem: Problem, epsilon: float) -> Published[Entropic]:
         """Return the target and the tolerance of the chosen rule."""
         if self.rule == "violation":
             return super().published(problem, epsilon)
         n, m = problem.shape
         eta = 2 * epsilon / (3 * log(max(n * m, 2)))
-        return Entropic(problem.geometry, eta, problem.p, problem.q), epsilon / 6
+        return Published(Entropic(problem.geometry, eta, problem.p, problem.q), epsilon / 6)
 
     def init(
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
@@ -171,7 +171,7 @@ class APDAGD(EntropicSolver):
             work += Work.of(rounding=entries, inner=2 * entries, vector=3 * entries)
         return work
 
-    def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
         """Apply the chosen rule."""
         return state.is_done if self.rule == "duality" else state.mean_violation <= tolerance
 

@@ -35,7 +35,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class APDRCD(EntropicSolver):
+class APDRCD(EntropicSolver[State]):
     r"""Minimise the sum-exp dual by accelerated steps along single coordinates.
 
     .. math:: ψ(τ, λ) = η \sum_{ij} e^{(τ_i+λ_j-C_{ij})/η} - <τ, p> - <λ, q>
@@ -113,7 +113,7 @@ class APDRCD(EntropicSolver):
         n_exp = int(np.where(chosen < n, m, n).sum())
         return Work.of(lse=n_exp, gibbs=n * m, vector=3 * (n + m) ** 2 + n_exp + 4 * n * m)
 
-    def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
         """Stop when the violation of the averaged plan is within the tolerance."""
         return state.mean_violation <= tolerance
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -12,7 +12,7 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..kernels.vectors import log
 from ..transport.plan import Core, Gibbs
-from ..transport.problem import Additive, Entropic, Problem, smooth
+from ..transport.problem import Additive, Entropic, Problem, Target, smooth
 from ..transport.work import Work
 from .about import About
 
@@ -25,14 +25,40 @@ class Pace:
     factor: float = 2.0  # by which η or ε falls
     share: float = 2.0  # of η, that violation times ‖C‖∞ may reach before η falls
     warm_up: int = 2  # steps that reach every kernel of the method
-    evaluate_after: float = 0.1  # share of all operations between two certificates
+    #: Share of all operations between two certificates; None: only when the method wants one.
+    evaluate_after: float | None = 0.1
 
 
-class Solver(Protocol):
-    """An algorithm: frozen options, with the iterate kept in a separate ``State``.
+class Signal(NamedTuple):
+    """What a state says to the run: how far its marginals are off, and what should happen now."""
 
-    ``init`` and ``step`` return the work they did; a step is an epoch, about as much work as
-    one pass over the cost. No solver times, prints, certifies or stops itself.
+    violation: float = math.inf  # l1 marginal violation as last measured; infinite if never
+    is_finished: bool = False  # the method has done all it can for this target
+    wants_certificate: bool = False  # this is a moment to evaluate
+
+    @property
+    def has_overflowed(self) -> bool:
+        """Whether the violation was measured and is no number."""
+        return math.isnan(self.violation)
+
+
+T = TypeVar("T", bound=Target)
+S = TypeVar("S")
+
+
+class Published(NamedTuple, Generic[T]):
+    """What a method's paper prescribes for ε: the target, and the tolerance of its rule."""
+
+    target: T
+    tolerance: float
+
+
+class Solver(Protocol[T, S]):
+    """An algorithm: frozen options, with the iterate kept in a separate state of type S.
+
+    It works on targets of type T, entropic ones or those with an ε. ``init`` and ``step`` return
+    the work they did; a step is an epoch, about as much work as one pass over the cost. No solver
+    times, prints, certifies or stops itself: its ``signal`` says where it is.
     """
 
     about: ClassVar[About]
@@ -40,37 +66,41 @@ class Solver(Protocol):
     #: Epochs after which a run ends if the user sets no limit.
     patience: ClassVar[int]
 
-    def resolved(self, stop: str, problem: Problem) -> Solver:
+    def resolved(self, stop: str, problem: Problem) -> Solver[T, S]:
         """Return the solver with options left open (None) filled in for a stop mode."""
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes that a run needs beyond the cost and O(n + m)."""
 
-    def published(self, problem: Problem, epsilon: float) -> tuple[Any, float]:
-        """Return the target and the tolerance that the method's paper prescribes for ε."""
-
     def init(
-        self, problem: Any, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[Any, Work]:
+        self, target: T, rng: Generator, potentials: Potentials | None = None, /
+    ) -> tuple[S, Work]:
         """Return the first state, warm-started from potentials in cost units if given."""
 
-    def step(self, problem: Any, state: Any, rng: Generator) -> Work:
+    def step(self, target: T, state: S, rng: Generator, /) -> Work:
         """Advance the state in place by one epoch."""
 
-    def candidates(self, problem: Any, state: Any) -> list[tuple[Core, Vector]]:
+    def signal(self, target: T, state: S, /) -> Signal:
+        """Return what the state says to the run."""
+
+    def candidates(self, target: T, state: S, /) -> list[tuple[Core, Vector]]:
         """Return (plan, row potential) pairs worth certifying, the guaranteed one first.
 
         Plans need not be rounded; later steps must not change what is returned.
         """
 
-    def potentials(self, problem: Any, state: Any) -> Potentials:
+    def potentials(self, target: T, state: S, /) -> Potentials:
         """Return the current potentials in cost units, for warm starts."""
 
-    def violation(self, problem: Any, state: Any) -> float:
-        """Return the l1 marginal violation against the target's marginals."""
+    def published(self, problem: Problem, epsilon: float) -> Published[T]:
+        """Return what the method's paper prescribes for ε."""
 
-    def is_published_stop(self, problem: Any, state: Any, tolerance: float) -> bool:
+    def meets_published_rule(self, target: T, state: S, tolerance: float, /) -> bool:
         """Tell whether the method's paper would stop here."""
+
+
+#: A solver of whatever kind a name stands for.
+AnySolver: TypeAlias = Solver[Any, Any]
 
 
 class _Defaults:
@@ -78,7 +108,7 @@ class _Defaults:
     pace: ClassVar[Pace] = Pace()
     patience: ClassVar[int] = 1_000_000
 
-    def resolved(self, stop: str, problem: Problem) -> Any:
+    def resolved(self, stop: str, problem: Problem) -> Self:
         """Return the solver itself: it leaves no option open."""
         return self
 
@@ -92,54 +122,80 @@ class _Defaults:
         return problem.geometry.nbytes if self.about.needs_dense else 0
 
 
-class EntropicSolver(_Defaults):
-    """Defaults of methods for the entropic problem; their states hold ``violation``."""
+class Measured(Protocol):
+    """A state that knows its marginal violation."""
 
-    def published(self, problem: Problem, epsilon: float) -> tuple[Entropic, float]:
+    violation: float  # l1, as last measured
+
+
+M = TypeVar("M", bound=Measured)
+
+
+class EntropicSolver(_Defaults, Generic[M]):
+    """Defaults of methods for the entropic problem, whose states measure their violation."""
+
+    def published(self, problem: Problem, epsilon: float) -> Published[Entropic]:
         """Return η, smoothed marginals and tolerance of the paper's Appendix C."""
         return published_parameters(problem, epsilon)
 
-    def violation(self, problem: Entropic, state: Any) -> float:
-        """Return the l1 marginal violation measured by the last step."""
-        return float(state.violation)
+    def signal(self, problem: Entropic, state: M) -> Signal:
+        """Return the violation measured by the last step; one that vanishes can be certified."""
+        violation = float(state.violation)
+        return Signal(violation, wants_certificate=violation == 0)
 
-    def is_published_stop(self, problem: Entropic, state: Any, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Entropic, state: M, tolerance: float) -> bool:
         """Stop when the violation is within the tolerance."""
-        return self.violation(problem, state) <= tolerance
+        return bool(state.violation <= tolerance)
 
 
-class DirectSolver(_Defaults):
-    """Defaults of methods for the unregularised problem; their states hold ``is_done``."""
+class Finite(Protocol):
+    """A state of a method that comes to an end."""
+
+    is_done: bool
+
+
+F = TypeVar("F", bound=Finite)
+
+
+class DirectSolver(_Defaults, Generic[F]):
+    """Defaults of methods for the unregularised problem, which come to an end by themselves."""
 
     pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0)
 
-    def published(self, problem: Problem, epsilon: float) -> tuple[Additive, float]:
+    def published(self, problem: Problem, epsilon: float) -> Published[Additive]:
         """Return the problem itself with ε."""
-        return Additive(problem.geometry, epsilon, problem.p, problem.q), 0.0
+        return Published(Additive(problem.geometry, epsilon, problem.p, problem.q), 0.0)
 
-    def violation(self, problem: Additive, state: Any) -> float:
-        """Return 0 when the method has finished, else infinity: only that steers a schedule."""
-        return 0.0 if state.is_done else math.inf
+    def signal(self, problem: Additive, state: F) -> Signal:
+        """Return whether the method has finished, which is when certifying makes sense."""
+        return Signal(is_finished=state.is_done, wants_certificate=state.is_done)
 
-    def is_published_stop(self, problem: Additive, state: Any, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Additive, state: F, tolerance: float) -> bool:
         """Stop when the method says that it has finished."""
-        return bool(state.is_done)
+        return state.is_done
+
+
+class Potential(Protocol):
+    """A state that is its two potentials."""
+
+    row: Vector
+    lam: Vector
 
 
 class DualPlan:
     """Plan and potentials of a state that holds ``row`` and ``lam``."""
 
-    def candidates(self, problem: Entropic, state: Any) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Entropic, state: Potential) -> list[tuple[Core, Vector]]:
         """Return the Gibbs plan of the current potentials, and the row potential."""
         row, lam = state.row.copy(), state.lam.copy()
         return [(Gibbs(problem.geometry, row, lam, problem.eta), row)]
 
-    def potentials(self, problem: Entropic, state: Any) -> Potentials:
+    def potentials(self, problem: Entropic, state: Potential) -> Potentials:
         """Return the current potentials in cost units."""
         return state.row, state.lam
 
 
-def published_parameters(problem: Problem, epsilon: float) -> tuple[Entropic, float]:
+def published_parameters(problem: Problem, epsilon: float) -> Published[Entropic]:
     """Return η = ε/(2 log nm), p', q' smoothed with ε' = ε/(8 ‖C‖∞), and tolerance ε'/2.
 
     For n = m these are the constants of Altschuler et al. 2017, Dvurechensky et al. 2018 and
@@ -149,10 +205,10 @@ def published_parameters(problem: Problem, epsilon: float) -> tuple[Entropic, fl
     eta = epsilon / (2 * log(max(n * m, 2)))
     slack = epsilon / (8 * problem.cost_max) if problem.cost_max > 0 else 1.0
     p, q = smooth(problem.p, slack / 8), smooth(problem.q, slack / 8)
-    return Entropic(problem.geometry, eta, p, q), slack / 2
+    return Published(Entropic(problem.geometry, eta, p, q), slack / 2)
 
 
-def l1(x: Any) -> float:
+def l1(x: Vector) -> float:
     """Return the sum of absolute values."""
     return float(np.abs(x).sum())
 

@@ -45,7 +45,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoxNewton(EntropicSolver, DualPlan):
+class BoxNewton(EntropicSolver[State], DualPlan):
     r"""Minimise a quadratic model of the entropic dual over a box, again and again.
 
     With a = τ/η, b = λ/η the dual is :math:`f = \sum_{ij} e^{a_i+b_j-C_{ij}/η} - p·a - q·b`. In the

@@ -50,7 +50,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DijkstraDFS(DirectSolver):
+class DijkstraDFS(DirectSolver[State]):
     r"""Route integer supplies along paths of zero slack, phase by phase.
 
     Costs are floored to multiples of u = (1 - s) ε / 2, supplies floored and demands ceiled to

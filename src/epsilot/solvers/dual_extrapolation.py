@@ -63,7 +63,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualExtrapolation(DirectSolver):
+class DualExtrapolation(DirectSolver[State]):
     r"""Solve transport as a bilinear game by two proximal steps an iteration.
 
     .. math:: \min_{X\in\Delta}\max_{|y|\le1} <C,X> + P[y_r·(X1-p) + y_c·(X^\top1-q)]

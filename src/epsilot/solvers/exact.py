@@ -31,7 +31,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(DirectSolver):
+class Exact(DirectSolver[State]):
     """Solve the linear program by POT's network simplex, in one step.
 
     Parameters

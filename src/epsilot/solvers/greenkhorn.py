@@ -38,7 +38,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoordinateDescent(JointPlan, EntropicSolver):
+class CoordinateDescent(JointPlan, EntropicSolver[State]):
     r"""Minimise the exp-dual over one row or one column at a time, in O(n) operations.
 
     .. math:: ψ(u, v) = \sum_{ij} X_{ij} - <u, p> - <v, q>, \quad X_{ij} = e^{u_i+v_j-C_{ij}/η}
@@ -142,7 +142,7 @@ class CoordinateDescent(JointPlan, EntropicSolver):
             row -= problem.eta * log(state.sums[:n].sum())
         return [(Gibbs(problem.geometry, row, lam, problem.eta), row)]
 
-    def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
         """Stop on the violation of freshly summed marginals, not on the running sums alone."""
         if state.violation > tolerance:
             return False

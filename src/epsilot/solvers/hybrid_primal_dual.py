@@ -46,7 +46,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridPrimalDual(EntropicSolver):
+class HybridPrimalDual(EntropicSolver[State]):
     r"""Alternate entropic steps on the plan and gradient steps on the potentials.
 
     .. math:: \min_X \max_{u,v} <C - u⊕v, X> + <p,u> + <q,v> + η \sum X \log X
@@ -181,7 +181,7 @@ class HybridPrimalDual(EntropicSolver):
             work += Work.of(vector=2 * entries)
         return work
 
-    def is_published_stop(self, problem: Target, state: State, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Target, state: State, tolerance: float) -> bool:
         """Stop when the violation of the averaged plan is within the tolerance."""
         return state.mean_violation <= tolerance
 
@@ -205,7 +205,7 @@ class HybridPrimalDual(EntropicSolver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plain(DirectSolver, HybridPrimalDual):  # type: ignore[misc]
+class _Plain(DirectSolver[State], HybridPrimalDual):  # type: ignore[misc]
     """The form without regularisation, which follows the protocol of direct methods."""
 
     about: ClassVar[About] = replace(HybridPrimalDual.about, solves_entropic=False)

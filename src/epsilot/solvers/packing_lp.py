@@ -71,7 +71,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PackingLP(DirectSolver):
+class PackingLP(DirectSolver[State]):
     r"""Maximise <W, X> with X 1 <= p and Xᵀ 1 <= q, where W = 1 - C / ‖C‖∞.
 
     A relative ε/‖C‖∞ solution of this packing LP, completed to a plan, is an additive ε solution

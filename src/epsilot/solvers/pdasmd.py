@@ -73,7 +73,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PDASMD(EntropicSolver):
+class PDASMD(EntropicSolver[State]):
     """Descend the semi-dual by variance-reduced, accelerated stochastic mirror steps.
 
     A step is one outer loop: ⌈n/B⌉ inner steps on sampled rows, then one pass over C for the
@@ -353,7 +353,7 @@ class PDASMD(EntropicSolver):
         """Return the row potential that goes with the snapshot, and the snapshot."""
         return problem.eta * (problem.log_p - state.lse), state.lam
 
-    def is_published_stop(self, problem: Entropic, state: State, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
         """Apply Appendix C to the realised average: violation <= ε'/2 and f(X) + φ <= ε/4."""
         if state.weight_sum == 0:
             return state.violation <= tolerance

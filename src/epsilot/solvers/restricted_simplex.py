@@ -26,7 +26,7 @@ from ..transport.plan import Arcs, Core, Gibbs
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
 from .about import About
-from .base import DirectSolver, Pace
+from .base import DirectSolver, Pace, Signal
 
 #: Arcs wanted of a row beyond which they are found by partitioning it.
 MANY_ARCS = 64
@@ -76,7 +76,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RestrictedSimplex(DirectSolver):
+class RestrictedSimplex(DirectSolver[State]):
     """Sweeps, then simplex rounds; a step is one sweep or some pivots.
 
     Parameters
@@ -107,7 +107,7 @@ class RestrictedSimplex(DirectSolver):
         solves_entropic=False,
         needs_rows=True,
     )
-    pace: ClassVar[Pace] = Pace(evaluate_after=math.inf, warm_up=20)
+    pace: ClassVar[Pace] = Pace(evaluate_after=None, warm_up=20)
 
     def __post_init__(self) -> None:
         if self.n_arcs < 1 or self.sweeps < 0 or not 1 <= self.omega < 2:
@@ -221,9 +221,10 @@ class RestrictedSimplex(DirectSolver):
                 state.round, state.is_open = state.round + 1, False
         return Work.of(arc_tested=priced, vector=walked)
 
-    def violation(self, problem: Additive, state: State) -> float:
-        """Return 0 after a simplex round, which is when certifying makes sense."""
-        return 0.0 if state.round > 0 and not state.is_open else math.inf
+    def signal(self, problem: Additive, state: State) -> Signal:
+        """Ask for a certificate after a simplex round."""
+        is_between = state.round > 0 and not state.is_open
+        return Signal(is_finished=state.is_done, wants_certificate=is_between)
 
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
         """Return the plan of the basis; before a first round has ended, that of the sweeps."""

@@ -71,7 +71,7 @@ State = LogState | KernelState
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sinkhorn(EntropicSolver, DualPlan):
+class Sinkhorn(EntropicSolver[State], DualPlan):
     """Alternate exact minimisation of the dual over τ and λ.
 
     In the log domain a step is one half-step: a block update, then one pass over C whose sums
