@@ -11,7 +11,7 @@ from .. import memory
 from .._types import Matrix
 from ..arguments import check_flag
 from ..geometry import Dense, Geometry, PointCloud
-from ..geometry.points import Metric, as_points
+from ..geometry.points import MetricLike, as_points
 from ..geometry.ranges import reach
 from ..run.result import Result
 from .solve import solve
@@ -28,7 +28,7 @@ def solve_sample(
     a: ArrayLike | None = None,
     b: ArrayLike | None = None,
     *,
-    metric: Metric = "sqeuclidean",
+    metric: MetricLike = "sqeuclidean",
     lazy: bool | None = None,
     multiscale: bool | None = None,
     **keywords: Any,
@@ -67,7 +67,7 @@ def solve_sample(
 
 
 def cloud_geometry(
-    X_a: ArrayLike, X_b: ArrayLike, metric: Metric = "sqeuclidean", lazy: bool | None = None
+    X_a: ArrayLike, X_b: ArrayLike, metric: MetricLike = "sqeuclidean", lazy: bool | None = None
 ) -> Geometry:
     """Return the cost between two clouds: stored when small, computed on the fly when large."""
     check_flag("lazy", lazy)
@@ -83,7 +83,7 @@ def cloud_geometry(
     return Dense(_stored(X, Y, metric))
 
 
-def _stored(X: Matrix, Y: Matrix, metric: Metric) -> Matrix:
+def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Matrix:
     """Return all costs; Euclidean ones also where the squares of distances leave float64."""
     exponent = 0
     if isinstance(metric, str) and metric == "euclidean" and X.shape[1] == Y.shape[1]:

@@ -12,9 +12,7 @@ import numpy as np
 from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..files import IMAGE_SUFFIXES, read_array, read_image
-
-POINT_METRICS = ("sqeuclidean", "euclidean", "cityblock", "cosine")
-IMAGE_METRICS = ("cityblock", "sqeuclidean", "euclidean")
+from ..metrics import METRICS, PIXEL_METRICS, POINT_METRICS
 
 
 @dataclass(frozen=True)
@@ -59,10 +57,10 @@ def load_problem(
             raise InvalidProblem(
                 "--images was given with --a or --b; the images are the weights (leave them out)"
             )
-        return _from_images(*images, metric or "cityblock")
+        return _from_images(*images, metric or PIXEL_METRICS[0])
     if points is not None:
         X, Y = (_as_points(read(name), name) for name in points)
-        return Inputs(_cost_from_points(X, Y, metric or "sqeuclidean"), *_both_weights(a, b))
+        return Inputs(_cost_from_points(X, Y, metric or POINT_METRICS[0]), *_both_weights(a, b))
     if metric is not None:
         raise InvalidProblem(
             f"--metric {metric} was given with --cost, which already holds the distances "
@@ -153,16 +151,16 @@ def _from_images(first: str, second: str, metric: str) -> Inputs:
     return Inputs(pixel_geometry(A.shape, B.shape, metric), _unit(A), _unit(B))
 
 
-def pixel_geometry(shape_a: Any, shape_b: Any, metric: str = "cityblock") -> Any:
+def pixel_geometry(shape_a: Any, shape_b: Any, metric: str = PIXEL_METRICS[0]) -> Any:
     """Return the cost between the pixels of two images, divided by its largest value."""
     from ..api.sample import cloud_geometry
     from ..geometry import Grid
 
-    _checked_metric(metric, IMAGE_METRICS)
+    _checked_metric(metric, PIXEL_METRICS)
     sides = [max(a, b) - 1 for a, b in zip(shape_a, shape_b, strict=True)]
     reach = sum(sides) if metric == "cityblock" else sum(side**2 for side in sides) ** 0.5
     spacing = 1.0 / (reach or 1.0)
-    if metric != "euclidean":
+    if METRICS[metric].is_separable:
         return Grid(shape_a, shape_b, metric, spacing)
     X, Y = (spacing * np.indices(shape).reshape(2, -1).T for shape in (shape_a, shape_b))
     return cloud_geometry(X, Y, metric)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ..metrics import PIXEL_METRICS, POINT_METRICS, listed
+
 PROBLEM = "Problem"
 TARGET = "What to reach"
 
@@ -37,8 +39,7 @@ Metric = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=PROBLEM,
-        help="Points: sqeuclidean (default), euclidean, cityblock, cosine. "
-        "Images: cityblock (default), euclidean, sqeuclidean.",
+        help=f"Points: {listed(POINT_METRICS)}. Images: {listed(PIXEL_METRICS)}.",
     ),
 ]
 WeightsA = Annotated[

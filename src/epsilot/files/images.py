@@ -13,11 +13,11 @@ from .. import memory
 from .._types import Matrix
 from ..arguments import check_count, is_integer, numeric, shown
 from ..errors import InvalidProblem
+from ..metrics import METRICS, PIXEL_METRICS
 
 FOREGROUND_AREA = 0.2
 #: Intensity added to every pixel of a digit whose brightest pixel is 1.
 BACKGROUND = 0.01
-METRICS = ("cityblock", "euclidean", "sqeuclidean")
 
 
 def synthetic_pair(side: int, seed: int) -> tuple[Matrix, Matrix]:
@@ -112,18 +112,17 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
            [0.5, 0. , 0.5],
            [1. , 0.5, 0. ]])
     """
-    if not isinstance(metric, str) or metric not in METRICS:
+    if not isinstance(metric, str) or metric not in PIXEL_METRICS:
         raise InvalidProblem(
-            f"the pixel metric is {shown(metric)}; required is one of {', '.join(METRICS)} "
-            "(cityblock is the default)"
+            f"the pixel metric is {shown(metric)}; required is one of "
+            f"{', '.join(PIXEL_METRICS)} ({PIXEL_METRICS[0]} is the default)"
         )
-    power = 1 if metric == "cityblock" else 2
     height, width = _image_shape(shape)
     memory.ask(2 * 8 * (height * width) ** 2, f"the cost of {height} x {width} pixels", "use Grid")
-    down = _separations(height) ** power
-    across = _separations(width) ** power
+    down = _separations(height) ** METRICS[metric].power
+    across = _separations(width) ** METRICS[metric].power
     M = (down[:, None, :, None] + across[None, :, None, :]).reshape(height * width, -1)
-    if metric == "euclidean":
+    if METRICS[metric].is_root:
         np.sqrt(M, out=M)
     M /= M.max() or 1.0
     return M

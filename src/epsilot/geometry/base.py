@@ -44,18 +44,30 @@ class Geometry(ABC):
     """
 
     shape: tuple[int, int]
-    #: Whether rows of C can be had cheaply, which coordinate and row methods need.
-    has_rows: bool = True
-    #: What a certificate costs, in units of the seventeen operations an entry of a dense one.
-    certificate_passes: int = 1
+
+    # What a geometry can do, which is all that checks, "auto", starts and methods ask of it.
+
     #: Whether C is stored, so that plans may be too.
     is_dense: bool = False
+    #: Whether a pass over all rows of C takes seconds, which row and simplex methods need.
+    has_rows: bool = True
+    #: Whether passes go axis by axis, in far less time than there are entries.
+    is_separable: bool = False
+    #: Whether passes go through blocks of rows of C.
+    is_blockwise: bool = True
+    #: Coordinates of the points that costs are distances of; None if there are no such points.
+    dimension: int | None = None
+    #: Whether sources and targets can be gathered into cells that have costs of the same kind.
+    can_coarsen: bool = False
+
+    # How it does it.
+
+    #: What a certificate costs, in units of the seventeen operations an entry of a dense one.
+    certificate_passes: int = 1
     #: Least η, as a share of the largest cost, whose exponents are in the range of floats.
     finest_eta: float = 1e-17
     #: Roundings, beyond the one of C_ij - g_j, that a c-transform may add up.
     ctransform_roundings: int = 0
-    #: Whether passes go through blocks of rows of C.
-    is_blockwise: bool = True
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Matrix:

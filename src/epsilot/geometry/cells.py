@@ -13,6 +13,7 @@ import numpy as np
 from .._types import Index, Matrix, Vector
 from ..arguments import shown
 from ..errors import InvalidProblem
+from ..metrics import GRID_METRICS, METRICS
 from .base import Geometry
 from .ranges import check_range, grid_shape, grid_spacing
 
@@ -27,7 +28,7 @@ class Cells(Geometry):
         self,
         shape_a: int | Sequence[int],
         shape_b: int | Sequence[int] | None = None,
-        metric: str = "cityblock",
+        metric: str = GRID_METRICS[0],
         spacing: float | Sequence[float] = 1.0,
     ) -> None:
         self.shape_a = grid_shape(shape_a, "shape_a")
@@ -37,19 +38,20 @@ class Cells(Geometry):
                 f"the grids have {len(self.shape_a)} and {len(self.shape_b)} axes; both must have "
                 "the same number."
             )
-        if not isinstance(metric, str) or metric not in ("cityblock", "sqeuclidean"):
+        if not isinstance(metric, str) or metric not in GRID_METRICS:
             raise InvalidProblem(
-                f"metric is {shown(metric)}; a grid serves 'cityblock' and 'sqeuclidean' (use "
-                "PointCloud on the cell centres for others)."
+                f"metric is {shown(metric)}; a grid serves {' and '.join(map(repr, GRID_METRICS))} "
+                "(use PointCloud on the cell centres for others)."
             )
         self.metric, self.spacing = metric, grid_spacing(spacing, len(self.shape_a))
         self.shape = math.prod(self.shape_a), math.prod(self.shape_b)
         self.shift = 0.0
+        self.dimension = len(self.shape_a)
         self.has_rows = self.shape[0] * self.shape[1] <= ROWS_ENTRIES
         cells = (max(pair) - 1 for pair in zip(self.shape_a, self.shape_b, strict=True))
         largest = max(h * k for h, k in zip(self.spacing, cells, strict=True))
-        power = 1 if metric == "cityblock" else 2
-        check_range(largest, power, len(self.spacing), f"cells with the spacing {shown(spacing)}")
+        what = f"cells with the spacing {shown(spacing)}"
+        check_range(largest, METRICS[metric].power, len(self.spacing), what)
 
     def __repr__(self) -> str:
         return f"Grid({self.shape_a} to {self.shape_b}, {self.metric}, spacing {self.spacing})"
@@ -73,7 +75,7 @@ class Cells(Geometry):
 
     def rescaled(self, power: int) -> Self:
         """Return the geometry of 2**power C."""
-        power = power if self.metric == "cityblock" else power // 2
+        power //= METRICS[self.metric].degree
         return type(self)(
             self.shape_a, self.shape_b, self.metric, [math.ldexp(h, power) for h in self.spacing]
         ).shifted(math.ldexp(self.shift, power))

@@ -47,6 +47,7 @@ class Grid(Cells):
         Distance of neighbouring centres along each axis.
     """
 
+    is_separable = True
     certificate_passes = 6  # the plan is priced in the log domain
     is_blockwise = False
     finest_eta = 2e-15  # exponents are split into whole powers of two, of at most 51 bits

@@ -17,6 +17,7 @@ from .._types import FloatArray, Index, Matrix, Vector
 from ..arguments import numeric, shown
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
+from ..metrics import METRICS, POINT_METRICS, Metric
 from .base import BLOCK_ENTRIES, Geometry, log_total
 from .ranges import check_range, reach
 
@@ -30,10 +31,8 @@ SINGLE_LIMIT = 1e4
 #: Entries of a row that take as long as a single pair.
 PAIR_ENTRIES = 16
 
-#: By what power of the points' scale a cost grows.
-DEGREES = {"sqeuclidean": 2, "euclidean": 1, "cityblock": 1}
-
-Metric = str | Callable[[Vector, Matrix], ArrayLike]
+#: The name of a metric, or a function of a source and all targets.
+MetricLike = str | Callable[[Vector, Matrix], ArrayLike]
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class PointCloud(Geometry):
     """
 
     def __new__(
-        cls, X_a: ArrayLike, X_b: ArrayLike, metric: Metric = "sqeuclidean", **_: Any
+        cls, X_a: ArrayLike, X_b: ArrayLike, metric: MetricLike = "sqeuclidean", **_: Any
     ) -> Any:
         """Choose the compiled kernels unless the metric is a Python function."""
         return object.__new__(cls if callable(metric) else _Fused)
@@ -74,7 +73,7 @@ class PointCloud(Geometry):
         self,
         X_a: ArrayLike,
         X_b: ArrayLike,
-        metric: Metric = "sqeuclidean",
+        metric: MetricLike = "sqeuclidean",
         *,
         single: bool = False,
     ) -> None:
@@ -84,18 +83,17 @@ class PointCloud(Geometry):
                 f"X_a has {X.shape[1]} coordinates a point and X_b {Y.shape[1]}; both clouds must "
                 "live in one space."
             )
-        if not callable(metric) and (not isinstance(metric, str) or metric not in kernels.METRICS):
+        if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
             raise InvalidProblem(
-                f"metric is {shown(metric)}; it must be one of {', '.join(kernels.METRICS)}, or a "
+                f"metric is {shown(metric)}; it must be one of {', '.join(POINT_METRICS)}, or a "
                 "callable (point, points) -> costs."
             )
-        if metric == "cosine":
+        if not callable(metric) and METRICS[metric].degree == 0:
             X, Y = _unit(X, "X_a"), _unit(Y, "X_b")
         elif not callable(metric):
-            power = 1 if metric == "cityblock" else 2
-            check_range(reach(X, Y), power, X.shape[1], f"{metric}: the points")
+            check_range(reach(X, Y), METRICS[metric].power, X.shape[1], f"{metric}: the points")
         self.X, self.Y, self.metric, self.single = X, Y, metric, single
-        self.shape = X.shape[0], Y.shape[0]
+        self.shape, self.dimension = (X.shape[0], Y.shape[0]), X.shape[1]
         self.shift = 0.0
         if callable(metric):
             memory.ask(
@@ -139,9 +137,10 @@ class PointCloud(Geometry):
             moved = self._copy(self.X, self.Y, shift)
             moved.metric = _Scaled(self.metric, power)
             return moved
-        if self.metric not in DEGREES:
+        degree = METRICS[self.metric].degree
+        if degree == 0:
             return None
-        step = power // DEGREES[self.metric]
+        step = power // degree
         X, Y = (np.ldexp(points, step) for points in (self.X, self.Y))
         return self._copy(X, Y, shift)
 
@@ -156,7 +155,7 @@ class PointCloud(Geometry):
     def _copy(self, X: Matrix, Y: Matrix, shift: float, moved: float | None = None) -> PointCloud:
         out: PointCloud = object.__new__(type(self))
         out.X, out.Y, out.metric, out.single = X, Y, self.metric, self.single
-        out.shape, out.shift = (X.shape[0], Y.shape[0]), shift
+        out.shape, out.dimension, out.shift = (X.shape[0], Y.shape[0]), X.shape[1], shift
         if moved is not None and "bounds" in self.__dict__:
             out.bounds = self.bounds[0] + moved, self.bounds[1] + moved
         return out
@@ -175,19 +174,24 @@ class _Fused(PointCloud):
     """A cloud with one of the compiled metrics: every pass is one kernel."""
 
     is_blockwise = False
+    can_coarsen = True
 
     def _args(self, swap: bool = False, dtype: Any = np.float64) -> tuple[Any, ...]:
         """Return what every kernel takes first."""
         key = ("swapped" if swap else "straight", np.dtype(dtype).name)
         if key not in self._layouts:
             X, Y = (self.Y, self.X) if swap else (self.X, self.Y)
-            if dtype == np.float32 and self.metric != "cosine":
+            if dtype == np.float32 and self._named.degree > 0:
                 X, Y = X - self._centre, Y - self._centre  # float32 has no digits to spare
             self._layouts[key] = (
                 np.ascontiguousarray(X, dtype=dtype), np.ascontiguousarray(Y.T, dtype=dtype),
             )  # fmt: skip
         X, Y = self._layouts[key]
-        return X, Y, kernels.METRICS[str(self.metric)], dtype(self.shift)
+        return X, Y, self._named.code, dtype(self.shift)
+
+    @property
+    def _named(self) -> Metric:
+        return METRICS[str(self.metric)]
 
     @cached_property
     def _centre(self) -> Vector:

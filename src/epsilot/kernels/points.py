@@ -22,8 +22,8 @@ from .vlog import log
 
 TILE = 1024
 
-#: metric -> code; cosine is half the squared distance of normalised points
-METRICS = {"sqeuclidean": 0, "euclidean": 1, "cityblock": 2, "cosine": 3}
+# Metrics go by the codes of epsilot.metrics: squared Euclidean 0, Euclidean 1, city block 2, and
+# cosine 3, half the squared distance of normalised points.
 
 
 @njit(**SUM)

@@ -15,7 +15,6 @@ from importlib import resources
 from typing import Any
 
 from ..errors import InvalidProblem
-from ..geometry import Grid
 from ..transport.problem import Problem
 
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
@@ -88,7 +87,7 @@ def choose(problem: Problem, reg: float | None) -> Choice:
     geometry = problem.geometry
     if reg is not None:
         return Choice("sinkhorn", "the entropic problem is Sinkhorn's own", 0.0, 0)
-    if isinstance(geometry, Grid):
+    if geometry.is_separable:
         reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
         return Choice("sinkhorn", reason, 0.0, 200 * (n + m))
     restricted = predict("restricted_simplex", n, m, is_dense=geometry.is_dense)

@@ -37,15 +37,14 @@ StageSolve = Callable[..., Result]
 
 def wants_start(geometry: Geometry, is_wanted: bool | None) -> bool:
     """Tell whether to start from a coarse problem: if asked to, or if that is worthwhile."""
-    is_cloud = isinstance(geometry, PointCloud) and not callable(geometry.metric)
-    if is_wanted and not is_cloud:
+    if is_wanted and not geometry.can_coarsen:
         raise InvalidProblem(
             f"multiscale=True was given for {geometry!r}; it needs a point cloud with one of the "
             "named metrics that is not stored (pass lazy=True)."
         )
-    if is_wanted is not None or not isinstance(geometry, PointCloud):
+    if is_wanted is not None or not geometry.can_coarsen or geometry.dimension is None:
         return bool(is_wanted)
-    return is_cloud and min(geometry.shape) >= SMALLEST and geometry.X.shape[1] <= HIGHEST
+    return min(geometry.shape) >= SMALLEST and geometry.dimension <= HIGHEST
 
 
 def split(X: Matrix, n_cells: int) -> list[Index]:

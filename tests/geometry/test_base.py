@@ -1,0 +1,82 @@
+"""Geometries answer every question as the dense one does, and say what they can."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import epsilot
+from epsilot import memory
+from epsilot.geometry import Dense, Grid, PointCloud
+from epsilot.solvers import solver_class
+from geometries import by_hand, clouds, grids
+
+
+@given(st.one_of(clouds(), grids()))
+def test_single_pairs_cost_what_their_rows_say(case):
+    geometry, M, rng = case
+    n, m = M.shape
+    rows, cols = rng.integers(n, size=50), rng.integers(m, size=50)
+    C = geometry.block(0, n)
+    np.testing.assert_array_equal(geometry.entries(rows, cols), C[rows, cols])
+
+
+@given(st.one_of(clouds(), grids()), st.sampled_from([3.0, 0.1, 2e-3]), st.booleans())
+def test_every_question_has_the_dense_answer(case, eta, some_are_empty):
+    geometry, M, rng = case
+    dense = Dense(M)
+    n, m = M.shape
+    f, g, u, v = rng.normal(size=n), rng.normal(size=m), rng.normal(size=n), rng.normal(size=m)
+    if some_are_empty:
+        f[1::2] = -np.inf
+        g[1::2] = -np.inf
+    h = f - eta * dense.log_marginals(f, g, eta)[2]
+    slack = 2e-13 * (10 + M.max() / eta)
+    np.testing.assert_allclose(geometry.bounds, dense.bounds, rtol=1e-9, atol=1e-12)
+    for question in (
+        ("lse_rows", g, eta), ("lse_cols", f, eta), ("log_marginals", f, g, eta),
+        ("apply_rows", h, g, eta, v), ("apply_cols", h, g, eta, u),
+        ("price_rows", h, g, eta, v**2, v), ("matvec", v),
+        ("ctransform_rows", g), ("ctransform_cols", f), ("block", 0, n),
+    ):  # fmt: skip
+        name, *args = question
+        for shift in (0.0, 1.25):
+            ours = getattr(geometry.shifted(shift), name)(*args)
+            theirs = getattr(dense.shifted(shift), name)(*args)
+            both = (ours, theirs) if isinstance(ours, tuple) else ((ours,), (theirs,))
+            for x, y in zip(*both, strict=True):
+                np.testing.assert_allclose(x, y, rtol=slack, atol=slack, err_msg=name)
+
+
+POINTS = np.random.default_rng(1).random((4, 2))
+MEGAPIXEL = Grid((1024, 1024))
+CAN = ("is_dense", "has_rows", "is_separable", "is_blockwise", "dimension", "can_coarsen")
+#: What each geometry says of itself.
+ABILITIES = {
+    "dense": (Dense(np.ones((3, 4))), (True, True, False, True, None, False)),
+    "cloud": (PointCloud(POINTS, POINTS), (False, True, False, False, 2, True)),
+    "part of a cloud": (
+        PointCloud(POINTS, POINTS).restricted(np.arange(2), np.arange(3)).shifted(1.0),
+        (False, True, False, False, 2, True),
+    ),
+    "callable": (PointCloud(POINTS, POINTS, by_hand), (False, True, False, True, 2, False)),
+    "grid": (Grid((3, 4, 5)), (False, True, True, False, 3, False)),
+    "megapixel grid": (MEGAPIXEL, (False, False, True, False, 2, False)),
+}
+
+
+@pytest.mark.parametrize("name", ABILITIES)
+def test_a_geometry_says_what_it_can(name):
+    geometry, abilities = ABILITIES[name]
+    assert {x: getattr(geometry, x) for x in CAN} == dict(zip(CAN, abilities, strict=True))
+
+
+ABOUT = {m.name: solver_class(m.name).about for m in epsilot.methods()}
+
+
+@pytest.mark.parametrize("method", [name for name, x in ABOUT.items() if x.needs_rows])
+@pytest.mark.parametrize(("room", "words"), [(1 << 50, "rows of the cost"), (1 << 30, "GiB|rows")])
+def test_no_method_reads_the_rows_of_a_megapixel_grid(method, room, words, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: room)
+    with pytest.raises(epsilot.InvalidProblem, match=rf"{method}.*({words})"):
+        epsilot.solve(MEGAPIXEL, rtol=0.1, method=method)

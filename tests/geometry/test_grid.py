@@ -1,0 +1,87 @@
+"""Grids: range of the kernels, both domains, masses with zeros, and what is refused."""
+
+import numpy as np
+import pytest
+
+import epsilot
+from epsilot.geometry import Dense, Grid
+from epsilot.geometry import grid as grid_module
+from epsilot.geometry.axes import is_lossless
+
+
+@pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
+@pytest.mark.parametrize("exponent", [690, 709, 735, 744.5, 760])
+def test_a_kernel_below_the_range_of_floats_is_not_lost(metric, exponent):
+    eta, grid = 1 / exponent, Grid((2,), metric=metric)
+    for f in (np.array([1.5, 0.5]), np.array([1.0, 0.0]), np.array([0.0, 0.99])):
+        dense = Dense(np.array([[0.0, 1.0], [1.0, 0.0]])).lse_cols(f, eta)
+        np.testing.assert_allclose(grid.lse_cols(f, eta), dense, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("n_in", "n_out"), [(5, 5), (5, 9), (9, 5), (1, 6), (6, 1)])
+@pytest.mark.parametrize("reach", [0, 2, 7])
+def test_far_terms_are_added_up(rng, n_in, n_out, reach):
+    field = rng.random((3, n_in))
+    is_far = np.abs(np.subtract.outer(np.arange(n_out), np.arange(n_in))) > reach
+    far = field @ is_far.T * np.exp(-700) * 1e14
+    assert is_lossless(field, 1.01 * far, 1, reach)
+    assert is_lossless(field, 0.99 * far, 1, reach) == (far.max() == 0)
+
+
+@pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
+def test_grid_agrees_on_both_sides_of_the_switch_to_the_log_domain(metric, rng, monkeypatch):
+    geometry = Grid((9, 8), metric=metric)
+    g = rng.normal(size=72)
+    used = []
+    log = Grid._log
+    monkeypatch.setattr(Grid, "_log", lambda *args: used.append(1) or log(*args))
+    top = geometry.bounds[1]
+    for eta, domain in ((top / 500, 0), (top / 5000, 1)):
+        expected = Dense(geometry.block(0, 72)).lse_rows(g + top * (np.arange(72) == 0), eta)
+        found = geometry.lse_rows(g + top * (np.arange(72) == 0), eta)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert len(used) == domain
+    monkeypatch.setattr(grid_module, "LONGEST_AXIS", 4)
+    expected = Dense(geometry.block(0, 72)).lse_rows(g, top / 5000)
+    np.testing.assert_allclose(geometry.lse_rows(g, top / 5000), expected, rtol=1e-12)
+
+
+def test_masses_with_zeros_on_a_grid(rng):
+    A, B = rng.random((6, 5)), rng.random((6, 5))
+    A[:3] = 0
+    B[:, 2] = 0
+    B *= A.sum() / B.sum()
+    for metric in ("cityblock", "sqeuclidean"):
+        result = epsilot.solve_grid(A, B, metric=metric, rtol=0.05)
+        M = Grid((6, 5), metric=metric).block(0, 30)
+        exact = epsilot.exact(M, A.ravel(), B.ravel())
+        assert result.converged
+        assert result.lower_bound <= exact.value * (1 + 1e-12)
+        assert exact.value * (1 - 1e-12) <= result.value
+        rows, cols = result.plan_operator.marginals()
+        assert np.abs(rows - A.ravel()).sum() <= 1e-12 * A.sum()
+        assert np.abs(cols - B.ravel()).sum() <= 1e-12 * A.sum()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Grid((2, 2, 2, 2)), "one to three axes"),
+        (lambda: Grid((3,), (3, 3)), "same number"),
+        (lambda: Grid((3,), metric="cosine"), "'cityblock' and 'sqeuclidean'.*PointCloud"),
+        (lambda: Grid((3,), spacing=0), "positive"),
+        (lambda: epsilot.solve_grid(np.ones((2, 2, 2, 2)), np.ones(3)), "one to three axes"),
+        (lambda: epsilot.solve(Grid((3, 3)), method="exact"), "explicit cost matrix"),
+    ],
+)
+def test_bad_input_gets_a_sentence(call, words):
+    with pytest.raises(epsilot.InvalidProblem, match=words):
+        call()
+
+
+def test_a_plan_too_large_to_store_says_what_to_use():
+    mass = np.full(10**6, 1e-6)
+    result = epsilot.solve(Grid((1000, 1000)), mass, mass, rtol=0.5, max_iter=1, on_limit="ignore")
+    with pytest.raises(MemoryError, match=r"7450\.6 GiB.*plan_operator"):
+        result.plan  # noqa: B018
+    assert result.plan_operator.row(5).shape == (10**6,)

@@ -1,0 +1,61 @@
+"""Point clouds: bounds, float32 passes, starts from coarse clouds, and what is refused."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+import epsilot
+from epsilot.geometry import PointCloud
+from epsilot.geometry import points as points_module
+from epsilot.run import starts
+
+
+def test_float32_sweeps_lead_to_a_float64_certificate(rng):
+    X, Y = rng.random((60, 2)), rng.random((80, 2))
+    exact = epsilot.exact(cdist(X, Y, "sqeuclidean")).value
+    lazy = epsilot.solve_sample(X, Y, lazy=True, rtol=0.02, method="sinkhorn")
+    assert lazy.converged
+    assert lazy.lower_bound <= exact * (1 + 1e-12) <= lazy.value * (1 + 1e-12)
+    rows, _ = lazy.plan_operator.marginals()
+    np.testing.assert_allclose(rows, 1 / 60, atol=1e-14)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
+def test_the_largest_cost_of_a_large_cloud_is_between_corners_of_hulls(metric, rng, monkeypatch):
+    for d in (1, 2, 3):
+        X, Y = rng.normal(size=(300, d)) + 0.1, rng.normal(size=(200, d))
+        expected = cdist(X, Y, metric).max()
+        monkeypatch.setattr(points_module, "EXACT_BOUNDS", 20_000)
+        assert PointCloud(X, Y, metric).bounds[1] == pytest.approx(expected, rel=1e-12)
+        flat = np.repeat(X[:, :1], 2, axis=1)
+        assert PointCloud(flat, flat, metric).bounds[1] >= cdist(flat, flat, metric).max() - 1e-12
+
+
+def test_a_middle_cloud_starts_a_large_one_near_its_fixed_point(rng, monkeypatch):
+    X, Y = rng.random((900, 2)), 0.2 * rng.normal(size=(800, 2)) + 0.5
+    a = np.where(np.arange(900) % 3 == 0, 0.0, 1 / 600)
+    monkeypatch.setattr(starts, "N_CELLS", 32)
+    runs = {}
+    for large in (10**6, 100):
+        monkeypatch.setattr(starts, "LARGE", large)
+        monkeypatch.setattr(starts, "N_MIDDLE", 256)
+        runs[large] = epsilot.solve_sample(
+            X, Y, a, rtol=0.1, lazy=True, multiscale=True, method="sinkhorn"
+        )
+        assert runs[large].converged
+    assert runs[100].history[0].gap < 0.5 * runs[10**6].history[0].gap
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: PointCloud([[1.0, 2]], [[1.0]]), "one space"),
+        (lambda: PointCloud([[1.0]], [[1.0]], "manhattan"), "cityblock"),
+        (lambda: PointCloud([[np.nan]], [[1.0]]), "not finite"),
+        (lambda: PointCloud([[0.0, 0]], [[1.0, 1]], "cosine"), "zero vector"),
+        (lambda: PointCloud(np.ones((0, 2)), [[1.0, 1]]), "n >= 1"),
+    ],
+)
+def test_bad_input_gets_a_sentence(call, words):
+    with pytest.raises(epsilot.InvalidProblem, match=words):
+        call()
