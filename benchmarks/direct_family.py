@@ -32,7 +32,7 @@ from epsilot.solvers.box_newton import BoxNewton
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
 from epsilot.solvers.packing_lp import PackingLP
-from epsilot.transport.objective import Transport
+from epsilot.transport.linear import Transport
 from epsilot.transport.plan import Explicit
 from epsilot.transport.problem import Additive, Entropic, Problem, make_problem
 

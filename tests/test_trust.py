@@ -10,7 +10,8 @@ import epsilot
 from epsilot import InvalidProblem
 from epsilot.errors import CertificateError
 from epsilot.solvers.sinkhorn import Sinkhorn
-from epsilot.transport.objective import EntropicTransport, Transport
+from epsilot.transport.entropic import EntropicTransport
+from epsilot.transport.linear import Transport
 from epsilot.transport.plan import Gibbs
 from epsilot.transport.problem import make_problem
 from epsilot.transport.rounding import round_onto

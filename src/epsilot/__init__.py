@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .geometry import Dense, Geometry, Grid, PointCloud
     from .run.result import Result, Status
     from .solvers import methods
-    from .transport.objective import Certificate
+    from .transport.certificate import Certificate
     from .transport.plan import Plan
     from .transport.record import Record
 
@@ -42,7 +42,7 @@ _HOMES = {
     "applications.domain_adaptation": ("DomainAdapter",),
     "api.solve": ("exact", "solve"),
     "api.certify": ("certify", "round_plan"),
-    "transport.objective": ("Certificate",),
+    "transport.certificate": ("Certificate",),
     "errors": (
         "CertificateError", "ConvergenceWarning", "InvalidProblem", "NotConverged",
         "UnknownMethod",

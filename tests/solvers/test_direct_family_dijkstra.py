@@ -9,7 +9,7 @@ from epsilot.kernels import dijkstra as kernels
 from epsilot.kernels.dijkstra_push import push_phases
 from epsilot.solvers import dijkstra_dfs
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS
-from epsilot.transport.objective import Transport
+from epsilot.transport.linear import Transport
 from epsilot.transport.problem import Additive, make_problem
 from problems import clusters, equal_masses, images, points, random
 

@@ -7,7 +7,7 @@ import pytest
 
 from epsilot.solvers.base import centred
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
-from epsilot.transport.objective import Transport
+from epsilot.transport.linear import Transport
 from epsilot.transport.problem import Additive, make_problem
 from problems import images, points, random
 

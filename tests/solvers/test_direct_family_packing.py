@@ -7,7 +7,7 @@ import pytest
 
 from epsilot.kernels.packing import coordinate_steps
 from epsilot.solvers.packing_lp import LADDER, PackingLP
-from epsilot.transport.objective import Transport
+from epsilot.transport.linear import Transport
 from epsilot.transport.problem import Additive, make_problem
 from problems import points, random
 

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.solvers import box_qp, make_solver, solver_class
-from epsilot.transport.objective import Transport
+from epsilot.transport.linear import Transport
 from epsilot.transport.problem import Entropic, make_problem
 from geometries import clouds, grids
 

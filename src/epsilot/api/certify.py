@@ -12,10 +12,11 @@ from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..run.checks import internal_potentials
-from ..run.execute import execute, make_goal
+from ..run.execute import execute
 from ..run.request import Request
 from ..run.result import Result
-from ..transport.objective import Certificate, objective_of
+from ..transport.certificate import Certificate
+from ..transport.kinds import objective_of
 from ..transport.plan import Arcs, Explicit, Plan
 from ..transport.problem import Problem, make_problem
 from ..transport.rounding import round_onto
@@ -77,13 +78,12 @@ def certify(
     """
     if plan is None and potentials is None:
         raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
-    problem = make_problem(M, a, b)
-    eta = make_goal(problem, Request(reg=reg)).reg
-    objective = objective_of(problem, eta)
+    objective = objective_of(make_problem(M, a, b), reg=Request(reg=reg).reg)
+    problem = objective.problem
     start = internal_potentials(potentials, problem)
     core = None if plan is None else _core(plan, problem)
     if core is None or start is None:
-        derived = _solved(problem, eta)
+        derived = _solved(problem, None if reg is None else reg / problem.unit)
         core = derived.plan_operator if core is None else core
         start = derived.potentials if start is None else start
     f, g = start
@@ -91,11 +91,11 @@ def certify(
     return objective.certificate(core, max(rows, key=lambda row: objective.dual(row)[1]))
 
 
-def _solved(problem: Problem, eta: float | None) -> Result:
+def _solved(problem: Problem, reg: float | None) -> Result:
     """Solve the problem in its internal units."""
-    rtol = _DERIVED_RTOL if eta is None else None
+    rtol = _DERIVED_RTOL if reg is None else None
     inner = make_problem(problem.geometry, problem.p, problem.q)
-    return execute(inner, Request(rtol=rtol, reg=eta, on_limit="ignore"))
+    return execute(inner, Request(rtol=rtol, reg=reg, on_limit="ignore"))
 
 
 def _core(plan: Any, problem: Problem) -> Any:

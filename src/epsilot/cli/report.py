@@ -15,7 +15,7 @@ from ..show.progress import clock, is_counted, operations_text
 
 if TYPE_CHECKING:
     from ..run.result import Result
-    from ..transport.objective import Certificate
+    from ..transport.certificate import Certificate
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from ..errors import InvalidProblem
-from ..transport.problem import Problem
+from ..transport.objective import Objective
 
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
 LARGEST_RESTRICTED = 2 * 10**9
@@ -81,12 +81,12 @@ def _seconds(model: dict[str, float], entries: int, nodes: int) -> float:
     return model["overhead"] + model["dense"] * entries + rest
 
 
-def choose(problem: Problem, reg: float | None) -> Choice:
-    """Return the method for a problem: exact simplex, restricted simplex, grid or entropic."""
-    n, m = problem.shape
-    geometry = problem.geometry
-    if reg is not None:
-        return Choice("sinkhorn", "the entropic problem is Sinkhorn's own", 0.0, 0)
+def choose(objective: Objective) -> Choice:
+    """Return the method for an objective: its own, a grid's, or the fastest simplex."""
+    n, m = objective.problem.shape
+    geometry = objective.problem.geometry
+    if objective.own_method is not None:
+        return Choice(*objective.own_method, 0.0, 0)
     if geometry.is_separable:
         reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
         return Choice("sinkhorn", reason, 0.0, 200 * (n + m))

@@ -25,18 +25,16 @@ from ..arguments import (
 from ..errors import InvalidProblem, UnknownMethod
 from ..files import check_own
 from ..solvers.base import AnySolver
+from ..transport.certificate import ROUND_OFF
+from ..transport.objective import Objective
 from ..transport.problem import Problem
 from .driver import Goal, Limits
 
 if TYPE_CHECKING:
     from .request import Request
 
-#: Relative accuracy that float64 arithmetic can certify.
-SMALLEST_EPS = 1e-13
 #: The smallest relative gap that may be asked for.
 SMALLEST_RTOL = 1e-12
-#: Largest regularisation, as a multiple of the largest cost.
-LARGEST_REG = 1e30
 #: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
 LARGEST_START = 1e6
 #: Potentials up to this size can be audited.
@@ -113,42 +111,27 @@ def _check_limits(request: Request) -> None:
 
 def check_reachable(name: str, value: float, size: float, unit: float) -> None:
     """Refuse an accuracy, in a unit of the user's, that float64 cannot certify for costs."""
-    if not SMALLEST_EPS * size <= value < math.inf:
-        least = unit * SMALLEST_EPS * size
+    if not ROUND_OFF * size <= value < math.inf:
+        least = unit * ROUND_OFF * size
         raise InvalidProblem(
             f"{name} is {unit * value:.3g} for costs and masses of size {unit * size:.3g}; float64 "
             f"arithmetic can certify about {least:.1g} (ask for {name} >= {least:.1g})."
         )
 
 
-def check_regularisation(reg: float, problem: Problem) -> None:
-    """Refuse a regularisation out of all proportion to the costs."""
-    size = problem.unit * problem.scale
-    least, most = (share * (size or 1.0) for share in (problem.geometry.finest_eta, LARGEST_REG))
-    if not least <= reg <= most:
-        raise InvalidProblem(
-            f"reg is {reg:.3g} for costs of size {size:.3g}; it must be at least {least:.1g} and "
-            f"at most {most:.1g} to be within the range of float64 (use eps or rtol for the "
-            "problem without regularisation)."
-        )
-
-
-def check_fit(name: str, solver: AnySolver, problem: Problem, goal: Goal, stop: str) -> None:
+def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, stop: str) -> None:
     """Refuse combinations that have no meaning, in one sentence."""
-    about, geometry = solver.about, problem.geometry
+    about, problem, geometry = solver.about, objective.problem, objective.problem.geometry
     kind = type(geometry).__name__
-    if goal.reg is not None and not about.solves_entropic:
-        raise InvalidProblem(
-            f"{name} does not solve the entropic problem; use eps or rtol with it, or another "
-            "method with reg (sinkhorn)."
-        )
+    if not objective.is_served_by(about):
+        raise InvalidProblem(f"{name} {objective.unserved}")
     if stop == "paper" and goal.eps is None:
         raise InvalidProblem(
             "stop='paper' needs eps, from which the published constants follow; pass eps=..., "
             "or stop='certificate'."
         )
-    if stop == "paper" and goal.reg is not None:
-        raise InvalidProblem("stop='paper' chooses η from eps; pass eps instead of reg.")
+    if stop == "paper" and objective.unpublished is not None:
+        raise InvalidProblem(objective.unpublished)
     is_missing = about.needs_dense and not geometry.is_dense
     if not is_missing:
         n, m = problem.shape
@@ -171,9 +154,9 @@ def make_limits(request: Request, patience: float) -> Limits:
     )
 
 
-def largest_start(problem: Problem, reg: float | None) -> float:
+def largest_start(objective: Objective) -> float:
     """Return the size up to which potentials can start a run."""
-    return problem.unit * LARGEST_START * (max(problem.scale, reg or 0.0) or 1.0)
+    return objective.problem.unit * LARGEST_START * (objective.scale or 1.0)
 
 
 def internal_potentials(

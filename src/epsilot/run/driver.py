@@ -19,7 +19,8 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..solvers.base import AnySolver, Signal
-from ..transport.objective import Objective, Transport
+from ..transport.linear import Transport
+from ..transport.objective import Objective
 from ..transport.plan import Arcs, Core, Plan, spread
 from ..transport.problem import Entropic, Problem, Target
 from ..transport.record import Record
@@ -65,7 +66,6 @@ class Goal:
     rtol: float | None = None
     offset: float = 0.0
     tiny: float = 0.0
-    reg: float | None = None
     #: What turning bounds into the user's units may add to the gap.
     slack: float = 0.0
 

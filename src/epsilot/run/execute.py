@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,17 +18,18 @@ from .._types import Potentials
 from ..errors import ConvergenceWarning, NotConverged
 from ..solvers import make_solver, options_of
 from ..solvers.base import AnySolver
-from ..transport.objective import Transport, dual_feasible, objective_of
-from ..transport.problem import Additive, Entropic, Problem, make_problem
+from ..transport.certificate import ROUND_OFF
+from ..transport.kinds import objective_of
+from ..transport.linear import dual_feasible
+from ..transport.objective import Objective
+from ..transport.problem import Additive, Problem, make_problem
 from ..transport.work import Work
 from ..version import __version__
 from .auto import Choice, choose
 from .checkpoint import Checkpoint
 from .checks import (
-    SMALLEST_EPS,
     check_fit,
     check_reachable,
-    check_regularisation,
     internal_potentials,
     largest_start,
     make_limits,
@@ -52,27 +52,30 @@ def execute(problem: Problem, request: Request) -> Result:
     stop, seed = request.stop, request.seed
     if request.callback is not None:  # which may change what it was given
         problem = problem.detached()
-    goal = make_goal(problem, request)
-    if goal.reg is not None:  # float32 sweeps do not reach the accuracies that are asked for
-        problem = replace(problem, geometry=problem.geometry.exact)
-    choice = choose(problem, goal.reg) if request.method == "auto" else None
+    objective = objective_of(problem, reg=request.reg)
+    problem, goal = objective.problem, make_goal(objective, request)
+    choice = choose(objective) if request.method == "auto" else None
     name = request.method if choice is None else choice.method
     solver = make_solver(name, request.options or {}, _keywords()).resolved(stop, problem)
-    check_fit(name, solver, problem, goal, stop)
+    check_fit(name, solver, objective, goal, stop)
     inner, rows, cols = (
         (problem, slice(None), slice(None)) if stop == "paper" else problem.support()
     )
-    largest = largest_start(problem, goal.reg)
+    largest = largest_start(objective)
     given = internal_potentials(request.potentials_init, problem, rows, cols, largest)
-    given = _near(given, inner, goal)
-    is_cold = given is None and goal.reg is None and stop != "paper"
+    given = _near(given, objective.on(inner))
+    fixed = objective.fixed_target(inner)
+    is_cold = given is None and fixed is None and stop != "paper"
     is_started = is_cold and wants_start(inner.geometry, request.multiscale)
     start = _start(inner, seed) if is_started else None
-    schedule = _schedule(solver, inner, goal, stop, given is not None or start is not None)
+    is_warm = given is not None or start is not None
+    schedule = (
+        Constant(fixed) if fixed is not None else _schedule(solver, inner, goal, stop, is_warm)
+    )
     with parallel.limit(request.n_threads):
         warm_up(solver, schedule.first())
         driver = Driver(
-            objective_of(problem, goal.reg), inner, rows, cols, solver, schedule, goal,
+            objective, inner, rows, cols, solver, schedule, goal,
             make_limits(request, solver.patience), np.random.default_rng(seed),
         )  # fmt: skip
         wish = {
@@ -111,15 +114,14 @@ def _observed(driver: Driver, name: str, progress: bool) -> Iterator[None]:
         yield
 
 
-def _near(given: Potentials | None, inner: Problem, goal: Goal) -> Potentials | None:
+def _near(given: Potentials | None, objective: Objective) -> Potentials | None:
     """Return a warm start whose exponents do not overflow: far potentials are c-transformed."""
     if given is None:
         return None
     f, g = given[0] - given[0].max(), given[1] + given[0].max()
-    reach = FAR * max(inner.cost_max, goal.reg or 0.0)
-    if max(np.abs(f).max(), np.abs(g).max()) <= reach:
+    if max(np.abs(f).max(), np.abs(g).max()) <= FAR * objective.size:
         return given
-    return dual_feasible(inner.geometry, f)
+    return dual_feasible(objective.problem.geometry, f)
 
 
 def _start(inner: Problem, seed: int) -> Start:
@@ -144,29 +146,22 @@ def _start(inner: Problem, seed: int) -> Start:
 # -- the wish --------------------------------------------------------------------------------
 
 
-def make_goal(problem: Problem, request: Request) -> Goal:
-    """Turn eps, rtol or reg into a goal in internal units, or say why it cannot be reached."""
-    eps, reg, tol = request.eps, request.reg, request.tol
-    size, mass, unit = problem.scale, problem.mass, problem.unit
-    value = mass * unit  # what an internal 1 is worth to the user
-    slack = 8 * float(np.finfo(float).eps) * size
-    if reg is not None:
-        eta = float(reg) / unit
-        check_regularisation(float(reg), problem)
-        tolerance = 1e-6 * (size or 1.0) if tol is None else float(tol) / mass / unit
-        check_reachable("tol", tolerance, max(size, eta), value)
-        return Goal(eps=tolerance, reg=eta, slack=max(slack, 1e-15 * eta))
-    if eps is not None:
-        check_reachable("eps", float(eps) / mass / unit, size, value)
-        return Goal(eps=float(eps) / mass / unit, slack=slack)
+def make_goal(objective: Objective, request: Request) -> Goal:
+    """Turn what is asked for into a gap in internal units, or say why it cannot be reached."""
+    problem, name = objective.problem, objective.accuracy
+    mass, unit = problem.mass, problem.unit
+    asked = getattr(request, name)
+    gap = objective.default_gap if asked is None else float(asked) / mass / unit
+    if gap is not None:
+        check_reachable(name, gap, objective.scale, mass * unit)
+        return Goal(eps=gap, slack=objective.slack)
     rtol = RTOL if request.rtol is None else float(request.rtol)
-    tiny = max(1e-9, SMALLEST_EPS / rtol) * size  # an optimum of 0 is certified to round-off
-    return Goal(rtol=rtol, offset=problem.offset, tiny=tiny, slack=slack)
+    # An optimum of 0 is certified to round-off.
+    tiny = max(1e-9, ROUND_OFF / rtol) * problem.scale
+    return Goal(rtol=rtol, offset=problem.offset, tiny=tiny, slack=objective.slack)
 
 
 def _schedule(solver: AnySolver, inner: Problem, goal: Goal, stop: str, is_warm: bool) -> Any:
-    if goal.reg is not None:
-        return Constant(Entropic(inner.geometry, goal.reg, inner.p, inner.q))
     if stop == "paper":
         target, tolerance = solver.published(inner, goal.allowed(-inner.offset))
         return Constant(target, tolerance, 0.5)  # evaluated for the record only
@@ -198,13 +193,13 @@ def _result(run: Run, driver: Driver, name: str, choice: Choice | None, seed: in
         plan_operator=run.plan.detached().scaled(problem.mass),
         potentials=objective.to_user_potentials(run.potentials),
         value=value,
-        value_linear=Transport(problem).to_user(cost),
+        value_linear=objective.to_user_cost(cost),
         lower_bound=lower_bound,
         marginal_error=problem.mass * run.marginal_error,
         converged=converged,
         status=status,
         method=name,
-        reg=unit * (run.eta if goal.reg is None else goal.reg),
+        reg=unit * run.eta,
         seed=seed,
         options=options_of(solver),
         version=__version__,
@@ -213,9 +208,10 @@ def _result(run: Run, driver: Driver, name: str, choice: Choice | None, seed: in
         seconds=run.seconds,
         history=list(run.history),
         target=target,
-        is_entropic=goal.reg is not None,
+        is_entropic=objective.is_entropic,
         problem=problem,
         choice=None if choice is None else str(choice),
+        quantity=objective.quantity,
     )
 
 

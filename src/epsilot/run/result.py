@@ -12,7 +12,8 @@ from .._types import Matrix, Potentials
 from ..arguments import check_positive
 from ..errors import InvalidProblem
 from ..files.saved import Saved
-from ..transport.objective import Certificate, objective_of
+from ..transport.certificate import Certificate
+from ..transport.kinds import objective_of
 from ..transport.plan import Plan
 from ..transport.problem import Problem
 from ..transport.record import Record
@@ -80,6 +81,7 @@ class Result:
     is_entropic: bool
     problem: Problem = field(repr=False)
     choice: str | None = None  # what "auto" chose and why
+    quantity: str = field(default="transport cost", repr=False)  # what value is, in words
 
     @property
     def gap(self) -> float:
@@ -148,7 +150,7 @@ def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[dict[str,
         reg = float(header["reg"]) if header["is_entropic"] else None
         if reg is not None:
             check_positive("the saved reg", reg)
+        objective = objective_of(problem, reg=reg)
     except (InvalidProblem, KeyError, TypeError, ValueError) as error:
         raise InvalidProblem(f"{os.fspath(path)} cannot be proved again: {error}") from None
-    objective = objective_of(problem, None if reg is None else reg / problem.unit)
-    return header, objective.certificate(plan, f / problem.unit - objective.shift)
+    return header, objective.certificate(plan, objective.from_user(f))

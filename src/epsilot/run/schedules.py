@@ -10,6 +10,7 @@ import numpy as np
 
 from ..kernels.vectors import dot, entropy
 from ..solvers.base import Pace, Signal
+from ..transport.certificate import ROUND_OFF
 from ..transport.problem import Additive, Entropic, Problem, Target, smooth
 from .driver import Goal, Run
 
@@ -19,8 +20,6 @@ SMALLEST_ETA = 1e-7
 WARM_START = 0.002
 #: And as a multiple of the η proved to suffice: runs are certified at 4 to 18 times that one.
 WARM_FLOOR = 16.0
-#: Below this share of the largest cost, float64 arithmetic certifies nothing.
-SMALLEST_EPSILON = 1e-13
 
 
 @dataclass(frozen=True)
@@ -156,5 +155,5 @@ class Refinement:
 
     def _bounded(self, level: float, lower: float) -> float:
         """Return an ε no smaller than the goal, nor than what float64 arithmetic can certify."""
-        limit = SMALLEST_EPSILON * (self.problem.cost_max or 1.0)
+        limit = ROUND_OFF * (self.problem.cost_max or 1.0)
         return max(level, self.goal.allowed(lower), limit)

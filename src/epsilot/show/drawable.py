@@ -29,6 +29,6 @@ class Drawable(Protocol):
     @property
     def target(self) -> float: ...  # noqa: D102
     @property
-    def is_entropic(self) -> bool: ...  # noqa: D102
+    def quantity(self) -> str: ...  # noqa: D102
     @property
     def plan_operator(self) -> Plan: ...  # noqa: D102

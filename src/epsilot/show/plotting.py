@@ -58,8 +58,7 @@ def plot_convergence(result: Drawable, ax: Any = None) -> Any:
     ax.set_xscale("log")
     ax.set_xlabel(AXES[axis])
     _label_decades(ax.xaxis)
-    quantity = "entropic objective" if result.is_entropic else "transport cost"
-    ax.set_ylabel(f"{quantity} (units of M)")
+    ax.set_ylabel(f"{result.quantity} (units of M)")
     _title(ax, f"{result.method}: gap {result.gap:.3g} certified")
     _lighten(ax)
     return figure

@@ -1,67 +1,35 @@
-"""The proof: a feasible plan above, a feasible dual below, recomputed from the result itself.
+"""What is minimised, and the proof: a feasible plan above, a feasible dual below.
 
-Nothing here trusts a solver. The plan is rounded onto the transport polytope and priced; the
-potentials are made feasible; both in float64. Their values bracket the optimum, whatever the
-method did. Each problem kind is an *objective* that owns its bracket: the value of a plan, the
-feasible potentials near given ones, and the value of potentials.
+Nothing here trusts a solver. The plan is rounded to a feasible one and priced; the potentials are
+made feasible; both in float64. Their values bracket the optimum, whatever the method did. Each
+problem kind is an *objective* in a file of its own: it owns its bracket, and it says what a run
+needs to know of it, so that no run asks which kind it is.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
-from ..geometry import Geometry
-from ..kernels.vectors import dot, exp, log
+from ..kernels.vectors import dot
+from .certificate import AUDITED, BUG, FEASIBLE, ROUND_OFF, Bracket, Certificate, Proof
 from .plan import Core, Plan
-from .problem import Problem
-from .rounding import round_onto
-
-#: Relative accuracy of a bound: what a sum of float64 products may be off by.
-ROUND_OFF = 1e-13
-#: l1 distance from its marginals that a plan of mass 1 may have.
-FEASIBLE = 1e-12
-
-BUG = "This is a bug in epsilot; please report it with the problem."
+from .problem import Problem, Target
+from .rounding import Rounded, round_onto
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """The bracket ``lower <= OT <= upper`` proved for somebody's output.
+class Abilities(Protocol):
+    """What a method can do, as far as an objective asks."""
 
-    ``is_feasible`` tells whether the plan was feasible as given (to 1e-9 of the mass, in l1);
-    ``upper`` is the cost of its rounding in any case.
-    """
-
-    upper: float
-    lower: float
-    gap: float
-    marginal_error: float
-    is_feasible: bool
-
-
-class Bracket(NamedTuple):
-    """One evaluation, in the problem's internal units."""
-
-    plan: Plan
-    upper: float
-    potentials: Potentials
-    lower: float
-    marginal_error: float
-
-
-class Proof(NamedTuple):
-    """What a plan and potentials prove, in the problem's internal units."""
-
-    upper: float
-    lower: float
-    cost: float  # <C, X>
+    @property
+    def solves_entropic(self) -> bool:
+        """Whether the method solves the entropic problem for its own sake."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +37,49 @@ class Objective(ABC):
     """What is minimised over the plans of a problem, with the bounds that prove how well."""
 
     problem: Problem
+
+    #: What a bound is a bound of, in words.
+    quantity: ClassVar[str]
+    is_entropic: ClassVar[bool] = False
+    #: The keyword that asks for an absolute gap.
+    accuracy: ClassVar[str] = "eps"
+    #: The end of the sentence that refuses a method which cannot serve.
+    unserved: ClassVar[str] = ""
+    #: Why no published procedure can be followed, if none can.
+    unpublished: ClassVar[str | None] = None
+    #: The method that is made for this objective, and why, if there is one.
+    own_method: ClassVar[tuple[str, str] | None] = None
+
+    # -- what a run needs to know ------------------------------------------------------------
+
+    def is_served_by(self, method: Abilities) -> bool:
+        """Tell whether a method can minimise this objective."""
+        return True
+
+    def fixed_target(self, inner: Problem) -> Target | None:
+        """Return the one target that solves a problem of this kind, if there is one."""
+        return None
+
+    @property
+    def default_gap(self) -> float | None:
+        """The gap to reach if none is asked for; None: a share of the lower bound."""
+        return None
+
+    @property
+    def scale(self) -> float:
+        """Size of the numbers before costs are shifted: accuracies are measured by it."""
+        return self.problem.scale
+
+    @property
+    def slack(self) -> float:
+        """What turning bounds into the user's units may add to a gap."""
+        return 8 * float(np.finfo(float).eps) * self.problem.scale
+
+    def on(self, problem: Problem) -> Self:
+        """Return the objective of the same kind on another problem."""
+        return replace(self, problem=problem)
+
+    # -- value and dual ----------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -100,10 +111,21 @@ class Objective(ABC):
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
         """Return potentials in the user's units, as feasible as they were."""
 
+    def rounded(self, core: Core) -> Rounded:
+        """Return a feasible plan near a nonnegative matrix, its cost, and how far that was off."""
+        problem = self.problem
+        return round_onto(core, problem.p, problem.q, problem.geometry)
+
+    def infeasibility(self, plan: Plan) -> float:
+        """Return the l1 distance of a plan from its marginals."""
+        r, c = plan.marginals()
+        return float(np.abs(r - self.problem.p).sum() + np.abs(c - self.problem.q).sum())
+
+    # -- the bracket -------------------------------------------------------------------------
+
     def bracket(self, core: Core, f: Vector) -> Bracket:
         """Return certified bounds on the optimum from any core plan and any row potential."""
-        problem = self.problem
-        plan, cost, error = round_onto(core, problem.p, problem.q, problem.geometry)
+        plan, cost, error = self.rounded(core)
         upper = self.value(plan, cost)
         potentials, lower = self.dual(f)
         self.check(upper, lower)
@@ -114,12 +136,10 @@ class Objective(ABC):
 
         Nothing is rounded or repaired: the plan must be feasible and so must the potentials.
         """
-        problem = self.problem
-        r, c = plan.marginals()
-        error = float(np.abs(r - problem.p).sum() + np.abs(c - problem.q).sum())
+        error = self.infeasibility(plan)
         if not (error <= FEASIBLE and plan.is_nonnegative()):
             raise CertificateError(f"the plan misses its marginals by {error:.3g}. {BUG}")
-        cost = plan.cost(problem.geometry)
+        cost = plan.cost(self.problem.geometry)
         upper, lower = self.value(plan, cost), self.dual_value(potentials)
         self.check(upper, lower)
         return Proof(upper, lower, cost)
@@ -132,124 +152,28 @@ class Objective(ABC):
                 f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG}"
             )
 
+    # -- the user's units --------------------------------------------------------------------
+
     def to_user(self, value: float) -> float:
         """Return a value of the objective in the user's units."""
         problem = self.problem
         return problem.unit * (problem.mass * (value + self.shift))
+
+    def to_user_cost(self, cost: float) -> float:
+        """Return <C, X> in the user's units."""
+        problem = self.problem
+        return problem.unit * (problem.mass * (cost + problem.offset))
+
+    def from_user(self, f: Vector) -> Vector:
+        """Return a row potential in internal units."""
+        return f / self.problem.unit - self.shift
 
     def certificate(self, core: Core, f: Vector) -> Certificate:
         """Return the bracket of a plan of mass 1 and a row potential, in the user's units."""
         found = self.bracket(core, f)
         upper, lower = self.to_user(found.upper), self.to_user(found.lower)
         error = self.problem.mass * found.marginal_error
-        return Certificate(upper, lower, upper - lower, error, found.marginal_error <= 1e-9)
-
-
-@dataclass(frozen=True)
-class Transport(Objective):
-    """min <C, X>; potentials are feasible if f_i + g_j <= C_ij."""
-
-    @property
-    def shift(self) -> float:
-        """The offset of the costs."""
-        return self.problem.offset
-
-    @property
-    def size(self) -> float:
-        """The largest cost."""
-        return self.problem.cost_max
-
-    def value(self, plan: Plan, cost: float) -> float:
-        """Return <C, X>."""
-        return cost
-
-    def row_potential(self, g: Vector) -> Vector:
-        """Return the c-transform."""
-        return self.problem.geometry.ctransform_rows(g)
-
-    def dual(self, f: Vector) -> tuple[Potentials, float]:
-        """Return c-transforms of a row potential, and <p, f> + <q, g>."""
-        potentials = dual_feasible(self.problem.geometry, f)
-        return potentials, linear(self.problem, potentials)
-
-    def dual_value(self, potentials: Potentials) -> float:
-        """Return <p, f> + <q, g> of feasible potentials."""
-        f, g = potentials
-        if not (self.problem.geometry.ctransform_rows(g) >= f).all():
-            raise CertificateError(f"the potentials exceed the costs. {BUG}")
-        return linear(self.problem, potentials)
-
-    def to_user_potentials(self, potentials: Potentials) -> Potentials:
-        """Return potentials with f_i + g_j <= M_ij in floating point.
-
-        What the costs were shifted and scaled by was rounded, so f goes down by as much.
-        """
-        f, g = potentials
-        problem = self.problem
-        if problem.offset != 0:
-            margin = np.finfo(float).eps * (problem.cost_max + np.abs(f).max())
-            f = np.nextafter(f - margin + problem.offset, -np.inf)
-        if problem.unit < 1:  # a product may be subnormal, and then is rounded
-            return below(problem.unit * f), below(problem.unit * g)
-        return problem.unit * f, problem.unit * g
-
-
-@dataclass(frozen=True)
-class EntropicTransport(Objective):
-    """min <C, X> - η H(X); any potentials prove <p, f> + <q, g> - η log Σ exp((f + g - C) / η)."""
-
-    eta: float
-
-    @property
-    def shift(self) -> float:
-        """The offset of the costs, and what H of a plan of another mass than 1 differs by."""
-        return self.problem.offset + self.eta * float(log(self.problem.mass))
-
-    @property
-    def size(self) -> float:
-        """The largest cost, or the regularisation."""
-        return max(self.problem.cost_max, self.eta)
-
-    def value(self, plan: Plan, cost: float) -> float:
-        """Return <C, X> - η H(X)."""
-        return cost - self.eta * plan.entropy()
-
-    def row_potential(self, g: Vector) -> Vector:
-        """Return the exact row update."""
-        lse = self.problem.geometry.exact.lse_rows(g, self.eta)
-        return np.asarray(self.eta * (log(self.problem.p) - lse))
-
-    def dual(self, f: Vector) -> tuple[Potentials, float]:
-        """Return the potentials after one exact column and one exact row update from f.
-
-        A constant that f carries would cost digits and is taken off.
-        """
-        problem, eta = self.problem, self.eta
-        geometry = problem.geometry.exact
-        g = eta * (log(problem.q) - geometry.lse_cols(f - f.max(), eta))
-        lse = geometry.lse_rows(g, eta)
-        f = eta * (log(problem.p) - lse)
-        return (f, g), self._bound((f, g), lse)
-
-    def dual_value(self, potentials: Potentials) -> float:
-        """Return the dual value of any potentials."""
-        lse = self.problem.geometry.exact.lse_rows(potentials[1], self.eta)
-        return self._bound(potentials, lse)
-
-    def _bound(self, potentials: Potentials, lse: Vector) -> float:
-        """Return the dual value, given log Σ_j exp((g_j - C_ij) / η)."""
-        mass = float(exp(potentials[0] / self.eta + lse).sum())  # 1 but for rounding, after `dual`
-        return linear(self.problem, potentials) - self.eta * float(log(mass))
-
-    def to_user_potentials(self, potentials: Potentials) -> Potentials:
-        """Return potentials whose plan exp((f + g - M) / reg) has the user's mass."""
-        f, g = potentials
-        return self.problem.unit * (f + self.shift), self.problem.unit * g
-
-
-def objective_of(problem: Problem, reg: float | None) -> Objective:
-    """Return what is minimised: the cost, or with a regularisation the entropic objective."""
-    return Transport(problem) if reg is None else EntropicTransport(problem, reg)
+        return Certificate(upper, lower, upper - lower, error, found.marginal_error <= AUDITED)
 
 
 def linear(problem: Problem, potentials: Potentials) -> float:
@@ -261,21 +185,3 @@ def linear(problem: Problem, potentials: Potentials) -> float:
 def finite_dot(weights: Vector, values: Vector) -> float:
     """Return <weights, values> where empty entries (weight 0) may hold any value."""
     return dot(weights, np.where(weights > 0, values, 0.0))
-
-
-def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
-    """Return c-transforms (f', g') of a row potential: f'_i + g'_j <= C_ij in floating point.
-
-    A constant that f carries would cost digits and is taken off: the largest becomes (nearly) 0.
-    """
-    g = geometry.ctransform_cols(f - f.max())
-    f = geometry.ctransform_rows(g)
-    if geometry.ctransform_roundings:
-        size = np.abs(f).max() + np.abs(g).max() + geometry.bounds[1]
-        f = f - geometry.ctransform_roundings * np.finfo(float).eps * size
-    return below(f), g
-
-
-def below(x: Vector) -> Vector:
-    """Return numbers below those that x was rounded from; a difference of 0 is exact."""
-    return np.where(x == 0, 0.0, np.nextafter(x, -np.inf))

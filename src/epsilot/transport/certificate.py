@@ -1,0 +1,51 @@
+"""What a proof is made of: the bracket of one evaluation, the final proof, and its report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .._types import Potentials
+from .plan import Plan
+
+#: Relative accuracy of a bound: what a sum of float64 products may be off by.
+ROUND_OFF = 1e-13
+#: l1 distance from its marginals that a plan of mass 1 may have.
+FEASIBLE = 1e-12
+#: The same of a plan that somebody else computed.
+AUDITED = 1e-9
+
+BUG = "This is a bug in epsilot; please report it with the problem."
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The bracket ``lower <= OT <= upper`` proved for somebody's output.
+
+    ``is_feasible`` tells whether the plan was feasible as given (to 1e-9 of the mass, in l1);
+    ``upper`` is the cost of its rounding in any case.
+    """
+
+    upper: float
+    lower: float
+    gap: float
+    marginal_error: float
+    is_feasible: bool
+
+
+class Bracket(NamedTuple):
+    """One evaluation, in the problem's internal units."""
+
+    plan: Plan
+    upper: float
+    potentials: Potentials
+    lower: float
+    marginal_error: float
+
+
+class Proof(NamedTuple):
+    """What a plan and potentials prove, in the problem's internal units."""
+
+    upper: float
+    lower: float
+    cost: float  # <C, X>

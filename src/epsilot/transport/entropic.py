@@ -1,0 +1,130 @@
+"""The entropic problem for its own sake: strictly convex, and any potentials prove a bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from .._types import Potentials, Vector
+from ..errors import InvalidProblem
+from ..kernels.vectors import exp, log
+from .objective import Abilities, Objective, linear
+from .plan import Plan
+from .problem import Entropic, Problem
+
+#: Largest regularisation, as a multiple of the largest cost.
+LARGEST_REG = 1e30
+#: The gap to reach if none is asked for, as a share of the largest cost.
+DEFAULT_GAP = 1e-6
+
+
+@dataclass(frozen=True)
+class EntropicTransport(Objective):
+    """min <C, X> - η H(X); any potentials prove <p, f> + <q, g> - η log Σ exp((f + g - C) / η)."""
+
+    eta: float
+
+    quantity: ClassVar[str] = "entropic objective"
+    is_entropic: ClassVar[bool] = True
+    accuracy: ClassVar[str] = "tol"
+    unserved: ClassVar[str] = (
+        "does not solve the entropic problem; use eps or rtol with it, or another "
+        "method with reg (sinkhorn)."
+    )
+    unpublished: ClassVar[str | None] = "stop='paper' chooses η from eps; pass eps instead of reg."
+    own_method: ClassVar[tuple[str, str] | None] = (
+        "sinkhorn", "the entropic problem is Sinkhorn's own"
+    )  # fmt: skip
+
+    @classmethod
+    def of(cls, problem: Problem, reg: float) -> Self:
+        """Return the objective of a user's regularisation, unless it is out of proportion.
+
+        Costs are then computed in float64 throughout: float32 sweeps do not reach the accuracies
+        that are asked for.
+        """
+        check_regularisation(reg, problem)
+        return cls(replace(problem, geometry=problem.geometry.exact), reg / problem.unit)
+
+    def is_served_by(self, method: Abilities) -> bool:
+        """Tell whether a method solves the entropic problem."""
+        return method.solves_entropic
+
+    def fixed_target(self, inner: Problem) -> Entropic:
+        """Return the problem with this η."""
+        return Entropic(inner.geometry, self.eta, inner.p, inner.q)
+
+    @property
+    def default_gap(self) -> float:
+        """A share of the largest cost."""
+        return DEFAULT_GAP * (self.problem.scale or 1.0)
+
+    @property
+    def scale(self) -> float:
+        """The largest cost, or the regularisation."""
+        return max(self.problem.scale, self.eta)
+
+    @property
+    def slack(self) -> float:
+        """What turning bounds into the user's units may add to a gap."""
+        return max(super().slack, 1e-15 * self.eta)
+
+    @property
+    def shift(self) -> float:
+        """The offset of the costs, and what H of a plan of another mass than 1 differs by."""
+        return self.problem.offset + self.eta * float(log(self.problem.mass))
+
+    @property
+    def size(self) -> float:
+        """The largest cost, or the regularisation."""
+        return max(self.problem.cost_max, self.eta)
+
+    def value(self, plan: Plan, cost: float) -> float:
+        """Return <C, X> - η H(X)."""
+        return cost - self.eta * plan.entropy()
+
+    def row_potential(self, g: Vector) -> Vector:
+        """Return the exact row update."""
+        lse = self.problem.geometry.exact.lse_rows(g, self.eta)
+        return np.asarray(self.eta * (log(self.problem.p) - lse))
+
+    def dual(self, f: Vector) -> tuple[Potentials, float]:
+        """Return the potentials after one exact column and one exact row update from f.
+
+        A constant that f carries would cost digits and is taken off.
+        """
+        problem, eta = self.problem, self.eta
+        geometry = problem.geometry.exact
+        g = eta * (log(problem.q) - geometry.lse_cols(f - f.max(), eta))
+        lse = geometry.lse_rows(g, eta)
+        f = eta * (log(problem.p) - lse)
+        return (f, g), self._bound((f, g), lse)
+
+    def dual_value(self, potentials: Potentials) -> float:
+        """Return the dual value of any potentials."""
+        lse = self.problem.geometry.exact.lse_rows(potentials[1], self.eta)
+        return self._bound(potentials, lse)
+
+    def _bound(self, potentials: Potentials, lse: Vector) -> float:
+        """Return the dual value, given log Σ_j exp((g_j - C_ij) / η)."""
+        mass = float(exp(potentials[0] / self.eta + lse).sum())  # 1 but for rounding, after `dual`
+        return linear(self.problem, potentials) - self.eta * float(log(mass))
+
+    def to_user_potentials(self, potentials: Potentials) -> Potentials:
+        """Return potentials whose plan exp((f + g - M) / reg) has the user's mass."""
+        f, g = potentials
+        return self.problem.unit * (f + self.shift), self.problem.unit * g
+
+
+def check_regularisation(reg: float, problem: Problem) -> None:
+    """Refuse a regularisation out of all proportion to the costs."""
+    size = problem.unit * problem.scale
+    least, most = (share * (size or 1.0) for share in (problem.geometry.finest_eta, LARGEST_REG))
+    if not least <= reg <= most:
+        raise InvalidProblem(
+            f"reg is {reg:.3g} for costs of size {size:.3g}; it must be at least {least:.1g} and "
+            f"at most {most:.1g} to be within the range of float64 (use eps or rtol for the "
+            "problem without regularisation)."
+        )
