@@ -7,8 +7,7 @@ from scipy.special import logsumexp
 import epsilot
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense
-from epsilot.solvers import overrelaxation
-from epsilot.solvers import sinkhorn as module
+from epsilot.solvers import kernel_domain, overrelaxation
 from epsilot.solvers.base import published_parameters
 from epsilot.solvers.sinkhorn import Sinkhorn
 from epsilot.transport.problem import Entropic
@@ -93,9 +92,11 @@ def test_large_scalings_are_absorbed(monkeypatch):
     problem = target(0.02)
     reference = run(Sinkhorn(domain="log", relaxation=1.0), problem, 3000)
     rebuilt = []
-    build = Sinkhorn._build
-    monkeypatch.setattr(Sinkhorn, "_build", lambda *args: rebuilt.append(1) or build(*args))
-    monkeypatch.setattr(module, "SCALING_RANGE", 2.0)
+    build = kernel_domain.KernelState.build
+    monkeypatch.setattr(
+        kernel_domain.KernelState, "build", lambda *args: rebuilt.append(1) or build(*args)
+    )
+    monkeypatch.setattr(kernel_domain, "SCALING_RANGE", 2.0)
     state = run(Sinkhorn(domain="absorption"), problem, 1000)
     assert len(rebuilt) > 2
     np.testing.assert_allclose(
@@ -151,7 +152,7 @@ def test_every_choice_certifies_and_resumes(domain, relaxation, tmp_path):
 @pytest.mark.parametrize("omega", [1.3, 1.6, 1.9])
 @pytest.mark.parametrize("seed", range(3))
 def test_overrelaxed_steps_never_raise_the_dual(domain, omega, seed, monkeypatch):
-    monkeypatch.setattr(module, "PLAIN_SWEEPS", 0)
+    monkeypatch.setattr(overrelaxation, "PLAIN_SWEEPS", 0)
     problem = target(0.005, seed=seed)
     rng = np.random.default_rng(seed)
     solver = Sinkhorn(domain=domain, relaxation=omega)

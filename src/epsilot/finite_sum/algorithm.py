@@ -116,6 +116,16 @@ def dual_norm(g: Vector, norm: str) -> float:
     return float(np.abs(g).sum() if norm == "linf" else math.sqrt(dot(g, g)))
 
 
+def _reduced_gradient(
+    dual: FiniteSumDual, mu: Vector, v: Vector, v_snap: Vector, sample: Index, weights: Vector
+) -> Vector:
+    """Return the full gradient at the snapshot, corrected by the sampled components at v."""
+    g = mu.copy()
+    for i in sample:
+        g += (dual.component_gradient(i, v) - dual.component_gradient(i, v_snap)) / weights[i]
+    return g
+
+
 def minimize(
     dual: FiniteSumDual,
     *,
@@ -188,14 +198,12 @@ def minimize(
     Algorithms 1 and 2; Allen-Zhu 2017, *Katyusha*, Algorithm 5.
     """
     _check_objects(dual, mirror, callback)
-    check_choice("norm", norm, NORMS)
-    check_choice("average", average, AVERAGES)
+    _check_words(norm, average)
     _check_numbers(batch_size, inner_loops, n_outer, step_constant, tolerance, seed)
-    batch_size = int(batch_size)
-    n_inner = -(-dual.n_components // batch_size) if inner_loops is None else int(inner_loops)
-    memory.ask(16 * n_inner * batch_size, "an outer loop", "lower batch_size or inner_loops")
+    m, B, c = dual.n_components, int(batch_size), step_constant
+    n_inner = -(-m // B) if inner_loops is None else int(inner_loops)
+    memory.ask(16 * n_inner * B, "an outer loop", "lower batch_size or inner_loops")
     rng = np.random.default_rng(seed)
-    m, B, c = dual.n_components, batch_size, step_constant
     L = dual.smoothness(norm)  # step 1
     L_bar, law = float(L.mean()), L / L.sum()
     cumulative = np.cumsum(law)
@@ -213,16 +221,12 @@ def minimize(
         y_sum, y_selected = np.zeros(dual.size), y
         for j in range(n_inner):
             v = tau1 * z + tau2 * v_snap + (1 - tau1 - tau2) * y  # step 7
-            g = mu.copy()
-            for i in sample[j]:  # steps 8 and 9
-                difference = dual.component_gradient(i, v) - dual.component_gradient(i, v_snap)
-                g += difference / (B * m * law[i])
+            g = _reduced_gradient(dual, mu, v, v_snap, sample[j], B * m * law)  # steps 8 and 9
             z = mirror.step(z, alpha * g)  # step 10
             y = v - proximal_step(g, norm) / (c * L_bar)  # step 11
             y_sum += y
             is_picked = j == selected if average == "predrawn" else rng.random() * (j + 1) < 1
-            if is_picked:
-                y_selected = y
+            y_selected = y if is_picked else y_selected
         v_snap = y_sum / n_inner  # step 13
         weight_sum += 1 / tau1  # step 14
         x_sum += dual.primal(y_selected) / tau1  # step 15
@@ -230,9 +234,8 @@ def minimize(
             residual_sum += dual.gradient(y_selected) / tau1
             residual = dual_norm(residual_sum / weight_sum, norm)
             is_done = residual <= tolerance
-        if callback is not None and callback(s, x_sum / weight_sum, v_snap) is True:  # step 16
-            break
-        if is_done:
+        is_told = callback is not None and callback(s, x_sum / weight_sum, v_snap) is True
+        if is_done or is_told:  # step 16
             break
     made = s + 1 if n_outer > 0 else 0
     x = x_sum / weight_sum if made else dual.primal(v_snap)
@@ -248,6 +251,11 @@ def _check_objects(dual: Any, mirror: Any, callback: Any) -> None:
     ):
         if not is_good:
             raise InvalidProblem(f"{name} is {shown(value)}; see minimize for what it must offer.")
+
+
+def _check_words(norm: Any, average: Any) -> None:
+    check_choice("norm", norm, NORMS)
+    check_choice("average", average, AVERAGES)
 
 
 def _check_numbers(

@@ -104,15 +104,15 @@ def methods() -> list[Method]:
         about: About = cls.about
         rows.append(
             Method(
-                name,
-                about.family,
-                about.paper,
-                about.year,
-                about.complexity,
-                about.exactness,
-                about.solves_entropic,
-                measured_operations(name),
-                tuple(f.name for f in dataclasses.fields(cls)),
+                name=name,
+                family=about.family,
+                paper=about.paper,
+                year=about.year,
+                complexity=about.complexity,
+                exactness=about.exactness,
+                solves_entropic=about.solves_entropic,
+                measured=measured_operations(name),
+                options=tuple(f.name for f in dataclasses.fields(cls)),
             )
         )
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -20,29 +20,30 @@ from ..transport.rounding import round_onto
 from ..transport.work import Work
 from .about import About, Order
 from .base import EntropicSolver, Pace, Published, l1, published_parameters
-from .joint import block, joined, log_masses, log_sums, masses
+from .joint import block, joined, log_masses, log_sums, lse_value, masses, rescaled
+from .options import check_choices
 
 #: Below this squared gradient norm the dual is solved to machine precision.
 SOLVED = 1e-28
 MAX_TRIALS = 40
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """Points of the method; each holds τ, then λ, in cost units."""
 
     z: Vector  # y, shifted so that its plan has mass 1
     x: Vector  # main point
     w: Vector  # momentum
-    phi: float  # dual value at x, in units of η
-    weight_sum: float  # A = sum of the weights a
-    smoothness: float  # L of the backtracking
     betas: Vector  # β of the last two iterations, the older first
     average: Matrix  # x̂, weighted average of the plans of y; empty if not kept
-    n_steps: int
-    violation: float  # l1 marginal violation of the plan of z
-    rise: float  # <C, round(x̂) - x̂> at the last test
-    duality: float  # f(x̂) + η φ(x) at the last test
+    phi: float = math.inf  # dual value at x, in units of η
+    weight_sum: float = 0.0  # A = sum of the weights a
+    smoothness: float = 1.0  # L of the backtracking
+    n_steps: int = 0
+    violation: float = math.inf  # l1 marginal violation of the plan of z
+    rise: float = math.inf  # <C, round(x̂) - x̂> at the last test
+    duality: float = math.inf  # f(x̂) + η φ(x) at the last test
 
 
 class Oracle(NamedTuple):
@@ -96,13 +97,7 @@ class AAM(EntropicSolver[State]):
     pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (
-            ("variant", self.variant, (None, "primal_dual", "dual")),
-            ("search", self.search, ("backtracking", "line_search")),
-        ):
-            if value not in allowed:
-                names = " or ".join(repr(x) for x in allowed if x is not None)
-                raise InvalidProblem(f"{name} is {value!r}; it must be {names}.")
+        check_choices(self, variant=("primal_dual", "dual"), search=("backtracking", "line_search"))
         if self.test_every is not None and not self.test_every >= 0:
             raise InvalidProblem(f"test_every is {self.test_every}; it must be zero or more.")
 
@@ -111,7 +106,7 @@ class AAM(EntropicSolver[State]):
         """Whether the plans are averaged."""
         return self.variant == "primal_dual"
 
-    def resolved(self, stop: str, problem: Problem) -> Any:
+    def resolved(self, stop: str, problem: Problem) -> Self:
         """Choose the published primal-dual method, or the dual one that stores no plan."""
         is_paper = stop == "paper"
         can_average = problem.geometry.is_dense
@@ -151,10 +146,7 @@ class AAM(EntropicSolver[State]):
         n, m = problem.shape
         z = joined(problem, potentials)
         average = np.zeros((n, m) if self.is_averaging else (0, 0))
-        state = State(
-            z, z.copy(), z.copy(), math.inf, 0.0, 1.0, np.full(2, np.nan), average, 0,
-            math.inf, math.inf, math.inf,
-        )  # fmt: skip
+        state = State(z=z, x=z.copy(), w=z.copy(), betas=np.full(2, np.nan), average=average)
         return state, Work.of(scale=problem.geometry.pass_entries)
 
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
@@ -173,7 +165,7 @@ class AAM(EntropicSolver[State]):
             factor = share * exp((oracle.z[:n] + oracle.top) / problem.eta - oracle.log_mass)
             parallel.share(kernels.blend, n, n * m, state.average, 1 - share, factor, oracle.W)
             work += Work.of(vector=3 * n * m)
-        state.x, state.phi = x, -dot(x, masses(problem)) / problem.eta
+        state.x, state.phi = x, lse_value(problem, x) / problem.eta
         if a > 0:
             state.w = state.w - problem.eta * a * oracle.gradient
             state.weight_sum += a
@@ -249,10 +241,17 @@ class AAM(EntropicSolver[State]):
             sums, log_mass, W, top = weighed(problem, z)
         else:
             sums, log_mass = log_sums(problem, z)
-        weights = masses(problem)
-        gradient = exp(sums - log_mass) - weights
-        phi = log_mass - dot(z, weights) / problem.eta
-        return Oracle(z, sums, log_mass, phi, gradient, dot(gradient, gradient), W, top)
+        gradient = exp(sums - log_mass) - masses(problem)
+        return Oracle(
+            z=z,
+            log_sums=sums,
+            log_mass=log_mass,
+            phi=lse_value(problem, z, log_mass) / problem.eta,
+            gradient=gradient,
+            norm=dot(gradient, gradient),
+            W=W,
+            top=top,
+        )
 
     # -- the published stop, and the answer --------------------------------------------------
 
@@ -290,8 +289,7 @@ def minimized(problem: Entropic, oracle: Oracle) -> tuple[Vector, float]:
     rows, cols = block(problem, True), block(problem, False)
     g = oracle.gradient
     own = rows if dot(g[rows], g[rows]) >= dot(g[cols], g[cols]) else cols
-    x = oracle.z.copy()
-    x[own] += problem.eta * (log_masses(problem)[own] - oracle.log_sums[own])
+    x = rescaled(problem, oracle.z, own, oracle.log_sums[own])
     # The fall is KL(p, r) = sum p (d + exp(-d) - 1), d = log(p / r), which neither cancels nor
     # overflows where r underflows.
     log_r, p = oracle.log_sums[own] - oracle.log_mass, masses(problem)[own]

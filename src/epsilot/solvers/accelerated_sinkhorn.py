@@ -6,20 +6,20 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
-from ..kernels.vectors import dot, exp
+from ..kernels.vectors import exp
 from ..transport.problem import Entropic
 from ..transport.work import Work
 from .about import About, Order
 from .base import EntropicSolver, Pace, l1
-from .joint import JointPlan, block, joined, log_block_sums, log_masses, log_sums, masses
+from .joint import JointPlan, block, joined, log_block_sums, log_sums, lse_value, masses, rescaled
+from .options import check_choices
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """Points of the estimate sequence; each holds τ, then λ, in cost units."""
 
@@ -27,13 +27,13 @@ class State:
     main: Vector  # ž: z after an exact block update
     momentum: Vector  # z̃
     phi: float  # dual value at ž, in cost units
-    theta: float
-    n_steps: int
-    violation: float  # l1 marginal violation of z
+    theta: float = 1.0
+    n_steps: int = 0
+    violation: float = math.inf  # l1 marginal violation of z
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcceleratedSinkhorn(JointPlan, EntropicSolver[State]):
+class AcceleratedSinkhorn(JointPlan[State], EntropicSolver[State]):
     r"""Nesterov's estimate sequence on the lse-dual, with two exact block updates a step.
 
     .. math:: φ(u, v) = \log\|X(u, v)\|_1 - <u, p> - <v, q>
@@ -64,10 +64,7 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver[State]):
     pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
 
     def __post_init__(self) -> None:
-        if self.variant not in ("corrected", "published"):
-            raise InvalidProblem(
-                f"variant is {self.variant!r}; it must be 'corrected' or 'published'."
-            )
+        check_choices(self, variant=("corrected", "published"))
         if not 0 < self.momentum_step < math.inf:
             raise InvalidProblem(
                 f"momentum_step is {self.momentum_step}; it must be positive (0.5 is published)."
@@ -80,10 +77,9 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver[State]):
         entries = problem.geometry.pass_entries
         z = joined(problem, potentials)
         _, log_mass = log_sums(problem, z)
-        phi = problem.eta * log_mass - dot(z, masses(problem))
-        return State(z, z.copy(), z.copy(), phi, 1.0, 0, np.inf), Work.of(
-            scale=entries, lse=entries
-        )
+        phi = lse_value(problem, z, log_mass)
+        state = State(z=z, main=z.copy(), momentum=z.copy(), phi=phi)
+        return state, Work.of(scale=entries, lse=entries)
 
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
         """Take one iteration: gradient, exact update, monotone choice, exact update."""
@@ -101,7 +97,7 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver[State]):
         # step 4
         is_violated_row = not is_row
         is_updated = True  # block b of z was updated in this step
-        if -dot(candidate, weights) < state.phi:
+        if lse_value(problem, candidate) < state.phi:
             state.z = candidate
         elif state.n_steps == 0:  # the first main point need not have an exact block
             state.z = self._updated(problem, state.main, is_row)
@@ -115,10 +111,9 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver[State]):
         sums = log_block_sums(problem, state.z, is_violated_row)
         state.violation = l1(exp(sums) - weights[violated])
         # step 6, printed as another update of block b
-        state.main = state.z.copy()
-        if self.variant == "corrected" or not is_updated:
-            state.main[violated] += eta * (log_masses(problem)[violated] - sums)
-        state.phi = -dot(state.main, weights)
+        is_open = self.variant == "corrected" or not is_updated
+        state.main = rescaled(problem, state.z, violated, sums) if is_open else state.z.copy()
+        state.phi = lse_value(problem, state.main)
         # step 7
         state.theta = theta * (math.sqrt(theta * theta + 4) - theta) / 2
         state.n_steps += 1
@@ -126,6 +121,4 @@ class AcceleratedSinkhorn(JointPlan, EntropicSolver[State]):
 
     def _updated(self, problem: Entropic, z: Vector, is_row: bool) -> Vector:
         """Return z with one block minimised exactly."""
-        own, z = block(problem, is_row), z.copy()
-        z[own] += problem.eta * (log_masses(problem)[own] - log_block_sums(problem, z, is_row))
-        return z
+        return rescaled(problem, z, block(problem, is_row), log_block_sums(problem, z, is_row))

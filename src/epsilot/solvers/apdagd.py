@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
-from ..errors import InvalidProblem
 from ..kernels.vectors import dot, entropy, log
-from ..transport.duals import lse_dual
+from ..transport.duals import lse_oracle
 from ..transport.plan import Core, Explicit, Gibbs, Plan
 from ..transport.problem import Entropic, Problem
 from ..transport.rounding import round_onto
@@ -20,6 +19,7 @@ from ..transport.work import Work
 from .about import About, Order
 from .averaging import keeps_average, mix
 from .base import EntropicSolver, Pace, Published, l1
+from .options import check_choices
 
 #: Relative round-off that the line-search test forgives.
 _SLACK = 1e-15
@@ -27,22 +27,22 @@ _SLACK = 1e-15
 _SMALLEST = 2.0**-40
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """Dual iterates (τ, λ) in one vector each, and the average of the plans met."""
 
     zeta: Vector  # ζ, the dual-averaging point
     e: Vector  # the point the objective decreases along
     start: Vector  # where both began
-    value: float  # φ(e)
-    violation: float  # l1 marginal violation of the plan of e
-    mean_violation: float  # l1 marginal violation of the averaged plan
-    smooth: float  # M, the estimate of the smoothness
-    beta: float  # β, the sum of the averaging weights
     X: Matrix  # averaged plan; empty if it is not kept
-    n_steps: int  # steps taken
-    next_check: int  # step at which the rule "duality" is tested next
-    is_done: bool  # whether that rule has fired
+    smooth: float  # M, the estimate of the smoothness
+    value: float = math.inf  # φ(e)
+    violation: float = math.inf  # l1 marginal violation of the plan of e
+    mean_violation: float = math.inf  # l1 marginal violation of the averaged plan
+    beta: float = 0.0  # β, the sum of the averaging weights
+    n_steps: int = 0  # steps taken
+    next_check: int = 1  # step at which the rule "duality" is tested next
+    is_done: bool = False  # whether that rule has fired
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,18 +89,14 @@ class APDAGD(EntropicSolver[State]):
     smoothness: ClassVar[tuple[float, float]] = (1.0, 2.0)
 
     def __post_init__(self) -> None:
-        if self.rule not in ("violation", "duality"):
-            raise InvalidProblem(
-                f"rule is {self.rule!r}; it must be 'violation' (the paper's Appendix C) or "
-                "'duality' (Dvurechensky et al. 2018)."
-            )
+        check_choices(self, rule=("violation", "duality"))
 
     @staticmethod
     def squared_norm(d: Vector) -> float:
         """Return the squared norm of a step that the line search compares with."""
         return dot(d, d)
 
-    def resolved(self, stop: str, problem: Problem) -> Any:
+    def resolved(self, stop: str, problem: Problem) -> Self:
         """Decide whether to keep the average; a certificate leaves no rule to test."""
         rule = self.rule if stop == "paper" else "violation"
         average = rule == "duality" or keeps_average(self.average, stop, problem)
@@ -120,12 +116,8 @@ class APDAGD(EntropicSolver[State]):
         """Start from zero potentials, or from the given ones."""
         n, m = problem.shape
         e = np.zeros(n + m) if potentials is None else np.concatenate(potentials)
-        state = State(
-            e.copy(), e.copy(), e, math.inf, math.inf, math.inf,
-            self.smoothness[0] / problem.eta, 0.0,
-            np.zeros((n, m) if self.average else (0, 0)), 0, 1, False,
-        )  # fmt: skip
-        return state, Work()
+        X, smooth = np.zeros((n, m) if self.average else (0, 0)), self.smoothness[0] / problem.eta
+        return State(zeta=e.copy(), e=e.copy(), start=e, X=X, smooth=smooth), Work()
 
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
         """Search for a step length, take the step and average."""
@@ -156,9 +148,10 @@ class APDAGD(EntropicSolver[State]):
         # A X̂ - b is the weighted mean of the gradients, and ζ their sum.
         state.mean_violation = l1(new_zeta - state.start) / state.beta
         work = Work.of(
-            both_marginals=n_trials * entries, softmax=n_trials * entries,
+            both_marginals=n_trials * entries,
+            softmax=n_trials * entries,
             vector=n_trials * (2 * entries + 20 * (n + m)),
-        )  # fmt: skip
+        )
         if self.average:
             # η log Z = φ(w) + <w, b> makes the plan of w sum to 1.
             shift = value + dot(w[:n], problem.p) + dot(w[n:], problem.q)
@@ -207,5 +200,5 @@ def _has_small_gap(problem: Entropic, state: State) -> bool:
 def _oracle(problem: Entropic, w: Vector) -> tuple[float, Vector]:
     """Return φ and its gradient at w = (τ, λ)."""
     n = problem.shape[0]
-    value, by_row, by_col = lse_dual(problem, w[:n], w[n:])
+    value, by_row, by_col = lse_oracle(problem, w[:n], w[n:])
     return value, np.concatenate([by_row, by_col])

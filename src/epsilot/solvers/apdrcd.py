@@ -20,18 +20,18 @@ from .averaging import mix
 from .base import EntropicSolver, Pace, l1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """Dual iterates (τ, λ) in one vector each, and the weighted average of the plans met."""
 
     lam: Vector  # iterate
     z: Vector  # momentum point
-    theta: float  # θ
-    weight: float  # sum of the averaging weights 1/θ
     X: Matrix  # averaged plan
     average: Vector  # its row sums, then its column sums
-    violation: float  # l1 marginal violation of the last plan averaged
-    mean_violation: float  # l1 marginal violation of the averaged plan
+    theta: float = 1.0  # θ
+    weight: float = 0.0  # sum of the averaging weights 1/θ
+    violation: float = math.inf  # l1 marginal violation of the last plan averaged
+    mean_violation: float = math.inf  # l1 marginal violation of the averaged plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,10 +85,8 @@ class APDRCD(EntropicSolver[State]):
         else:
             lam, work = np.concatenate(potentials), Work.of(both_marginals=n * m)
             lam[:n] -= problem.eta * problem.geometry.log_marginals(*potentials, problem.eta)[2]
-        state = State(
-            lam, lam.copy(), 1.0, 0.0, np.zeros((n, m)), np.zeros(n + m), math.inf, math.inf
-        )
-        return state, work
+        X, average = np.zeros((n, m)), np.zeros(n + m)
+        return State(lam=lam, z=lam.copy(), X=X, average=average), work
 
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
         """Take n + m coordinate steps and average the plan of one of them."""
@@ -105,11 +103,8 @@ class APDRCD(EntropicSolver[State]):
         mix(problem.geometry, state.X, y[:n], y[n:], eta, share)
         average = np.concatenate([state.X.sum(axis=1), state.X.sum(axis=0)])
         last = (average - (1 - share) * state.average) / share
-        state.average, state.violation, state.mean_violation = (
-            average,
-            l1(last - b),
-            l1(average - b),
-        )
+        state.average = average
+        state.violation, state.mean_violation = l1(last - b), l1(average - b)
         n_exp = int(np.where(chosen < n, m, n).sum())
         return Work.of(lse=n_exp, gibbs=n * m, vector=3 * (n + m) ** 2 + n_exp + 4 * n * m)
 

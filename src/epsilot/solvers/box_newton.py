@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
-from ..errors import InvalidProblem
 from ..kernels.vectors import exp
 from ..transport.duals import softmin_cols, softmin_rows
 from ..transport.objective import finite_dot
 from ..transport.plan import Core, Explicit, Gibbs
-from ..transport.problem import Entropic, Problem
+from ..transport.problem import Entropic
 from ..transport.work import Work
 from .about import About, Order
 from .base import DualPlan, EntropicSolver, Pace, l1
 from .box_qp import Quadratic, minimise
+from .options import HasConstants
 
-CONSTANTS = ("practical", "published")
 #: Radius for which the second-order bounds are proved, and the largest that is tried.
 RADIUS, LARGEST_RADIUS = 0.75, 4.0
 _BLOCK_ENTRIES = 1 << 18
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """Potentials, the plan they define, and the trust radius."""
 
@@ -37,15 +36,15 @@ class State:
     spare: Matrix  # room for the plan of a trial step
     r: Vector  # X 1
     c: Vector  # Xᵀ 1
-    objective: float  # sum X - <p, τ/η> - <q, λ/η>
-    radius: float  # of the box, in units of η
-    violation: float  # l1 marginal violation
-    n_sweeps: int  # over rows and columns of the box QPs
-    n_solves: int  # Cholesky factorisations
+    objective: float = math.inf  # sum X - <p, τ/η> - <q, λ/η>
+    radius: float = RADIUS  # of the box, in units of η
+    violation: float = math.inf  # l1 marginal violation
+    n_sweeps: int = 0  # over rows and columns of the box QPs
+    n_solves: int = 0  # Cholesky factorisations
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoxNewton(EntropicSolver[State], DualPlan):
+class BoxNewton(HasConstants, EntropicSolver[State], DualPlan):
     r"""Minimise a quadratic model of the entropic dual over a box, again and again.
 
     With a = τ/η, b = λ/η the dual is :math:`f = \sum_{ij} e^{a_i+b_j-C_{ij}/η} - p·a - q·b`. In the
@@ -68,8 +67,6 @@ class BoxNewton(EntropicSolver[State], DualPlan):
     constrained Newton's method and interior point methods.
     """
 
-    constants: str | None = None
-
     about: ClassVar[About] = About(
         family="Newton",
         paper="Blanchet, Jambulapati, Kent, Sidford 2018",
@@ -78,17 +75,6 @@ class BoxNewton(EntropicSolver[State], DualPlan):
         is_in_table1=True,
     )
     pace: ClassVar[Pace] = Pace()
-
-    def __post_init__(self) -> None:
-        if self.constants not in (None, *CONSTANTS):
-            raise InvalidProblem(
-                f"constants is {self.constants!r}; it must be {' or '.join(map(repr, CONSTANTS))}."
-            )
-
-    def resolved(self, stop: str, problem: Problem) -> BoxNewton:
-        """Take the published constants in paper mode, the practical ones otherwise."""
-        default = "published" if stop == "paper" else "practical"
-        return replace(self, constants=self.constants or default)
 
     def init(
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
@@ -99,10 +85,8 @@ class BoxNewton(EntropicSolver[State], DualPlan):
         row = softmin_rows(problem, lam)
         lam = softmin_cols(problem, row)
         kept = problem.shape if problem.geometry.is_dense else (0, 0)
-        state = State(
-            row, lam, np.empty(kept), np.empty(kept), np.empty(n), np.empty(m), 0.0, RADIUS,
-            math.inf, 0, 0,
-        )  # fmt: skip
+        X, spare = np.empty(kept), np.empty(kept)
+        state = State(row=row, lam=lam, X=X, spare=spare, r=np.empty(n), c=np.empty(m))
         _accept(problem, state, evaluate(problem, row, lam, state.spare))
         return state, Work.of(scale=n * m, lse=2 * n * m, newton_plan=n * m)
 
@@ -115,9 +99,14 @@ class BoxNewton(EntropicSolver[State], DualPlan):
             is_proved = state.radius <= RADIUS
             factor = curvature(2 * state.radius) if is_proved else 0.5
             model = Quadratic(
-                _plan(problem, state), state.r, state.c, state.r - problem.p,
-                state.c - problem.q, state.radius, factor,
-            )  # fmt: skip
+                _plan(problem, state),
+                state.r,
+                state.c,
+                state.r - problem.p,
+                state.c - problem.q,
+                state.radius,
+                factor,
+            )
             move = minimise(model, is_exact)
             state.n_sweeps += move.n_sweeps
             state.n_solves += move.n_solves

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -132,16 +132,16 @@ def active_set(model: Quadratic, move: Move) -> Move:
 
 def _gradient(model: Quadratic, move: Move) -> Vector:
     c = 2 * model.factor
-    return np.concatenate([
-        c * (model.d1 * move.rows + move.s) + model.g_rows,
-        c * (model.d2 * move.cols + move.t) + model.g_cols,
-    ])  # fmt: skip
+    by_rows = c * (model.d1 * move.rows + move.s) + model.g_rows
+    by_cols = c * (model.d2 * move.cols + move.t) + model.g_cols
+    return np.concatenate([by_rows, by_cols])
 
 
 def _solve_free(model: Quadratic, fixed: Vector) -> Vector | None:
     """Return the minimiser with the nonzero entries of ``fixed`` held, by a Schur complement."""
     n = model.d1.size
-    X: Any = model.X.X  # type: ignore[attr-defined]
+    assert isinstance(model.X, Explicit)
+    X = model.X.X
     hold_rows, hold_cols = fixed[:n], fixed[n:]
     R, K = np.flatnonzero(hold_rows == 0), np.flatnonzero(hold_cols == 0)
     c = 2 * model.factor

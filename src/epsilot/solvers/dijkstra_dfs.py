@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from .._types import Potentials, Vector
-from ..errors import InvalidProblem
+from .._types import Index, Integers, Potentials, Vector
 from ..kernels import dijkstra as kernels
 from ..kernels.dijkstra_push import push_phases
 from ..transport.plan import Arcs, Core
@@ -17,9 +16,8 @@ from ..transport.problem import Additive, Problem
 from ..transport.work import Work
 from .about import About, Order
 from .base import DirectSolver, Pace
+from .options import HasConstants, check_choices
 
-VARIANTS = ("search", "push_relabel")
-CONSTANTS = ("practical", "published")
 #: Integer costs below this leave room for sums of a few of them in int32.
 INT32_COSTS = 1 << 27
 #: Masses times this are still exact to a fraction of a unit in float64.
@@ -27,30 +25,30 @@ LARGEST_THETA = float(1 << 50)
 _BLOCK_ENTRIES = 1 << 18
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """Integer costs, duals, masses still to be routed, and the flow as lists of entries."""
 
-    c: Any  # integer costs, in units of ``unit``
-    y: Any  # row duals
-    v: Any  # column duals
-    supply: Any  # free mass of the rows, in units of 1 / theta
-    demand: Any  # free mass of the columns
-    loose: Any  # flow a full column may give back at no cost (push-relabel)
-    head: Any  # first entry of each column; last, of the unused entries
-    follow: Any  # next entry of the same list
-    source: Any  # row of an entry
-    sink: Any  # column of an entry
-    amount: Any  # flow of an entry
+    c: Integers  # integer costs, in units of ``unit``
+    y: Integers  # row duals
+    v: Integers  # column duals
+    supply: Index  # free mass of the rows, in units of 1 / theta
+    demand: Index  # free mass of the columns
+    loose: Index  # flow a full column may give back at no cost (push-relabel)
+    head: Index  # first entry of each column; last, of the unused entries
+    follow: Index  # next entry of the same list
+    source: Index  # row of an entry
+    sink: Index  # column of an entry
+    amount: Index  # flow of an entry
     unit: float  # cost unit u
     theta: float  # mass units in a mass of 1
     allowed: float  # free supply that may stay unrouted
-    n_phases: int
+    n_phases: int = 0
     is_done: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class DijkstraDFS(DirectSolver[State]):
+class DijkstraDFS(HasConstants, DirectSolver[State]):
     r"""Route integer supplies along paths of zero slack, phase by phase.
 
     Costs are floored to multiples of u = (1 - s) ε / 2, supplies floored and demands ceiled to
@@ -75,7 +73,6 @@ class DijkstraDFS(DirectSolver[State]):
     """
 
     variant: str = "search"
-    constants: str | None = None
 
     about: ClassVar[About] = About(
         family="combinatorial",
@@ -90,18 +87,8 @@ class DijkstraDFS(DirectSolver[State]):
     pace: ClassVar[Pace] = Pace(start=0.25, factor=4.0, evaluate_after=1.0)
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("variant", self.variant, VARIANTS), ("constants", self.constants, (None, *CONSTANTS))
-        ):  # fmt: skip
-            if value not in known:
-                raise InvalidProblem(
-                    f"{name} is {value!r}; it must be {' or '.join(repr(x) for x in known if x)}."
-                )
-
-    def resolved(self, stop: str, problem: Problem) -> DijkstraDFS:
-        """Take the papers' constants in paper mode, the sharp ones otherwise."""
-        default = "published" if stop == "paper" else "practical"
-        return replace(self, constants=self.constants or default)
+        super().__post_init__()
+        check_choices(self, variant=("search", "push_relabel"))
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of the costs in integers."""
@@ -145,10 +132,11 @@ class DijkstraDFS(DirectSolver[State]):
         size = 4 * (n + m)
         head = np.full(m + 1, -1, np.int64)
         head[m] = 0
+        source, sink, amount = np.zeros((3, size), np.int64)
         state = State(
-            c, y, v, supply, demand, np.zeros(m, np.int64), head, _chain(0, size),
-            np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64),
-            unit, theta, allowed, 0, bool(supply.sum() <= allowed),
+            c=c, y=y, v=v, supply=supply, demand=demand, loose=np.zeros(m, np.int64),
+            head=head, follow=_chain(0, size), source=source, sink=sink, amount=amount,
+            unit=unit, theta=theta, allowed=allowed, is_done=bool(supply.sum() <= allowed),
         )  # fmt: skip
         return state, Work.of(scale=n * m, vector=2 * (n + m))
 
@@ -167,14 +155,15 @@ class DijkstraDFS(DirectSolver[State]):
         used = state.amount > 0
         i, j = state.source[used].astype(np.int64), state.sink[used].astype(np.int64)
         core = Arcs(problem.shape, i, j, state.amount[used] / state.theta)
-        return [(core, state.unit * state.y)]
+        return [(core, self.potentials(problem, state)[0])]
 
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the duals in cost units."""
-        return state.unit * state.y, state.unit * state.v
+        y, v = state.y.astype(np.float64), state.v.astype(np.float64)
+        return state.unit * y, state.unit * v
 
 
-def _search_phase(state: State, counts: Any) -> int:
+def _search_phase(state: State, counts: Index) -> int:
     s = state
     row_at, col_at = np.empty(s.y.size, np.int64), np.empty(s.v.size, np.int64)
     kernels.start_phase(
@@ -192,7 +181,7 @@ def _search_phase(state: State, counts: Any) -> int:
     return 1
 
 
-def _push_phases(state: State, counts: Any) -> int:
+def _push_phases(state: State, counts: Index) -> int:
     s = state
     n_phases = push_phases(
         s.c, s.y, s.v, s.supply, s.demand, s.head, s.follow, s.source, s.sink, s.amount, s.loose,
@@ -204,7 +193,7 @@ def _push_phases(state: State, counts: Any) -> int:
     return int(n_phases)
 
 
-def integer_costs(problem: Additive, unit: float) -> Any:
+def integer_costs(problem: Additive, unit: float) -> Integers:
     """Return ⌊C / u⌋ in the smallest integer type that is safe, a block of rows at a time."""
     n, m = problem.shape
     largest = problem.geometry.bounds[1] / unit
@@ -217,7 +206,7 @@ def integer_costs(problem: Additive, unit: float) -> Any:
     return c
 
 
-def _chain(start: int, stop: int) -> Any:
+def _chain(start: int, stop: int) -> Index:
     """Return the links of a list of unused entries."""
     follow = np.arange(start + 1, stop + 1, dtype=np.int64)
     follow[-1] = -1

@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
-from ..errors import InvalidProblem
 from ..kernels.vectors import dot, exp, log
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
 from .about import About, Order
 from .base import DirectSolver, centred
+from .options import HasConstants
 
-CONSTANTS = ("practical", "sharp", "published")
 MAX_ROUNDS = 50
 _BLOCK_ENTRIES = 1 << 18
 
@@ -34,11 +33,10 @@ class Point(NamedTuple):
     n_rounds: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """The sum s of operators (in five numbers and vectors), z = Prox(s), and the average of w."""
 
-    sigma: float  # sum of the steps μ
     row_sum: Vector  # sum of μ y_w over rows
     col_sum: Vector
     row_mass: Vector  # sum of μ X_w 1
@@ -47,23 +45,24 @@ class State:
     col_z: Vector
     row_x: Vector  # marginals of the plan of z
     col_x: Vector
+    sigma: float = 0.0  # sum of the steps μ
     value: float  # Ψ(s)
     kappa: float  # inverse step size
     row_w: Vector  # y of the last w, rows
     plan_f: Vector  # potentials of the plan of w
     plan_g: Vector
-    plan_eta: float
+    plan_eta: float = math.inf
     plan: Matrix  # X_w, or empty
     plan_sum: Matrix  # sum of μ X_w, or empty
-    weight_sum: float  # sum of μ since the average began
+    weight_sum: float = 0.0  # sum of μ since the average began
     range: float  # of the regulariser, Θ
-    n_steps: int
-    n_rounds: int  # alternating minimisations so far
-    is_done: bool
+    n_steps: int = 0
+    n_rounds: int = 0  # alternating minimisations so far
+    is_done: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualExtrapolation(DirectSolver[State]):
+class DualExtrapolation(HasConstants, DirectSolver[State]):
     r"""Solve transport as a bilinear game by two proximal steps an iteration.
 
     .. math:: \min_{X\in\Delta}\max_{|y|\le1} <C,X> + P[y_r·(X1-p) + y_c·(X^\top1-q)]
@@ -89,7 +88,6 @@ class DualExtrapolation(DirectSolver[State]):
     flow.
     """
 
-    constants: str | None = None
     average: bool | None = None
 
     about: ClassVar[About] = About(
@@ -100,18 +98,12 @@ class DualExtrapolation(DirectSolver[State]):
         is_in_table1=True,
         solves_entropic=False,
     )
+    known_constants: ClassVar[tuple[str, ...]] = ("practical", "sharp", "published")
 
-    def __post_init__(self) -> None:
-        if self.constants not in (None, *CONSTANTS):
-            raise InvalidProblem(
-                f"constants is {self.constants!r}; it must be {' or '.join(map(repr, CONSTANTS))}."
-            )
-
-    def resolved(self, stop: str, problem: Problem) -> DualExtrapolation:
-        """Take the paper's constants in paper mode, the adaptive ones otherwise."""
-        default = "published" if stop == "paper" else "practical"
+    def resolved(self, stop: str, problem: Problem) -> Self:
+        """Choose the constants, and average on stored costs."""
         average = problem.geometry.is_dense if self.average is None else self.average
-        return replace(self, constants=self.constants or default, average=average)
+        return replace(super().resolved(stop, problem), average=average)
 
     @property
     def numbers(self) -> tuple[float, float, float]:
@@ -132,11 +124,10 @@ class DualExtrapolation(DirectSolver[State]):
         kept = problem.shape if self.average else (0, 0)
         x, y = (np.full(n, 1 / n), np.full(m, 1 / m)), (np.zeros(n), np.zeros(m))
         state = State(
-            sigma=0.0, row_sum=np.zeros(n), col_sum=np.zeros(m), row_mass=np.zeros(n),
-            col_mass=np.zeros(m), row_z=y[0], col_z=y[1], row_x=x[0], col_x=x[1],
-            value=-P * beta * log(n * m), kappa=kappa, row_w=y[0], plan_f=np.zeros(n),
-            plan_g=np.zeros(m), plan_eta=math.inf, plan=np.zeros(kept), plan_sum=np.zeros(kept),
-            weight_sum=0.0, range=size, n_steps=0, n_rounds=0, is_done=False,
+            row_sum=np.zeros(n), col_sum=np.zeros(m), row_mass=np.zeros(n), col_mass=np.zeros(m),
+            row_z=y[0], col_z=y[1], row_x=x[0], col_x=x[1], row_w=y[0],
+            value=-P * beta * log(n * m), kappa=kappa, range=size, plan_f=np.zeros(n),
+            plan_g=np.zeros(m), plan=np.zeros(kept), plan_sum=np.zeros(kept),
         )  # fmt: skip
         if potentials is None:
             return state, Work.of(vector=4 * (n + m))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
 
 from .._types import Potentials, Vector
-from ..errors import InvalidProblem
 from ..kernels import coordinate as kernels
 from ..kernels.vectors import exp, log
 from ..transport.duals import softmin_rows
@@ -19,12 +19,13 @@ from ..transport.work import Work
 from .about import About, Order
 from .base import EntropicSolver, Pace, l1
 from .joint import JointPlan, block, log_masses, log_sums, masses
+from .options import check_choices
 
 #: Epochs of n + m updates after which the running sums are summed afresh.
 EPOCHS_PER_SUM = 2
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """Both potentials and both marginals of the plan, rows first."""
 
@@ -33,12 +34,12 @@ class State:
     h: Vector  # violations ρ(p, r), then ρ(q, c)
     errors: Vector  # l1 distance of the rows, and of the columns, from their masses
     tops: Vector  # largest violation of the rows, and of the columns
-    n_epochs: int  # done so far
-    violation: float  # l1 marginal violation
+    n_epochs: int = 0  # done so far
+    violation: float = math.inf  # l1 marginal violation
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoordinateDescent(JointPlan, EntropicSolver[State]):
+class CoordinateDescent(JointPlan[State], EntropicSolver[State]):
     r"""Minimise the exp-dual over one row or one column at a time, in O(n) operations.
 
     .. math:: ψ(u, v) = \sum_{ij} X_{ij} - <u, p> - <v, q>, \quad X_{ij} = e^{u_i+v_j-C_{ij}/η}
@@ -70,10 +71,9 @@ class CoordinateDescent(JointPlan, EntropicSolver[State]):
         raise NotImplementedError
 
     def __post_init__(self) -> None:
-        if self.start not in (None, "rows", "zero"):
-            raise InvalidProblem(f"start is {self.start!r}; it must be 'rows' or 'zero'.")
+        check_choices(self, start=("rows", "zero"))
 
-    def resolved(self, stop: str, problem: Problem) -> Any:
+    def resolved(self, stop: str, problem: Problem) -> Self:
         """Start from a plan of mass 1 and certify one, unless the paper's are asked for."""
         is_paper = stop == "paper"
         start = ("zero" if is_paper else "rows") if self.start is None else self.start
@@ -92,7 +92,8 @@ class CoordinateDescent(JointPlan, EntropicSolver[State]):
             lam = np.zeros(m) if potentials is None else potentials[1]
             z = np.concatenate([softmin_rows(problem, lam), lam])
             work += Work.of(lse=n * m)
-        state = State(z, np.zeros(n + m), np.zeros(n + m), np.zeros(2), np.zeros(2), 0, np.inf)
+        zeros = np.zeros(n + m)
+        state = State(z=z, sums=zeros, h=zeros.copy(), errors=np.zeros(2), tops=np.zeros(2))
         self._sum_afresh(problem, state)
         return state, work
 

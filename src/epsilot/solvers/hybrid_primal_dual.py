@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
-from ..errors import InvalidProblem
 from ..kernels.vectors import dot, log
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Additive, Problem, Target
@@ -18,11 +17,10 @@ from ..transport.work import Work
 from .about import About, Order
 from .averaging import keeps_average, mix, moments
 from .base import DirectSolver, EntropicSolver, Pace, l1
+from .options import check_choices
 
-FORMS = ("line_search", "accelerated", "plain")
 
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """The primal iterate through its logarithm, -inv C + f⊕g, and the dual one, w = (u, v)."""
 
@@ -35,14 +33,14 @@ class State:
     start: Vector  # where w began
     sigma: float  # σ, primal step
     step: float  # dual step
-    th: float  # extrapolation
     X: Matrix  # plan averaged with weights ``step``; empty if it is not kept
     mean: Vector  # extrapolated duals averaged likewise
-    weight: float  # T, the sum of the weights
-    violation: float  # l1 marginal violation of X
-    mean_violation: float  # l1 marginal violation of the averaged plan
-    n_steps: int  # steps taken
-    is_done: bool  # whether the a-priori number of steps is reached
+    th: float = 1.0  # extrapolation
+    weight: float = 0.0  # T, the sum of the weights
+    violation: float = math.inf  # l1 marginal violation of X
+    mean_violation: float = math.inf  # l1 marginal violation of the averaged plan
+    n_steps: int = 0  # steps taken
+    is_done: bool = False  # whether the a-priori number of steps is reached
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +86,9 @@ class HybridPrimalDual(EntropicSolver[State]):
     pace: ClassVar[Pace] = Pace(start=0.025, share=1.0)
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise InvalidProblem(
-                f"form is {self.form!r}; it must be {', '.join(map(repr, FORMS[:-1]))} or "
-                f"{FORMS[-1]!r}."
-            )
+        check_choices(self, form=("line_search", "accelerated", "plain"))
 
-    def resolved(self, stop: str, problem: Problem) -> Any:
+    def resolved(self, stop: str, problem: Problem) -> HybridPrimalDual:
         """Decide whether to keep the average; the plain form is a method of its own kind."""
         average = keeps_average(self.average, stop, problem)
         if self.form == "plain":
@@ -121,10 +115,10 @@ class HybridPrimalDual(EntropicSolver[State]):
             work = Work.of(both_marginals=problem.geometry.pass_entries)
         step = 1 / (2 * sigma)
         b = np.concatenate([problem.p, problem.q])
+        X = np.zeros((n, m) if self.average else (0, 0))
         state = State(
-            inv, fg, log_mass, AX, w, w - step * (b - AX), w.copy(), sigma, step, 1.0,
-            np.zeros((n, m) if self.average else (0, 0)), w.copy(), 0.0,
-            math.inf, math.inf, 0, False,
+            inv=inv, fg=fg, log_mass=log_mass, AX=AX, w=w, w_old=w - step * (b - AX),
+            start=w.copy(), sigma=sigma, step=step, X=X, mean=w.copy(),
         )  # fmt: skip
         return state, work
 
@@ -132,7 +126,7 @@ class HybridPrimalDual(EntropicSolver[State]):
         """Take one primal and one dual step and average."""
         n, m = problem.shape
         entries = problem.geometry.pass_entries
-        eta, size = problem.eta, n + m
+        eta = problem.eta
         is_searching = self.form == "line_search"
         if is_searching:
             ratio = state.sigma / state.step / (1 + eta * state.sigma)
@@ -141,40 +135,27 @@ class HybridPrimalDual(EntropicSolver[State]):
             growth = math.sqrt(1 + eta * state.sigma) if state.n_steps else 1.0
             ratio = state.sigma / state.step / (growth * growth)
             step = state.step * growth
-        n_trials = 1
-        while True:
-            th, sigma = step / state.step, ratio * step
-            w_bar = state.w + th * (state.w - state.w_old)
-            inv = (state.inv + sigma) / (1 + eta * sigma)
-            fg = (state.fg + sigma * w_bar) / (1 + eta * sigma)
-            is_cooling = abs(inv - state.inv) > 1e-14 * inv  # a = 1/η is a fixed point
-            AX, cost, log_mass = moments(
-                problem.geometry, fg[:n] / inv, fg[n:] / inv, 1 / inv, is_searching and is_cooling
-            )
-            # Pinsker: the norm bound 2 σ s <= 1 is always enough; KL itself cancels.
-            if not is_searching or 2 * step * sigma <= 1 + 1e-9:
-                break
-            change = AX - state.AX
-            kl = dot(AX, fg - state.fg) - (inv - state.inv) * cost - (log_mass - state.log_mass)
-            if not step * sigma * dot(change, change) > 2 * kl:  # also where it has overflowed
-                break
+        trial, n_trials = _try(problem, state, step, ratio * step, is_searching), 1
+        while is_searching and _is_too_long(state, trial):
             step = max(0.7 * step, math.sqrt(1 / (2 * ratio)))
+            trial = _try(problem, state, step, ratio * step, is_searching)
             n_trials += 1
-        state.inv, state.fg, state.log_mass, state.AX = inv, fg, log_mass, AX
-        state.sigma, state.step, state.th = sigma, step, th
+        inv, fg, log_mass = trial.inv, trial.fg, trial.log_mass
+        state.inv, state.fg, state.log_mass, state.AX = inv, fg, log_mass, trial.AX
+        state.sigma, state.step, state.th = trial.sigma, step, trial.th
         state.w_old = state.w
-        residual = np.concatenate([problem.p, problem.q]) - AX
+        residual = np.concatenate([problem.p, problem.q]) - trial.AX
         state.w = state.w + step * residual
         state.violation = l1(residual)
         state.weight += step
         share = step / state.weight
-        state.mean = (1 - share) * state.mean + share * w_bar
+        state.mean = (1 - share) * state.mean + share * trial.w_bar
         # A X̂ - b is the weighted mean of the dual steps, and w their sum.
         state.mean_violation = l1(state.w - state.start) / state.weight
         state.n_steps += 1
         work = Work.of(
             both_marginals=n_trials * entries,
-            vector=n_trials * ((5 if is_searching else 2) * entries + 10 * size),
+            vector=n_trials * ((5 if is_searching else 2) * entries + 10 * (n + m)),
         )
         if self.average:
             mix(problem.geometry, state.X, (fg[:n] - log_mass) / inv, fg[n:] / inv, 1 / inv, share)
@@ -202,6 +183,48 @@ class HybridPrimalDual(EntropicSolver[State]):
         n = problem.shape[0]
         fg = state.fg / state.inv if state.inv > 0 else state.w
         return fg[:n], fg[n:]
+
+
+class Trial(NamedTuple):
+    """A primal step of some length: the extrapolated dual, and the plan it leads to."""
+
+    step: float
+    sigma: float
+    th: float
+    w_bar: Vector
+    inv: float
+    fg: Vector
+    AX: Vector
+    cost: float  # <C, X>, where the line search needs it
+    log_mass: float
+
+
+def _try(problem: Target, state: State, step: float, sigma: float, is_priced: bool) -> Trial:
+    """Take a primal step with dual step s and primal step σ."""
+    n, eta = problem.shape[0], problem.eta
+    th = step / state.step
+    w_bar = state.w + th * (state.w - state.w_old)
+    inv = (state.inv + sigma) / (1 + eta * sigma)
+    fg = (state.fg + sigma * w_bar) / (1 + eta * sigma)
+    is_cooling = abs(inv - state.inv) > 1e-14 * inv  # a = 1/η is a fixed point
+    AX, cost, log_mass = moments(
+        problem.geometry, fg[:n] / inv, fg[n:] / inv, 1 / inv, is_priced and is_cooling
+    )
+    return Trial(
+        step=step, sigma=sigma, th=th, w_bar=w_bar, inv=inv, fg=fg, AX=AX, cost=cost,
+        log_mass=log_mass,
+    )  # fmt: skip
+
+
+def _is_too_long(state: State, trial: Trial) -> bool:
+    """Tell whether s² ‖A (X - X⁻)‖² / 2 exceeds KL(X | X⁻) s/σ, which the proof forbids."""
+    # Pinsker: the norm bound 2 σ s <= 1 is always enough; KL itself cancels.
+    if 2 * trial.step * trial.sigma <= 1 + 1e-9:
+        return False
+    change = trial.AX - state.AX
+    colder, heavier = trial.inv - state.inv, trial.log_mass - state.log_mass
+    kl = dot(trial.AX, trial.fg - state.fg) - colder * trial.cost - heavier
+    return trial.step * trial.sigma * dot(change, change) > 2 * kl  # False where it overflowed
 
 
 @dataclass(frozen=True, kw_only=True)

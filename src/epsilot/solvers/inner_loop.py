@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from .. import parallel
-from .._types import Index
+from .._types import FloatArray, Index
 from ..geometry import Geometry
 from ..kernels import pdasmd as kernels
 from ..kernels import pdasmd_batch as batch_kernels
@@ -19,7 +19,7 @@ HELPED_ENTRIES = 1 << 12
 GATHERED_ENTRIES = 1 << 18
 
 
-def run_inner_loop(C: Any, rows: Index, sample: Index, *args: Any) -> None:
+def run_inner_loop(C: FloatArray, rows: Index, sample: Index, *args: object) -> None:
     """Run the inner steps of a sample, with helpers where a batch is large enough."""
     n_batch, m = sample.shape[1], C.shape[1]
     work = np.empty((4, m), dtype=C.dtype)
@@ -42,7 +42,9 @@ def run_inner_loop(C: Any, rows: Index, sample: Index, *args: Any) -> None:
     parallel.lead(leader, helper, len(parts) - 1, is_worth_it)
 
 
-def sampled_rows(geometry: Geometry, sample: Index, unit: float, dtype: Any) -> Any:
+def sampled_rows(
+    geometry: Geometry, sample: Index, unit: float, dtype: type[np.floating]
+) -> Iterator[tuple[int, FloatArray, Index, Index]]:
     """Yield (first step, rows of C / unit, their places, components) for all of the sample."""
     n, m = geometry.shape
     if dtype is np.float32:

@@ -5,11 +5,12 @@ Potentials are in cost units; :math:`z / η = (u, v)` are the papers' log-scalin
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from .._types import Potentials, Vector
+from ..transport.duals import lse_dual, softmin
 from ..transport.plan import Core, Gibbs
 from ..transport.problem import Entropic
 
@@ -54,15 +55,37 @@ def log_block_sums(problem: Entropic, z: Vector, is_row: bool) -> Vector:
     return z[n:] / eta + problem.geometry.lse_cols(z[:n], eta)
 
 
-class JointPlan:
+def lse_value(problem: Entropic, z: Vector, log_mass: float = 0.0) -> float:
+    """Return the lse-dual at z in cost units, given the logarithm of the mass of X(z)."""
+    n = problem.shape[0]
+    return lse_dual(problem, z[:n], z[n:], log_mass)
+
+
+def rescaled(problem: Entropic, z: Vector, own: slice, log_sums: Vector) -> Vector:
+    """Return z with one block minimised exactly, given the logarithms of its sums at z."""
+    z = z.copy()
+    z[own] += softmin(log_masses(problem)[own], log_sums, problem.eta)
+    return z
+
+
+class Joint(Protocol):
+    """A state that holds both potentials in one vector."""
+
+    z: Vector
+
+
+J = TypeVar("J", bound=Joint)
+
+
+class JointPlan(Generic[J]):
     """Plan and potentials of a state that holds ``z``."""
 
-    def candidates(self, problem: Entropic, state: Any) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Entropic, state: J) -> list[tuple[Core, Vector]]:
         """Return the Gibbs plan of the current potentials, and the row potential."""
         row, lam = (x.copy() for x in self.potentials(problem, state))
         return [(Gibbs(problem.geometry, row, lam, problem.eta), row)]
 
-    def potentials(self, problem: Entropic, state: Any) -> Potentials:
+    def potentials(self, problem: Entropic, state: J) -> Potentials:
         """Return the current potentials in cost units."""
         n = problem.shape[0]
         return state.z[:n], state.z[n:]

@@ -1,17 +1,20 @@
-"""Options of a method must be of the types its dataclass says."""
+"""Options of a method must be of the types its dataclass says, and among its choices."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import types
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from ..arguments import is_integer, is_real, shown
+from ..arguments import check_choice, is_integer, is_real, shown
 from ..errors import InvalidProblem
+from ..transport.problem import Problem
 
 _NAMES = {
     int: "an integer of 64 bits",
@@ -68,3 +71,29 @@ def _described(kind: Any) -> str:
     if get_origin(kind) is tuple:
         return f"a sequence, each {_described(get_args(kind)[0])}"
     return _NAMES[kind]
+
+
+def check_choices(solver: Any, **choices: tuple[str, ...]) -> None:
+    """Refuse options that are none of their choices; None leaves open those it is default of."""
+    defaults = {field.name: field.default for field in dataclasses.fields(solver)}
+    for name, known in choices.items():
+        value = getattr(solver, name)
+        if not (value is None and defaults[name] is None):
+            check_choice(name, value, known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HasConstants:
+    """The option of methods that run with other constants than the published ones."""
+
+    constants: str | None = None
+
+    known_constants: ClassVar[tuple[str, ...]] = ("practical", "published")
+
+    def __post_init__(self) -> None:
+        check_choices(self, constants=self.known_constants)
+
+    def resolved(self, stop: str, problem: Problem) -> Self:
+        """Take the published constants in paper mode, the practical ones otherwise."""
+        default = "published" if stop == "paper" else "practical"
+        return dataclasses.replace(self, constants=self.constants or default)

@@ -9,9 +9,11 @@ Uschmajew 2022). Far from it an update may raise the dual, so every coordinate i
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
-from ..kernels.vectors import exp
+from .._types import Vector
+from ..kernels.vectors import exp, power
 
 #: Sweeps between two choices of ω, and those before the rate is measured: the violation of an
 #: overrelaxed iterate grows with ω, so that violations of two different ω do not compare.
@@ -64,3 +66,34 @@ def next_omega(omega: float, rate: float) -> float:
     excess = rate + omega - 1
     plain = min(excess * excess / (rate * omega * omega), 1.0)
     return min(2 / (1 + math.sqrt(1 - plain)), LARGEST)
+
+
+@dataclass(slots=True, kw_only=True)
+class Relaxed:
+    """Potentials under overrelaxed sweeps, and what the choice of ω needs."""
+
+    row: Vector  # row potential τ
+    lam: Vector  # column potential λ
+    omega: float  # overrelaxation in use
+    violation: float = math.inf  # l1 marginal violation of the current plan
+    reference: float = math.inf  # violation since which the rate is measured
+    n_steps: int = 0  # steps done
+
+    @property
+    def n_sweeps(self) -> float:
+        """Sweeps over rows and columns done."""
+        return self.n_steps
+
+    @property
+    def step_omega(self) -> float:
+        """The overrelaxation of the next step; the first sweeps after a new η are plain."""
+        return self.omega if self.n_sweeps >= PLAIN_SWEEPS else 1.0
+
+    def adapt(self) -> None:
+        """Choose ω again after each window, from the rate at which the violation fell."""
+        n_sweeps = self.n_sweeps % WINDOW
+        if n_sweeps == SETTLING:
+            self.reference = self.violation
+        elif n_sweeps == 0 and 0 < self.violation < math.inf and 0 < self.reference < math.inf:
+            rate = power(self.violation / self.reference, 1 / (WINDOW - SETTLING))
+            self.omega = next_omega(self.omega, rate)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
-from ..errors import InvalidProblem
 from ..kernels.packing import coordinate_steps
 from ..kernels.vectors import exp, log
 from ..transport.plan import Core, Explicit
-from ..transport.problem import Additive, Problem
+from ..transport.problem import Additive
 from ..transport.work import Work
 from .about import About, Order
 from .base import DirectSolver, Pace
+from .options import HasConstants
 
-CONSTANTS = ("practical", "safe", "published")
 #: (L in units of 1/μ, μ in units of the practical one): what is tried when T steps do not do.
 LADDER = {
     "practical": ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (4.0, 0.5)),
@@ -49,7 +48,7 @@ class Rung(NamedTuple):
         return 1 / (3 * self.n_entries * self.L)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """The two iterates (Z, and Z + g D), their marginals, and where on the ladder the run is."""
 
@@ -63,15 +62,15 @@ class State:
     constants: Vector  # those of the rung
     dual_sum: Vector  # sum of the row duals u over epochs
     row: Vector  # 1 - u, the row potential of the last epoch
-    rung: int
-    n_epochs: int  # on this rung
-    n_steps: int  # on this rung
-    n_total: int  # steps in all
-    is_done: bool
+    rung: int = -1
+    n_epochs: int = 0  # on this rung
+    n_steps: int = 0  # on this rung
+    n_total: int = 0  # steps in all
+    is_done: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class PackingLP(DirectSolver[State]):
+class PackingLP(HasConstants, DirectSolver[State]):
     r"""Maximise <W, X> with X 1 <= p and Xᵀ 1 <= q, where W = 1 - C / ‖C‖∞.
 
     A relative ε/‖C‖∞ solution of this packing LP, completed to a plan, is an additive ε solution
@@ -94,8 +93,6 @@ class PackingLP(DirectSolver[State]):
     Orecchia (2019), Nearly linear-time packing and covering LP solvers.
     """
 
-    constants: str | None = None
-
     about: ClassVar[About] = About(
         family="linear programming",
         paper="Blanchet, Jambulapati, Kent, Sidford 2018; Quanrud 2018",
@@ -106,17 +103,7 @@ class PackingLP(DirectSolver[State]):
         needs_dense=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0, evaluate_after=0.3)
-
-    def __post_init__(self) -> None:
-        if self.constants not in (None, *CONSTANTS):
-            raise InvalidProblem(
-                f"constants is {self.constants!r}; it must be {' or '.join(map(repr, CONSTANTS))}."
-            )
-
-    def resolved(self, stop: str, problem: Problem) -> PackingLP:
-        """Take the published constants in paper mode, the practical ones otherwise."""
-        default = "published" if stop == "paper" else "practical"
-        return replace(self, constants=self.constants or default)
+    known_constants: ClassVar[tuple[str, ...]] = ("practical", "safe", "published")
 
     def rung(self, problem: Additive, k: int) -> Rung:
         """Return the constants of attempt k; the last are the published ones."""
@@ -153,8 +140,7 @@ class PackingLP(DirectSolver[State]):
         state = State(
             Z=np.zeros((n, m)), D=np.empty((n, m)), z_r=np.zeros(n), z_c=np.zeros(m),
             d_r=np.zeros(n), d_c=np.zeros(m), scalars=np.zeros(2), constants=np.zeros(6),
-            dual_sum=np.zeros(n), row=np.zeros(n), rung=-1, n_epochs=0, n_steps=0, n_total=0,
-            is_done=False,
+            dual_sum=np.zeros(n), row=np.zeros(n),
         )  # fmt: skip
         self._climb(problem, state)
         return state, Work.of(vector=4 * n * m)
@@ -232,10 +218,9 @@ def _unit(problem: Additive) -> float:
     return problem.geometry.bounds[1] or 1.0
 
 
-def _recompute(state: Any) -> None:
+def _recompute(state: State) -> None:
     """Sum the rows and columns of both iterates."""
-    for matrix, rows, cols in (
-        (state.Z, state.z_r, state.z_c), (state.D, state.d_r, state.d_c)
-    ):  # fmt: skip
+    marginals = (state.Z, state.z_r, state.z_c), (state.D, state.d_r, state.d_c)
+    for matrix, rows, cols in marginals:
         matrix.sum(axis=1, out=rows)
         matrix.sum(axis=0, out=cols)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -15,14 +15,16 @@ from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
 from ..geometry.base import n_chunks
 from ..kernels import pdasmd as kernels
-from ..kernels.vectors import dot, entropy, log
+from ..kernels.vectors import entropy, log
 from ..memory import size_text
+from ..transport.duals import semi_dual, softmin
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic, Problem
 from ..transport.work import Work
 from .about import About, Order
 from .base import EntropicSolver, Pace, l1
 from .inner_loop import run_inner_loop, sampled_rows
+from .options import check_choices
 
 #: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
 #: where φ rises the step is halved, and it recovers by this factor for each outer loop.
@@ -49,7 +51,7 @@ _CHOICES = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class State:
     """The three sequences of Katyusha, what is known at the snapshot, and the running sums."""
 
@@ -58,18 +60,18 @@ class State:
     z: Vector  # mirror sequence
     lse: Vector  # log-normalisers of all rows at ṽ
     mu: Vector  # ∇φ(ṽ)
-    n_outer: int  # s, since the last restart
     step_scale: float  # multiple of the proved mirror step
     is_single: bool  # whether passes over C take their exponentials in float32
-    value: float  # φ(ṽ)
-    violation: float  # ‖∇φ(ṽ)‖₁, the violation of the snapshot's plan
     plan_sum: Matrix  # D_s
     column_sum: Vector  # its column sums
-    weight_sum: float  # C_s
     best_lam: Vector  # snapshot of least φ so far, where an adaptive run restarts
     best_lse: Vector  # what is known there
     best_mu: Vector
-    best_value: float
+    best_value: float = np.inf
+    n_outer: int = 0  # s, since the last restart
+    value: float = np.inf  # φ(ṽ)
+    violation: float = np.inf  # ‖∇φ(ṽ)‖₁, the violation of the snapshot's plan
+    weight_sum: float = 0.0  # C_s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,18 +130,13 @@ class PDASMD(EntropicSolver[State]):
     sharp_constant: ClassVar[float] = 9.0
 
     def __post_init__(self) -> None:
-        for name, allowed in _CHOICES.items():
-            value = getattr(self, name)
-            if value is not None and value not in allowed:
-                raise InvalidProblem(
-                    f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}."
-                )
+        check_choices(self, **_CHOICES)
         for name in ("batch_size", "inner_loops", "step_constant"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidProblem(f"{name} is {value}; it must be positive.")
 
-    def resolved(self, stop: str, problem: Problem) -> PDASMD:
+    def resolved(self, stop: str, problem: Problem) -> Self:
         """Fill open options with the printed constants, or with the sharp ones."""
         is_paper = stop == "paper"
         rows = self._inner_steps(problem.shape[0]) * self.batch_size
@@ -179,9 +176,10 @@ class PDASMD(EntropicSolver[State]):
         shape = (0, 0) if self.average == "none" else (n, m)
         is_single = self.average == "none" and self._unit(problem)[1] is np.float32
         state = State(
-            lam, lam.copy(), lam.copy(), np.full(n, np.inf), np.zeros(m), 0, self._longest,
-            is_single, np.inf, np.inf, np.zeros(shape), np.zeros(m), 0.0,
-            lam.copy(), np.empty(n), np.empty(m), np.inf,
+            lam=lam, y=lam.copy(), z=lam.copy(), lse=np.full(n, np.inf), mu=np.zeros(m),
+            step_scale=self._longest, is_single=is_single,
+            plan_sum=np.zeros(shape), column_sum=np.zeros(m),
+            best_lam=lam.copy(), best_lse=np.empty(n), best_mu=np.empty(m),
         )  # fmt: skip
         work = self._move(problem, state, lam)
         self._keep_best(state)
@@ -224,7 +222,7 @@ class PDASMD(EntropicSolver[State]):
 
     @property
     def _smoothness(self) -> float:
-        """Return L̄ η (section 8, E5 of Lemma 1: 1 is enough in both norms)."""
+        """L̄ η: 5 as printed for l∞, though 1 is enough in both norms (:mod:`epsilot.theory`)."""
         return 5.0 if self.norm == "linf" and self.smoothness == "paper" else 1.0
 
     @property
@@ -236,7 +234,7 @@ class PDASMD(EntropicSolver[State]):
         """Return the largest multiple of the listing's mirror step that is tried."""
         return max(LONGEST * self._constant, 1.0) if self.is_adaptive else 1.0
 
-    def _unit(self, problem: Entropic) -> tuple[float, type[np.floating[Any]]]:
+    def _unit(self, problem: Entropic) -> tuple[float, type[np.floating]]:
         """Return the unit of cost of the inner loop, and its precision."""
         geometry, cost_max = problem.geometry, problem.geometry.bounds[1]
         is_in_range = 0 < cost_max <= SINGLE_RANGE * problem.eta
@@ -293,7 +291,7 @@ class PDASMD(EntropicSolver[State]):
         state.lam = lam
         state.mu = column_sum - problem.q
         state.violation = l1(state.mu)
-        state.value = _value(problem, lam, state.lse)
+        state.value = semi_dual(problem, lam, state.lse)
 
     def _keep_best(self, state: State) -> None:
         state.best_lam, state.best_lse = state.lam.copy(), state.lse.copy()
@@ -351,7 +349,7 @@ class PDASMD(EntropicSolver[State]):
 
     def potentials(self, problem: Entropic, state: State) -> Potentials:
         """Return the row potential that goes with the snapshot, and the snapshot."""
-        return problem.eta * (problem.log_p - state.lse), state.lam
+        return softmin(problem.log_p, state.lse, problem.eta), state.lam
 
     def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
         """Apply Appendix C to the realised average: violation <= ε'/2 and f(X) + φ <= ε/4."""
@@ -371,13 +369,8 @@ class PDASMD(EntropicSolver[State]):
         return total
 
     def _dual_value(self, problem: Entropic, state: State) -> float:
-        """Return φ(ṽ) with the constant that :func:`_value` leaves out."""
+        """Return φ(ṽ) with the constant that ``semi_dual`` leaves out."""
         return state.value + problem.eta * entropy(problem.p)
-
-
-def _value(problem: Entropic, lam: Vector, lse: Vector) -> float:
-    """Return the semi-dual at λ but for the constant -η Σ p log p."""
-    return problem.eta * dot(problem.p, lse) - dot(problem.q, lam)
 
 
 def _frozen(x: Vector) -> Vector:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from .. import parallel
-from .._types import Potentials, Vector
+from .._types import Index, Integers, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry.base import n_chunks
 from ..kernels import network
@@ -47,8 +48,10 @@ BIG, BIGGEST = 4.0, 1e6
 #: Mass that artificial arcs may be left with: rounding, which the certificate repairs.
 NOTHING = 1e-13
 
+Floats = TypeVar("Floats", np.float32, np.float64)
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, kw_only=True)
 class State:
     """Potentials first, then a basis; ``round`` counts simplex solves."""
 
@@ -56,21 +59,21 @@ class State:
     lam: Vector  # column potential, likewise
     usual: float  # cost that the regularisations are shares of
     sweep: int  # sweeps done
-    round: int  # restricted problems solved
-    is_open: bool  # whether a round has begun and not ended
-    sources: Any  # nodes that the arcs of the restricted problem join, columns counted from n
-    targets: Any
+    round: int = 0  # restricted problems solved
+    is_open: bool = False  # whether a round has begun and not ended
+    sources: Integers  # nodes that the arcs of the restricted problem join, columns counted from n
+    targets: Integers
     costs: Vector  # their reduced costs at the start of the round, over the largest cost
-    at: int  # where pricing goes on
-    links: Any  # the basis: see kernels.network
-    is_up: Any
+    at: int = 0  # where pricing goes on
+    links: Integers  # the basis: see kernels.network
+    is_up: NDArray[np.bool_]
     flow: Vector
     prices: Vector
-    big: float  # price of artificial arcs
-    is_done: bool  # no arc has a negative reduced cost
+    big: float = BIG  # price of artificial arcs
+    is_done: bool = False  # no arc has a negative reduced cost
 
     @property
-    def tree(self) -> tuple[Any, ...]:
+    def tree(self) -> tuple[object, ...]:
         """The basis as kernels take it."""
         return *self.links, self.is_up, self.flow, self.prices
 
@@ -139,9 +142,10 @@ class RestrictedSimplex(DirectSolver[State]):
         done = 0 if potentials is None else self._n_sweeps - self.sweeps
         no_arcs, nodes = np.zeros(0, dtype=np.uint32), n + m + 1
         state = State(
-            row.copy(), lam.copy(), usual_cost(problem), done, 0, False, no_arcs, no_arcs,
-            np.zeros(0), 0, np.zeros((6, nodes), dtype=np.uint32), np.zeros(nodes, dtype=np.bool_),
-            np.zeros(nodes), np.zeros(nodes), BIG, False,
+            row=row.copy(), lam=lam.copy(), usual=usual_cost(problem), sweep=done,
+            sources=no_arcs, targets=no_arcs, costs=np.zeros(0),
+            links=np.zeros((6, nodes), dtype=np.uint32), is_up=np.zeros(nodes, dtype=np.bool_),
+            flow=np.zeros(nodes), prices=np.zeros(nodes),
         )  # fmt: skip
         return state, Work()
 
@@ -196,7 +200,7 @@ class RestrictedSimplex(DirectSolver[State]):
         state.at = state.sources.size  # new arcs are priced first
         state.sources = np.concatenate([state.sources, i.astype(np.uint32)])
         state.targets = np.concatenate([state.targets, (j + n).astype(np.uint32)])
-        i, j = state.sources, state.targets - np.uint32(n)
+        i, j = state.sources.astype(np.intp), state.targets.astype(np.intp) - n
         costs = problem.geometry.entries(i, j) - state.row[i] - state.lam[j]
         state.costs = costs / unit_of(problem)
         if state.round == 0:
@@ -274,7 +278,7 @@ def basic_plan(shape: tuple[int, int], state: State) -> Arcs:
     return Arcs(shape, i, j, state.flow[used])
 
 
-def mixed(keys: Any) -> Any:
+def mixed(keys: Index) -> Index:
     """Return the keys in another order, in which neighbours come from all over the problem."""
     stride = max(math.isqrt(keys.size), 1)
     padded = np.pad(keys, (0, -keys.size % stride), constant_values=-1)
@@ -282,7 +286,7 @@ def mixed(keys: Any) -> Any:
     return turned[turned >= 0]
 
 
-def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Any:
+def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Index:
     """Return keys i m + j of the k least reduced costs of every row, in float32."""
     n, m = problem.shape
     unit = unit_of(problem)
@@ -300,7 +304,7 @@ def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Any:
     return (np.arange(n)[:, None] * m + cols).ravel()
 
 
-def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: float) -> Any:
+def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: float) -> Index:
     """Return keys of the k least reduced costs of every row that are below ``-least max C``."""
     n, m = problem.shape
     cols, values = _no_arcs(n, min(k, m), np.float64)
@@ -313,12 +317,12 @@ def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: fl
     return (np.arange(n)[:, None] * m + cols)[values < np.inf]
 
 
-def _no_arcs(n: int, k: int, dtype: Any) -> tuple[Any, Any]:
+def _no_arcs(n: int, k: int, dtype: type[Floats]) -> tuple[Index, NDArray[Floats]]:
     """Return room for the places and values of k arcs for each of n nodes."""
     return np.zeros((n, k), dtype=np.int64), np.full((n, k), np.inf, dtype=dtype)
 
 
-def staircase(p: Vector, q: Vector) -> Any:
+def staircase(p: Vector, q: Vector) -> Index:
     """Return the arcs of the north-west corner plan, so that a feasible plan always exists."""
     n, m = p.size, q.size
     ends = np.concatenate([np.cumsum(p)[:-1], np.cumsum(q)[:-1]])

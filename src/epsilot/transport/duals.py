@@ -6,49 +6,44 @@ X_ij = exp((τ_i + λ_j - C_ij) / η). All duals are written as the paper has th
 
 from __future__ import annotations
 
-import numpy as np
-
 from .._types import Vector
 from ..kernels.vectors import dot, exp
 from .problem import Entropic
 
 
+def softmin(log_mass: Vector, lse: Vector, eta: float) -> Vector:
+    """Return η (log p - lse), the potential that gives each row, or column, its mass."""
+    return eta * (log_mass - lse)
+
+
 def softmin_rows(problem: Entropic, lam: Vector) -> Vector:
     """Return the row potential that makes the rows of X sum to p, given λ."""
-    return problem.eta * (problem.log_p - problem.geometry.lse_rows(lam, problem.eta))
+    return softmin(problem.log_p, problem.geometry.lse_rows(lam, problem.eta), problem.eta)
 
 
 def softmin_cols(problem: Entropic, row: Vector) -> Vector:
     """Return the column potential that makes the columns of X sum to q, given τ."""
-    return problem.eta * (problem.log_q - problem.geometry.lse_cols(row, problem.eta))
+    return softmin(problem.log_q, problem.geometry.lse_cols(row, problem.eta), problem.eta)
 
 
-def lse_dual(problem: Entropic, row: Vector, lam: Vector) -> tuple[float, Vector, Vector]:
-    r"""Return φ and its gradient by τ and by λ, for the dual over plans of mass 1.
+def lse_dual(problem: Entropic, row: Vector, lam: Vector, log_mass: float = 0.0) -> float:
+    r"""Return the dual over plans of mass 1, given the logarithm of the mass of X.
 
     .. math:: φ(τ, λ) = η \log \sum_{ij} e^{(τ_i + λ_j - C_{ij})/η} - <τ, p> - <λ, q>
     """
+    return problem.eta * log_mass - dot(row, problem.p) - dot(lam, problem.q)
+
+
+def lse_oracle(problem: Entropic, row: Vector, lam: Vector) -> tuple[float, Vector, Vector]:
+    """Return :func:`lse_dual` and its gradient by τ and by λ."""
     log_r, log_c, log_mass = problem.geometry.log_marginals(row, lam, problem.eta)
-    value = problem.eta * log_mass - dot(row, problem.p) - dot(lam, problem.q)
+    value = lse_dual(problem, row, lam, log_mass)
     return value, exp(log_r - log_mass) - problem.p, exp(log_c - log_mass) - problem.q
 
 
-def exp_dual(problem: Entropic, row: Vector, lam: Vector) -> tuple[float, Vector, Vector]:
-    r"""Return ψ and its gradient by τ and by λ, for the dual over all nonnegative plans.
-
-    .. math:: ψ(τ, λ) = η \sum_{ij} e^{(τ_i + λ_j - C_{ij})/η} - <τ, p> - <λ, q>
-    """
-    log_r, log_c, log_mass = problem.geometry.log_marginals(row, lam, problem.eta)
-    value = problem.eta * exp(log_mass) - dot(row, problem.p) - dot(lam, problem.q)
-    return value, exp(log_r) - problem.p, exp(log_c) - problem.q
-
-
-def semi_dual(problem: Entropic, lam: Vector) -> tuple[float, Vector]:
-    r"""Return the semi-dual and its gradient by λ; the rows of its plan sum to p exactly.
+def semi_dual(problem: Entropic, lam: Vector, lse: Vector) -> float:
+    r"""Return the semi-dual but for its constant η H(p), given the log-sums of the rows at λ.
 
     .. math:: φ(λ) = \sum_i p_i η (\log \sum_j e^{(λ_j - C_{ij})/η} - \log p_i) - <λ, q>
     """
-    row = softmin_rows(problem, lam)
-    held = np.where(problem.p > 0, row, 0.0)
-    columns = problem.geometry.apply_cols(row, lam, problem.eta, np.ones_like(row))
-    return -dot(held, problem.p) - dot(lam, problem.q), columns - problem.q
+    return problem.eta * dot(problem.p, lse) - dot(problem.q, lam)
