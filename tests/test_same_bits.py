@@ -11,8 +11,9 @@ SOURCE = ROOT / "src" / "epsilot"
 
 #: Folders and files that decide no number of a solve.
 OUTSIDE = {
-    "applications", "studies", "cli", "files", "show", "theory.py", "reference.py",
-}  # fmt: skip
+    *("applications", "studies", "cli", "files", "show"),
+    *("theory.py", "about.py", "reference.py"),
+}
 PATH = sorted(
     file for file in SOURCE.rglob("*.py") if not OUTSIDE & set(file.relative_to(SOURCE).parts)
 )
