@@ -10,24 +10,17 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from .. import parallel
-from .._types import FloatArray, Index, Matrix, Vector
+from .._types import Index, Matrix, Vector
 from ..kernels import dense as kernels
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
-
-# Entries in a block of a lazy cost: 2 MiB of float64, about the second-level cache.
-BLOCK_ENTRIES = 1 << 18
-N_CHUNKS = 8
-
-
-def n_chunks(n_entries: int, n_rows: int = N_CHUNKS) -> int:
-    """Return the number of pieces a pass is cut into, whatever the number of threads."""
-    return min(N_CHUNKS, n_rows, max(1, n_entries // parallel.MIN_ENTRIES_PER_THREAD))
+from .sweeps import BLOCK_ENTRIES, Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
 
 
 def log_total(log_x: Vector) -> float:
@@ -135,23 +128,48 @@ class Geometry(ABC):
             h.update(C.data)
         return h.hexdigest()[:16]
 
+    @property
+    def cost_unit(self) -> float:
+        """Largest cost, or 1 if all are 0: what relative tolerances are shares of."""
+        return self.bounds[1] or 1.0
+
+    # -- passes ----------------------------------------------------------------------------
+
     def blocks(self) -> Iterator[tuple[int, int, Matrix]]:
         """Yield (start, stop, C[start:stop]) until all rows are seen."""
         n, m = self.shape
-        step = n if self.is_dense else max(1, BLOCK_ENTRIES // m)
-        for start in range(0, n, step):
-            stop = min(start + step, n)
-            yield start, stop, self.block(start, stop)
+        if self.is_dense:
+            yield 0, n, self.block(0, n)
+            return
+        for rows in row_blocks(n, m):
+            yield rows.start, rows.stop, self.block(rows.start, rows.stop)
+
+    def single_blocks(self, unit: float) -> Iterator[Block]:
+        """Yield (start, stop, C[start:stop] / unit) in float32, for crude passes."""
+        for start, stop, C in self.blocks():
+            yield start, stop, (C * (1 / unit)).astype(np.float32)
+
+    def sweep(self, kernel: Callable[..., None], *args: Any, unit: float | None = None) -> None:
+        """Call ``kernel(C, *args, start, stop)`` on every block of rows of C.
+
+        Arguments that are :class:`ByRow` are cut as the rows are, and :class:`ColumnSums` add up
+        over the blocks. With a ``unit`` the pass is a crude one, over C / unit in float32.
+        """
+        sweep(self.blocks() if unit is None else self.single_blocks(unit), kernel, args)
+
+    def _fold(
+        self,
+        kernel: Callable[..., None],
+        combine: Callable[[Vector, Vector], Vector],
+        *args: Any,
+    ) -> Vector:
+        """Combine what a kernel says of the columns of every block of rows of C."""
+        return fold(self.blocks(), kernel, combine, self.shape[1], args)
 
     @cached_property
     def transposed(self) -> Matrix:
         """A C-ordered copy of Cᵀ, for methods that read columns."""
         return np.ascontiguousarray(self.block(0, self.shape[0]).T)
-
-    def single_blocks(self, unit: float) -> Iterator[tuple[int, int, FloatArray]]:
-        """Yield (start, stop, C[start:stop] / unit) in float32, for crude passes."""
-        for start, stop, C in self.blocks():
-            yield start, stop, (C * (1 / unit)).astype(np.float32)
 
     def row(self, i: int) -> Vector:
         """Return row i of C."""
@@ -167,23 +185,15 @@ class Geometry(ABC):
 
     # -- log-sum-exp -----------------------------------------------------------------------
 
-    def lse_rows(self, g: Vector, eta: float, out: Vector | None = None) -> Vector:
+    def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
-        out = np.empty(self.shape[0]) if out is None else out
-        for start, stop, C in self.blocks():
-            parallel.share(kernels.lse_rows, stop - start, C.size, C, g, 1 / eta, out[start:stop])
+        out = np.empty(self.shape[0])
+        self.sweep(kernels.lse_rows, g, 1 / eta, ByRow(out))
         return out
 
-    def lse_cols(self, f: Vector, eta: float, out: Vector | None = None) -> Vector:
+    def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
-        out = np.empty(self.shape[1]) if out is None else out
-        part = out
-        for start, stop, C in self.blocks():
-            part = out if start == 0 else np.empty_like(out)
-            parallel.share(kernels.lse_cols, out.size, C.size, C, f[start:stop], 1 / eta, part)
-            if start > 0:
-                out[:] = logaddexp(out, part)
-        return out
+        return self._fold(kernels.lse_cols, logaddexp, ByRow(f), 1 / eta)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X, in one pass."""
@@ -215,49 +225,27 @@ class Geometry(ABC):
     def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
         """Return X 1 and Xᵀ 1, in one pass."""
         n, m = self.shape
-        r, c = np.empty(n), np.zeros(m)
-        for start, stop, C in self.blocks():
-            parts = np.empty((n_chunks(C.size), m))
-            parallel.share(
-                kernels.marginals_at, len(parts), C.size,
-                C, f[start:stop], g, 1 / eta, 0.0, r[start:stop], parts,
-            )  # fmt: skip
-            c += parts.sum(axis=0)
-        return r, c
+        r, c = np.empty(n), ColumnSums(m)
+        self.sweep(kernels.marginals_at, ByRow(f), g, 1 / eta, 0.0, ByRow(r), c)
+        return r, c.total
 
     def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
         """Return X v."""
         out = np.empty(self.shape[0])
-        for start, stop, C in self.blocks():
-            parallel.share(
-                kernels.apply_rows, stop - start, C.size,
-                C, f[start:stop], g, 1 / eta, v, out[start:stop],
-            )  # fmt: skip
+        self.sweep(kernels.apply_rows, ByRow(f), g, 1 / eta, v, ByRow(out))
         return out
 
     def apply_cols(self, f: Vector, g: Vector, eta: float, u: Vector) -> Vector:
         """Return Xᵀ u."""
-        total = np.zeros(self.shape[1])
-        part = np.empty_like(total)
-        for start, stop, C in self.blocks():
-            parallel.share(
-                kernels.apply_cols, part.size, C.size,
-                C, f[start:stop], g, 1 / eta, u[start:stop], part,
-            )  # fmt: skip
-            total += part
-        return total
+        return self._fold(kernels.apply_cols, np.add, ByRow(f), g, 1 / eta, ByRow(u))
 
     def price_rows(
         self, f: Vector, g: Vector, eta: float, v: Vector, d: Vector
     ) -> tuple[Vector, Vector, Vector]:
         """Return X v, (C * X) v and C d in one pass."""
         mass, cost, shipped = np.empty((3, self.shape[0]))
-        for start, stop, C in self.blocks():
-            parallel.share(
-                kernels.apply_cost_rows, stop - start, C.size,
-                C, f[start:stop], g, 1 / eta, v, d,
-                mass[start:stop], cost[start:stop], shipped[start:stop],
-            )  # fmt: skip
+        out = ByRow(mass), ByRow(cost), ByRow(shipped)
+        self.sweep(kernels.apply_cost_rows, ByRow(f), g, 1 / eta, v, d, *out)
         return mass, cost, shipped
 
     def gibbs(self, f: Vector, g: Vector, eta: float, start: int, stop: int) -> Matrix:
@@ -276,15 +264,9 @@ class Geometry(ABC):
     def ctransform_rows(self, g: Vector) -> Vector:
         """Return min_j C_ij - g_j."""
         out = np.empty(self.shape[0])
-        for start, stop, C in self.blocks():
-            parallel.share(kernels.ctransform_rows, stop - start, C.size, C, g, out[start:stop])
+        self.sweep(kernels.ctransform_rows, g, ByRow(out))
         return out
 
     def ctransform_cols(self, f: Vector) -> Vector:
         """Return min_i C_ij - f_i."""
-        out = np.full(self.shape[1], np.inf)
-        part = np.empty_like(out)
-        for start, stop, C in self.blocks():
-            parallel.share(kernels.ctransform_cols, out.size, C.size, C, f[start:stop], part)
-            np.minimum(out, part, out=out)
-        return out
+        return self._fold(kernels.ctransform_cols, np.minimum, ByRow(f))

@@ -13,7 +13,8 @@ from ..arguments import cost_matrix
 from ..kernels import dense as kernels
 from ..kernels.pipeline import to_single
 from ..kernels.vectors import log
-from .base import Geometry, n_chunks
+from .base import Geometry
+from .sweeps import Block, n_chunks
 
 #: Sums within [1/SAFE, SAFE] of a guessed level have lost nothing to under- or overflow.
 SAFE = 1e250
@@ -59,7 +60,7 @@ class Dense(Geometry):
         """Return the costs C[rows, cols] of single pairs."""
         return np.asarray(self.C[rows, cols])
 
-    def single_blocks(self, unit: float) -> Iterator[tuple[int, int, FloatArray]]:
+    def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield all of C / unit in float32, kept for the next call."""
         if self._single is None or self._single[0] != unit:
             n, m = self.shape

@@ -222,13 +222,13 @@ class Grid(Cells):
 
     # -- the geometry's questions --------------------------------------------------------------
 
-    def lse_rows(self, g: Vector, eta: float, out: Vector | None = None) -> Vector:
+    def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
-        return _into(out, self._lse(False, g, eta))
+        return self._lse(False, g, eta)
 
-    def lse_cols(self, f: Vector, eta: float, out: Vector | None = None) -> Vector:
+    def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
-        return _into(out, self._lse(True, f, eta))
+        return self._lse(True, f, eta)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X."""
@@ -308,10 +308,3 @@ class Grid(Cells):
     def ctransform_cols(self, f: Vector) -> Vector:
         """Return min_i C_ij - f_i."""
         return self._ctransform(True, f)
-
-
-def _into(out: Vector | None, result: Vector) -> Vector:
-    if out is None:
-        return result
-    out[:] = result
-    return out

@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
 from .. import memory, parallel
-from .._types import FloatArray, Index, Matrix, Vector
+from .._types import Index, Matrix, Vector
 from ..arguments import numeric, shown
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
 from ..metrics import METRICS, POINT_METRICS, Metric
-from .base import BLOCK_ENTRIES, Geometry, log_total
+from .base import Geometry, log_total
 from .ranges import check_range, reach
+from .sweeps import BLOCK_ENTRIES, Block, row_blocks
 
 #: Entries up to which costs are compared one by one to find the smallest and the largest.
 EXACT_BOUNDS = 1 << 28
@@ -224,18 +225,17 @@ class _Fused(PointCloud):
         parallel.share(kernels.pair_costs, rows.size, entries, *self._args(), rows, cols, out)
         return out
 
-    def single_blocks(self, unit: float) -> Iterator[tuple[int, int, FloatArray]]:
+    def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield blocks of C / unit, computed in float32."""
         n, m = self.shape
         X, *rest = self._args(dtype=np.float32)
-        step = max(1, 2 * BLOCK_ENTRIES // m)
-        out = np.empty((min(step, n), m), dtype=np.float32)
-        for start in range(0, n, step):
-            stop = min(start + step, n)
-            C = out[: stop - start]
-            parallel.share(kernels.cost_rows, stop - start, C.size, X[start:stop], *rest, C)
+        blocks = list(row_blocks(n, m, 2 * BLOCK_ENTRIES))
+        out = np.empty((blocks[0].stop, m), dtype=np.float32)
+        for rows in blocks:
+            C = out[: rows.stop - rows.start]
+            parallel.share(kernels.cost_rows, len(C), C.size, X[rows], *rest, C)
             C *= np.float32(1 / unit)
-            yield start, stop, C
+            yield rows.start, rows.stop, C
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -265,8 +265,8 @@ class _Fused(PointCloud):
         out.single = False
         return out
 
-    def _lse(self, swap: bool, x: Vector, eta: float, out: Vector | None) -> Vector:
-        out = np.empty(self.shape[1] if swap else self.shape[0]) if out is None else out
+    def _lse(self, swap: bool, x: Vector, eta: float) -> Vector:
+        out = np.empty(self.shape[1] if swap else self.shape[0])
         if self.single and self.bounds[1] < SINGLE_LIMIT * eta:
             level = x.max()  # potentials relative to their largest keep their digits
             part = np.empty(out.size, dtype=np.float32)
@@ -277,13 +277,13 @@ class _Fused(PointCloud):
             self._share(kernels.lse_rows, swap, x, 1 / eta, out)
         return out
 
-    def lse_rows(self, g: Vector, eta: float, out: Vector | None = None) -> Vector:
+    def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
-        return self._lse(False, g, eta, out)
+        return self._lse(False, g, eta)
 
-    def lse_cols(self, f: Vector, eta: float, out: Vector | None = None) -> Vector:
+    def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
-        return self._lse(True, f, eta, out)
+        return self._lse(True, f, eta)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X, in float64."""

@@ -7,8 +7,8 @@ import numpy as np
 from .. import parallel
 from .._types import Matrix, Vector
 from ..geometry import Geometry
-from ..geometry.base import n_chunks
 from ..geometry.dense import SAFE
+from ..geometry.sweeps import n_chunks
 from ..kernels import accelerated as kernels
 from ..kernels.vectors import exp, log
 from ..transport.problem import Problem

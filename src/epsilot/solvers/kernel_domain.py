@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import parallel
 from .._types import Matrix, Vector
-from ..geometry.base import n_chunks
+from ..geometry.sweeps import n_chunks
 from ..kernels import scaling as kernels
 from ..kernels.dense import gibbs
 from ..kernels.vectors import exp, log, power

@@ -13,7 +13,7 @@ from .. import parallel
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
-from ..geometry.base import n_chunks
+from ..geometry.sweeps import n_chunks
 from ..kernels import pdasmd as kernels
 from ..kernels.vectors import entropy, log
 from ..memory import size_text

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .. import parallel
 from .._types import Index, Integers, Potentials, Vector
 from ..errors import InvalidProblem
-from ..geometry.base import n_chunks
+from ..geometry.sweeps import n_chunks
 from ..kernels import network
 from ..kernels import pipeline as kernels
 from ..kernels.vectors import log

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ..._types import Index, Matrix, Vector
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
+from ...kernels.vectors import matvec
 
 if TYPE_CHECKING:
     from .arcs import Arcs
@@ -86,6 +88,11 @@ class Ordinary:
     def arcs(self) -> Arcs | None:
         """Return None: most entries may be positive."""
         return None
+
+
+def priced_rows(geometry: Geometry, block: Callable[[int, int], Matrix], v: Vector) -> Vector:
+    """Return (C * K) v for a K of which any block of rows can be had."""
+    return np.concatenate([matvec(C * block(i, k), v) for i, k, C in geometry.blocks()])
 
 
 def spread(x: Vector, index: Kept, size: int, fill: float) -> Vector:

@@ -12,7 +12,7 @@ from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
 from ...kernels.vectors import matvec, rmatvec
 from .arcs import Arcs
-from .core import Kept, Ordinary
+from .core import Kept, Ordinary, priced_rows
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,7 @@ class Explicit(Ordinary):
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return K v, (C * K) v and C d."""
         shipped = geometry.matvec(d) if d.any() else np.zeros(self.shape[0])
-        cost = np.concatenate([matvec(C * self.X[i:k], v) for i, k, C in geometry.blocks()])
-        return self.rows(v), cost, shipped
+        return self.rows(v), priced_rows(geometry, lambda i, k: self.X[i:k], v), shipped
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of K."""

@@ -12,8 +12,8 @@ from ..._types import Matrix, Vector
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
-from ...kernels.vectors import log, matvec
-from .core import Kept, Ordinary, spread
+from ...kernels.vectors import log
+from .core import Kept, Ordinary, priced_rows, spread
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,7 @@ class Gibbs(Ordinary):
         """Return K v, (C * K) v and C d, for the plan's own cost or another one."""
         if geometry.is_same(self.geometry):
             return geometry.price_rows(self.f, self.g, self.eta, v, d)
-        rows = [matvec(C * self.block(i, k), v) for i, k, C in geometry.blocks()]
-        return self.rows(v), np.concatenate(rows), geometry.matvec(d)
+        return self.rows(v), priced_rows(geometry, self.block, v), geometry.matvec(d)
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of K."""

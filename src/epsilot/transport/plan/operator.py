@@ -21,6 +21,7 @@ from ...arguments import check_count, check_positive, is_real, numeric, shown
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
+from ...geometry.sweeps import row_blocks
 from ...kernels.vectors import dot, entropy
 from .core import Core, Kept, Ordinary, spread
 from .kinds import core_from_arrays
@@ -29,7 +30,6 @@ from .kinds import core_from_arrays
 DENSE_LIMIT = 4 << 30
 #: Plans within one another that a file may hold.
 DEEPEST = 8
-_BLOCK_ENTRIES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -161,10 +161,8 @@ class Plan(Ordinary):
 
     def blocks(self) -> Iterator[tuple[int, Matrix]]:
         """Yield (start, rows) until the whole of X is seen."""
-        n, m = self.shape
-        step = max(1, _BLOCK_ENTRIES // m)
-        for start in range(0, n, step):
-            yield start, self.block(start, min(start + step, n))
+        for rows in row_blocks(*self.shape):
+            yield rows.start, self.block(rows.start, rows.stop)
 
     def entropy(self) -> float:
         """Return H(X) = -sum X log X."""

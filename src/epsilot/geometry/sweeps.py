@@ -1,0 +1,98 @@
+"""Passes over a cost, a block of rows at a time: how large blocks are, and what a kernel gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import parallel
+from .._types import FloatArray, Vector
+
+#: Entries in a block of rows: 2 MiB of float64, about the second-level cache.
+BLOCK_ENTRIES = 1 << 18
+#: Most pieces of a block that each have column sums of their own.
+N_CHUNKS = 8
+
+#: First row, the one after the last, and the costs between them.
+Block = tuple[int, int, FloatArray]
+
+
+def row_blocks(n: int, m: int, n_entries: int = BLOCK_ENTRIES) -> Iterator[slice]:
+    """Yield slices of the rows of an n x m array, of about ``n_entries`` entries each."""
+    step = max(1, n_entries // m)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def n_chunks(n_entries: int, n_rows: int = N_CHUNKS) -> int:
+    """Return the number of pieces a pass is cut into, whatever the number of threads."""
+    return min(N_CHUNKS, n_rows, max(1, n_entries // parallel.MIN_ENTRIES_PER_THREAD))
+
+
+class ByRow:
+    """An argument with an entry for every row of the cost: a kernel gets those of its block."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+
+class ColumnSums:
+    """An argument that a kernel adds column sums to, a row of it for every chunk of a block.
+
+    The kernel's ``start:stop`` then numbers chunks, so that sums do not depend on threads.
+    """
+
+    __slots__ = ("dtype", "parts", "total")
+
+    def __init__(self, m: int, dtype: DTypeLike = np.float64) -> None:
+        self.total, self.dtype = np.zeros(m), dtype
+        self.parts: NDArray[Any] = np.zeros((0, m), dtype)
+
+    def cut(self, n_chunks: int) -> NDArray[Any]:
+        """Return zeros for the sums of every chunk."""
+        self.parts = np.zeros((n_chunks, self.total.size), self.dtype)
+        return self.parts
+
+    def add(self) -> None:
+        """Add up the chunks of a block."""
+        if len(self.parts) == 1:
+            self.total += self.parts[0]
+        else:
+            self.total += self.parts.sum(axis=0, dtype=np.float64)
+
+
+def sweep(blocks: Iterable[Block], kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
+    """Call ``kernel(C, *args, start, stop)`` on every block, shared among threads."""
+    sums = [x for x in args if type(x) is ColumnSums]
+    for start, stop, C in blocks:
+        n_items = n_chunks(C.size, stop - start) if sums else stop - start
+        mine = []
+        for x in args:  # a function for this would cost as much as a pass over a small cost
+            if type(x) is ByRow:
+                mine.append(x.array[start:stop])
+            else:
+                mine.append(x.cut(n_items) if type(x) is ColumnSums else x)
+        parallel.share(kernel, n_items, C.size, C, *mine)
+        for x in sums:
+            x.add()
+
+
+def fold(
+    blocks: Iterable[Block],
+    kernel: Callable[..., None],
+    combine: Callable[[Vector, Vector], Vector],
+    m: int,
+    args: tuple[Any, ...],
+) -> Vector:
+    """Combine what ``kernel(C, *args, out, start, stop)`` says of the m columns of every block."""
+    total: Vector | None = None
+    for start, stop, C in blocks:
+        out = np.empty(m)
+        mine = [x.array[start:stop] if type(x) is ByRow else x for x in args]
+        parallel.share(kernel, m, C.size, C, *mine, out)
+        total = out if total is None else combine(total, out)
+    return np.empty(m) if total is None else total
