@@ -11,6 +11,7 @@ from epsilot.kernels import pipeline, reference
 from epsilot.run.auto import choose, predict
 from epsilot.solvers import restricted_simplex
 from epsilot.solvers.restricted_simplex import least_arcs, mixed, negative_arcs, staircase
+from epsilot.transport.kinds import objective_of
 from epsilot.transport.problem import make_problem
 
 
@@ -189,9 +190,9 @@ def test_auto_says_what_it_chose(rng):
 def test_auto_suits_the_geometry():
     grid = make_problem(Grid((5, 5)))
     lazy = make_problem(PointCloud(np.arange(6.0), np.arange(5.0)))
-    assert choose(grid, None).method == "sinkhorn"
-    assert choose(lazy, None).method == "restricted_simplex"
-    assert choose(make_problem(np.eye(4)), 0.1).method == "sinkhorn"
+    assert choose(objective_of(grid)).method == "sinkhorn"
+    assert choose(objective_of(lazy)).method == "restricted_simplex"
+    assert choose(objective_of(make_problem(np.eye(4)), reg=0.1)).method == "sinkhorn"
 
 
 def test_predictions_grow_with_the_problem():
@@ -211,7 +212,7 @@ def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
     path = tmp_path / "models.json"
     path.write_text(json.dumps(models))
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(path))
-    assert choose(make_problem(np.eye(4)), None).method == "restricted_simplex"
+    assert choose(objective_of(make_problem(np.eye(4)))).method == "restricted_simplex"
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(tmp_path / "none.json"))
     with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
         epsilot.solve(np.eye(3))
