@@ -10,7 +10,7 @@ from PIL import Image
 import epsilot
 from epsilot.errors import InvalidProblem
 from epsilot.files.images import grid_cost, synthetic_pair
-from epsilot.show import plotting
+from epsilot.show import demonstration, plotting
 
 A, B = synthetic_pair(6, seed=0)
 
@@ -81,7 +81,7 @@ def test_compare_draws_each_method_in_its_own_colour(results):
 
 
 def test_the_demonstration_shows_certificates_of_all(results, tmp_path):
-    figure = plotting.plot_demo(A, B, results, tmp_path / "demo.png")
+    figure = demonstration.plot_demo(A, B, results, tmp_path / "demo.png")
     written = texts(figure)
     for name, result in results.items():
         assert name in written

@@ -5,7 +5,8 @@ import pytest
 
 import epsilot
 from epsilot.show import progress
-from epsilot.show.progress import Progress, clock, scientific
+from epsilot.show.progress import Progress
+from epsilot.show.text import clock, scientific
 from epsilot.transport.record import Record
 
 RECORD = Record(1234, 4_230_000, 75.0, 0.0775, 0.0666, 0.0109, 1e-3, 0.0125)

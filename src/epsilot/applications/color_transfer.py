@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import parallel, solve_sample
+from .. import parallel
 from .._types import Matrix
+from ..api.sample import cloud_geometry
+from ..api.solve import answer
 from ..arguments import check_choice, check_count, check_least, check_options
 from ..errors import InvalidProblem
 from ..run.result import Result
@@ -17,6 +19,7 @@ from .extras import MissingExtra
 from .maps import barycentric, interpolate
 from .palette import Palette, clustered, sampled
 from .pixels import Pixels
+from .requests import request_of
 from .smoothing import local_affine, reduced
 
 try:
@@ -142,13 +145,9 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         self.source_palette_: Palette = make(source, self.n_colors, rng)
         self.reference_palette_: Palette = make(reference, self.n_colors, rng)
         self.is_grey_ = source.is_grey and reference.is_grey
-        self.result_: Result = solve_sample(
-            self.source_palette_.colors, self.reference_palette_.colors,
-            self.source_palette_.weights, self.reference_palette_.weights,
-            eps=self.eps, rtol=self.rtol, reg=self.reg, tol=self.tol, method=self.method,
-            max_iter=self.max_iter, max_seconds=self.max_seconds, seed=self.seed,
-            progress=self.progress, on_limit=self.on_limit, **(self.options or {}),
-        )  # fmt: skip
+        here, there = self.source_palette_, self.reference_palette_
+        cost = cloud_geometry(here.colors, there.colors)
+        self.result_: Result = answer(request_of(self), cost, here.weights, there.weights)
         self.cost_, self.gap_ = self.result_.value, self.result_.gap
         self._lattices: dict[str, Matrix] = {}
         return self

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import solve, solve_sample
 from .._types import Matrix, Vector
 from ..api.sample import cloud_geometry
+from ..api.solve import answer
 from ..arguments import check_choice, check_count, check_least, check_options
 from ..errors import InvalidProblem
 from ..geometry import Dense
 from ..run.result import Result
 from .extras import MissingExtra
 from .maps import barycentric, interpolate
+from .requests import request_of
 
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -184,14 +185,9 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     def _solve(self, labels: Any, known: Any) -> Result:
         """Return the plan, with what labels add to the cost."""
-        keywords = {
-            name: getattr(self, name)
-            for name in (
-                "eps", "rtol", "reg", "tol", "method", "stop", "max_iter", "max_seconds", "seed",
-            )
-        } | (self.options or {})  # fmt: skip
+        request = request_of(self)
         if known is None and self.class_reg == 0:
-            return solve_sample(self.X_source_, self.X_target_, metric=self.metric, **keywords)
+            return answer(request, cloud_geometry(self.X_source_, self.X_target_, self.metric))
         if labels is None:
             raise InvalidProblem(
                 "ys is missing; class_reg and labels of the target need the labels of the source."
@@ -200,14 +196,14 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         C = np.array(cost.block(0, len(self.X_source_)))
         if known is not None:
             C += CLASS_BARRIER * max(abs(C.max()), abs(C.min())) * _conflicts(labels, known)
-        result = solve(Dense(C), **keywords)
+        result = answer(request, Dense(C))
         classes = labels[None, :] == np.unique(labels)[:, None]
         for _ in range(CLASS_STEPS if self.class_reg > 0 else 0):
             share = result.plan_operator.T @ classes.T.astype(np.float64)
             share /= share.sum(axis=1, keepdims=True)
             slope = 0.5 / np.sqrt(share + CLASS_FLOOR)
             penalty = slope.T[np.argmax(classes, axis=0)]
-            result = solve(Dense(C + self.class_reg * penalty), **keywords)
+            result = answer(request, Dense(C + self.class_reg * penalty))
         return result
 
     # -- moving ----------------------------------------------------------------------------
@@ -263,8 +259,10 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
 
 _CHECKS: dict[str, Any] = {
-    "dtype": np.float64, "ensure_min_samples": 2, "ensure_all_finite": False,
-}  # fmt: skip
+    "dtype": np.float64,
+    "ensure_min_samples": 2,
+    "ensure_all_finite": False,
+}
 
 
 def _finite(X: Matrix, name: str) -> Matrix:

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from ..errors import InvalidProblem
-from .report import resumable
+from .exits import resumable
 
 OUT = Path("results/bench")
 

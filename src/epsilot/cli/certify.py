@@ -10,17 +10,15 @@ import typer
 
 from ..errors import InvalidProblem
 from . import options as opt
+from .asking import asking
 
 ANSWER = "Answer to audit"
 
 
+@asking()
 def certify(
-    cost: opt.Cost = None,
-    points: opt.Points = None,
-    images: opt.Images = None,
-    metric: opt.Metric = None,
-    a: opt.WeightsA = None,
-    b: opt.WeightsB = None,
+    *,
+    source: opt.Source,
     plan: Annotated[
         str | None,
         typer.Option(metavar="FILE", rich_help_panel=ANSWER, help="Plan, n by m, from anywhere."),
@@ -35,7 +33,6 @@ def certify(
             metavar="FILE.npz", rich_help_panel=ANSWER, help="What 'epsilot solve --out' wrote."
         ),
     ] = None,
-    normalize: opt.Normalize = False,
     json: opt.Json = False,
 ) -> None:
     """Audit a plan, potentials or a saved result, and print the bracket they prove.
@@ -48,16 +45,16 @@ def certify(
             f"{'nothing to audit' if result is None else '--result with another answer'} was "
             "given; either --result or --plan and --potentials (one or both) are required"
         )
-    from . import report
+    from ..show import report
     from .inputs import load_problem, read, read_vector
 
-    problem = load_problem(cost=cost, points=points, images=images, metric=metric, a=a, b=b)
+    problem = load_problem(source)
 
     import epsilot
 
     header: dict[str, Any] = {}
     if result is None:
-        weights = problem.normalized() if normalize else problem
+        weights = problem.normalized() if source.normalize else problem
         pair = None
         if potentials is not None:
             pair = read_vector(potentials[0]), read_vector(potentials[1])
@@ -72,7 +69,7 @@ def certify(
         from ..run.result import recertify
         from ..transport.problem import make_problem
 
-        checked = make_problem(problem.M, problem.a, problem.b, normalize=normalize)
+        checked = make_problem(problem.M, problem.a, problem.b, normalize=source.normalize)
         header, certificate = recertify(result, checked)
     if json:
         claim = {key: header[key] for key in ("method", "value", "lower_bound") if key in header}

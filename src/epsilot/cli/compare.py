@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InvalidProblem
-from ..show.progress import clock, operations_text
+from ..run.request import Request
+from ..show.text import clock, operations_text
 from . import options as opt
+from .asking import LIMITS, TARGETS, asking
 from .demo import EPS, SIDE, demo_problem
+from .exits import finish
 
 if TYPE_CHECKING:
     from ..run.result import Result
@@ -24,7 +27,9 @@ STORED = 1 << 24  # costs of grids and clouds up to this many entries are stored
 COLUMNS = ("method", "gap", "target", "certified", "value", "epochs", "operations", "time")
 
 
+@asking(*TARGETS, *LIMITS, "seed", "n_threads", max_seconds=60.0)
 def compare(
+    *,
     methods: Annotated[
         str | None,
         typer.Option(metavar="A,B,C", help="Methods to compare, or all (default: the usual)."),
@@ -33,21 +38,8 @@ def compare(
         bool,
         typer.Option("--demo", rich_help_panel=opt.PROBLEM, help="The images of 'epsilot demo'."),
     ] = False,
-    cost: opt.Cost = None,
-    points: opt.Points = None,
-    images: opt.Images = None,
-    metric: opt.Metric = None,
-    a: opt.WeightsA = None,
-    b: opt.WeightsB = None,
-    normalize: opt.Normalize = False,
-    eps: opt.Eps = None,
-    rtol: opt.Rtol = None,
-    reg: opt.Reg = None,
-    tol: opt.Tol = None,
-    max_iter: opt.MaxIter = None,
-    max_seconds: opt.MaxSeconds = 60.0,
-    seed: opt.Seed = 0,
-    threads: opt.Threads = None,
+    source: opt.Source,
+    request: Request,
     plot: opt.Plot = None,
     json: opt.Json = False,
 ) -> None:
@@ -55,38 +47,24 @@ def compare(
 
     The limits hold for each method by itself; Ctrl-C ends the comparison there.
     """
+    from ..show import report
     from ..show.plotting import check_picture, plot_compare
-    from . import report
 
     if plot is not None:
         check_picture(plot)
-    names = method_names(methods, entropic=reg is not None)
-    source = {"cost": cost, "points": points, "images": images, "metric": metric, "a": a, "b": b}
-    M, a_weights, b_weights = _problem(demo, source)
-    if demo and eps is rtol is reg is None:
-        eps = EPS
+    names = method_names(methods, entropic=request.reg is not None)
+    M, a, b = _problem(demo, source)
+    if demo and request.eps is request.rtol is request.reg is None:
+        request = replace(request, eps=EPS)
 
     import epsilot
 
+    from ..api.solve import answer
+
     results: dict[str, Result] = {}
     for name in names:
-        results[name] = epsilot.solve(
-            M,
-            a_weights,
-            b_weights,
-            eps=eps,
-            rtol=rtol,
-            reg=reg,
-            tol=tol,
-            method=name,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            seed=seed,
-            n_threads=threads,
-            progress=sys.stderr.isatty(),
-            on_limit="ignore",
-            normalize=normalize,
-        )
+        asked = replace(request, method=name)
+        results[name] = answer(asked, M, a, b, normalize=source.normalize)
         if results[name].status is epsilot.Status.INTERRUPTED:
             break
     if plot is not None:
@@ -96,7 +74,7 @@ def compare(
         report.print_json({"results": fields, "plot": None if plot is None else str(plot)})
     else:
         report.print_table(COLUMNS, [_row(name, result) for name, result in results.items()])
-    report.finish(results.values())
+    finish(results.values())
 
 
 def method_names(text: str | None, *, entropic: bool) -> list[str]:
@@ -117,7 +95,7 @@ def method_names(text: str | None, *, entropic: bool) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _problem(demo: bool, source: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _problem(demo: bool, source: opt.Source) -> tuple[Any, Any, Any]:
     """Return the demonstration's problem or the one from files."""
     from ..arguments import cost_matrix
     from ..files.images import synthetic_pair
@@ -125,14 +103,14 @@ def _problem(demo: bool, source: dict[str, Any]) -> tuple[Any, Any, Any]:
     from .inputs import load_problem
 
     if not demo:
-        problem = load_problem(**source)
+        problem = load_problem(source)
         if not isinstance(problem.M, Geometry):
             cost_matrix(problem.M)
         n, m = problem.shape
         if isinstance(problem.M, Geometry) and n * m <= STORED:
             return problem.M.block(0, n), problem.a, problem.b
         return problem.M, problem.a, problem.b
-    if any(value is not None for value in source.values()):
+    if replace(source, normalize=False) != opt.Source():
         raise InvalidProblem(
             "--demo was given with another problem; exactly one problem is required (leave --demo "
             "out)"

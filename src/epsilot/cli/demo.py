@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from . import options as opt
+from .exits import finish
 
 SIDE = 20
 EPS = 0.02
@@ -28,8 +29,9 @@ def demo(
 ) -> None:
     """Move one synthetic image onto another by two methods, and prove how well it was done."""
     from ..files.images import synthetic_pair
-    from ..show.plotting import check_picture, plot_demo
-    from . import report
+    from ..show import report
+    from ..show.demonstration import plot_demo
+    from ..show.plotting import check_picture
 
     if out != PICTURE:
         check_picture(out)
@@ -68,7 +70,7 @@ def demo(
         report.print_json({"side": side, "eps": eps, "picture": str(out), "results": fields})
     else:
         typer.echo(f"picture: {out}")
-    report.finish(results.values())
+    finish(results.values())
 
 
 def demo_problem(A: Any, B: Any) -> tuple[Any, Any, Any]:

@@ -13,6 +13,7 @@ from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..files import IMAGE_SUFFIXES, read_array, read_image
 from ..metrics import METRICS, PIXEL_METRICS, POINT_METRICS
+from .options import Source
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,9 @@ class Inputs:
         )
 
 
-def load_problem(
-    *,
-    cost: str | None,
-    points: tuple[str, str] | None,
-    images: tuple[str, str] | None,
-    metric: str | None,
-    a: str | None,
-    b: str | None,
-) -> Inputs:
+def load_problem(source: Source) -> Inputs:
     """Read the problem that the options describe."""
+    cost, points, images, metric = source.cost, source.points, source.images, source.metric
     named = {"--cost": cost, "--points": points, "--images": images}
     given = [name for name, value in named.items() if value is not None]
     if len(given) != 1:
@@ -53,21 +47,22 @@ def load_problem(
             f"{received} given; exactly one of {', '.join(named)} is required (see --help)"
         )
     if images is not None:
-        if a is not None or b is not None:
+        if source.a is not None or source.b is not None:
             raise InvalidProblem(
                 "--images was given with --a or --b; the images are the weights (leave them out)"
             )
         return _from_images(*images, metric or PIXEL_METRICS[0])
     if points is not None:
         X, Y = (_as_points(read(name), name) for name in points)
-        return Inputs(_cost_from_points(X, Y, metric or POINT_METRICS[0]), *_both_weights(a, b))
+        cost_of = _cost_from_points(X, Y, metric or POINT_METRICS[0])
+        return Inputs(cost_of, *_both_weights(source.a, source.b))
     if metric is not None:
         raise InvalidProblem(
             f"--metric {metric} was given with --cost, which already holds the distances "
             "(leave it out, or pass --points)"
         )
     assert cost is not None
-    return Inputs(read(cost), *_both_weights(a, b))
+    return Inputs(read(cost), *_both_weights(source.a, source.b))
 
 
 def read(name: str) -> Any:

@@ -16,7 +16,7 @@ def methods(json: opt.Json = False) -> None:
     """
     import epsilot
 
-    from . import report
+    from ..show import report
 
     entries = epsilot.methods()
     if json:

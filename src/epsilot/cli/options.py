@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..metrics import PIXEL_METRICS, POINT_METRICS, listed
+from ..run.request import SAID
 
 PROBLEM = "Problem"
-TARGET = "What to reach"
 
 Cost = Annotated[
     str | None,
@@ -58,32 +59,21 @@ Normalize = Annotated[
     bool,
     typer.Option("--normalize", rich_help_panel=PROBLEM, help="Rescale both weights to total 1."),
 ]
-Eps = Annotated[
-    float | None,
-    typer.Option(rich_help_panel=TARGET, help="Certified gap, in units of the cost."),
-]
-Rtol = Annotated[
-    float | None,
-    typer.Option(
-        rich_help_panel=TARGET, help="Certified gap relative to the lower bound (default: 0.01)."
-    ),
-]
-Reg = Annotated[
-    float | None,
-    typer.Option(rich_help_panel=TARGET, help="Solve the entropic problem with this η instead."),
-]
-Tol = Annotated[
-    float | None,
-    typer.Option(rich_help_panel=TARGET, help="With --reg: certified entropic gap."),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
-Threads = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Threads to use (default: one for each core)."),
-]
-MaxIter = Annotated[int | None, typer.Option(metavar="N", help="Stop after so many epochs.")]
-MaxSeconds = Annotated[float | None, typer.Option(metavar="S", help="Stop after so many seconds.")]
+Seed = Annotated[int, typer.Option(min=SAID["seed"].least, help=SAID["seed"].help)]
 Plot = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write a picture (.png, .svg, .pdf).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a problem comes from: the files that the options name."""
+
+    cost: Cost = None
+    points: Points = None
+    images: Images = None
+    metric: Metric = None
+    a: WeightsA = None
+    b: WeightsB = None
+    normalize: Normalize = False

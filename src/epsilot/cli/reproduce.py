@@ -12,7 +12,7 @@ import typer
 
 from ..errors import InvalidProblem
 from ..studies.paper import EXPERIMENTS
-from .report import resumable
+from .exits import resumable
 
 OUT = Path("results")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +9,17 @@ from typing import Annotated
 
 import typer
 
+from ..run.request import TARGET, Request
 from . import options as opt
+from .asking import LIMITS, TARGETS, asking
+from .exits import finish
 
 MAP = "Colours"
 
 
+@asking("method", *TARGETS, *LIMITS, "seed", panel=TARGET)
 def transfer(
+    *,
     source: Annotated[str, typer.Argument(help="The picture to recolour.")],
     reference: Annotated[str, typer.Argument(help="The picture whose colours it takes.")],
     out: Annotated[
@@ -38,17 +42,7 @@ def transfer(
             min=0.0, rich_help_panel=MAP, help="Radius in parts of the diagonal; 0: none."
         ),
     ] = 0.01,
-    method: Annotated[
-        str,
-        typer.Option(rich_help_panel=opt.TARGET, help="A name from 'epsilot methods', or auto."),
-    ] = "auto",
-    eps: opt.Eps = None,
-    rtol: opt.Rtol = None,
-    reg: opt.Reg = None,
-    tol: opt.Tol = None,
-    max_iter: opt.MaxIter = None,
-    max_seconds: opt.MaxSeconds = None,
-    seed: opt.Seed = 0,
+    request: Request,
     json: opt.Json = False,
 ) -> None:
     """Give a picture the colours of another.
@@ -58,8 +52,9 @@ def transfer(
     """
     from ..applications import pictures
     from ..applications.color_transfer import ColorTransfer
+    from ..applications.requests import parameters_of
     from ..files import check_distinct
-    from . import report
+    from ..show import report
 
     check_distinct(out=out, back=back)
     first, second = pictures.read_picture(source), pictures.read_picture(reference)
@@ -67,11 +62,8 @@ def transfer(
     pictures.check_picture_path(out, first, is_grey)
     if back is not None:
         pictures.check_picture_path(back, second, is_grey)
-    model = ColorTransfer(
-        colors, palette=palette, smoothing=smoothing, method=method, eps=eps, rtol=rtol, reg=reg,
-        tol=tol, max_iter=max_iter, max_seconds=max_seconds, seed=seed, on_limit="ignore",
-        progress=sys.stderr.isatty(),
-    )  # fmt: skip
+    asked = parameters_of(request, ColorTransfer)
+    model = ColorTransfer(colors, palette=palette, smoothing=smoothing, **asked)
     model.fit(first.array, second.array)
     with _status("recolouring"):
         moved = model.transform(first.array)
@@ -94,7 +86,7 @@ def transfer(
         title = "Certified" if result.converged else "Stopped before the target"
         lines |= report.result_lines(result) | files
         report.print_lines(title, lines, good=result.converged)
-    report.finish([result])
+    finish([result])
 
 
 @contextmanager

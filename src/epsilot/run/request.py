@@ -6,6 +6,7 @@ The command line reads the fields without loading NumPy; what is heavy is import
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Said(NamedTuple):
     metavar: str | None = None
     least: int | None = None
     flag: str | None = None  # its name on the command line, if that is another
+    kind: Any = None  # what the command line reads, if that is of another type
     is_option: bool = True
 
 
@@ -91,10 +93,11 @@ class Request:
         metadata=said("warn, raise or ignore when a limit ends the run first.", is_option=False),
     )
     checkpoint: str | None = field(
-        default=None, metadata=said("Save the run here as it goes.", metavar="FILE")
+        default=None, metadata=said("Save the run here as it goes.", metavar="FILE", kind=Path)
     )
     resume: str | None = field(
-        default=None, metadata=said("Continue a run saved with --checkpoint.", metavar="FILE")
+        default=None,
+        metadata=said("Continue a run saved with --checkpoint.", metavar="FILE", kind=Path),
     )
     multiscale: bool | None = field(
         default=None,
@@ -106,13 +109,17 @@ class Request:
     options: dict[str, Any] | None = field(
         default=None,
         metadata=said(
-            "Option of the method; repeatable.", METHOD, metavar="KEY=VALUE", flag="option"
+            "Option of the method; repeatable.",
+            METHOD,
+            metavar="KEY=VALUE",
+            flag="option",
+            kind=list[str],
         ),
     )
 
     def __post_init__(self) -> None:
         """Refuse what no problem can make sense of."""
-        from .checks import check_request
+        from .request_checks import check_request
 
         check_request(self)
 

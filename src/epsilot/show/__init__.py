@@ -1,1 +1,1 @@
-"""What people look at: a live line, pictures."""
+"""What people look at: text, a live line, pictures, reports."""

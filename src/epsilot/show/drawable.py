@@ -1,9 +1,10 @@
-"""What pictures need to know of a result, whoever made it."""
+"""What pictures and reports need to know of a result, whoever made it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ..transport.plan import Plan
@@ -32,3 +33,30 @@ class Drawable(Protocol):
     def quantity(self) -> str: ...  # noqa: D102
     @property
     def plan_operator(self) -> Plan: ...  # noqa: D102
+
+
+class Reportable(Drawable, Protocol):
+    """What reports say of a result besides."""
+
+    @property
+    def value(self) -> float: ...  # noqa: D102
+    @property
+    def value_linear(self) -> float: ...  # noqa: D102
+    @property
+    def marginal_error(self) -> float: ...  # noqa: D102
+    @property
+    def converged(self) -> bool: ...  # noqa: D102
+    @property
+    def status(self) -> Enum: ...  # noqa: D102
+    @property
+    def reg(self) -> float: ...  # noqa: D102
+    @property
+    def is_entropic(self) -> bool: ...  # noqa: D102
+    @property
+    def n_iter(self) -> int: ...  # noqa: D102
+    @property
+    def seed(self) -> int: ...  # noqa: D102
+    @property
+    def options(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def version(self) -> str: ...  # noqa: D102

@@ -6,16 +6,17 @@ import math
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
+
+from .text import clock, scientific
 
 if TYPE_CHECKING:
     from rich.live import Live
+    from rich.text import Text
 
     from ..transport.record import Record
-    from ..transport.work import Work
 
 REFRESH_SECONDS = 0.1
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Progress:
@@ -82,7 +83,7 @@ class Progress:
             self._last_drawn = now
             self._live.update(self._line(n_iter, seconds), refresh=True)
 
-    def _line(self, n_iter: int, seconds: float) -> Any:
+    def _line(self, n_iter: int, seconds: float) -> Text:
         """Return the styled text of an epoch."""
         from rich.text import Text
 
@@ -106,46 +107,3 @@ class Progress:
             style="dim",
         )
         return line
-
-
-def scientific(number: float) -> str:
-    """Return a count the way it is written by hand.
-
-    Examples
-    --------
-    >>> scientific(4_230_000)
-    '4.2·10⁶'
-    >>> scientific(950)
-    '950'
-    """
-    if not math.isfinite(number) or abs(number) < 1e4:
-        return f"{number:.4g}"
-    mantissa, exponent = f"{number:.1e}".split("e")
-    return f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
-
-
-def is_counted(work: Work) -> bool:
-    """Tell whether the operations are known: a simplex in foreign code does not report its own."""
-    return "pivot" not in work.units
-
-
-def operations_text(work: Work) -> str:
-    """Return the operations of a run in words."""
-    return f"{scientific(work.operations) if is_counted(work) else 'uncounted'} operations"
-
-
-def clock(seconds: float) -> str:
-    """Return a duration in the unit that suits it.
-
-    Examples
-    --------
-    >>> clock(0.0123), clock(3.21), clock(75)
-    ('12 ms', '3.2 s', '1:15')
-    """
-    if seconds < 0.9995:
-        return f"{1000 * seconds:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

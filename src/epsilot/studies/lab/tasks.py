@@ -16,7 +16,7 @@ from ...errors import InvalidProblem
 from ...files.images import grid_cost, mnist_pair, synthetic_pair
 from ...files.mnist import read_digits
 from ...run.result import Result, Status
-from ...show.progress import is_counted
+from ...show.text import is_counted
 from ...transport.record import Record
 from ...version import __version__
 from .environment import machine, versions

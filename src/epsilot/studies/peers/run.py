@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidProblem
-from ...show.progress import clock
+from ...show.text import clock
 from ..lab.store import Store
 from ..lab.trials import key_by
 from .contest import run_trials

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ...show.progress import clock
+from ...show.text import clock
 from ..lab.document import (
     Block,
     Command,

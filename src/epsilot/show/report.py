@@ -4,42 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ..show.progress import clock, is_counted, operations_text
+from .drawable import Reportable
+from .text import clock, is_counted, operations_text
 
 if TYPE_CHECKING:
-    from ..run.result import Result
     from ..transport.certificate import Certificate
-
-
-@contextmanager
-def resumable(name: str, folder: Path) -> Iterator[None]:
-    """List the files of long work at its end; interrupted, say that it can be continued."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo(
-            f"epsilot: {name} was interrupted; what is solved is kept in {folder}, and the same "
-            "command continues there.",
-            err=True,
-        )
-        raise typer.Exit(1) from None
-    for path in sorted(folder.iterdir()):
-        typer.echo(str(path))
 
 
 def print_json(fields: Mapping[str, Any]) -> None:
     """Print one JSON object on one line."""
-    typer.echo(json.dumps(_plain(fields), allow_nan=False, ensure_ascii=False))
+    print(json.dumps(_plain(fields), allow_nan=False, ensure_ascii=False))
 
 
-def result_fields(result: Result) -> dict[str, Any]:
+def result_fields(result: Reportable) -> dict[str, Any]:
     """Return what a script wants to know of a result."""
     return {
         "method": result.method,
@@ -64,7 +44,7 @@ def result_fields(result: Result) -> dict[str, Any]:
     }
 
 
-def result_lines(result: Result) -> dict[str, str]:
+def result_lines(result: Reportable) -> dict[str, str]:
     """Return what a person wants to know of a result."""
     n, m = result.plan_operator.shape
     lines = {
@@ -99,7 +79,7 @@ def print_lines(title: str, lines: Mapping[str, str], *, good: bool) -> None:
 
     console = Console()
     if not console.is_terminal:
-        typer.echo(f"{title}\n" + "\n".join(f"  {k}: {v}" for k, v in lines.items()))
+        print(f"{title}\n" + "\n".join(f"  {k}: {v}" for k, v in lines.items()))
         return
     from rich.panel import Panel
     from rich.table import Table
@@ -119,7 +99,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
     console = Console()
     if not console.is_terminal:
-        typer.echo("\n".join("\t".join(row) for row in (columns, *rows)))
+        print("\n".join("\t".join(row) for row in (columns, *rows)))
         return
     from rich.table import Table
     from rich.text import Text
@@ -130,12 +110,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
-
-
-def finish(results: Iterable[Result]) -> None:
-    """Exit with code 1 unless all results reached their targets."""
-    if not all(result.converged for result in results):
-        raise typer.Exit(1)
 
 
 def _plain(value: Any) -> Any:

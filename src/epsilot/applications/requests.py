@@ -1,0 +1,25 @@
+"""Estimators and requests: the parameters they share."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ..run.request import KEYWORDS, Request
+
+
+def shared(estimator: type) -> tuple[str, ...]:
+    """Return the keywords of a request that are parameters of an estimator."""
+    parameters = inspect.signature(estimator).parameters
+    return tuple(name for name in KEYWORDS if name in parameters)
+
+
+def parameters_of(request: Request, estimator: type) -> dict[str, Any]:
+    """Return what a request says of the parameters of an estimator."""
+    return {name: getattr(request, name) for name in shared(estimator)}
+
+
+def request_of(estimator: Any) -> Request:
+    """Return what the parameters of an estimator ask for; its options are those of the method."""
+    asked = {name: getattr(estimator, name) for name in shared(type(estimator))}
+    return Request.of(asked | (estimator.options or {}))

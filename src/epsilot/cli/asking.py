@@ -1,0 +1,145 @@
+"""Commands whose options are the fields of what they take: a request, the source of a problem."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import typer
+
+from ..errors import InvalidProblem
+from ..run.request import SAID, TARGET, Request
+from .options import Source
+
+#: The fields of a request that are options, and those among them that say what to reach.
+ASKED = tuple(name for name, said in SAID.items() if said.is_option)
+TARGETS = tuple(name for name in ASKED if SAID[name].panel == TARGET)
+LIMITS = ("max_iter", "max_seconds")
+
+Command = Callable[..., None]
+
+
+class Group(NamedTuple):
+    """What a parameter of a command is made of: an option for each field."""
+
+    make: Callable[[dict[str, Any]], Any]
+    options: dict[str, inspect.Parameter]  # by the name of the field
+
+
+def asking(*names: str, panel: str | None = None, **defaults: Any) -> Callable[[Command], Command]:
+    """Let a command be given its ``Request`` and its ``Source`` as options, field by field.
+
+    Parameters
+    ----------
+    *names
+        The fields of the request that are options, in the order of the help.
+    panel
+        A heading for all of them that have one.
+    **defaults
+        Defaults that are not those of a request.
+    """
+    asked = {name: _asked(name, panel, defaults) for name in names}
+    groups = {Request: Group(_request, asked), Source: Group(lambda given: Source(**given), _of())}
+
+    def decorate(command: Command) -> Command:
+        hints = get_type_hints(command, include_extras=True)
+        found = {name: groups[kind] for name, kind in hints.items() if kind in groups}
+        options: list[inspect.Parameter] = []
+        for name, parameter in inspect.signature(command).parameters.items():
+            if name in found:
+                options += found[name].options.values()
+            else:
+                kind = inspect.Parameter.KEYWORD_ONLY
+                options.append(parameter.replace(annotation=hints[name], kind=kind))
+
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            made = {
+                name: group.make({key: given.pop(p.name) for key, p in group.options.items()})
+                for name, group in found.items()
+            }
+            command(**made, **given)
+
+        run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in options}
+        return run
+
+    return decorate
+
+
+def _asked(name: str, panel: str | None, defaults: dict[str, Any]) -> inspect.Parameter:
+    """Return the option of a field of a request."""
+    said = SAID[name]
+    (field,) = (f for f in fields(Request) if f.name == name)
+    kind = field.type if said.kind is None else said.kind | None
+    option = typer.Option(
+        metavar=said.metavar,
+        min=said.least,
+        rich_help_panel=said.panel and (panel or said.panel),
+        help=said.help,
+    )
+    return _keyword(said.flag or name, defaults.get(name, field.default), Annotated[kind, option])
+
+
+def _of() -> dict[str, inspect.Parameter]:
+    """Return the options of the source of a problem."""
+    hints = get_type_hints(Source, include_extras=True)
+    return {f.name: _keyword(f.name, f.default, hints[f.name]) for f in fields(Source)}
+
+
+def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _request(given: dict[str, Any]) -> Request:
+    """Return the request of a command, which shows where it is and reports limits itself."""
+    for name in ("checkpoint", "resume"):
+        if given.get(name) is not None:
+            given[name] = os.fspath(given[name])
+    if "options" in given:
+        given["options"] = parse_options(given["options"] or ())
+    return Request(**given, progress=sys.stderr.isatty(), on_limit="ignore")
+
+
+def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """Turn ``key=value`` pairs into options of a method."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, mark, text = pair.partition("=")
+        key = key.strip().replace("-", "_")
+        if not mark or not key.isidentifier():
+            raise InvalidProblem(
+                f"--option {pair!r} is not of the form key=value; write for example "
+                "--option batch_size=4"
+            )
+        if _is_reserved(key) or key in found:
+            why = "given twice" if key in found else f"no option of a method (use --{key})"
+            raise InvalidProblem(f"--option {key} is {why}; each method option is given once")
+        found[key] = _parse_value(text.strip())
+    return found
+
+
+def _is_reserved(key: str) -> bool:
+    """Tell whether a name is an argument of ``solve``."""
+    import epsilot
+
+    return key in inspect.signature(epsilot.solve).parameters
+
+
+def _parse_value(text: str) -> Any:
+    """Read a value as a boolean, an integer, a float, or else a string."""
+    constants = {"true": True, "false": False, "none": None}
+    if text.lower() in constants:
+        return constants[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,52 @@
+"""The estimators ask what `solve` asks, with the same defaults."""
+
+import dataclasses
+import inspect
+
+import pytest
+
+from epsilot import ColorTransfer, DomainAdapter, InvalidProblem
+from epsilot.applications.requests import parameters_of, request_of, shared
+from epsilot.run.request import Request
+
+ESTIMATORS = [ColorTransfer, DomainAdapter]
+DEFAULTS = {f.name: f.default for f in dataclasses.fields(Request)}
+OWN = {
+    ColorTransfer: {"n_colors", "palette", "n_neighbors", "smoothing", "options"},
+    DomainAdapter: {
+        "X_target", "y_target", "metric", "class_reg", "new_points", "n_neighbors", "options",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_what_is_not_an_estimators_own_is_a_requests(estimator):
+    parameters = inspect.signature(estimator).parameters
+    assert set(shared(estimator)) == parameters.keys() - OWN[estimator]
+    for name in shared(estimator):
+        assert parameters[name].default == DEFAULTS[name], name
+        assert parameters[name].annotation == str(Request.__annotations__[name]).replace(
+            "<class '", ""
+        ).replace("'>", ""), name
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_parameters_become_a_request_and_a_request_parameters(estimator):
+    asked = {"method": "sinkhorn", "rtol": 0.5, "max_iter": 3, "seed": 7}
+    request = request_of(estimator(**asked, options={"domain": "log"}))
+    assert request.options == {"domain": "log"}
+    assert {name: getattr(request, name) for name in asked} == asked
+    assert parameters_of(request, estimator) == {
+        name: asked.get(name, DEFAULTS[name]) for name in shared(estimator)
+    }
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_options_may_name_a_keyword_that_is_no_parameter(estimator):
+    assert request_of(estimator(options={"n_threads": 1})).n_threads == 1
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_parameters_that_make_no_sense_are_refused(estimator):
+    with pytest.raises(InvalidProblem, match="exactly one of eps, rtol and reg"):
+        request_of(estimator(eps=1.0, rtol=1.0))
