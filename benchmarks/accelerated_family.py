@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 import epsilot
 from epsilot import parallel
-from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense
 from epsilot.solvers.apdagd import APDAGD
 from epsilot.solvers.apdgcd import steps_per_epoch
+from epsilot.studies.lab.instances import images, points
+from epsilot.studies.lab.timing import in_turns
 from epsilot.transport.problem import Entropic
 
 Cell = tuple[float, float, float]
@@ -75,11 +75,9 @@ def measure(
     n: int, method: str, eps: float, stop: str, n_seeds: int, **options: str
 ) -> tuple[Cell, float]:
     """Return mean iterations, mean operations, worst gap ÷ ε, and mean seconds."""
-    side = round(n**0.5)
-    M = grid_cost((side, side))
     rows = []
     for seed in range(n_seeds):
-        a, b = (image.ravel() for image in synthetic_pair(side, seed))
+        M, a, b = images(round(n**0.5), seed)
         result = epsilot.solve(
             M, a, b, eps=eps, method=method, stop=stop, on_limit="raise", **options
         )
@@ -110,13 +108,6 @@ def print_table(table: str, stop: str, sizes: set[int], smallest_eps: float, n_s
             print_line(name, eps, theirs, ours, seconds)
 
 
-def timed(run: Callable[[], object]) -> tuple[float, float]:
-    """Return wall and CPU seconds of one call."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    run()
-    return time.perf_counter() - wall, time.process_time() - cpu
-
-
 def reach(problem: Entropic, residual: float) -> int:
     """Run APDAGD until the averaged plan is within an l2 residual; return the iterations."""
     solver, rng = APDAGD(average=True), np.random.default_rng(0)
@@ -136,11 +127,8 @@ def against_regot(n: int, residual: float, rounds: int) -> float | None:
         return None
     import regot
 
-    rng = np.random.default_rng(0)
-    x, y = rng.random((n, 2)), rng.random((n, 2))
-    M = ((x[:, None] - y[None]) ** 2).sum(axis=2)
+    M, a, b = points(n, 0, concentration=5.0)
     M /= M.max()
-    a, b = rng.dirichlet(np.full(n, 5.0)), rng.dirichlet(np.full(n, 5.0))
     by_columns = np.asfortranarray(M)
     problem = Entropic(Dense(M), 1e-3, a, b)
 
@@ -154,20 +142,24 @@ def against_regot(n: int, residual: float, rounds: int) -> float | None:
         n_iter *= 2
     n_peer = int(np.argmax(errors <= residual))
     n_ours = reach(problem, residual)
-    times = {"regot": [], "epsilot": [], "epsilot, 1 thread": []}
-    for _ in range(rounds):
-        times["regot"].append(timed(lambda: peer(n_peer)))
-        times["epsilot"].append(timed(lambda: reach(problem, residual)))
+
+    def alone() -> int:
         with parallel.limit(1):
-            times["epsilot, 1 thread"].append(timed(lambda: reach(problem, residual)))
-    best = {name: np.min(runs, axis=0) for name, runs in times.items()}
-    for name, (wall, cpu) in best.items():
+            return reach(problem, residual)
+
+    rivals = {
+        "regot": lambda: peer(n_peer),
+        "epsilot": lambda: reach(problem, residual),
+        "epsilot, 1 thread": alone,
+    }
+    best = {name: runs.least for name, runs in in_turns(rivals, rounds).items()}
+    for name, (wall, cpu, _) in best.items():
         n_steps = n_peer if name == "regot" else n_ours
         print(
             f"{name:18} {n_steps:5} iterations  {wall:7.3f} s wall  {cpu:7.3f} s CPU  "
-            f"{best['regot'][0] / wall:5.1f}x wall  {best['regot'][1] / cpu:5.1f}x CPU"
+            f"{best['regot'].wall / wall:5.1f}x wall  {best['regot'].processor / cpu:5.1f}x CPU"
         )
-    return float(best["regot"][0] / best["epsilot"][0])
+    return best["regot"].wall / best["epsilot"].wall
 
 
 def main(arguments: list[str] | None = None) -> None:

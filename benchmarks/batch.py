@@ -17,15 +17,15 @@ import os
 import numpy as np
 
 import epsilot
-from epsilot.files.images import grid_cost, synthetic_pair
+from epsilot import parallel
+from epsilot.studies.lab.instances import images
 
 
 def measure(n, batches, repeats, eps):
     """Print one table; return operations and seconds for each batch size."""
     side = math.isqrt(n)
-    A, B = synthetic_pair(side, 0)
-    problem = grid_cost((side, side)), A.ravel(), B.ravel()
-    counts = (1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+    problem = images(side, 0)
+    counts = (1, parallel.available())
     seconds = {(b, k): np.inf for b in batches for k in counts}
     runs = {}
     for _ in range(repeats):

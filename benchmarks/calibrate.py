@@ -14,9 +14,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 import epsilot
-from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud
-from timing import repeated
+from epsilot.studies.lab.instances import clouds, images
+from epsilot.studies.lab.timing import repeated
 
 #: Larger problems are too slow for the simplex on all arcs.
 LARGEST_EXACT = 2304
@@ -24,11 +24,9 @@ LARGEST_EXACT = 2304
 
 def instances(n, seed):
     """Yield an image problem and two point problems of about n sources and targets."""
-    rng = np.random.default_rng(seed)
-    side = round(n**0.5)
-    A, B = synthetic_pair(side, seed)
-    yield Dense(grid_cost((side, side))), A.ravel(), B.ravel()
-    X, Y = rng.random((2, n, 2))
+    M, a, b = images(round(n**0.5), seed)
+    yield Dense(M), a, b
+    X, Y = clouds(n, np.random.default_rng(seed))
     for metric in ("sqeuclidean", "euclidean"):
         yield Dense(PointCloud(X, Y, metric).block(0, n)), None, None
 
@@ -36,7 +34,7 @@ def instances(n, seed):
 def seconds(method, problem):
     """Return the median wall time of a solve, over as many as fit into a third of a second."""
     run = partial(epsilot.solve, *problem, rtol=0.01, method=method)
-    return float(np.median(repeated(run, 0.3)))
+    return repeated(run, 0.3).median.wall
 
 
 def fitted(entries, times, power):
@@ -50,18 +48,8 @@ def fitted(entries, times, power):
     return {"overhead": overhead, "dense": dense, "scale": scale, "power": power}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    sizes = [64, 100, 144, 196, 256, 400, 784, 1024, 1600, 2304, 4096, 6400]
-    if options.quick:
-        sizes = sizes[1:5]
-    for problem in instances(64, 0):  # compile
-        for method in ("exact", "restricted_simplex"):
-            seconds(method, problem)
-
+def models(sizes):
+    """Time both methods on all sizes; return their cost models."""
     exact, restricted, entries = [], [], []
     for n in sizes:
         for problem in instances(n, 0):
@@ -73,11 +61,25 @@ def main() -> None:
             )
     model = fitted(entries, restricted, 1.5)
     dense = 2 * model["dense"]  # of one thread
-    models = {
+    return {
         "exact": {**fitted(entries, exact, 2.5), "bytes": 24},
         "restricted_simplex": {**model, "dense": dense, "lazy": 1.6 * dense},
     }
-    text = json.dumps(models, indent=2)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args(arguments)
+    sizes = [64, 100, 144, 196, 256, 400, 784, 1024, 1600, 2304, 4096, 6400]
+    if options.quick:
+        sizes = sizes[1:5]
+    for problem in instances(64, 0):  # compile
+        for method in ("exact", "restricted_simplex"):
+            seconds(method, problem)
+
+    text = json.dumps(models(sizes), indent=2)
     print(text)
     if options.out:
         options.out.write_text(text + "\n")

@@ -23,21 +23,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from epsilot.studies.lab.store import Store
+from epsilot.studies.lab.store import Line, Store
 from hostile import summary
-from hostile.cases import PARTS, Case, Line, part_function
+from hostile.cases import PARTS, Case, part_function
 from hostile.workers import HANG_SECONDS, run_cases
 
 #: Cases of each part in a round.
 SHARES = {"solves": 50, "resume": 20, "kills": 1, "abuse": 30, "commands": 10}
 
 
-def main() -> int:
-    options = parse()
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
     if options.case:
         return rerun(Case.named(options.case))
     options.store.parent.mkdir(parents=True, exist_ok=True)
-    store = Store(options.store, key=lambda line: str(line["case"]))
+    store = Store(options.store, ["case"])
     lines = run(store, options)
     if options.out is not None:
         summary.write(options.out, lines, command(options, len(lines)))
@@ -53,7 +53,7 @@ def command(options: argparse.Namespace, count: int) -> str:
     return shlex.join(words + (["--seed", str(options.seed)] if options.seed else []))
 
 
-def parse() -> argparse.Namespace:
+def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -66,7 +66,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--hang", type=float, default=HANG_SECONDS, help="seconds; then killed")
     parser.add_argument("--store", type=Path, default=Path("campaign.jsonl"))
     parser.add_argument("--out", type=Path, help="folder for summary.md and counts.json")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.minutes is None and options.cases is None:
         options.minutes = 5.0
     return options

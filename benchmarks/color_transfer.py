@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import argparse
-import resource
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
 from epsilot import ColorTransfer
 from epsilot.applications.pictures import Picture, read_picture, write_picture
+from epsilot.studies.lab import footprint
+from epsilot.studies.lab.timing import timed
 from epsilot.studies.paper.color_transfer import FALL, photographs, sliced_distance
 
 
@@ -63,14 +62,9 @@ def large(megapixels: float, n_colors: int) -> None:
         }
         print(f"{pictures[0][..., 0].size / 1e6:.1f} megapixels, {n_colors} colours")
         for name, part in parts.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            part()
-            print(
-                f"{name:10} {time.perf_counter() - wall:6.2f} s, "
-                f"{time.process_time() - cpu:6.2f} s of processor"
-            )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"peak memory: {peak / 2 ** (20 if sys.platform == 'darwin' else 10):.0f} MiB")
+            seconds, _ = timed(part)
+            print(f"{name:10} {seconds.wall:6.2f} s, {seconds.processor:6.2f} s of processor")
+    print(f"peak memory: {footprint.peak() / 2**20:.0f} MiB")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -16,7 +16,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -27,11 +26,12 @@ from scipy.special import entr
 
 import dijkstra_plain
 import epsilot
-from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.solvers.box_newton import BoxNewton
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
 from epsilot.solvers.packing_lp import PackingLP
+from epsilot.studies.lab.instances import images, points
+from epsilot.studies.lab.timing import in_turns, timed
 from epsilot.transport.linear import Transport
 from epsilot.transport.plan import Explicit
 from epsilot.transport.problem import Additive, Entropic, Problem, make_problem
@@ -173,11 +173,6 @@ ENTRIES = {
 }
 
 
-def images(side: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    A, B = synthetic_pair(side, seed)
-    return grid_cost((side, side)), A.ravel(), B.ravel()
-
-
 def target(name: str, problem: Problem, epsilon: float) -> Additive | Entropic:
     geometry, p, q = problem.geometry, problem.p, problem.q
     if name == "BCN-fast":
@@ -189,10 +184,19 @@ def target(name: str, problem: Problem, epsilon: float) -> Additive | Entropic:
 
 def run(name: str, side: int, seed: int, epsilon: float) -> tuple[float, float, float, float]:
     """Return iterations, operations, CPU seconds and gap / ε of one verified configuration."""
-    entry, problem = ENTRIES[name], make_problem(*images(side, seed))
-    solver, goal = entry.solver, target(name, problem, epsilon)
+    problem = make_problem(*images(side, seed))
+    goal = target(name, problem, epsilon)
     rng = np.random.default_rng(seed)
-    began = time.process_time()
+    seconds, found = timed(lambda: driven(ENTRIES[name], problem, goal, epsilon, rng))
+    iterations, operations, gap = found
+    return iterations, operations, seconds.processor, gap / epsilon
+
+
+def driven(
+    entry: Entry, problem: Problem, goal: Any, epsilon: float, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Run a method with its schedule of checks; return iterations, operations and the gap."""
+    solver = entry.solver
     state, work = solver.init(goal, rng)
     upper, lower, n_steps, n_checks = math.inf, -math.inf, 0, 0
     checks = entry.checks()
@@ -209,19 +213,23 @@ def run(name: str, side: int, seed: int, epsilon: float) -> tuple[float, float, 
             due = next(checks, -1)
         work += solver.step(goal, state, rng)
         n_steps += 1
-    operations = work.operations + n_checks * entry.charge * side**4
-    seconds = time.process_time() - began
-    return entry.iterations(state, n_steps), operations, seconds, (upper - lower) / epsilon
+    n, m = problem.shape
+    operations = work.operations + n_checks * entry.charge * n * m
+    return entry.iterations(state, n_steps), operations, upper - lower
 
 
 def run_plain(side: int, seed: int, epsilon: float) -> tuple[float, float, float, float]:
     problem = make_problem(*images(side, seed))
     C = problem.geometry.block(0, side * side)
-    began = time.process_time()
-    X, row, n_phases, operations = dijkstra_plain.solve(C, problem.p, problem.q, epsilon)
-    seconds = time.process_time() - began
+    seconds, made = timed(lambda: dijkstra_plain.solve(C, problem.p, problem.q, epsilon))
+    X, row, n_phases, operations = made
     found = Transport(problem).bracket(Explicit(X), row)
-    return n_phases, operations + 14 * side**4, seconds, (found.upper - found.lower) / epsilon
+    return (
+        n_phases,
+        operations + 14 * side**4,
+        seconds.processor,
+        (found.upper - found.lower) / epsilon,
+    )
 
 
 def compare(
@@ -285,76 +293,69 @@ def as_solved(sides: tuple[int, ...], levels: tuple[float, ...], seeds: range) -
     return worst
 
 
-def clouds(n: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Squared Euclidean costs: two samples of one square, or two Gaussians a unit apart."""
-    rng = np.random.default_rng(0)
-    if kind == "square":
-        x, y = rng.random((n, 2)), rng.random((n, 2))
-    else:
-        x, y = rng.normal(size=(n, 2)), rng.normal(size=(n, 2)) + 1
-    M = ((x[:, None] - y[None]) ** 2).sum(axis=2)
-    return M, rng.dirichlet(np.full(n, 5.0)), rng.dirichlet(np.full(n, 5.0))
+#: Squared Euclidean costs: two samples of one square, or two Gaussians a unit apart.
+CLOUDS = {"square": "uniform", "gaussians": "normal"}
+SPEED_HEAD = (
+    f"{'points':10} {'ε/OT':>5} | plain: phases seconds | ours: phases seconds speed-up | "
+    "refined ε: phases seconds speed-up gap/ε"
+)
+
+
+def race(M: np.ndarray, a: np.ndarray, b: np.ndarray, epsilon: float, rounds: int) -> Any:
+    """Return the runs of the plain version, of ours, and of ours with refined ε."""
+    problem = make_problem(M, a, b)
+    C = problem.geometry.block(0, a.size)
+    solver = DijkstraDFS(constants="practical")
+    goal = Additive(problem.geometry, epsilon, problem.p, problem.q)
+
+    def plain() -> int:
+        return int(dijkstra_plain.solve(C, goal.p, goal.q, epsilon)[2])
+
+    def fast() -> int:
+        state, _ = solver.init(goal, np.random.default_rng(0))
+        while not state.is_done:
+            solver.step(goal, state, np.random.default_rng(0))
+        return int(state.n_phases)
+
+    def refined() -> epsilot.Result:
+        return epsilot.solve(M, a, b, eps=epsilon, method="dijkstra_dfs", n_threads=1)
+
+    fast()  # compiles
+    refined()
+    dijkstra_plain.solve(C[:2, :2].copy(), np.full(2, 0.5), np.full(2, 0.5), 0.1)
+    return in_turns({"plain": plain, "fast": fast, "refined": refined}, rounds).values()
 
 
 def speed(n: int, kinds: tuple[str, ...], shares: tuple[float, ...], rounds: int) -> float:
     """Print dijkstra_dfs against the plain array version; return the least speed-up."""
     print(
         f"\ndijkstra_dfs at n = {n}, squared Euclidean, CPU seconds, best of {rounds} interleaved\n"
-        f"{'points':10} {'ε/OT':>5} | plain: phases seconds | ours: phases seconds speed-up | "
-        "refined ε: phases seconds speed-up gap/ε"
+        f"{SPEED_HEAD}"
     )
-    least = math.inf
-    solver = DijkstraDFS(constants="practical")
+    ratios = []
     for kind in kinds:
-        M, a, b = clouds(n, kind)
-        problem = make_problem(M, a, b)
-        C = problem.geometry.block(0, n)
+        M, a, b = points(n, 0, CLOUDS[kind], 5.0)
         value = epsilot.exact(M, a, b).value
         for share in shares:
-            epsilon = share * value
-            goal = Additive(problem.geometry, epsilon, problem.p, problem.q)
-
-            def plain(goal: Additive = goal, C: np.ndarray = C) -> int:
-                return int(dijkstra_plain.solve(C, goal.p, goal.q, goal.epsilon)[2])
-
-            def fast(goal: Additive = goal) -> int:
-                state, _ = solver.init(goal, np.random.default_rng(0))
-                while not state.is_done:
-                    solver.step(goal, state, np.random.default_rng(0))
-                return int(state.n_phases)
-
-            def refined(
-                M: np.ndarray = M, a: np.ndarray = a, b: np.ndarray = b, epsilon: float = epsilon
-            ) -> epsilot.Result:
-                return epsilot.solve(M, a, b, eps=epsilon, method="dijkstra_dfs", n_threads=1)
-
-            best, out = dict.fromkeys(("plain", "fast", "refined"), math.inf), {}
-            fast()  # compiles
-            refined()
-            dijkstra_plain.solve(C[:2, :2].copy(), np.full(2, 0.5), np.full(2, 0.5), 0.1)
-            for _ in range(rounds):
-                for rival, job in (("plain", plain), ("fast", fast), ("refined", refined)):
-                    began = time.process_time()
-                    out[rival] = job()
-                    best[rival] = min(best[rival], time.process_time() - began)
-            ratio = best["plain"] / best["fast"]
-            least = min(least, ratio)
-            result: Any = out["refined"]
+            runs = race(M, a, b, share * value, rounds)
+            plain, fast, refined = (run.least.processor for run in runs)
+            plain_phases, fast_phases, result = (run.result for run in runs)
+            ratios.append(plain / fast)
             print(
-                f"{kind:10} {share:5} | {out['plain']:13} {best['plain']:7.3f} | "
-                f"{out['fast']:16} {best['fast']:7.3f} {ratio:7.1f}x | "
-                f"{result.n_iter:17} {best['refined']:7.3f} "
-                f"{best['plain'] / best['refined']:7.1f}x {result.gap / epsilon:5.2f}",
+                f"{kind:10} {share:5} | {plain_phases:13} {plain:7.3f} | "
+                f"{fast_phases:16} {fast:7.3f} {ratios[-1]:7.1f}x | "
+                f"{result.n_iter:17} {refined:7.3f} "
+                f"{plain / refined:7.1f}x {result.gap / (share * value):5.2f}",
                 flush=True,
             )
-    return least
+    return min(ratios)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="toy sizes, for the test suite")
     parser.add_argument("--full", action="store_true", help="also n = 256, 400, 784 and long cells")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.quick:
         cheap = {key: cells for key, cells in VERIFIED.items() if key[1] == 0.2}
         worst = max(compare(cheap, SMALL[:1], range(1), 1e7), as_solved((4,), (0.2,), range(1)))

@@ -27,7 +27,6 @@ from rich.console import Console
 from rich.table import Table
 
 import epsilot
-from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud
 from epsilot.kernels.dense import SUM, row_max
 from epsilot.kernels.fused import gibbs_into
@@ -35,6 +34,8 @@ from epsilot.run.starts import coarse_potentials
 from epsilot.solvers.pdasgd import PDASGD
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot.solvers.restricted_simplex import ETAS, RestrictedSimplex
+from epsilot.studies.lab import instances
+from epsilot.studies.lab.document import markdown_row
 from epsilot.transport.problem import Entropic, make_problem
 
 LOOSE, TIGHT = 1e-2, 1e-6
@@ -144,15 +145,15 @@ STARTS = [
 def images(n, is_lazy):
     """Return the paper's images under the l1 distance of pixels."""
     side = round(n**0.5)
-    a, b = (x.ravel() for x in synthetic_pair(side, 0))
+    M, a, b = instances.images(side, 0)
     pixels = np.argwhere(np.ones((side, side)))
-    return PointCloud(pixels, pixels, "cityblock") if is_lazy else grid_cost((side, side)), a, b
+    return PointCloud(pixels, pixels, "cityblock") if is_lazy else M, a, b
 
 
 def points(d, n, is_lazy):
     """Return the squared distances of a uniform and a normal cloud."""
-    rng = np.random.default_rng(0)
-    cloud = PointCloud(rng.random((n, d)), 0.6 + 0.2 * rng.normal(size=(n, d)), single=True)
+    X, Y = instances.clouds(n, np.random.default_rng(0), d, "spread")
+    cloud = PointCloud(X, Y, single=True)
     return cloud if is_lazy else cloud.block(0, n), None, None
 
 
@@ -246,7 +247,7 @@ def main(arguments: list[str] | None = None) -> None:
             table.add_row(*line)
         Console(width=140).print(table)
         if options.out:
-            rows = [f"| {' | '.join(line)} |" for line in (HEAD, ["---"] * len(HEAD), *lines)]
+            rows = [markdown_row(line) for line in (HEAD, ["---"] * len(HEAD), *lines)]
             with options.out.open("a", encoding="utf-8") as file:
                 file.write("\n".join([f"### {name}, n = {n}", "", *rows, "", ""]))
 

@@ -6,30 +6,30 @@ python benchmarks/geometry.py [--part grid|megapixel|square|points|million|sweep
 from __future__ import annotations
 
 import argparse
-import resource
 import subprocess
 import sys
-import time
+from functools import partial
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 import epsilot
-from epsilot.files.images import grid_cost, synthetic_pair
+from epsilot.files.images import synthetic_pair
 from epsilot.geometry import Grid, PointCloud
+from epsilot.studies.lab import footprint
+from epsilot.studies.lab.instances import images
+from epsilot.studies.lab.timing import Runs
 
 CONSOLE = Console(width=120)
 
 
-def timed(run, repeats=3, clock=time.perf_counter):
-    """Return the least time over repeats, on the wall or on a clock; and the last result."""
-    best, result = float("inf"), None
+def least(run, repeats=3, clock="wall"):
+    """Return the least seconds over repeats on a clock, and the last result."""
+    runs = Runs()
     for _ in range(repeats):
-        began = clock()
-        result = run()
-        best = min(best, clock() - began)
-    return best, result
+        runs.add(run)
+    return getattr(runs.least, clock), runs.result
 
 
 def spread_cloud(rng, n, d):
@@ -41,20 +41,18 @@ def grid_part(quick):
     """l1 grid against the network simplex on the stored cost; processor time, one thread each."""
     import ot
 
-    clock = time.thread_time
-
     side = 24 if quick else 48
     table = Table("l1 grid", "ε / max C", "ot.emd2 ms", "ours ms", "ratio", "gap / ε", "epochs")
     for relative in (0.02, 0.002):
         ratios, rows = [], []
         for seed in range(1 if quick else 3):
-            A, B = synthetic_pair(side, seed)
-            M, eps = grid_cost((side, side)), relative * 2 * (side - 1)
-            epsilot.solve_grid(A, B, eps=eps)  # compile
-            theirs, _ = timed(
-                lambda: ot.emd2(A.ravel(), B.ravel(), M, numItermax=10**8), 2, clock  # noqa: B023
-            )  # fmt: skip
-            ours, result = timed(lambda: epsilot.solve_grid(A, B, eps=eps), 5, clock)  # noqa: B023
+            M, a, b = images(side, seed)
+            A, B = (x.reshape(side, side) for x in (a, b))
+            eps = relative * 2 * (side - 1)
+            solve = partial(epsilot.solve_grid, A, B, eps=eps)
+            solve()  # compile
+            theirs, _ = least(partial(ot.emd2, a, b, M, numItermax=10**8), 2, "thread")
+            ours, result = least(solve, 5, "thread")
             ratios.append(theirs / ours)
             rows.append((theirs, ours, result.gap / eps, result.n_iter))
         theirs, ours, gap, epochs = np.median(rows, axis=0)
@@ -73,7 +71,7 @@ def megapixel_part(quick):
         A, B = synthetic_pair(side, 0)
         scale = 2 * (side - 1)
         epsilot.solve_grid(A, B, eps=0.02 * scale, max_iter=2, on_limit="ignore")
-        seconds, result = timed(lambda: epsilot.solve_grid(A, B, eps=0.02 * scale), 2)  # noqa: B023
+        seconds, result = least(lambda: epsilot.solve_grid(A, B, eps=0.02 * scale), 2)  # noqa: B023
         table.add_row(
             f"{side} x {side}", f"{result.gap / scale:.4f}", f"{result.n_iter}", f"{seconds:.2f}",
             f"{1e9 * result.seconds / result.n_iter / side**2:.1f}",
@@ -89,12 +87,12 @@ def square_part(quick):
     )
     for side in (32,) if quick else (64, 128):
         A, B = synthetic_pair(side, 0)
-        ours, result = timed(lambda: epsilot.solve_grid(A, B, metric="sqeuclidean", rtol=0.05), 2)  # noqa: B023
+        ours, result = least(lambda: epsilot.solve_grid(A, B, metric="sqeuclidean", rtol=0.05), 2)  # noqa: B023
         dense = float("nan")
         if side <= 64:
             M = Grid((side, side), metric="sqeuclidean").block(0, side**2)
             run = lambda: epsilot.solve(M, A.ravel(), B.ravel(), rtol=0.05, method="sinkhorn")  # noqa: B023, E731
-            dense, _ = timed(run, 1)
+            dense, _ = least(run, 1)
         table.add_row(
             f"{side} x {side}", "0.05", f"{dense:.2f}", f"{ours:.2f}", f"{dense / ours:.1f}x",
             f"{result.gap / result.lower_bound:.3f}", f"{peak():.2f}",
@@ -108,7 +106,7 @@ def points_part(quick):
     rng = np.random.default_rng(0)
     for n, d, rtol in ((2000, 2, 0.05),) if quick else ((20_000, 2, 0.05), (20_000, 3, 0.05)):
         X, Y = spread_cloud(rng, n, d)
-        seconds, result = timed(lambda: epsilot.solve_sample(X, Y, rtol=rtol, lazy=True), 1)  # noqa: B023
+        seconds, result = least(lambda: epsilot.solve_sample(X, Y, rtol=rtol, lazy=True), 1)  # noqa: B023
         table.add_row(
             f"{n} in {d}-d", f"{rtol}", result.method, f"{result.gap / result.lower_bound:.4f}",
             f"{result.n_iter}", f"{seconds:.1f}", f"{peak():.2f}",
@@ -120,7 +118,7 @@ def million_part(quick):
     """Solve for a hundred thousand points: ten thousand million costs, none stored."""
     n = 5000 if quick else 100_000
     X, Y = spread_cloud(np.random.default_rng(0), n, 2)
-    seconds, result = timed(lambda: epsilot.solve_sample(X, Y, rtol=0.1, lazy=True), 1)
+    seconds, result = least(lambda: epsilot.solve_sample(X, Y, rtol=0.1, lazy=True), 1)
     CONSOLE.print(
         f"{n} points, rtol 0.1: gap {result.gap / result.lower_bound:.3f} of the value by "
         f"{result.method}, {result.n_iter} epochs, {seconds:.0f} s, peak {peak():.2f} GiB"
@@ -135,14 +133,14 @@ def sweep_part(quick):
     X, Y = spread_cloud(np.random.default_rng(0), n, 2)
     cloud, g, eta = PointCloud(X, Y, single=True), np.zeros(n), 0.05
     cloud.lse_rows(g, eta)
-    ours, _ = timed(lambda: cloud.lse_rows(g, eta))
+    ours, _ = least(lambda: cloud.lse_rows(g, eta))
     double = PointCloud(X, Y)
-    exact, _ = timed(lambda: double.lse_rows(g, eta), 2)
+    exact, _ = least(lambda: double.lse_rows(g, eta), 2)
     run = lambda k: ot.bregman.empirical_sinkhorn(  # noqa: E731
         X, Y, eta, numIterMax=k, isLazy=True, batchSize=1000, warn=False, stopThr=0
     )
-    one, _ = timed(lambda: run(1), 1)
-    three, _ = timed(lambda: run(3), 1)
+    one, _ = least(lambda: run(1), 1)
+    three, _ = least(lambda: run(3), 1)
     theirs = (three - one) / 4  # two more iterations are four half-sweeps
     CONSOLE.print(
         f"half-sweep at n = {n}: POT lazy {theirs:.2f} s, ours float32 {ours:.3f} s "
@@ -152,7 +150,7 @@ def sweep_part(quick):
 
 def peak():
     """Return the peak memory of this process in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return footprint.peak() / 2**30
 
 
 PARTS = {
@@ -161,11 +159,11 @@ PARTS = {
 }  # fmt: skip
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", choices=PARTS)
     parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.part:
         PARTS[options.part](options.quick)
         return

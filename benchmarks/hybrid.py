@@ -15,10 +15,9 @@ import itertools
 import math
 from statistics import median
 
-import numpy as np
-
 import epsilot
-from epsilot.files.images import grid_cost, synthetic_pair
+from epsilot.studies.lab.document import markdown_row
+from epsilot.studies.lab.instances import images, points, random
 
 METHODS = {
     "pdasmd": {"method": "pdasmd"},
@@ -30,48 +29,33 @@ METHODS = {
 ACCURACIES = (0.02, 0.005)
 
 
-def images(n, seed):
-    side = math.isqrt(n)
-    A, B = synthetic_pair(side, seed)
-    return grid_cost((side, side)), A.ravel(), B.ravel()
+PROBLEMS = {
+    "images": lambda n, seed: images(math.isqrt(n), seed), "points": points, "random": random,
+}  # fmt: skip
 
 
-def points(n, seed):
-    rng = np.random.default_rng(seed)
-    X, Y = rng.random((2, n, 2))
-    return ((X[:, None] - Y) ** 2).sum(axis=2), *rng.dirichlet(np.ones(n), size=2)
-
-
-def uniform(n, seed):
-    rng = np.random.default_rng(seed)
-    return rng.random((n, n)), *rng.dirichlet(np.ones(n), size=2)
-
-
-PROBLEMS = {"images": images, "points": points, "random": uniform}
+def solved(kind, n, eps, seed, max_iter, options):
+    M, a, b = PROBLEMS[kind](n, seed)
+    limits = {"max_iter": max_iter, "on_limit": "ignore"}
+    return epsilot.solve(M, a, b, eps=eps * M.max(), seed=seed, **limits, **options)
 
 
 def measure(sizes, seeds, max_iter):
     """Print the table; return (epochs, operations / n²) of each setting and method."""
     print(f"epochs / operations in n² to a certified eps, medians of {len(seeds)} seeds\n")
-    print("| problem | n = | eps / max C | " + " | ".join(METHODS) + " |")
+    print(markdown_row(["problem", "n =", "eps / max C", *METHODS]))
     print("|---" * (3 + len(METHODS)) + "|")
     found = {}
     for kind, n, eps in itertools.product(PROBLEMS, sizes, ACCURACIES):
         cells = []
         for name, options in METHODS.items():
-            runs = []
-            for seed in seeds:
-                M, a, b = PROBLEMS[kind](n, seed)
-                runs.append(epsilot.solve(
-                    M, a, b, eps=eps * M.max(), seed=seed, max_iter=max_iter, on_limit="ignore",
-                    **options,
-                ))  # fmt: skip
+            runs = [solved(kind, n, eps, seed, max_iter, options) for seed in seeds]
             epochs = median(run.n_iter for run in runs)
             operations = median(run.work.operations for run in runs) / n**2
             found[kind, n, eps, name] = epochs, operations
             star = "" if all(run.converged for run in runs) else "*"
             cells.append(f"{epochs:.0f} / {operations:.0f}{star}")
-        print(f"| {kind} | {n} | {eps} | " + " | ".join(cells) + " |", flush=True)
+        print(markdown_row([kind, f"{n}", f"{eps}", *cells]), flush=True)
     return found
 
 

@@ -13,7 +13,6 @@ several repeats.
 from __future__ import annotations
 
 import argparse
-import time
 
 import numpy as np
 from numba import njit
@@ -23,6 +22,8 @@ from epsilot.geometry import Dense
 from epsilot.kernels.dense import SUM
 from epsilot.kernels.vexp import exp
 from epsilot.solvers.pdasmd import PDASMD
+from epsilot.studies.lab.instances import random
+from epsilot.studies.lab.timing import in_turns, timed
 from epsilot.transport.problem import Entropic
 
 MODES = {
@@ -65,43 +66,34 @@ def numpy_epoch(problem, n_steps):
     def component_gradient(i, lam):
         return n * p[i] * (softmax((lam - C[i]) / eta) - q)
 
-    began = time.thread_time()
     alpha = 1 / (9 * tau1 * L_bar)  # step 3
-    mu = p @ softmax((v_snap - C) / eta) - q  # step 4
-    v_snap = kept.mean(axis=0)  # step 13
-    weight = 1 / tau1  # step 14
-    plan = plan + p[:, None] * softmax((y - C) / eta) / tau1  # step 15
-    _ = plan / weight  # step 16
-    outer = time.thread_time() - began
-    began = time.thread_time()
-    for j in range(n_steps):
-        v = tau1 * z + tau2 * v_snap + (1 - tau1 - tau2) * y  # step 7
-        i = rng.choice(n, p=law)  # step 8
-        difference = component_gradient(i, v) - component_gradient(i, v_snap)
-        g = mu + difference / (n * law[i])  # step 9
-        z = z - alpha * g  # step 10
-        y = v - np.abs(g).sum() / (9 * L_bar) * np.where(g > 0, 1.0, -1.0)  # step 11
-        kept[j] = y
-    inner = time.thread_time() - began
-    return outer + inner * n / n_steps
 
+    def outer():
+        mu = p @ softmax((v_snap - C) / eta) - q  # step 4
+        snapshot = kept.mean(axis=0)  # step 13
+        weight = 1 / tau1  # step 14
+        _ = (plan + p[:, None] * softmax((y - C) / eta) / tau1) / weight  # steps 15, 16
+        return mu, snapshot
 
-def least_times(jobs, n_repeats):
-    """Return the least CPU time of each job, interleaved."""
-    least = dict.fromkeys(jobs, np.inf)
-    for _ in range(n_repeats):
-        for name, job in jobs.items():
-            began = time.thread_time()
-            job()
-            least[name] = min(least[name], time.thread_time() - began)
-    return least
+    def inner(mu, snapshot, y, z):
+        for j in range(n_steps):
+            v = tau1 * z + tau2 * snapshot + (1 - tau1 - tau2) * y  # step 7
+            i = rng.choice(n, p=law)  # step 8
+            difference = component_gradient(i, v) - component_gradient(i, snapshot)
+            g = mu + difference / (n * law[i])  # step 9
+            z = z - alpha * g  # step 10
+            y = v - np.abs(g).sum() / (9 * L_bar) * np.where(g > 0, 1.0, -1.0)  # step 11
+            kept[j] = y
+
+    once, (mu, snapshot) = timed(outer)
+    steps, _ = timed(lambda: inner(mu, snapshot, y, z))
+    return once.thread + steps.thread * n / n_steps
 
 
 def measure(n, n_repeats=7, n_steps=200):
     """Print and return the ratios of one size."""
+    C, p, q = random(n, n, concentration=5.0)
     rng = np.random.default_rng(n)
-    C = rng.random((n, n))
-    p, q = rng.dirichlet(np.full(n, 5.0)), rng.dirichlet(np.full(n, 5.0))
     problem = Entropic(Dense(C), 0.01, p, q)
     out, negative = np.empty(n), -C / 0.01
     jobs = {
@@ -115,7 +107,7 @@ def measure(n, n_repeats=7, n_steps=200):
     for job in jobs.values():
         job()
     with parallel.limit(1):
-        least = least_times(jobs, n_repeats)
+        least = {name: runs.least.thread for name, runs in in_turns(jobs, n_repeats).items()}
         plain = min(numpy_epoch(problem, n_steps) for _ in range(n_repeats))
     print(f"\nn = {n}: 3n² exponentials take {1e3 * least['floor, cost']:.1f} ms over the cost, "
           f"{1e3 * least['floor, cached row']:.1f} ms over a cached row")  # fmt: skip

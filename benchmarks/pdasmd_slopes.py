@@ -13,38 +13,36 @@ import argparse
 import itertools
 from statistics import mean
 
-import numpy as np
-
 import epsilot
-from epsilot.files.images import grid_cost, mnist_pair, synthetic_pair
+from epsilot.studies.lab.fitting import fit_power
+from epsilot.studies.lab.instances import images
 
 STOPS = ("paper", "certificate")
-IMAGES = {"synthetic": synthetic_pair, "mnist": mnist_pair}
+IMAGES = ("synthetic", "mnist")
 
 
-def run(side, seed, eps, stop, images="synthetic", **options):
-    A, B = IMAGES[images](side, seed)
-    problem = grid_cost((side, side)), A.ravel(), B.ravel()
+def run(side, seed, eps, stop, data="synthetic", **options):
+    problem = images(side, seed, data)
     options = {"method": "pdasmd", **options}
     return problem, epsilot.solve(*problem, eps=eps, stop=stop, seed=seed, **options)
 
 
 def slope(x, y):
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+    return fit_power(x, y).slope
 
 
 def table_n(sides, seeds, eps):
     """Print operations against n; return the slope for each stop mode."""
     print(f"\noperations against n, eps = {eps} of max C, mean of {len(seeds)} pairs of images")
     found = {}
-    for stop, images in itertools.product(STOPS, IMAGES):
+    for stop, data in itertools.product(STOPS, IMAGES):
         counts = [
-            mean(run(side, seed, eps, stop, images)[1].work.operations for seed in seeds)
+            mean(run(side, seed, eps, stop, data)[1].work.operations for seed in seeds)
             for side in sides
         ]
-        found[stop, images] = slope([side**2 for side in sides], counts)
+        found[stop, data] = slope([side**2 for side in sides], counts)
         cells = "  ".join(f"{side**2}: {c:.2e}" for side, c in zip(sides, counts, strict=True))
-        print(f"  {stop:<11} {images:<9} slope {found[stop, images]:.2f} [1.85, 2.15]   {cells}")
+        print(f"  {stop:<11} {data:<9} slope {found[stop, data]:.2f} [1.85, 2.15]   {cells}")
     return found
 
 
@@ -82,18 +80,18 @@ def table_solutions(sides, seeds, accuracies):
 
     print(f"\nε-solutions: worst certified and true gap over {len(seeds)} pairs, in units of eps")
     worst = 0.0
-    for images, stop, method in itertools.product(IMAGES, STOPS, ("pdasmd", "pdasgd")):
+    for data, stop, method in itertools.product(IMAGES, STOPS, ("pdasmd", "pdasgd")):
         for eps, side in itertools.product(accuracies, sides):
             certified, true, loops = 0.0, 0.0, []
             for seed in seeds:
-                (M, a, b), result = run(side, seed, eps, stop, images, method=method)
+                (M, a, b), result = run(side, seed, eps, stop, data, method=method)
                 certified = max(certified, result.gap / eps)
                 exact = float(ot.emd2(a, b, M, numItermax=10_000_000))
                 true = max(true, (result.value - exact) / eps)
                 loops.append(result.n_iter)
             worst = max(worst, certified, true)
             print(
-                f"  {images:<9} {stop:<11} {method} eps {eps:<5} n {side**2:<4} "
+                f"  {data:<9} {stop:<11} {method} eps {eps:<5} n {side**2:<4} "
                 f"certified {certified:.3f}  true {true:.3f}  outer loops {mean(loops):.0f}",
                 flush=True,
             )

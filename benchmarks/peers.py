@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import sys
 
-from epsilot.cli import main
+from epsilot import cli
+
+
+def run() -> None:
+    """Run the command with the arguments of this script."""
+    sys.argv[1:1] = ["bench"]
+    cli.main()
+
 
 if __name__ == "__main__":
-    sys.argv[1:1] = ["bench"]
-    main()
+    run()

@@ -258,11 +258,11 @@ def differences(settings: list[Setting], is_quick: bool, report=lambda line: Non
     return found, len(expected)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the table and settings of the tests")
     parser.add_argument("--child", type=int, nargs=2, metavar=("THREADS", "SEED"))
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     if chosen.child:
         json.dump(solve_all(chosen.quick, *chosen.child), sys.stdout)
         return

@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 
 from epsilot.solvers.restricted_simplex import RestrictedSimplex, State, basic_plan, first_basis
-from epsilot.studies.peers.problems import FAMILIES
+from epsilot.studies.lab.document import markdown_row
+from epsilot.studies.lab.instances import FAMILIES
+from epsilot.studies.lab.timing import in_turns
 from epsilot.transport.problem import Additive, make_problem
-from timing import best_times
+
+COLUMNS = ("n", "problem", "arcs", "POT's ms", "ours ms", "times faster")
 
 
 def opened(M: Any, a: Any, b: Any) -> tuple[RestrictedSimplex, Additive, State]:
@@ -60,32 +63,37 @@ def theirs(target: Additive, i: Any, j: Any, row: Any, lam: Any) -> float:
     return float(found[3]) * unit
 
 
-def main() -> None:
+def measure(M: Any, a: Any, b: Any) -> tuple[int, float, float]:
+    """Return the number of arcs, and the least seconds of POT's simplex and of ours."""
+    solver, target, state = opened(M, a, b)
+    n, m = target.shape
+    i, j = state.sources.astype(np.int64), state.targets.astype(np.int64) - n
+    i, j = np.divmod(np.unique(i * m + j), m)
+    rivals = {
+        "theirs": lambda: theirs(target, i, j, state.row, state.lam),
+        "ours": lambda: ours(solver, target, state),
+    }
+    first = in_turns(rivals, 1)
+    np.testing.assert_allclose(*(runs.result for runs in first.values()), rtol=1e-7)
+    found = in_turns(rivals, 3)
+    return i.size, found["theirs"].least.wall, found["ours"].least.wall
+
+
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", nargs="+", type=int, default=[1024, 4096, 8192])
     parser.add_argument("--problems", nargs="+", default=[x for x in FAMILIES if x != "mnist"])
     parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args()
-    print("| n | problem | arcs | POT's ms | ours ms | times faster |\n|---|---|---|---|---|---|")
+    options = parser.parse_args(arguments)
+    print(markdown_row(COLUMNS) + "\n" + "|---" * len(COLUMNS) + "|")
     for size in options.sizes:
         for family in options.problems:
-            times: dict[str, list[float]] = {"ours": [], "theirs": []}
-            for seed in range(options.seeds):
-                solver, target, state = opened(*FAMILIES[family].build(size, seed))
-                n, m = target.shape
-                i, j = state.sources.astype(np.int64), state.targets.astype(np.int64) - n
-                i, j = np.divmod(np.unique(i * m + j), m)
-                rivals = {
-                    "ours": lambda s=solver, t=target, x=state: ours(s, t, x),
-                    "theirs": lambda t=target, i=i, j=j, x=state: theirs(t, i, j, x.row, x.lam),
-                }
-                values = [run() for run in rivals.values()]
-                np.testing.assert_allclose(*values, rtol=1e-7)
-                for name, seconds in best_times(rivals, 3).items():
-                    times[name].append(seconds)
-            a, b = (1e3 * median(times[name]) for name in ("theirs", "ours"))
-            label = FAMILIES[family].label
-            print(f"| {n} | {label} | {i.size} | {a:.3g} | {b:.3g} | {a / b:.2f} |")
+            instances = [FAMILIES[family].build(size, seed) for seed in range(options.seeds)]
+            found = [measure(*instance) for instance in instances]
+            a, b = (1e3 * median(seconds) for seconds in zip(*(x[1:] for x in found), strict=True))
+            n, label, n_arcs = FAMILIES[family].n_points(size), FAMILIES[family].label, found[-1][0]
+            cells = f"{n}", label, f"{n_arcs}", f"{a:.3g}", f"{b:.3g}", f"{a / b:.2f}"
+            print(markdown_row(cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import argparse
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
@@ -25,7 +24,12 @@ import numpy as np
 import ot
 
 import epsilot
-from epsilot.files.images import grid_cost, synthetic_pair
+from epsilot import parallel
+from epsilot.solvers import make_solver
+from epsilot.studies.lab import instances
+from epsilot.studies.lab.instances import Instance, clouds, squared, weights
+from epsilot.studies.lab.timing import timed
+from epsilot.transport.problem import Entropic, make_problem
 
 SIZES = (36, 64, 100, 144)
 EPSILONS = (0.2, 0.05, 0.02)
@@ -102,17 +106,15 @@ class Cell:
     n_failed: int  # runs without a certificate
 
 
-def instance(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def images(n: int, seed: int) -> Instance:
     """Return the cost and two images of the paper with n pixels."""
-    side = round(n**0.5)
-    A, B = synthetic_pair(side, seed)
-    return grid_cost((side, side)), A.ravel(), B.ravel()
+    return instances.images(round(n**0.5), seed)
 
 
 def measure(algorithm: Algorithm, n: int, epsilon: float, n_instances: int) -> Cell:
     iterations, operations, costs, worst, n_failed = [], [], [], 0.0, 0
     for k, seed in product(range(n_instances), range(algorithm.n_repeats)):
-        M, a, b = instance(n, k)
+        M, a, b = images(n, k)
         shared = {"eps": epsilon, "method": algorithm.method, "seed": seed, "n_threads": 1}
         paper = run(M, a, b, stop="paper", **shared, **algorithm.options)
         exact = float(ot.emd2(a, b, M))
@@ -161,18 +163,18 @@ def table(sizes: list[int], epsilons: list[float], n_seeds: int) -> bool:
 # -- hard instances ------------------------------------------------------------------------
 
 
-def stress_instances() -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, float]]:
+def stress_instances() -> Iterator[tuple[str, *Instance, float]]:
     """Yield (name, M, a, b, ε)."""
     for n, epsilon in ((64, 0.05), (100, 0.02)):
-        M, a, b = instance(n, 0)
+        M, a, b = images(n, 0)
         a[::2] = 0
         b[1::2] = 0
         yield f"half the masses zero, n={n}", M, a / a.sum(), b / b.sum(), epsilon
-    yield "ε = 0.005, n=36", *instance(36, 0), 0.005
-    M, a, b = instance(64, 1)
+    yield "ε = 0.005, n=36", *images(36, 0), 0.005
+    M, a, b = images(64, 1)
     yield "no zero cost", M + 10.0, a, b, 0.05
     rng = np.random.default_rng(0)
-    a, b = rng.dirichlet(np.full(50, 0.3)), rng.dirichlet(np.full(50, 0.3))
+    a, b = weights(50, rng, 0.3)
     yield "random cost, Dirichlet(0.3)", rng.random((50, 50)), a, b, 0.02
     yield "separable", rng.random((50, 1)) + rng.random((1, 50)), a, b, 0.02
     yield "n ≠ m", rng.random((40, 70)), np.full(40, 1 / 40), rng.dirichlet(np.ones(70)), 0.02
@@ -211,17 +213,16 @@ TARGETS = [
 ]  # fmt: skip
 
 
-def mixed_instances(n_seeds: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def mixed_instances(n_seeds: int) -> Iterator[Instance]:
     """Yield images, Gaussian points and random costs."""
     for seed in range(n_seeds):
-        yield instance(64, seed)
-        yield instance(144, seed)
+        yield images(64, seed)
+        yield images(144, seed)
         rng = np.random.default_rng(seed)
-        x, y = rng.normal(size=(100, 3)), rng.normal(size=(100, 3)) + 1
-        M = ((x[:, None] - y) ** 2).sum(axis=2)
+        M = squared(*clouds(100, rng, 3, "normal"))
         yield M / M.max(), np.full(100, 0.01), np.full(100, 0.01)
-        masses = rng.dirichlet(np.full(100, 0.3), size=2)
-        yield rng.random((100, 100)), masses[0], masses[1]
+        a, b = weights(100, rng, 0.3)
+        yield rng.random((100, 100)), a, b
 
 
 def options(n_seeds: int) -> bool:
@@ -248,51 +249,52 @@ def options(n_seeds: int) -> bool:
 # -- time ----------------------------------------------------------------------------------
 
 
-def seconds(run: Callable[[], object]) -> float:
-    """Return processor seconds: with one thread, the time on a machine of one's own."""
-    began = time.process_time()
-    run()
-    return time.process_time() - began
+def entropic(n: int, eta: float) -> tuple[Entropic, np.ndarray]:
+    """Return uniform points in the square, squared distances over their maximum."""
+    M = squared(*clouds(n, np.random.default_rng(0)))
+    M /= M.max()
+    made = make_problem(M)
+    return Entropic(made.geometry, eta, made.p, made.q), M
+
+
+def ours(method: str, target: Entropic, n_steps: int, **options) -> Callable[[], float]:
+    """Return a call that measures the processor seconds of a step: the time on an idle machine."""
+    solver = make_solver(method, options).resolved("paper", target)
+    rng = np.random.default_rng(0)
+
+    def seconds() -> float:
+        state, _ = solver.init(target, rng)
+        solver.step(target, state, rng)
+        spent, _ = timed(lambda: [solver.step(target, state, rng) for _ in range(n_steps)])
+        return spent.processor / n_steps
+
+    return seconds
+
+
+def peer(function, target: Entropic, M: np.ndarray, low: int, high: int) -> Callable[[], float]:
+    """Return a call that measures the processor seconds of an iteration of POT's."""
+
+    def run(n_iter: int) -> float:
+        limits = {"numItermax": n_iter, "stopThr": 0, "warn": False}
+        spent, _ = timed(lambda: function(target.p, target.q, M, target.eta, **limits))
+        return spent.processor
+
+    return lambda: (run(high) - run(low)) / (high - low)
 
 
 def speed(n_update: int, n_iterate: int, n_rounds: int) -> bool:
     """Time an update of Greenkhorn and an iteration of log-domain Sinkhorn against POT."""
-    from epsilot import parallel
-    from epsilot.solvers import make_solver
-    from epsilot.transport.problem import Entropic, make_problem
-
-    def problem(n: int, eta: float) -> tuple[Entropic, np.ndarray]:
-        rng = np.random.default_rng(0)
-        x, y = rng.random((n, 2)), rng.random((n, 2))
-        M = ((x[:, None] - y) ** 2).sum(axis=2)
-        made = make_problem(M / M.max())
-        return Entropic(made.geometry, eta, made.p, made.q), M / M.max()
-
-    def ours(method: str, target: Entropic, n_steps: int, **options) -> float:
-        solver = make_solver(method, options).resolved("paper", target)
-        state, _ = solver.init(target, np.random.default_rng(0))
-        solver.step(target, state, np.random.default_rng(0))
-        return seconds(lambda: [solver.step(target, state, None) for _ in range(n_steps)]) / n_steps
-
-    def peer(function, target: Entropic, M: np.ndarray, low: int, high: int) -> float:
-        def run(n_iter: int) -> float:
-            return seconds(lambda: function(
-                target.p, target.q, M, target.eta, numItermax=n_iter, stopThr=0, warn=False
-            ))  # fmt: skip
-
-        return (run(high) - run(low)) / (high - low)
-
-    best = np.full(4, np.inf)
+    target_u, M_u = entropic(n_update, 0.05)
+    target_i, M_i = entropic(n_iterate, 0.01)
+    rivals = [
+        ours("greenkhorn", target_u, 2),
+        peer(ot.bregman.greenkhorn, target_u, M_u, 200, 2200),
+        ours("sinkhorn", target_i, 4, domain="log"),
+        peer(ot.bregman.sinkhorn_log, target_i, M_i, 1, 4),
+    ]
     with parallel.limit(1):
-        target_u, M_u = problem(n_update, 0.05)
-        target_i, M_i = problem(n_iterate, 0.01)
-        for _ in range(n_rounds):
-            best = np.minimum(best, [
-                ours("greenkhorn", target_u, 2) / (2 * n_update),
-                peer(ot.bregman.greenkhorn, target_u, M_u, 200, 2200),
-                2 * ours("sinkhorn", target_i, 4, domain="log"),
-                peer(ot.bregman.sinkhorn_log, target_i, M_i, 1, 4),
-            ])  # fmt: skip
+        best = np.min([[rival() for rival in rivals] for _ in range(n_rounds)], axis=0)
+    best *= [1 / (2 * n_update), 1, 2, 1]  # an epoch has 2 n updates, an iteration two half-steps
     print(f"one thread, processor time, best of {n_rounds} rounds, measured in turn")
     print(
         f"Greenkhorn update, n={n_update}: {best[0] * 1e6:.2f} µs, POT {best[1] * 1e6:.2f} µs, "

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
+
+import ot
 
 import epsilot
 from epsilot.run import driver
 from epsilot.solvers import exact, restricted_simplex
-from epsilot.studies.peers.problems import FAMILIES
-from timing import repeated
+from epsilot.studies.lab.document import markdown_row
+from epsilot.studies.lab.instances import FAMILIES, Instance
+from epsilot.studies.lab.timing import repeated, timed
 
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "sweeps": [(restricted_simplex.RestrictedSimplex, "_sweep")],
@@ -30,72 +34,80 @@ STAGES: dict[str, list[tuple[Any, str]]] = {
 COLUMNS = ["n", "problem", "rtol", "emd2", "ours", "times faster", "rounds", *STAGES, "other"]
 
 
-def watched(spent: Counter[str]) -> None:
-    """Wrap the functions of each stage so that they add their seconds to ``spent``."""
-    for stage, places in STAGES.items():
-        for owner, name in places:
-            setattr(owner, name, _timed(getattr(owner, name), stage, spent))
+@contextmanager
+def watched(spent: Counter[str]) -> Iterator[None]:
+    """Let the functions of each stage add their seconds to ``spent`` inside the block."""
+    with ExitStack() as stack:
+        for stage, places in STAGES.items():
+            for owner, name in places:
+                call = _counted(getattr(owner, name), stage, spent)
+                stack.enter_context(patch.object(owner, name, call))
+        yield
 
 
-def _timed(function: Callable[..., Any], stage: str, spent: Counter[str]) -> Callable[..., Any]:
-    def timed(*arguments: Any) -> Any:
-        began = time.perf_counter()
-        found = function(*arguments)
-        spent[stage] += time.perf_counter() - began
+def _counted(function: Callable[..., Any], stage: str, spent: Counter[str]) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        seconds, found = timed(lambda: function(*arguments))
+        spent[stage] += seconds.wall
         spent[f"calls of {stage}"] += 1
         return found
 
-    return timed
+    return call
 
 
-def row(family: str, size: int, rtol: float, seeds: int, spent: Counter[str], budget: float) -> str:
+def measure(instance: Instance, rtol: float, budget: float) -> dict[str, list[float]]:
+    """Return seconds of emd2, of ours and of its stages, and the rounds, of repeated solves."""
+    M, a, b = instance
+    samples: dict[str, list[float]] = {name: [] for name in (*STAGES, "rounds")}
+    spent: Counter[str] = Counter()
+
+    def ours() -> None:
+        spent.clear()
+        assert epsilot.solve(M, a, b, rtol=rtol).converged
+        for stage in STAGES:
+            samples[stage].append(spent[stage])
+        samples["rounds"].append(max(spent["calls of certificates"], 1))
+
+    rival = repeated(lambda: ot.emd2(a, b, M, numItermax=10**8), budget)
+    with watched(spent):
+        own = repeated(ours, budget, 2)
+    for name, runs in (("emd2", rival), ("ours", own)):
+        samples[name] = [seconds.wall for seconds in runs.seconds]
+    return samples
+
+
+def row(family: str, size: int, rtol: float, seeds: int, budget: float) -> list[str]:
     """Return one line of the table."""
-    import ot
-
-    samples: dict[str, list[float]] = {name: [] for name in (*STAGES, "ours", "emd2", "rounds")}
-    for seed in range(seeds):
-        M, a, b = FAMILIES[family].build(size, seed)
-
-        def ours(M: Any = M, a: Any = a, b: Any = b) -> None:
-            spent.clear()
-            result = epsilot.solve(M, a, b, rtol=rtol)
-            assert result.converged
-            for stage in STAGES:
-                samples[stage].append(spent[stage])
-            samples["rounds"].append(max(spent["calls of certificates"], 1))
-
-        samples["emd2"] += repeated(
-            lambda M=M, a=a, b=b: ot.emd2(a, b, M, numItermax=10**8), budget
-        )
-        samples["ours"] += repeated(ours, budget, 2)
-    median = {name: statistics.median(values) for name, values in samples.items()}
+    found = [measure(FAMILIES[family].build(size, seed), rtol, budget) for seed in range(seeds)]
+    median = {
+        name: statistics.median([x for samples in found for x in samples[name]])
+        for name in found[0]
+    }
     other = median["ours"] - sum(median[stage] for stage in STAGES)
-    cells = [
+    return [
         str(FAMILIES[family].n_points(size)), FAMILIES[family].label, f"{rtol:g}",
         *(f"{1e3 * median[name]:.3g}" for name in ("emd2", "ours")),
         f"{median['emd2'] / median['ours']:.2f}", f"{median['rounds']:.0f}",
         *(f"{1e3 * x:.3g}" for x in (*(median[stage] for stage in STAGES), other)),
     ]  # fmt: skip
-    return "| " + " | ".join(cells) + " |"
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", nargs="+", default=["images", "points2-squared", "points2"])
     parser.add_argument("--sizes", nargs="+", type=int, default=[256, 1024, 4096, 8192])
     parser.add_argument("--rtol", nargs="+", type=float, default=[1e-2, 1e-6])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--budget", type=float, default=0.5, help="seconds a problem is repeated")
-    options = parser.parse_args()
-    spent: Counter[str] = Counter()
-    watched(spent)
+    options = parser.parse_args(arguments)
     for method in ("exact", "restricted_simplex"):  # compile
         epsilot.solve(*FAMILIES["points2"].build(64, 0), method=method)
-    print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|")
+    print(markdown_row(COLUMNS) + "\n" + "|---" * len(COLUMNS) + "|")
     for size in options.sizes:
         for family in options.problems:
             for rtol in options.rtol:
-                print(row(family, size, rtol, options.seeds, spent, options.budget), flush=True)
+                cells = row(family, size, rtol, options.seeds, options.budget)
+                print(markdown_row(cells), flush=True)
 
 
 if __name__ == "__main__":

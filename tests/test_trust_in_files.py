@@ -229,8 +229,8 @@ def test_the_store_loses_no_line_and_empties_no_file(content, kept, after, tmp_p
     path.write_bytes(content)
     if kept is None:
         with pytest.raises(InvalidProblem):
-            Store(path, lambda line: line["key"])
+            Store(path, ["key"])
         assert path.read_bytes() == content
         return
-    assert len(Store(path, lambda line: line["key"])) == kept
+    assert len(Store(path, ["key"])) == kept
     assert path.read_bytes() == after

@@ -7,9 +7,11 @@ import traceback
 import zlib
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from epsilot.studies.lab.store import Line
 
 from .outcome import Outcome, first_line
 
@@ -21,7 +23,6 @@ PARTS = {
     "abuse": "abuse:abuse",
     "commands": "commands:commands",
 }
-Line = dict[str, Any]
 
 
 class Case(NamedTuple):
@@ -35,6 +36,11 @@ class Case(NamedTuple):
     def key(self) -> str:
         """The name under which its line is kept, and by which it is run again."""
         return f"{self.part}-{self.number}" + (f"-{self.seed}" if self.seed else "")
+
+    @property
+    def identity(self) -> Line:
+        """What distinguishes its line from all others."""
+        return {"case": self.key}
 
     @classmethod
     def named(cls, text: str) -> Case:

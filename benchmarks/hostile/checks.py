@@ -16,7 +16,7 @@ import epsilot
 from epsilot.transport.plan import Gibbs
 
 from . import oracles
-from .problems import Problem
+from .problems import Drawn
 
 Array = np.ndarray
 
@@ -42,7 +42,7 @@ class Wish:
         """The arguments that say so."""
         return {k: v for k, v in vars(self).items() if v is not None}
 
-    def allowed(self, problem: Problem, lower: float) -> np.longdouble:
+    def allowed(self, problem: Drawn, lower: float) -> np.longdouble:
         """Return the gap within which a run may call itself converged."""
         largest, mass = problem.largest, problem.mass
         if self.eps is not None:
@@ -63,7 +63,7 @@ class Scales:
     value: np.longdouble
 
     @classmethod
-    def of(cls, problem: Problem, reg: float | None) -> Scales:
+    def of(cls, problem: Drawn, reg: float | None) -> Scales:
         """Return them; an entropy of mass m counts about log(m) and log(size) of reg."""
         mass, unit = problem.mass, problem.largest
         if reg is not None:
@@ -73,7 +73,7 @@ class Scales:
         return cls(mass, mass * unit)
 
 
-def truth_of(problem: Problem, reg: float | None, *, by_highs: bool = False) -> oracles.Truth:
+def truth_of(problem: Drawn, reg: float | None, *, by_highs: bool = False) -> oracles.Truth:
     """Bracket the optimum of a problem."""
     a, b = problem.weights
     if reg is None:
@@ -83,7 +83,7 @@ def truth_of(problem: Problem, reg: float | None, *, by_highs: bool = False) -> 
 
 def result_defects(
     result: epsilot.Result,
-    problem: Problem,
+    problem: Drawn,
     wish: Wish,
     truth: oracles.Truth,
     *,
@@ -126,7 +126,7 @@ def bound_defects(
 
 
 def target_defects(
-    result: epsilot.Result, wish: Wish, problem: Problem, scales: Scales
+    result: epsilot.Result, wish: Wish, problem: Drawn, scales: Scales
 ) -> Iterator[str]:
     """Yield where a run calls itself converged and is not, or the reverse."""
     room = 1e-3 * ROUND_OFF * scales.value + TINY
@@ -139,7 +139,7 @@ def target_defects(
 
 
 def plan_defects(
-    result: epsilot.Result, problem: Problem, wish: Wish, scales: Scales
+    result: epsilot.Result, problem: Drawn, wish: Wish, scales: Scales
 ) -> Iterator[str]:
     """Yield what is wrong with the plan in any of its forms, or with its price."""
     X = result.plan
@@ -170,7 +170,7 @@ def plan_forms(result: epsilot.Result, X: Array) -> Iterator[tuple[str, Array, A
 
 
 def marginal_defects(
-    name: str, rows: Array, cols: Array, problem: Problem, scales: Scales
+    name: str, rows: Array, cols: Array, problem: Drawn, scales: Scales
 ) -> Iterator[str]:
     """Yield the sides on which a plan misses its weights."""
     for side, found, wanted in zip(("rows", "columns"), (rows, cols), problem.weights, strict=True):
@@ -180,7 +180,7 @@ def marginal_defects(
 
 
 def potential_defects(
-    result: epsilot.Result, problem: Problem, wish: Wish, scales: Scales
+    result: epsilot.Result, problem: Drawn, wish: Wish, scales: Scales
 ) -> Iterator[str]:
     """Yield where the potentials are not feasible or do not give the lower bound."""
     f, g = result.potentials
@@ -203,7 +203,7 @@ def potential_defects(
         yield f"the lower bound {result.lower_bound!r} is not <f, a> + <g, b> = {value!s}"
 
 
-def vertex_defects(result: epsilot.Result, problem: Problem) -> Iterator[str]:
+def vertex_defects(result: epsilot.Result, problem: Drawn) -> Iterator[str]:
     """Yield why the plan of a simplex is not a vertex with tight arcs."""
     n, m = problem.shape
     X = result.plan
@@ -222,9 +222,7 @@ def vertex_defects(result: epsilot.Result, problem: Problem) -> Iterator[str]:
         yield f"an exact plan is positive on an arc with slack {worst:.1e} of the largest cost"
 
 
-def certify_defects(
-    result: epsilot.Result, problem: Problem, truth: oracles.Truth
-) -> Iterator[str]:
+def certify_defects(result: epsilot.Result, problem: Drawn, truth: oracles.Truth) -> Iterator[str]:
     """Yield where an audit of the result's own plan and potentials disagrees with it."""
     audit = epsilot.certify(
         problem.M, problem.a, problem.b, plan=result.plan, potentials=result.potentials

@@ -20,7 +20,7 @@ CELLS = 64  # most cells of a grid along one axis
 
 
 @dataclass(frozen=True)
-class Problem:
+class Drawn:
     """Arguments for `solve`, and the float64 cost and extended-precision weights they mean."""
 
     M: Any  # an array-like or a Geometry
@@ -64,7 +64,7 @@ class Problem:
         values = (self.mass, self.largest, self.mass * self.largest)
         return self.is_at_the_edge or any(v and not 1e-280 < v < 1e300 for v in values)
 
-    def with_new(self, **changes: Any) -> Problem:
+    def with_new(self, **changes: Any) -> Drawn:
         """Return a copy with other fields."""
         return replace(self, **changes)
 
@@ -75,7 +75,7 @@ def pick(rng: Rng, table: Mapping[str, float]) -> str:
     return names[rng.choice(len(names), p=shares / shares.sum())]
 
 
-def draw_problem(rng: Rng) -> Problem:
+def draw_problem(rng: Rng) -> Drawn:
     """Draw a problem on a matrix, between clouds or on grids."""
     return GEOMETRIES[pick(rng, {"dense": 6, "cloud": 3, "grid": 1.5})](rng)
 
@@ -188,7 +188,7 @@ def scaled(rng: Rng, C: Array) -> tuple[Array, str]:
     return C, how
 
 
-def dense(rng: Rng) -> Problem:
+def dense(rng: Rng) -> Drawn:
     """Draw a cost matrix of any kind, type and layout."""
     n, m = draw_shape(rng)
     family = str(rng.choice(list(COSTS)))
@@ -204,7 +204,7 @@ def dense(rng: Rng) -> Problem:
     if rng.random() < 0.1:
         M, order = epsilot.Dense(cost), "Dense"
     label = f"{n} x {m} {family} {how}, {dtype} {order}, {masses}"
-    return Problem(M, a, b, cost, "dense", " ".join(label.split()))
+    return Drawn(M, a, b, cost, "dense", " ".join(label.split()))
 
 
 # -- weights -----------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def directions(X: Array) -> Array:
     return X / np.sqrt((X**2).sum(axis=1, keepdims=True))
 
 
-def cloud(rng: Rng) -> Problem:
+def cloud(rng: Rng) -> Drawn:
     """Draw two clouds, stored, lazy or lazy with sweeps in float32."""
     n, m = draw_shape(rng)
     d = int(rng.choice([1, 2, 3, 10]))
@@ -295,7 +295,7 @@ def cloud(rng: Rng) -> Problem:
     )
     cost = M.block(0, n)
     label = f"{kept} {metric} {n} x {m} in {d}-d {how}, {masses}"
-    return Problem(
+    return Drawn(
         epsilot.Dense(cost) if kept == "stored" else M, a, b, cost, f"{kept} cloud",
         " ".join(label.split()), is_stored=kept == "stored", is_at_the_edge="times" in how,
         cost_error=cost_error(cost, X, Y, metric),
@@ -312,7 +312,7 @@ def cost_error(cost: Array, X: Array, Y: Array, metric: str) -> float:
     return float(np.abs(cost - exact).max() / unit) if unit > 0 else 0.0
 
 
-def grid(rng: Rng) -> Problem:
+def grid(rng: Rng) -> Drawn:
     """Draw masses on grids of one to three axes."""
     d = int(rng.integers(1, 4))
     most = {1: 60, 2: 10, 3: 5}[d]
@@ -325,10 +325,10 @@ def grid(rng: Rng) -> Problem:
     a, b, masses = draw_weights(rng, *cost.shape)
     label = f"{metric} grid {shapes[0]} to {shapes[1]}, spacing 1e{power:.0f}, {masses}"
     M = epsilot.Grid(*shapes, metric, spacing)
-    return Problem(M, a, b, cost, "grid", label, is_stored=False)
+    return Drawn(M, a, b, cost, "grid", label, is_stored=False)
 
 
-def ordinary(rng: Rng) -> Problem:
+def ordinary(rng: Rng) -> Drawn:
     """Draw a small problem without any malice: costs at most about one, mass one."""
     n, m = (int(k) for k in rng.integers(3, 25, 2))
     kind = pick(rng, {"dense": 6, "lazy cloud": 2, "grid": 1})
@@ -345,7 +345,7 @@ def ordinary(rng: Rng) -> Problem:
             M.spacing * np.arange(n)[:, None], M.spacing * np.arange(m)[:, None]
         )
     a, b = (rng.dirichlet(np.full(k, 3.0)) for k in (n, m))
-    return Problem(M, a, b, cost, kind, f"{kind} {family} {n} x {m}", is_stored=kind == "dense")
+    return Drawn(M, a, b, cost, kind, f"{kind} {family} {n} x {m}", is_stored=kind == "dense")
 
 
-GEOMETRIES: dict[str, Callable[[Rng], Problem]] = {"dense": dense, "cloud": cloud, "grid": grid}
+GEOMETRIES: dict[str, Callable[[Rng], Drawn]] = {"dense": dense, "cloud": cloud, "grid": grid}

@@ -18,7 +18,7 @@ from epsilot.transport.problem import make_problem
 from .checks import ROUND_OFF, Scales, Wish, result_defects, truth_of
 from .damage import spoil
 from .outcome import Answer, Outcome, ask
-from .problems import Problem, Rng, ordinary, pick
+from .problems import Drawn, Rng, ordinary, pick
 from .solves import METHODS, NEEDS_DENSE, NEEDS_ROWS, bit_defects
 
 LIMITS = {"max_seconds": 5.0, "on_limit": "ignore"}
@@ -50,7 +50,7 @@ def resume(rng: Rng) -> Outcome:
         return CONTINUATIONS[way](rng, outcome, path, problem, wish, keywords)
 
 
-def solve(problem: Problem, keywords: dict[str, Any]) -> epsilot.Result:
+def solve(problem: Drawn, keywords: dict[str, Any]) -> epsilot.Result:
     """Call the library."""
     return epsilot.solve(problem.M, problem.a, problem.b, **keywords)
 
@@ -68,7 +68,7 @@ def draw_wish(rng: Rng) -> Wish:
     return Wish(reg=float(10 ** rng.uniform(-3, 0)), tol=tol)
 
 
-def draw_method(rng: Rng, problem: Problem, wish: Wish) -> str:
+def draw_method(rng: Rng, problem: Drawn, wish: Wish) -> str:
     """Draw a method that can do what is asked."""
     names = ["auto", *METHODS]
     if wish.reg is not None:
@@ -81,7 +81,7 @@ def draw_method(rng: Rng, problem: Problem, wish: Wish) -> str:
 
 
 def _same(
-    rng: Rng, outcome: Outcome, path: Path, problem: Problem, wish: Wish, keywords: dict[str, Any]
+    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
 ) -> Outcome:
     resumed = ask(solve, problem, keywords)
     whole = ask(solve, problem, {k: v for k, v in keywords.items() if k != "resume"})
@@ -97,7 +97,7 @@ def _same(
 
 
 def _another(
-    rng: Rng, outcome: Outcome, path: Path, problem: Problem, wish: Wish, keywords: dict[str, Any]
+    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
 ) -> Outcome:
     what = str(rng.choice(["wish", "wish", "wish", "method", "seed", "M", "a", "scaled M"]))
     if what == "wish":
@@ -115,7 +115,7 @@ def _another(
     return _judged(outcome, ask(solve, problem, keywords), problem, wish)
 
 
-def changed(rng: Rng, problem: Problem, what: str) -> Problem:
+def changed(rng: Rng, problem: Drawn, what: str) -> Drawn:
     """Return a problem that differs a little in one argument."""
     if what == "a":
         a = np.asarray(problem.weights[0], dtype=float).copy()
@@ -129,7 +129,7 @@ def changed(rng: Rng, problem: Problem, what: str) -> Problem:
 
 
 def _spoilt(
-    rng: Rng, outcome: Outcome, path: Path, problem: Problem, wish: Wish, keywords: dict[str, Any]
+    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
 ) -> Outcome:
     how = spoil(rng, path)
     outcome.kind += f", {how.partition(':')[0]}"
@@ -137,7 +137,7 @@ def _spoilt(
     return _judged(outcome, ask(solve, problem, keywords), problem, wish)
 
 
-def _judged(outcome: Outcome, answer: Answer, problem: Problem, wish: Wish) -> Outcome:
+def _judged(outcome: Outcome, answer: Answer, problem: Drawn, wish: Wish) -> Outcome:
     """Accept a refusal, or a result that is right."""
     outcome.blame(*answer.defects)
     if answer.value is None:
@@ -147,7 +147,7 @@ def _judged(outcome: Outcome, answer: Answer, problem: Problem, wish: Wish) -> O
     return outcome.blame(*_wrong(answer.value, problem, wish))
 
 
-def _wrong(result: epsilot.Result, problem: Problem, wish: Wish) -> list[str]:
+def _wrong(result: epsilot.Result, problem: Drawn, wish: Wish) -> list[str]:
     truth = truth_of(problem, wish.reg)
     found = list(result_defects(result, problem, wish, truth, with_history=False))
     if not (result.n_iter >= 0 and 0 <= result.seconds < np.inf and result.work.operations >= 0):
@@ -159,7 +159,7 @@ CONTINUATIONS = {"same call": _same, "another call": _another, "spoilt checkpoin
 
 
 def _spoilt_result(
-    rng: Rng, outcome: Outcome, path: Path, problem: Problem, wish: Wish, keywords: dict[str, Any]
+    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
 ) -> Outcome:
     """Save a result, spoil the file and have it proved again."""
     answer = ask(solve, problem, {**keywords, "max_iter": FIRST})

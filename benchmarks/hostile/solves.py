@@ -11,7 +11,7 @@ import epsilot
 
 from .checks import EXACT, Wish, certify_defects, result_defects, truth_of
 from .outcome import Answer, Outcome, ask, error_defects
-from .problems import Problem, Rng, draw_problem, pick
+from .problems import Drawn, Rng, draw_problem, pick
 
 METHODS = {method.name: method for method in epsilot.methods()}
 #: Epochs times entries that a case may take.
@@ -50,7 +50,7 @@ def solves(rng: Rng) -> Outcome:
 
 
 def _checked(
-    rng: Rng, outcome: Outcome, answer: Answer, problem: Problem, wish: Wish, keywords: Any
+    rng: Rng, outcome: Outcome, answer: Answer, problem: Drawn, wish: Wish, keywords: Any
 ) -> Outcome:
     result = answer.value
     outcome.ending = result.status.name.lower()
@@ -89,7 +89,7 @@ def bit_defects(first: Any, second: Any, what: str) -> list[str]:
 # -- what is asked -----------------------------------------------------------------------------
 
 
-def draw_wish(rng: Rng, problem: Problem) -> Wish:
+def draw_wish(rng: Rng, problem: Drawn) -> Wish:
     """Draw a target in the problem's units."""
     unit = float(np.ptp(problem.cost / 2) * 2) or float(problem.largest) or 1.0
     mass = float(problem.mass)
@@ -115,7 +115,7 @@ def draw_method(rng: Rng, wish: Wish) -> str:
     return str(rng.choice(names))
 
 
-def draw_keywords(rng: Rng, problem: Problem, method: str) -> dict[str, Any]:
+def draw_keywords(rng: Rng, problem: Drawn, method: str) -> dict[str, Any]:
     """Draw limits that keep a case short, and now and then the less usual arguments."""
     n, m = problem.shape
     most = max(2.0, BUDGET / (n * m))
@@ -137,7 +137,7 @@ def draw_keywords(rng: Rng, problem: Problem, method: str) -> dict[str, Any]:
     return keywords
 
 
-def may_be_refused(problem: Problem, wish: Wish, method: str) -> bool:
+def may_be_refused(problem: Drawn, wish: Wish, method: str) -> bool:
     """Tell whether a refusal is right: meaningless, beyond float64, or not for this geometry."""
     if wish.reg is not None and method != "auto" and not METHODS[method].solves_entropic:
         return True

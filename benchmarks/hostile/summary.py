@@ -11,8 +11,7 @@ from typing import Any
 
 from epsilot.files import write_atomically
 from epsilot.studies.lab.environment import machine, versions
-
-from .cases import Line
+from epsilot.studies.lab.store import Line
 
 #: Cases named for one defect, and defects listed, at most.
 NAMED, LISTED = 5, 60

@@ -1,7 +1,5 @@
 """What runs of the accelerated family promise: counts, gaps, statuses, both stop modes."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -137,18 +135,6 @@ def test_lazy_costs(name, rng):
     dense = epsilot.solve(cloud.block(0, 24), a, b, eps=eps, method=name, stop="paper")
     paper = epsilot.solve(cloud, a, b, eps=eps, method=name, stop="paper")
     assert paper.value == pytest.approx(dense.value, rel=1e-6)
-
-
-def test_benchmark_runs_at_toy_size(capsys, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    import accelerated_family
-
-    accelerated_family.main(["--quick", "--only", "published", "--eps", "0.2", "--seeds", "1"])
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    accelerated_family.main(["--quick", "--only", "regot", "--size", "20"])
-    printed = capsys.readouterr().out
-    assert "n=36 apdgcd" in printed
-    assert "regot is not installed" in printed
 
 
 # Never hang -------------------------------------------------------------------------------------

@@ -1,9 +1,5 @@
 """What the direct methods and box_newton share: accuracy in every mode, warm starts, resuming."""
 
-import runpy
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,7 +11,6 @@ from epsilot.solvers.base import Pace, Signal
 from epsilot.transport.problem import make_problem
 from problems import equal_masses, images, points, random, solve_exactly, trace, zero_masses
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 DIRECT = ["dual_extrapolation", "dijkstra_dfs", "packing_lp"]
 FAMILY = [*DIRECT, "box_newton"]
 SETTINGS = [
@@ -191,14 +186,3 @@ def test_methods_table_has_the_rows_of_table_1():
         "dual_extrapolation": (2019, False),
         "dijkstra_dfs": (2019, False),
     }
-
-
-def test_benchmark_runs_at_toy_size(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    monkeypatch.setattr(sys, "argv", ["direct_family.py", "--quick"])
-    runpy.run_path(str(BENCHMARKS / "direct_family.py"), run_name="__main__")
-    out = capsys.readouterr().out
-    worst = float(out.split("largest certified gap / ε:")[1].split(";")[0])
-    assert worst <= 1
-    for word in ("DE-adapt", "LMR plain", "PR", "PK-fast", "BCN-fast", "packing_lp", "square"):
-        assert word in out

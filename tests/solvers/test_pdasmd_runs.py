@@ -2,10 +2,8 @@
 
 import copy
 import dataclasses
-import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -286,17 +284,3 @@ def test_hybrid_takes_skewed_marginals(stop):
     result = epsilot.solve(M, a, b, eps=0.1, **options)
     assert result.converged
     assert abs(result.value - solve_exactly(M, a, b)) <= 0.1
-
-
-# -- options and scripts ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "arguments"), [
-    ("hybrid", ["--sizes", "16", "--seeds", "1"]), ("pdasmd", ["--sizes", "48"]),
-    ("pdasmd_slopes", ["--quick", "--only", "ratio"]),
-    ("batch", ["--sizes", "36", "--batches", "1", "4", "--repeats", "1"]),
-])  # fmt: skip
-def test_benchmark_runs(name, arguments, capsys):
-    file = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
-    runpy.run_path(str(file))["main"](arguments)
-    assert "n = " in capsys.readouterr().out

@@ -1,9 +1,5 @@
 """The Sinkhorn family and AAM: both stops, hard instances, checkpoints, seeds, options."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from by_hand import small, start
@@ -231,16 +227,3 @@ def test_seed_matters_only_to_the_stochastic_method():
 def test_options_are_checked(method, options, word):
     with pytest.raises(epsilot.InvalidProblem, match=word):
         epsilot.solve(np.eye(2), eps=0.1, method=method, **options)
-
-
-def test_benchmark_runs(monkeypatch):
-    path = Path(__file__).parents[2] / "benchmarks" / "sinkhorn_family.py"
-    spec = importlib.util.spec_from_file_location("sinkhorn_family", path)
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "sinkhorn_family", module)  # dataclasses look it up
-    spec.loader.exec_module(module)
-    cell = module.measure(module.ALGORITHMS[0], 36, 0.2, 5)
-    assert cell.iterations == 202
-    assert cell.n_failed == 0
-    assert module.table([36], [0.2], 1) in (True, False)
-    assert module.speed(20, 20, 1) in (True, False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...files import write_atomically
 from .environment import machine, versions
 from .fitting import Fit
-from .tasks import Line
+from .store import Line
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,15 @@ def _markdown(block: Block) -> str:
         return f"![{block.caption}]({block.name})\n\n*{block.caption}*"
     if isinstance(block, Table):
         lines = [block.columns, tuple("---" for _ in block.columns), *block.rows]
-        text = "\n".join(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in lines)
+        text = "\n".join(map(markdown_row, lines))
         return f"{block.caption}\n\n{text}" if block.caption else text
     return block.text
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def markdown_row(cells: Iterable[str]) -> str:
+    """Return a row of a Markdown table."""
+    escaped = (cell.replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def write_text(path: Path, text: str) -> None:

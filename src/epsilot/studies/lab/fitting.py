@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .tasks import Line
+from .store import Line
 
 CONFIDENCE = 0.95
 

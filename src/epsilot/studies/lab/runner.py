@@ -2,121 +2,99 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
 
-from ... import solve
-from .store import Store
-from .tasks import Interrupted, Line, Task, instance, solve_task
+from ... import parallel
+from .store import Line, Store
+from .tasks import Expected, Task
+from .worker import ONE_BLAS_THREAD, Worker, follow_parent, replies
 
-#: What tells BLAS libraries how many threads to use. Theirs wait for each other in busy loops,
-#: which costs more than all else where processes share the cores.
-BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+E = TypeVar("E", bound=Expected)
+T = TypeVar("T", bound=Task)
+#: How tasks are solved: yields each with its line, or with None where none is worth having.
+Way = Callable[[Sequence[E]], Generator[tuple[E, Line | None]]]
 
 
-def run_tasks(tasks: Sequence[Task], store: Store, jobs: int, console: Any) -> None:
-    """Solve the tasks that the store lacks and append each as it ends.
+def run_tasks(tasks: Sequence[E], store: Store, console: Any, way: Way[E]) -> list[Line]:
+    """Solve the tasks that the store lacks, append each line as it comes, and return all lines.
 
-    Timed tasks run after all others, one at a time, with every core to themselves; the others
-    have one thread each. The longest come first, so that the processes end together.
+    Parameters
+    ----------
+    tasks
+        The solves of a study, in the order of its file.
+    store
+        What is solved already; it is arranged in the order of the tasks at the end.
+    console
+        Where progress is shown, if somebody is looking.
+    way
+        How they are solved, such as :func:`in_processes`.
     """
     missing = [task for task in dict.fromkeys(tasks) if task not in store]
-    shared = sorted((t for t in missing if not t.is_timed), key=lambda t: -t.seconds)
-    timed = [task for task in missing if task.is_timed]
-    jobs = max(1, min(jobs, len(shared)))
-    with show_progress(console, missing) as advance:
-        solved = _parallel(shared, jobs) if jobs > 1 else _serial(shared, 1)
+    with show_progress(console, missing) as advance, closing(way(missing)) as solved:
         for task, line in solved:
-            store.append(line)
-            advance(task)
-        for task, line in _serial(timed, None):
-            store.append(line)
+            if line is not None:
+                store.append(line)
             advance(task)
     store.arrange(tasks)
+    return store.lines(tasks)
 
 
-def _serial(tasks: Sequence[Task], n_threads: int | None) -> Iterator[tuple[Task, Line]]:
-    for task in tasks:
-        yield task, solve_task(task, n_threads)
+def in_processes(jobs: int) -> Way[T]:
+    """Return the way that solves in several processes, with one thread each.
 
-
-def _parallel(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Line]]:
-    """Yield lines as they are solved by spawned processes."""
-    _compile(tasks)
-    os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))  # for the processes: BLAS is loaded here
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
-    )
-    try:
-        futures: dict[Future[Line | None], Task] = {
-            pool.submit(_solve_in_worker, task): task for task in tasks
-        }
-        for future in as_completed(futures):
-            line = future.result()
-            if line is None:
-                raise Interrupted
-            yield futures[future], line
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
-    pool.shutdown()
-
-
-def _compile(tasks: Sequence[Task]) -> None:
-    """Compile every method here, so that processes find kernels in the cache.
-
-    Two processes that compile one kernel at the same moment can spoil numba's cache.
+    The longest tasks come first, so that the processes end together. Timed tasks run after all
+    others, one at a time, with every core to themselves.
     """
-    seen = set()
+
+    def solved(missing: Sequence[T]) -> Generator[tuple[T, Line | None]]:
+        shared = sorted((t for t in missing if not t.is_timed), key=lambda t: -t.seconds)
+        count = min(jobs, len(shared))
+        yield from _parallel(shared, count) if count > 1 else _serial(shared, 1)
+        yield from _serial([task for task in missing if task.is_timed], None)
+
+    return solved
+
+
+def _serial(tasks: Sequence[T], n_threads: int | None) -> Iterator[tuple[T, Line]]:
     for task in tasks:
-        variant = (task.method, task.stop, task.options)
-        if variant not in seen:
-            seen.add(variant)
-            solve(
-                *instance("synthetic", 3, 0), eps=0.5, method=task.method, stop=task.stop,
-                max_iter=2, n_threads=1, on_limit="ignore", **dict(task.options),
-            )  # fmt: skip
+        yield task, _line(task, n_threads)
 
 
-def start_worker() -> None:
-    """Let the parent deal with Ctrl-C, and end with it whatever ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
+def _line(task: Task, n_threads: int | None) -> Line:
+    with parallel.limit(n_threads):
+        return task.line()
 
 
-def _solve_in_worker(task: Task) -> Line | None:
-    """Return the line, or None when Ctrl-C reached this process in the middle of a solve."""
-    try:
-        return solve_task(task, 1)
-    except Interrupted:
-        return None
+def _parallel(tasks: Sequence[T], jobs: int) -> Iterator[tuple[T, Line]]:
+    """Yield lines as they are solved by spawned processes.
+
+    Every variant is compiled here beforehand, so that processes find kernels in the cache: two
+    that compile one kernel at the same moment can spoil it.
+    """
+    for task in {task.variant: task for task in tasks}.values():
+        task.warm_up()
+    crew = [Worker(_serve, variables=ONE_BLAS_THREAD) for _ in range(jobs)]
+    with closing(replies(tasks, crew)) as found:
+        for reply in found:
+            if reply.failure is not None:
+                raise reply.failure
+            if isinstance(reply.answer, BaseException):
+                raise reply.answer
+            yield reply.request, reply.answer
 
 
-class Expected(Protocol):
-    """What is known of a solve before it is made."""
-
-    @property
-    def seconds(self) -> float:
-        """Expected time."""
-
-    @property
-    def label(self) -> str:
-        """What is being solved, in a few words."""
+def _serve(pipe: Connection) -> None:
+    """Solve tasks as they come; an exception is an answer too, Ctrl-C among them."""
+    follow_parent()
+    while True:
+        task: Task = pipe.recv()
+        try:
+            pipe.send(_line(task, 1))
+        except BaseException as error:
+            pipe.send(error)
 
 
 @contextmanager

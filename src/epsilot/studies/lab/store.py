@@ -1,27 +1,29 @@
-"""The file of an experiment's solves: one JSON line each, appended as they end."""
+"""The file of a study's solves: one JSON line each, appended as they end."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...errors import InvalidProblem
 from ...files import write_atomically
-from .tasks import Line, key_of
 
 #: How every line begins.
 BEGINNING = b'{"'
 
 
-class Keyed(Protocol):
-    """What identifies a solve."""
+Line = dict[str, Any]
+
+
+class Identified(Protocol):
+    """Whatever a line may be of."""
 
     @property
-    def key(self) -> str:
-        """The text under which its line is kept."""
+    def identity(self) -> Line:
+        """The fields of its line that distinguish it from all others."""
 
 
 class Store:
@@ -29,24 +31,31 @@ class Store:
 
     A last line that was cut short (the machine went down) is dropped, a whole one that only lacks
     its end is kept; any other line that cannot be read is an error, since it was somebody's edit.
+
+    Parameters
+    ----------
+    path
+        The file, which need not exist yet.
+    fields
+        The fields of a line that identify its solve.
     """
 
-    def __init__(self, path: Path, key: Callable[[Line], str] = key_of) -> None:
+    def __init__(self, path: Path, fields: Sequence[str]) -> None:
         self.path = path
-        self._key = key
+        self._fields = tuple(fields)
         self._lines: dict[str, Line] = {}
         if path.exists():
             self._read()
 
-    def __contains__(self, task: Keyed) -> bool:
-        return task.key in self._lines
+    def __contains__(self, task: Identified) -> bool:
+        return self._key(task.identity) in self._lines
 
     def __len__(self) -> int:
         return len(self._lines)
 
-    def lines(self, tasks: Iterable[Keyed]) -> list[Line]:
+    def lines(self, tasks: Iterable[Identified]) -> list[Line]:
         """Return the lines of those tasks that are solved, in the order of the tasks."""
-        return [self._lines[task.key] for task in tasks if task in self]
+        return [self._lines[key] for key in self._keys(tasks)]
 
     def append(self, line: Line) -> None:
         """Write a line through to the disk in one piece."""
@@ -59,9 +68,9 @@ class Store:
             os.close(descriptor)
         self._lines[self._key(line)] = line
 
-    def arrange(self, tasks: Sequence[Keyed]) -> None:
+    def arrange(self, tasks: Iterable[Identified]) -> None:
         """Put the lines of the tasks first, in their order, so that equal runs give equal files."""
-        wanted = [task.key for task in tasks if task in self]
+        wanted = self._keys(tasks)
         known = set(wanted)
         rest = sorted(key for key in self._lines if key not in known)
         self._lines = {key: self._lines[key] for key in wanted + rest}
@@ -70,6 +79,15 @@ class Store:
             for line in self._lines.values()
         )
         write_atomically(self.path, lambda file: file.write(text.encode()))
+
+    def _key(self, line: Line) -> str:
+        """Return the text under which a line is kept."""
+        return json.dumps([line[name] for name in self._fields], sort_keys=True)
+
+    def _keys(self, tasks: Iterable[Identified]) -> list[str]:
+        """Return the keys of the tasks that have a line."""
+        keys = (self._key(task.identity) for task in tasks)
+        return [key for key in keys if key in self._lines]
 
     def _read(self) -> None:
         content = self.path.read_bytes()

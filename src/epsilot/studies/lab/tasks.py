@@ -1,184 +1,46 @@
-"""One solve of an experiment: what it is, and the line of numbers it becomes."""
+"""A solve of a study before it is made: what it is, how long it may take, how it becomes a line."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Hashable
+from typing import Protocol
 
-from ... import solve
-from ..._types import Matrix, Vector
-from ...errors import InvalidProblem
-from ...files.images import grid_cost, mnist_pair, synthetic_pair
-from ...files.mnist import read_digits
-from ...run.result import Result, Status
-from ...show.text import is_counted
-from ...transport.record import Record
-from ...version import __version__
-from .environment import machine, versions
-
-#: A run that has used this many times the operations planned for it is given up, unless it is
-#: so short that the plan was a guess.
-PATIENCE = 8.0
-ALWAYS_ALLOWED = 1e9
-
-Line = dict[str, Any]
+from .store import Line
 
 
 class Interrupted(KeyboardInterrupt):
     """The user ended a run; what it had reached is not a measurement."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """A method on a pair of images, to an accuracy, under a stop.
-
-    ``data`` is "synthetic", "mnist" or the path of a file of digits; ``options`` are those of
-    the method; a timed task runs alone on the machine. ``cost`` is the number of operations
-    it is expected to take, which orders the work and bounds it, and ``speed`` the expected
-    operations a second.
-    """
-
-    data: str
-    side: int
-    seed: int
-    method: str
-    stop: str
-    eps: float
-    options: tuple[tuple[str, Any], ...] = ()
-    is_timed: bool = False
-    cost: float = field(default=math.inf, compare=False)
-    speed: float = field(default=1e9, compare=False)
+class Expected(Protocol):
+    """What is known of a solve before it is made."""
 
     @property
     def identity(self) -> Line:
-        """What distinguishes a solve from all others, as the first fields of its line."""
-        return {
-            "data": source_name(self.data),
-            "side": self.side,
-            "seed": self.seed,
-            "method": self.method,
-            "stop": self.stop,
-            "eps": self.eps,
-            "given": dict(self.options),
-            "is_timed": self.is_timed,
-            "version": __version__,
-        }
-
-    @property
-    def key(self) -> str:
-        """The identity as text."""
-        return key_of(self.identity)
+        """What distinguishes it from all others, as the first fields of its line."""
 
     @property
     def seconds(self) -> float:
         """Expected time."""
-        return 0.01 + self.cost / self.speed
 
     @property
     def label(self) -> str:
-        """What is solved, in a few words."""
-        return f"{self.method}, n = {self.side**2}, {self.data}"
+        """What is being solved, in a few words."""
 
 
-def key_of(line: Line) -> str:
-    """Return the text that identifies the solve of a line."""
-    names = (
-        "data", "side", "seed", "method", "stop", "eps", "given", "is_timed", "version",
-    )  # fmt: skip
-    return json.dumps([line[name] for name in names], sort_keys=True)
+class Task(Expected, Protocol):
+    """A solve that can be made in any process."""
 
+    @property
+    def is_timed(self) -> bool:
+        """Tell whether its running time counts: it then runs alone on the machine."""
 
-def solve_task(task: Task, n_threads: int | None) -> Line:
-    """Solve and return the line: identity, what was reached, what it took, and with what."""
-    C, p, q = instance(task.data, task.side, task.seed)
-    limit = max(PATIENCE * task.cost, ALWAYS_ALLOWED)
+    @property
+    def variant(self) -> Hashable:
+        """What decides which kernels are compiled."""
 
-    def is_hopeless(record: Record) -> bool:
-        return record.operations > limit
+    def warm_up(self) -> None:
+        """Solve something tiny of the same variant."""
 
-    result = solve(
-        C, p, q, eps=task.eps, method=task.method, stop=task.stop, seed=task.seed,
-        n_threads=n_threads, callback=is_hopeless, on_limit="ignore", **dict(task.options),
-    )  # fmt: skip
-    if result.status is Status.INTERRUPTED:
-        raise Interrupted
-    return line_of(task, result)
-
-
-def line_of(task: Task, result: Result) -> Line:
-    """Return the line of a result."""
-    counted = is_counted(result.work)
-    has_ended = result.status in (Status.CERTIFIED, Status.PUBLISHED_STOP)
-    return {
-        **task.identity,
-        "n": task.side**2,
-        "B": result.options.get("batch_size", 1),
-        "operations": result.work.operations if counted else None,
-        "certificate_operations": result.work.certificate,
-        "exponentials": result.work.exponentials if counted else None,
-        "n_iter": result.n_iter,
-        "gap": result.gap,
-        "value": result.value,
-        "lower_bound": result.lower_bound,
-        "marginal_error": result.marginal_error,
-        "reg": result.reg,
-        "status": result.status.name.lower(),
-        "is_certified": result.gap <= task.eps,
-        "has_ended": has_ended,
-        "options": {name: _plain(value) for name, value in result.options.items()},
-        "problem_hash": result.problem_hash,
-        "versions": versions(),
-        "machine": machine(),
-        "seconds": result.seconds,
-    }
-
-
-def _plain(value: Any) -> Any:
-    """Return an option as JSON knows it."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
-
-
-# -- instances -------------------------------------------------------------------------------
-
-
-def instance(data: str, side: int, seed: int) -> tuple[Matrix, Vector, Vector]:
-    """Return the l1 cost over its maximum and the two images as weights."""
-    if data == "synthetic":
-        A, B = synthetic_pair(side, seed)
-    else:
-        A, B = mnist_pair(side, seed, None if data == "mnist" else _digits(data))
-    return _cost(side), A.ravel(), B.ravel()
-
-
-@cache
-def _cost(side: int) -> Matrix:
-    C = grid_cost((side, side))
-    C.setflags(write=False)
-    return C
-
-
-@cache
-def _digits(path: str) -> Matrix:
-    return read_digits(path)
-
-
-@cache
-def source_name(data: str) -> str:
-    """Return the name under which a data set enters the lines: no path, but its contents."""
-    if data in ("synthetic", "mnist"):
-        return data
-    if not Path(data).is_file():
-        raise InvalidProblem(
-            f"data is {data!r}; it must be synthetic, mnist or an existing file of digits "
-            "(IDX or .npz)."
-        )
-    _digits(data)
-    digest = hashlib.sha256(Path(data).read_bytes()).hexdigest()[:12]
-    return f"{Path(data).name} ({digest})"
+    def line(self) -> Line:
+        """Solve and return the line."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,8 @@ from ..lab.document import (
     write_text,
 )
 from ..lab.environment import machine, versions
-from ..lab.tasks import Line
-from ..lab.trials import key_by, run_trials
+from ..lab.runner import in_processes, run_tasks
+from ..lab.store import Line, Store
 from .moons import scikit_learn
 
 METHODS = ("pdasmd", "auto")
@@ -38,14 +37,15 @@ N_COLORS = 1000
 FIGURE = "color-transfer.jpg"
 #: The required fall of the sliced distance between the result's colours and the reference's.
 FALL = 0.7
-_KEY = ("method", "n_colors", "smoothing", "is_small", "version")
+#: The fields that identify a line.
+KEY = ("method", "n_colors", "smoothing", "is_small", "version")
 _DPI = 110
 
 Image = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class TransferTrial:
+class TransferTask:
     """A plan between the palettes of the two photographs, applied in both directions."""
 
     method: str
@@ -62,14 +62,28 @@ class TransferTrial:
         }  # fmt: skip
 
     @property
-    def key(self) -> str:
-        """The identity as text."""
-        return json.dumps([self.identity[name] for name in _KEY], sort_keys=True)
+    def label(self) -> str:
+        """What is solved, in a few words."""
+        return f"{self.method}, {self.n_colors} colours"
+
+    @property
+    def seconds(self) -> float:
+        """Expected time, pictures included."""
+        return 1.0 + 0.01 * self.n_colors
+
+    @property
+    def is_timed(self) -> bool:
+        """Tell that seconds are reported."""
+        return True
 
     @property
     def variant(self) -> tuple[str, ...]:
         """What decides which kernels are compiled."""
         return (self.method,)
+
+    def warm_up(self) -> None:
+        """Compile the method on few colours."""
+        replace(self, n_colors=20, is_small=True).images()
 
     def images(self) -> tuple[Any, Image, Image]:
         """Return the fitted model and the two results."""
@@ -122,14 +136,15 @@ def sliced_distance(first: Any, second: Any, n_directions: int = 200, seed: int 
 def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Any) -> None:
     """Solve what is missing, draw and summarise; quick is a tenth of the colours."""
     n_colors = N_COLORS // 10 if quick else N_COLORS
-    trials = [TransferTrial(method, n_colors) for method in METHODS]
-    lines = run_trials(out / "solves.jsonl", trials, key_by(*_KEY), 1, console)
-    write(out, trials, lines, f"epsilot reproduce color-transfer --{'quick' if quick else 'full'}")
+    tasks = [TransferTask(method, n_colors) for method in METHODS]
+    store = Store(out / "solves.jsonl", KEY)
+    lines = run_tasks(tasks, store, console, in_processes(jobs))
+    write(out, tasks, lines, f"epsilot reproduce color-transfer --{'quick' if quick else 'full'}")
 
 
-def write(out: Path, trials: Sequence[TransferTrial], lines: Sequence[Line], command: str) -> None:
+def write(out: Path, tasks: Sequence[TransferTask], lines: Sequence[Line], command: str) -> None:
     """Draw the pictures and write the summary."""
-    figure = draw({trial.method: trial for trial in trials})
+    figure = draw({task.method: task for task in tasks})
     quality = {"quality": 88}
     write_atomically(
         out / FIGURE,
@@ -138,15 +153,15 @@ def write(out: Path, trials: Sequence[TransferTrial], lines: Sequence[Line], com
     write_text(out / "summary.md", to_markdown("Colour transfer", _blocks(lines, command)))
 
 
-def draw(trials: Mapping[str, TransferTrial]) -> Any:
+def draw(tasks: Mapping[str, TransferTask]) -> Any:
     """Return the figure: originals, results of each method, and the palettes of all."""
-    is_small = any(trial.is_small for trial in trials.values())
+    is_small = any(task.is_small for task in tasks.values())
     pictures: list[list[tuple[str, Image]]] = [
         [(f"original {name}", image)]
         for name, image in zip("AB", photographs(is_small), strict=True)
     ]
-    for method, trial in trials.items():
-        model, *results = trial.images()
+    for method, task in tasks.items():
+        model, *results = task.images()
         name = "PDASMD" if method == "pdasmd" else f"default ({model.result_.method})"
         for row, result in enumerate(results):
             text = f"{'AB'[row]} in the colours of {'BA'[row]}: {name}"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...solvers.about import growth
-from ..lab.tasks import Task
+from .image_tasks import ImageTask
 
 
-def planned(task: Task) -> Task:
+def priced(task: ImageTask) -> ImageTask:
     """Return the task with the operations expected of it."""
     cost = growth(task.method, task.stop)
     options: dict[str, Any] = dict(task.options)
     factor = options.get("batch_size", 1) ** 0.45
     operations = factor * cost.at(task.side**2, task.eps)
-    return Task(**{**vars(task), "cost": operations, "speed": cost.speed})
+    return replace(task, cost=operations, speed=cost.speed)

@@ -17,11 +17,9 @@ from ..lab.document import (
     tally,
 )
 from ..lab.figures import Panel, draw_panels, write_figure
-from ..lab.measures import STOPS, operations, soundness
 from ..lab.report import publish
-from ..lab.runner import run_tasks
-from ..lab.store import Store
-from ..lab.tasks import Line, source_name
+from ..lab.runner import in_processes, run_tasks
+from ..lab.store import Line, Store
 from .fig1_claims import claims, reference_table
 from .fig1_panels import (
     LETTERS,
@@ -29,10 +27,12 @@ from .fig1_panels import (
     Scale,
     batch_curves,
     chosen_panels,
-    plan,
     series_of,
     size_curves,
+    tasks_of,
 )
+from .image_tasks import KEY, source_name
+from .measures import STOPS, operations, soundness
 
 
 def run(
@@ -48,16 +48,16 @@ def run(
     """Solve what is missing, then draw and summarise."""
     scale = scale or Scale.of(quick)
     panels = chosen_panels(data, panel)
-    tasks = list(plan(scale, panels, seeds or scale.seeds))
-    store = Store(out / "solves.jsonl")
-    run_tasks(tasks, store, jobs, console)
+    tasks = list(tasks_of(scale, panels, seeds or scale.seeds))
+    store = Store(out / "solves.jsonl", KEY)
+    lines = run_tasks(tasks, store, console, in_processes(jobs))
     arguments = "".join(
         [" --quick" if quick else " --full"]
         + ([f" --data {','.join(Path(d).name for d in data)}"] if len(data) == 1 else [])
         + ([f" --panel {','.join(panel)}"] if panel else [])
         + ([f" --seeds {seeds}"] if seeds else [])
     )
-    write(out, store.lines(tasks), panels, f"epsilot reproduce fig1{arguments}")
+    write(out, lines, panels, f"epsilot reproduce fig1{arguments}")
 
 
 def write(out: Path, lines: Sequence[Line], panels: dict[str, str], command: str) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 
 from ..lab.document import Claim, Table, verdict
 from ..lab.fitting import Curve, ratios
-from ..lab.measures import operations
-from ..lab.tasks import Line, source_name
+from ..lab.store import Line
 from .fig1_panels import NAMES, batch_curves, kind_of, size_curves
+from .image_tasks import source_name
+from .measures import operations
 
 #: A measured slope "close to" the claimed one lies in these bounds.
 SLOPE_N = (1.85, 2.15)

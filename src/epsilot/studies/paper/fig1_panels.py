@@ -8,9 +8,10 @@ from typing import Any
 
 from ...errors import InvalidProblem
 from ..lab.fitting import Curve, curve, select
-from ..lab.measures import STOPS, operations
-from ..lab.tasks import Line, Task, source_name
-from .costs import planned
+from ..lab.store import Line
+from .costs import priced
+from .image_tasks import ImageTask, source_name
+from .measures import STOPS, operations
 
 NAMES = {"synthetic": "synthetic images", "mnist": "MNIST digits"}
 LETTERS = {"synthetic": "abcd", "mnist": "efgh"}
@@ -40,7 +41,7 @@ STOCHASTIC = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How large an experiment is: image sides, and the seconds no solve may be planned to take."""
+    """How large an experiment is: image sides, and the seconds expected of a solve at most."""
 
     sides: tuple[int, ...]
     batch_sides: tuple[int, ...]
@@ -85,7 +86,7 @@ def kind_of(letter: str) -> str:
     return "abcd"["abcdefgh".index(letter) % 4]
 
 
-def plan(scale: Scale, panels: dict[str, str], seeds: int) -> Iterator[Task]:
+def tasks_of(scale: Scale, panels: dict[str, str], seeds: int) -> Iterator[ImageTask]:
     """Yield the solves of the panels, each once, in the order of the file."""
     seen = set()
     for letter, data in panels.items():
@@ -94,10 +95,8 @@ def plan(scale: Scale, panels: dict[str, str], seeds: int) -> Iterator[Task]:
             made = _batches(scale, data, stop) if kind in "cd" else _sizes(scale, kind, data, stop)
             for side, series, is_timed in made:
                 for seed in range(seeds):
-                    options = series.options
-                    task = planned(
-                        Task(data, side, seed, series.method, stop, scale.eps, options, is_timed)
-                    )
+                    goal = series.method, stop, scale.eps, series.options
+                    task = priced(ImageTask(data, side, seed, *goal, is_timed))
                     if task not in seen and task.seconds <= scale.budget:
                         seen.add(task)
                         yield task

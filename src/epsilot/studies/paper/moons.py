@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -14,8 +13,10 @@ from ..._types import Index, Matrix
 from ...applications.extras import MissingExtra
 from ...version import __version__
 from ..lab.environment import machine, versions
-from ..lab.tasks import Line
+from ..lab.store import Line
 
+#: The fields that identify a line.
+KEY = ("angle", "seed", "method", "goal", "n_moon", "version")
 ANGLES = (10, 20, 30, 40, 50, 70, 90)
 #: Table 2 of the paper: mean classification errors.
 PAPER = {
@@ -61,7 +62,7 @@ def rotated(X: Matrix, angle: float) -> Matrix:
 
 
 @dataclass(frozen=True)
-class MoonTrial:
+class MoonTask:
     """A method on one sample: ``goal`` is (name, value) of what it is to reach."""
 
     angle: int
@@ -79,14 +80,33 @@ class MoonTrial:
         }  # fmt: skip
 
     @property
-    def key(self) -> str:
-        """The identity as text."""
-        return json.dumps(list(self.identity.values()), sort_keys=True)
+    def label(self) -> str:
+        """What is solved, in a few words."""
+        return f"{self.method}, {self.goal[0]} = {self.goal[1]:g}, {self.angle}°"
+
+    @property
+    def seconds(self) -> float:
+        """Expected time; all are alike, classifiers included."""
+        return 1.0
+
+    @property
+    def is_timed(self) -> bool:
+        """Tell that running times do not count."""
+        return False
 
     @property
     def variant(self) -> tuple[str, ...]:
         """What decides which kernels are compiled."""
         return self.method, self.goal[0]
+
+    def warm_up(self) -> None:
+        """Compile the method on a few points."""
+        if self.method != "none":
+            self.adapter(replace(self, n_moon=5).sample())
+
+    def sample(self) -> Sample:
+        """Return its points."""
+        return sample(self.angle, self.seed, self.n_moon)
 
     def adapter(self, data: Sample) -> Any:
         """Return the fitted adapter."""
@@ -103,7 +123,7 @@ class MoonTrial:
 
     def line(self) -> Line:
         """Solve, train both classifiers on the transported source, test them on the target."""
-        data = sample(self.angle, self.seed, self.n_moon)
+        data = self.sample()
         if self.method == "none":
             return self.identity | {"errors": errors(data.Xs, data)} | _origin()
         adapter = self.adapter(data)

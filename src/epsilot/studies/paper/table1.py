@@ -33,13 +33,13 @@ from ..lab.document import (
 )
 from ..lab.figures import write_figure
 from ..lab.fitting import Curve, curve, select
-from ..lab.measures import STOPS, operations, soundness
 from ..lab.report import publish
-from ..lab.runner import run_tasks
-from ..lab.store import Store
-from ..lab.tasks import Line, source_name
+from ..lab.runner import in_processes, run_tasks
+from ..lab.store import Line, Store
 from .exponents import draw_exponents
-from .table1_grid import AXES, Scale, plan
+from .image_tasks import KEY, source_name
+from .measures import STOPS, operations, soundness
+from .table1_tasks import AXES, Scale, tasks_of
 
 #: A measured exponent agrees with a published one, an upper bound, if it is at most this above.
 SLACK = 0.15
@@ -70,17 +70,17 @@ def run(
         for each in data
         for method in methods()
         for stop in STOPS
-        for task in plan(scale, each, method.name, stop, panel, seeds or scale.seeds)
+        for task in tasks_of(scale, each, method.name, stop, panel, seeds or scale.seeds)
     ]
-    store = Store(out / "solves.jsonl")
-    run_tasks(tasks, store, jobs, console)
+    store = Store(out / "solves.jsonl", KEY)
+    lines = run_tasks(tasks, store, console, in_processes(jobs))
     arguments = "".join(
         [" --quick" if quick else " --full"]
         + ([f" --data {','.join(Path(d).name for d in data)}"] if data != ("synthetic",) else [])
         + ([f" --panel {','.join(panel)}"] if panel != AXES else [])
         + ([f" --seeds {seeds}"] if seeds else [])
     )
-    write(out, store.lines(tasks), data, f"epsilot reproduce table1{arguments}")
+    write(out, lines, data, f"epsilot reproduce table1{arguments}")
 
 
 # -- what was found --------------------------------------------------------------------------

@@ -21,9 +21,9 @@ from ..lab.document import (
     verdict,
     write_text,
 )
-from ..lab.tasks import Line
-from ..lab.trials import key_by, run_trials
-from .moons import ANGLES, PAPER, MoonTrial
+from ..lab.runner import in_processes, run_tasks
+from ..lab.store import Line, Store
+from .moons import ANGLES, KEY, PAPER, MoonTask
 
 #: What the two columns are made with; the other goals show what depends on the choice.
 MAIN = ("reg", 0.1)
@@ -31,32 +31,32 @@ GOALS = (("reg", 0.01), ("reg", 0.03), MAIN, ("reg", 0.3), ("rtol", 0.01))
 #: The paper's own procedure: η, tolerance and smoothed marginals follow from ε.
 PUBLISHED = ("eps", 0.5)
 METHODS = ("pdasmd", "sinkhorn")
-KEY = ("angle", "seed", "method", "goal", "n_moon", "version")
 
 
 def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Any) -> None:
     """Solve what is missing, then summarise."""
     n_seeds = seeds or (3 if quick else 10)
     goals = (MAIN, ("rtol", 0.01)) if quick else GOALS
-    trials = list(plan(n_seeds, goals, () if quick else (PUBLISHED,)))
-    lines = run_trials(out / "solves.jsonl", trials, key_by(*KEY), jobs, console)
+    tasks = list(tasks_of(n_seeds, goals, () if quick else (PUBLISHED,)))
+    store = Store(out / "solves.jsonl", KEY)
+    lines = run_tasks(tasks, store, console, in_processes(jobs))
     arguments = f"--{'quick' if quick else 'full'}" + (f" --seeds {seeds}" if seeds else "")
     write(out, lines, f"epsilot reproduce table2 {arguments}")
 
 
-def plan(
+def tasks_of(
     n_seeds: int, goals: Sequence[tuple[str, float]], published: Sequence[tuple[str, float]] = (),
     angles: Sequence[int] = ANGLES, n_moon: int = 150,
-) -> Iterator[MoonTrial]:  # fmt: skip
+) -> Iterator[MoonTask]:  # fmt: skip
     """Yield the solves of the table."""
     for angle in angles:
         for seed in range(n_seeds):
-            yield MoonTrial(angle, seed, "none", ("none", 0.0), n_moon)
+            yield MoonTask(angle, seed, "none", ("none", 0.0), n_moon)
             for method in METHODS:
                 for goal in goals:
-                    yield MoonTrial(angle, seed, method, goal, n_moon)
+                    yield MoonTask(angle, seed, method, goal, n_moon)
             for goal in published:
-                yield MoonTrial(angle, seed, "pdasmd", goal, n_moon)
+                yield MoonTask(angle, seed, "pdasmd", goal, n_moon)
 
 
 def write(out: Path, lines: Sequence[Line], command: str) -> None:

@@ -22,10 +22,9 @@ from ..lab.document import (
     to_markdown,
     write_text,
 )
-from ..lab.tasks import Line
-from ..lab.trials import key_by, run_trials
-from .moons import CENTRE, MoonTrial, Sample, classifier, sample
-from .table2 import KEY
+from ..lab.runner import in_processes, run_tasks
+from ..lab.store import Line, Store
+from .moons import CENTRE, KEY, MoonTask, Sample, classifier
 
 ANGLES = (20, 40, 50, 90)
 #: Rows of the figure: an entropic plan, and one close to the unregularised optimum.
@@ -39,27 +38,28 @@ _DPI = 100
 
 def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Any) -> None:
     """Solve what is missing, draw and summarise; one repetition is all there is to draw."""
-    trials = [MoonTrial(angle, 0, METHOD, goal) for goal in GOALS for angle in ANGLES]
-    lines = run_trials(out / "solves.jsonl", trials, key_by(*KEY), jobs, console)
-    figure = draw(trials)
+    tasks = [MoonTask(angle, 0, METHOD, goal) for goal in GOALS for angle in ANGLES]
+    store = Store(out / "solves.jsonl", KEY)
+    lines = run_tasks(tasks, store, console, in_processes(jobs))
+    figure = draw(tasks)
     write_atomically(out / FIGURE, lambda file: figure.savefig(file, format="png", dpi=_DPI))
     write_text(out / "summary.md", to_markdown("The two moons", _blocks(lines)))
 
 
-def draw(trials: Sequence[MoonTrial]) -> Any:
-    """Return the figure, a panel a trial: solving is quick enough to be done again."""
-    columns = len({trial.angle for trial in trials})
-    figure = new_figure(3.8 * columns, 4.1 * (len(trials) // columns) + 0.4)
-    axes = figure.subplots(len(trials) // columns, columns, squeeze=False).ravel()
-    for ax, trial in zip(axes, trials, strict=True):
-        data = sample(trial.angle, trial.seed, trial.n_moon)
-        moved = trial.adapter(data).transported_
+def draw(tasks: Sequence[MoonTask]) -> Any:
+    """Return the figure, a panel a solve: solving is quick enough to be done again."""
+    columns = len({task.angle for task in tasks})
+    figure = new_figure(3.8 * columns, 4.1 * (len(tasks) // columns) + 0.4)
+    axes = figure.subplots(len(tasks) // columns, columns, squeeze=False).ravel()
+    for ax, task in zip(axes, tasks, strict=True):
+        data = task.sample()
+        moved = task.adapter(data).transported_
         model = classifier("default").fit(moved, data.ys)
         error = 1 - model.score(data.X_test, data.y_test)
         _panel(ax, data, moved, model)
-        name, value = trial.goal
+        name, value = task.goal
         goal = f"η = {value:g}" if name == "reg" else f"gap ≤ {value:.0%}"
-        ax.set_title(f"{trial.angle}°, {goal}: error {error:.3f}", loc="left", fontsize=11)
+        ax.set_title(f"{task.angle}°, {goal}: error {error:.3f}", loc="left", fontsize=11)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return figure

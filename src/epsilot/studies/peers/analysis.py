@@ -11,9 +11,9 @@ from itertools import pairwise
 import numpy as np
 
 from ..lab.fitting import select
-from ..lab.tasks import Line
+from ..lab.store import Line
 from .entrants import ENTRANTS, OURS, REFERENCE
-from .plan import fastest_accurate
+from .selection import fastest_accurate
 
 #: A plan whose marginals are off by more, in l1 and relative to the mass, is not a plan.
 FEASIBLE = 1e-6

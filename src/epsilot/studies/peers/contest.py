@@ -1,10 +1,10 @@
-"""Run the trials that are missing, one at a time, each in the process of its solver."""
+"""Run the tasks that are missing, one at a time, each in the process of its solver."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -13,35 +13,39 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidProblem
-from ..lab.runner import show_progress
-from ..lab.store import Store
-from ..lab.tasks import Line
-from .entrants import ENTRANTS, OURS, REFERENCE, Choice
-from .plan import Selection, Trial, entropic_aims, is_worth_trying
-from .problems import FAMILIES
-from .worker import Job, Worker
+from ..lab.instances import FAMILIES
+from ..lab.runner import Way, run_tasks
+from ..lab.store import Line, Store
+from .entrants import ENTRANTS, OURS, REFERENCE, RelativeSetting
+from .measuring import Bench, Job
+from .selection import PeerTask, Selection, entropic_aims, is_worth_trying
 
 REFERENCE_LIMIT = 900.0
 
 
-def run_trials(selection: Selection, store: Store, console: Any) -> list[Line]:
+def run_contest(selection: Selection, store: Store, console: Any) -> list[Line]:
     """Solve what the store lacks, append each line as it is measured, and return all lines."""
-    trials = selection.trials()
-    missing = [trial for trial in trials if trial not in store]
-    book = _Book(store.lines(trials))
-    with ExitStack() as stack:
-        crew = {name: stack.enter_context(Worker(ENTRANTS[name])) for name in selection.solvers}
-        advance = stack.enter_context(show_progress(console, missing))
-        for _, group in groupby(missing, key=lambda trial: trial.problem):
-            with _stage(crew[REFERENCE]) as stage:
-                for trial in group:
-                    if is_worth_trying(trial, book.of(trial), selection.rtols):
-                        line = _solved(trial, stage, crew[trial.solver], book, selection)
-                        store.append(line)
-                        book.add(line)
-                    advance(trial)
-    store.arrange(trials)
-    return store.lines(trials)
+    tasks = selection.tasks()
+    return run_tasks(tasks, store, console, _one_by_one(selection, _Book(store.lines(tasks))))
+
+
+def _one_by_one(selection: Selection, book: _Book) -> Way[PeerTask]:
+    """Return the way that gives each solver a process, and the machine to one at a time."""
+
+    def solved(missing: Sequence[PeerTask]) -> Generator[tuple[PeerTask, Line | None]]:
+        with ExitStack() as stack:
+            crew = {name: stack.enter_context(Bench(ENTRANTS[name])) for name in selection.solvers}
+            for _, group in groupby(missing, key=lambda task: task.instance):
+                with _stage(crew[REFERENCE]) as stage:
+                    for task in group:
+                        line = None
+                        if is_worth_trying(task, book.of(task), selection.rtols):
+                            line = _line(task, stage, crew[task.solver], book, selection)
+                        yield task, line
+                        if line is not None:
+                            book.add(line)
+
+    return solved
 
 
 class _Book:
@@ -55,62 +59,67 @@ class _Book:
     def add(self, line: Line) -> None:
         self._lines[line["family"], line["solver"]].append(line)
 
-    def of(self, trial: Trial, solver: str | None = None) -> list[Line]:
-        """Return the lines of a solver on the family of a trial."""
-        return self._lines[trial.family, solver or trial.solver]
+    def of(self, task: PeerTask, solver: str | None = None) -> list[Line]:
+        """Return the lines of a solver on the family of a task."""
+        return self._lines[task.family, solver or task.solver]
 
-    def on_problem(self, trial: Trial, solver: str) -> list[Line]:
-        """Return the first solves of a solver on the problem of a trial, as far as they ended."""
-        _, size, seed = trial.problem
+    def on_instance(self, task: PeerTask, solver: str) -> list[Line]:
+        """Return the first solves of a solver on the instance of a task, as far as they ended."""
+        _, size, seed = task.instance
         return [
             line
-            for line in self.of(trial, solver)
+            for line in self.of(task, solver)
             if (line["size"], line["seed"], line["repeat"]) == (size, seed, 0)
             and line["status"] == "done"
         ]
 
 
 class _Stage:
-    """A problem in a folder for the processes to read, written when first needed."""
+    """An instance in a folder for the processes to read, written when first needed."""
 
-    def __init__(self, folder: Path, reference: Worker) -> None:
+    def __init__(self, folder: Path, reference: Bench) -> None:
         self.folder = folder
         self._reference = reference
 
-    def prepare(self, trial: Trial) -> None:
-        """Write the problem, and the optimal potentials unless the trial is to find them."""
+    def prepare(self, task: PeerTask) -> None:
+        """Write the instance, and the optimal potentials unless the task is to find them."""
         if not (self.folder / "M.npy").exists():
-            problem = FAMILIES[trial.family].build(trial.size, trial.seed)
-            for name, array in zip("Mab", problem, strict=True):
+            instance = FAMILIES[task.family].build(task.size, task.seed)
+            for name, array in zip("Mab", instance, strict=True):
                 np.save(self.folder / f"{name}.npy", array)
-        if not trial.is_reference and not (self.folder / "reference.npz").exists():
-            self._reference.run(Job(self.folder, Choice(), is_reference=True), REFERENCE_LIMIT)
-        if not trial.is_reference and not (self.folder / "reference.npz").exists():
+        if task.is_reference or self._is_solved:
+            return
+        self._reference.run(Job(self.folder, RelativeSetting(), is_reference=True), REFERENCE_LIMIT)
+        if not self._is_solved:
             raise InvalidProblem(
-                f"ot.emd2 did not solve {trial.family} of size {trial.size} within "
+                f"ot.emd2 did not solve {task.family} of size {task.size} within "
                 f"{REFERENCE_LIMIT:.0f} s; a smaller size is required (leave it out of --sizes)"
             )
 
+    @property
+    def _is_solved(self) -> bool:
+        return (self.folder / "reference.npz").exists()
+
 
 @contextmanager
-def _stage(reference: Worker) -> Iterator[_Stage]:
+def _stage(reference: Bench) -> Iterator[_Stage]:
     with tempfile.TemporaryDirectory(prefix="epsilot-bench-") as folder:
         yield _Stage(Path(folder), reference)
 
 
-def _solved(trial: Trial, stage: _Stage, worker: Worker, book: _Book, selection: Selection) -> Line:
-    """Return the line of a trial: identity, what was measured, and how far from the optimum."""
-    stage.prepare(trial)
-    limit = _limit(trial, book, selection)
-    measured = worker.run(Job(stage.folder, trial.choice, trial.is_reference), limit)
+def _line(task: PeerTask, stage: _Stage, bench: Bench, book: _Book, selection: Selection) -> Line:
+    """Return the line of a task: identity, what was measured, and how far from the optimum."""
+    stage.prepare(task)
+    limit = _limit(task, book, selection)
+    measured = bench.run(Job(stage.folder, task.setting, task.is_reference), limit)
     line = {
-        **trial.identity,
-        "n": FAMILIES[trial.family].n_points(trial.size),
+        **task.identity,
+        "n": FAMILIES[task.family].n_points(task.size),
         "limit": round(limit, 3),
         **measured,
     }
     if line["status"] == "done":
-        known = book.on_problem(trial, REFERENCE)
+        known = book.on_instance(task, REFERENCE)
         exact = known[0]["value"] if known else line["value"]
         line["error"] = relative(line["value"] - exact, exact)
         line["gap"] = relative(line["value"] - line["lower"], exact)
@@ -122,10 +131,10 @@ def relative(difference: float, exact: float) -> float:
     return float(difference / max(abs(exact), np.finfo(float).tiny))
 
 
-def _limit(trial: Trial, book: _Book, selection: Selection) -> float:
-    """Return the seconds a trial may take."""
-    if not trial.is_entropic:
+def _limit(task: PeerTask, book: _Book, selection: Selection) -> float:
+    """Return the seconds a task may take."""
+    if not task.is_entropic:
         return REFERENCE_LIMIT
     aims = entropic_aims(selection.rtols)
-    ours = [line["seconds"] for line in book.on_problem(trial, OURS) if line["rtol"] in aims]
+    ours = [line["seconds"] for line in book.on_instance(task, OURS) if line["rtol"] in aims]
     return selection.limit(max(ours, default=selection.time_limit))

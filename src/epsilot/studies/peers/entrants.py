@@ -19,7 +19,7 @@ Kind = Literal["exact", "certified", "entropic"]
 class Entrant:
     """A solver: ``exact`` ones are run once, ``certified`` ones for each accuracy asked for.
 
-    ``entropic`` ones know no accuracy: they are run over a grid of η and tolerances, and the
+    ``entropic`` ones know no accuracy: they are tuned over values of η and tolerances, and the
     fastest run that turned out accurate enough counts.
     """
 
@@ -80,19 +80,19 @@ ENTRANTS: dict[str, Entrant] = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class RelativeSetting:
     """A setting as the lines name it, relative to the problem.
 
     ``rtol`` for certified solvers. For entropic ones η = ``reg`` times the optimal cost, and the
-    marginal error is such that mending it at the mean cost adds ``tol`` times η: the grid
-    uses the answer, which nobody has in practice.
+    marginal error is such that mending it at the mean cost adds ``tol`` times η: tuning uses
+    the answer, which nobody has in practice.
     """
 
     rtol: float | None = None
     reg: float | None = None
     tol: float | None = None
 
-    def setting(self, value: float, mean_cost: float) -> Setting:
+    def absolute(self, value: float, mean_cost: float) -> Setting:
         """Return the absolute setting for a problem of which the optimal cost is known."""
         if self.reg is None or self.tol is None:
             return Setting(self.rtol)
@@ -101,16 +101,16 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Tuning:
     """The settings that entropic solvers are tuned over, coarse first."""
 
     regs: tuple[float, ...]
     tols: tuple[float, ...]
 
-    def choices(self, entrant: Entrant, rtols: tuple[float, ...]) -> list[Choice]:
+    def settings(self, entrant: Entrant, rtols: tuple[float, ...]) -> list[RelativeSetting]:
         """Return the settings a solver runs with."""
         if entrant.kind == "exact":
-            return [Choice()]
+            return [RelativeSetting()]
         if entrant.kind == "certified":
-            return [Choice(rtol) for rtol in rtols]
-        return [Choice(None, reg, tol) for reg in self.regs for tol in self.tols]
+            return [RelativeSetting(rtol) for rtol in rtols]
+        return [RelativeSetting(None, reg, tol) for reg in self.regs for tol in self.tols]

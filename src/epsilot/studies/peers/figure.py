@@ -7,9 +7,9 @@ from typing import Any
 
 from ...show.plotting import COLOURS, MARKERS, new_figure
 from ..lab.figures import log_axes, write_figure
+from ..lab.instances import FAMILIES
 from .analysis import Cells
 from .entrants import ENTRANTS, OURS, REFERENCE
-from .problems import FAMILIES
 from .targets import accuracy_text
 
 COLUMNS = 4

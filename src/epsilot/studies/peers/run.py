@@ -11,12 +11,11 @@ from typing import Any
 
 from ...errors import InvalidProblem
 from ...show.text import clock
+from ..lab.instances import FAMILIES
 from ..lab.store import Store
-from ..lab.trials import key_by
-from .contest import run_trials
-from .entrants import ENTRANTS, OURS, REFERENCE, Grid
-from .plan import KEY, Selection
-from .problems import FAMILIES
+from .contest import run_contest
+from .entrants import ENTRANTS, OURS, REFERENCE, Tuning
+from .selection import KEY, Selection
 from .summary import write_environment, write_summary
 
 SMALLEST, LARGEST = 4, 20_000
@@ -24,12 +23,12 @@ SMALLEST, LARGEST = 4, 20_000
 _EVERYTHING = tuple(FAMILIES)
 QUICK = Selection(
     families=_EVERYTHING, sizes=(256, 512, 1024), rtols=(0.1, 0.01, 0.001, 1e-6), solvers=(),
-    n_seeds=2, grid=Grid((0.1, 0.01), (0.3,)), time_limit=5.0, least_limit=0.5,
+    n_seeds=2, tuning=Tuning((0.1, 0.01), (0.3,)), time_limit=5.0, least_limit=0.5,
     most_repeats=3, entropic_families_up_to=256,
 )  # fmt: skip
 FULL = replace(
     QUICK, sizes=(256, 512, 1024, 2304, 4096, 8192, 10_000), n_seeds=3,
-    grid=Grid((0.1, 0.02, 0.004, 0.001), (1.0, 0.1)), time_limit=20.0, least_limit=1.0,
+    tuning=Tuning((0.1, 0.02, 0.004, 0.001), (1.0, 0.1)), time_limit=20.0, least_limit=1.0,
     entropic_families_up_to=1024,
 )  # fmt: skip
 
@@ -105,16 +104,16 @@ def _within(values: Sequence[Any], low: float, high: float, what: str) -> tuple[
 def run_bench(out: Path, selection: Selection, command: str, console: Any) -> None:
     """Solve what is missing in a folder, then draw and summarise everything."""
     out.mkdir(parents=True, exist_ok=True)
-    store = Store(out / "solves.jsonl", key_by(*KEY))
-    missing = [trial for trial in selection.trials() if trial not in store]
+    store = Store(out / "solves.jsonl", KEY)
+    missing = [task for task in selection.tasks() if task not in store]
     if missing:
         absent = [e.label for e in ENTRANTS.values() if not e.is_installed]
-        expected = clock(sum(trial.seconds for trial in missing))
+        expected = clock(sum(task.seconds for task in missing))
         console.print(
             f"At most {len(missing)} solves, about {expected}"
             + (f"; not installed: {', '.join(absent)}." if absent else "."),
             highlight=False,
         )
         write_environment(out)
-    lines = run_trials(selection, store, console)
+    lines = run_contest(selection, store, console)
     write_summary(out, lines, selection, command)

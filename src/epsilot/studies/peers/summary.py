@@ -23,13 +23,13 @@ from ..lab.document import (
     write_text,
 )
 from ..lab.environment import machine, versions
+from ..lab.instances import FAMILIES
 from ..lab.report import publish
-from ..lab.tasks import Line
+from ..lab.store import Line
 from .analysis import FEASIBLE, Cell, Cells
 from .entrants import ENTRANTS, OURS
 from .figure import write_times
-from .plan import PATIENCE, Selection, entropic_aims
-from .problems import FAMILIES
+from .selection import PATIENCE, Selection, entropic_aims
 from .targets import accuracy_text, judged
 
 HEADLINE_RTOL = 0.01
@@ -83,7 +83,7 @@ def _environment(out: Path) -> Line:
 
 
 def _method(selection: Selection) -> str:
-    grid = selection.grid
+    tuning = selection.tuning
     aims = ", ".join(map(accuracy_text, entropic_aims(selection.rtols)))
     return (
         "Everybody gets the same dense float64 matrix. Each solver runs in a process of its own, "
@@ -93,8 +93,8 @@ def _method(selection: Selection) -> str:
         "be within rtol of the optimum that `ot.emd2` found. Our own results must in addition "
         "prove it by their certificate.\n\n"
         "Entropic solvers have no such target. They are tuned in hindsight, problem by problem, "
-        f"for {aims}: η = {', '.join(f'{reg:g}' for reg in grid.regs)} times the optimal cost, "
-        f"marginal tolerance {', '.join(f'{tol:g}' for tol in grid.tols)} times what costs as "
+        f"for {aims}: η = {', '.join(f'{reg:g}' for reg in tuning.regs)} times the optimal cost, "
+        f"marginal tolerance {', '.join(f'{tol:g}' for tol in tuning.tols)} times what costs as "
         "much as η (GeomLoss: iterations instead). The fastest run that proves accurate counts; "
         "the time spent on the others does not, although a user, who does not know the optimum, "
         "would have to spend it. Forming a plan from potentials is not timed either. A peer may "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..lab.document import Claim, verdict
-from ..lab.tasks import Line
+from ..lab.store import Line
 from .analysis import Cell, Cells, is_certified
 from .entrants import OURS, REFERENCE
 

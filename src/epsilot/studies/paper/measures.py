@@ -1,4 +1,4 @@
-"""What is read off a line, alike in all experiments."""
+"""What is read off the lines of image solves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .tasks import Line
+from ..lab.store import Line
 
 STOPS = {"paper": "the paper's stop", "certificate": "our certificate"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..lab.tasks import Task
-from .costs import planned
+from .costs import priced
+from .image_tasks import ImageTask
 
 AXES = ("n", "eps")
 
@@ -58,9 +58,9 @@ FULL = Scale(
 )
 
 
-def plan(
+def tasks_of(
     scale: Scale, data: str, method: str, stop: str, axes: Sequence[str], seeds: int
-) -> Iterator[Task]:
+) -> Iterator[ImageTask]:
     """Yield a method's solves: sizes at one accuracy, then accuracies at one size."""
     wanted: list[tuple[int, float]] = []
     if "n" in axes:
@@ -69,7 +69,7 @@ def plan(
         wanted += _accuracy_axis(scale, method, stop)
     for side, eps in dict.fromkeys(wanted):
         for seed in range(seeds):
-            yield planned(Task(data, side, seed, method, stop, eps))
+            yield priced(ImageTask(data, side, seed, method, stop, eps))
 
 
 def _size_axis(scale: Scale, method: str, stop: str) -> list[tuple[int, float]]:
@@ -95,4 +95,4 @@ def _accuracy_axis(scale: Scale, method: str, stop: str) -> list[tuple[int, floa
 
 
 def _is_paid(scale: Scale, method: str, stop: str, side: int, eps: float) -> bool:
-    return planned(Task("synthetic", side, 0, method, stop, eps)).seconds <= scale.budget
+    return priced(ImageTask("synthetic", side, 0, method, stop, eps)).seconds <= scale.budget

@@ -1,20 +1,23 @@
 import json
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from rich.console import Console
 
-from epsilot.studies.lab.trials import key_by, run_trials
+from epsilot.studies.lab.runner import in_processes, run_tasks
+from epsilot.studies.lab.store import Store
 from epsilot.studies.paper import color_transfer, table2, two_moons
-from epsilot.studies.paper.moons import MoonTrial, rotated, sample
+from epsilot.studies.paper.moons import KEY, MoonTask, rotated, sample
 
 
 @pytest.fixture
 def console():
     return Console(stderr=True)
+
+
+def solved(path, tasks, jobs, console):
+    return run_tasks(tasks, Store(path, KEY), console, in_processes(jobs))
 
 
 def read(path):
@@ -34,10 +37,12 @@ def test_the_samples_are_what_the_paper_says():
 
 
 def test_table2_at_toy_size(tmp_path, console):
-    trials = list(table2.plan(2, (table2.MAIN,), (table2.PUBLISHED,), angles=(10, 90), n_moon=15))
+    tasks = list(
+        table2.tasks_of(2, (table2.MAIN,), (table2.PUBLISHED,), angles=(10, 90), n_moon=15)
+    )
     path = tmp_path / "solves.jsonl"
-    lines = run_trials(path, trials, key_by(*table2.KEY), 1, console)
-    assert len(lines) == len(trials) == 2 * 2 * 4
+    lines = solved(path, tasks, 1, console)
+    assert len(lines) == len(tasks) == 2 * 2 * 4
     assert read(path) == lines
     table2.write(tmp_path, lines, "epsilot reproduce table2")
     text = (tmp_path / "summary.md").read_text(encoding="utf-8")
@@ -51,23 +56,20 @@ def test_table2_at_toy_size(tmp_path, console):
 
 
 def test_a_run_continues_where_it_stopped(tmp_path, console, monkeypatch):
-    trials = [MoonTrial(10, seed, "none", ("none", 0.0), 5) for seed in range(3)]
-    path, key = tmp_path / "solves.jsonl", key_by(*table2.KEY)
-    run_trials(path, trials[:2], key, 1, console)
+    tasks = [MoonTask(10, seed, "none", ("none", 0.0), 5) for seed in range(3)]
+    path = tmp_path / "solves.jsonl"
+    solved(path, tasks[:2], 1, console)
     before = read(path)
-    solved = []
-    line = MoonTrial.line
-    monkeypatch.setattr(MoonTrial, "line", lambda self: solved.append(self.seed) or line(self))
-    assert run_trials(path, trials, key, 1, console)[:2] == before
-    assert solved == [2]
+    made = []
+    line = MoonTask.line
+    monkeypatch.setattr(MoonTask, "line", lambda self: made.append(self.seed) or line(self))
+    assert solved(path, tasks, 1, console)[:2] == before
+    assert made == [2]
 
 
 def test_processes_give_the_same_lines(tmp_path, console):
-    trials = [MoonTrial(10, seed, "none", ("none", 0.0), 5) for seed in range(4)]
-    one, two = (
-        run_trials(tmp_path / f"{jobs}.jsonl", trials, key_by(*table2.KEY), jobs, console)
-        for jobs in (1, 2)
-    )
+    tasks = [MoonTask(10, seed, "none", ("none", 0.0), 5) for seed in range(4)]
+    one, two = (solved(tmp_path / f"{jobs}.jsonl", tasks, jobs, console) for jobs in (1, 2))
     assert one == two
 
 
@@ -85,8 +87,8 @@ def test_the_standard_the_paper_sets():
 
 def test_two_moons_at_toy_size(tmp_path, console):
     goals = (("reg", 0.1), ("rtol", 0.05))
-    trials = [MoonTrial(angle, 0, "sinkhorn", goal, 20) for goal in goals for angle in (20, 90)]
-    figure = two_moons.draw(trials)
+    tasks = [MoonTask(angle, 0, "sinkhorn", goal, 20) for goal in goals for angle in (20, 90)]
+    figure = two_moons.draw(tasks)
     assert len(figure.axes) == 4
     figure.savefig(tmp_path / "f.png", dpi=40)
     with Image.open(tmp_path / "f.png") as image:
@@ -94,21 +96,13 @@ def test_two_moons_at_toy_size(tmp_path, console):
 
 
 def test_color_transfer_at_toy_size(tmp_path, console):
-    trials = [color_transfer.TransferTrial(m, 60, 0.01, True) for m in color_transfer.METHODS]
-    lines = [trial.line() for trial in trials]
+    tasks = [color_transfer.TransferTask(m, 60, 0.01, True) for m in color_transfer.METHODS]
+    lines = [task.line() for task in tasks]
     for line in lines:
         assert line["is_certified"]
         for after in line["after"]:
             assert after < (1 - color_transfer.FALL) * line["before"]
-    color_transfer.write(tmp_path, trials, lines, "epsilot reproduce color-transfer")
+    color_transfer.write(tmp_path, tasks, lines, "epsilot reproduce color-transfer")
     assert "pdasmd | A → B" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     with Image.open(tmp_path / color_transfer.FIGURE) as image:
         assert min(image.size) > 500
-
-
-def test_the_benchmark_at_toy_size(capsys):
-    path = Path(__file__).parents[2] / "benchmarks" / "color_transfer.py"
-    runpy.run_path(str(path))["main"](["--quick", "--methods", "auto"])
-    out = capsys.readouterr().out
-    assert "all fall by at least 70%: yes" in out
-    assert "peak memory" in out

@@ -10,7 +10,7 @@ from epsilot.errors import InvalidProblem
 from epsilot.studies.lab.document import judge
 from epsilot.studies.lab.fitting import NO_FIT, Fit
 from epsilot.studies.paper import table1
-from epsilot.studies.paper.table1_grid import FULL, QUICK, Scale, plan
+from epsilot.studies.paper.table1_tasks import FULL, QUICK, Scale, tasks_of
 
 TOY = Scale(
     sides=(2, 3),
@@ -52,7 +52,7 @@ def test_every_method_has_a_row_for_each_stop(folder):
 
 def test_drawing_reads_lines_and_never_solves(folder, monkeypatch):
     before = (folder / "table1.csv").read_text()
-    monkeypatch.delattr("epsilot.studies.lab.tasks.solve")
+    monkeypatch.delattr("epsilot.studies.paper.image_tasks.solve")
     table1.run(folder, True, None, 1, CONSOLE, scale=TOY)
     assert (folder / "table1.csv").read_text() == before
 
@@ -69,7 +69,7 @@ def test_uncounted_methods_are_measured_in_seconds(folder):
 @pytest.mark.parametrize("stop", ["paper", "certificate"])
 @pytest.mark.parametrize("method", NAMES)
 def test_every_method_can_afford_a_fit(method, stop, scale):
-    tasks = list(plan(scale, "synthetic", method, stop, ("n", "eps"), 1))
+    tasks = list(tasks_of(scale, "synthetic", method, stop, ("n", "eps"), 1))
     sizes = {}
     for task in tasks:
         sizes.setdefault(task.eps, set()).add(task.side)

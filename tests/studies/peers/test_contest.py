@@ -7,22 +7,21 @@ from rich.console import Console
 
 import epsilot
 from epsilot.errors import InvalidProblem
+from epsilot.studies.lab.instances import FAMILIES
 from epsilot.studies.lab.store import Store
-from epsilot.studies.lab.trials import key_by
 from epsilot.studies.peers import contest
 from epsilot.studies.peers.adapters import Answer
 from epsilot.studies.peers.analysis import Cells
-from epsilot.studies.peers.contest import run_trials
-from epsilot.studies.peers.entrants import ENTRANTS, Entrant, Grid
-from epsilot.studies.peers.plan import KEY
-from epsilot.studies.peers.problems import FAMILIES
+from epsilot.studies.peers.contest import run_contest
+from epsilot.studies.peers.entrants import ENTRANTS, Entrant, Tuning
+from epsilot.studies.peers.measuring import Bench, audit
 from epsilot.studies.peers.run import QUICK, Wishes, run_bench, selected
-from epsilot.studies.peers.worker import Worker, audit
+from epsilot.studies.peers.selection import KEY
 
 CONSOLE = Console(stderr=True, force_terminal=False, quiet=True)
 TOY = replace(
     QUICK, families=("images", "random"), sizes=(16, 36), rtols=(0.1, 1e-6), n_seeds=2,
-    solvers=("epsilot", "emd2", "sinkhorn"), grid=Grid((0.1,), (0.3,)), least_limit=20.0,
+    solvers=("epsilot", "emd2", "sinkhorn"), tuning=Tuning((0.1,), (0.3,)), least_limit=20.0,
     time_limit=60.0, most_repeats=2,
 )  # fmt: skip
 
@@ -31,8 +30,12 @@ def read(folder):
     return [json.loads(text) for text in (folder / "solves.jsonl").read_text().splitlines()]
 
 
+def identity_of(line):
+    return {name: line[name] for name in KEY}
+
+
 def store(folder):
-    return Store(folder / "solves.jsonl", key_by(*KEY))
+    return Store(folder / "solves.jsonl", KEY)
 
 
 @pytest.fixture(scope="module")
@@ -91,26 +94,26 @@ def test_an_interrupted_run_continues(toy, tmp_path, monkeypatch):
     kept = len(lines) // 2
     (tmp_path / "solves.jsonl").write_text("".join(lines[:kept]) + lines[kept][:20])
     solved = []
-    run = Worker.run
+    run = Bench.run
 
     def counted(self, job, limit):
         solved.append(job)
         return run(self, job, limit)
 
-    monkeypatch.setattr(Worker, "run", counted)
-    found = run_trials(TOY, store(tmp_path), CONSOLE)
+    monkeypatch.setattr(Bench, "run", counted)
+    found = run_contest(TOY, store(tmp_path), CONSOLE)
     n_references = sum(job.is_reference for job in solved)
     assert len(lines) - kept <= len(solved) <= len(lines) - kept + 1  # the duals once more
     assert n_references >= 1
-    assert [key_by(*KEY)(line) for line in found] == [key_by(*KEY)(line) for line in read(toy)]
+    assert [identity_of(line) for line in found] == [identity_of(line) for line in read(toy)]
     assert [line["value"] for line in found] == pytest.approx(
         [line["value"] for line in read(toy)], rel=1e-4
     )
 
 
 def test_a_finished_run_solves_nothing(toy, monkeypatch):
-    monkeypatch.setattr(Worker, "run", lambda *_: pytest.fail("solved again"))
-    assert len(run_trials(TOY, store(toy), CONSOLE)) == len(read(toy))
+    monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("solved again"))
+    assert len(run_contest(TOY, store(toy), CONSOLE)) == len(read(toy))
 
 
 def test_ctrl_c_keeps_what_is_solved(tmp_path, monkeypatch):
@@ -123,7 +126,7 @@ def test_ctrl_c_keeps_what_is_solved(tmp_path, monkeypatch):
 
     monkeypatch.setattr(contest._Book, "add", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_trials(TOY, store(tmp_path), CONSOLE)
+        run_contest(TOY, store(tmp_path), CONSOLE)
     assert [line["solver"] for line in read(tmp_path)] == ["emd2", "epsilot"]
 
 
@@ -143,9 +146,9 @@ def test_a_bad_peer_is_caught(function, failure, tmp_path, monkeypatch):
     selection = replace(
         TOY, families=("images",), sizes=(16, 25), n_seeds=1, most_repeats=1, least_limit=0.2,
         time_limit=0.2 if function == "slow" else 20.0, rtols=(0.1,),
-        solvers=("epsilot", "emd2", "fake"), grid=Grid((0.1, 0.01), (0.3,)),
+        solvers=("epsilot", "emd2", "fake"), tuning=Tuning((0.1, 0.01), (0.3,)),
     )  # fmt: skip
-    lines = run_trials(selection, store(tmp_path), CONSOLE)
+    lines = run_contest(selection, store(tmp_path), CONSOLE)
     cells = Cells(lines)
     first, second = (cells.cell("images", size, 0.1, "fake") for size in (16, 25))
     assert first.failure.startswith(failure)

@@ -1,10 +1,9 @@
 import pytest
 
 from epsilot.studies.peers.analysis import Cells, crossover
-from epsilot.studies.peers.entrants import Choice
-from epsilot.studies.peers.plan import Trial, is_worth_trying
-from epsilot.studies.peers.problems import FAMILIES
+from epsilot.studies.peers.entrants import RelativeSetting
 from epsilot.studies.peers.run import FULL, QUICK, Wishes, selected
+from epsilot.studies.peers.selection import PeerTask, is_worth_trying
 from epsilot.studies.peers.targets import accuracy_text, judged
 
 
@@ -72,23 +71,23 @@ def test_targets_are_judged_by_the_worst_problem():
     assert verdicts(0.8, 1.2) == ["does not hold", "does not hold", "not measured"]
 
 
-def trial(reg=0.01, size=256, repeat=0, seed=0):
-    return Trial("images", size, seed, "sinkhorn", Choice(None, reg, 0.3), repeat, 1.0)
+def task(reg=0.01, size=256, repeat=0, seed=0):
+    return PeerTask("images", size, seed, "sinkhorn", RelativeSetting(None, reg, 0.3), repeat, 1.0)
 
 
 @pytest.mark.parametrize(
     ("known", "wanted", "expected"),
     [
-        ([], trial(), True),
-        ([entropic(0.1, status="timeout")], trial(), False),
-        ([entropic(0.1, status="timeout")], trial(size=1024), False),
-        ([entropic(0.1, status="timeout", size=1024)], trial(), True),
-        ([entropic(0.001, status="timeout")], trial(), True),
-        ([entropic(0.1, error=1e-3)], trial(), False),
-        ([entropic(0.1, error=1e-3)], trial(seed=1), True),
-        ([entropic(0.1, error=2e-3)], trial(), True),
-        ([entropic(0.1, error=0.2), entropic(0.01, error=1e-3)], trial(repeat=1), True),
-        ([entropic(0.1, error=0.2), entropic(0.01, error=1e-3)], trial(0.1, repeat=1), False),
+        ([], task(), True),
+        ([entropic(0.1, status="timeout")], task(), False),
+        ([entropic(0.1, status="timeout")], task(size=1024), False),
+        ([entropic(0.1, status="timeout", size=1024)], task(), True),
+        ([entropic(0.001, status="timeout")], task(), True),
+        ([entropic(0.1, error=1e-3)], task(), False),
+        ([entropic(0.1, error=1e-3)], task(seed=1), True),
+        ([entropic(0.1, error=2e-3)], task(), True),
+        ([entropic(0.1, error=0.2), entropic(0.01, error=1e-3)], task(repeat=1), True),
+        ([entropic(0.1, error=0.2), entropic(0.01, error=1e-3)], task(0.1, repeat=1), False),
     ],
 )
 def test_what_cannot_matter_is_not_tried(known, wanted, expected):
@@ -97,48 +96,30 @@ def test_what_cannot_matter_is_not_tried(known, wanted, expected):
 
 def test_rounds_begin_with_the_reference_and_turn():
     selection = selected(QUICK, Wishes(families=("images",), sizes=(256,), n_seeds=1))
-    trials = selection.trials()
-    assert trials[0].is_reference
-    first = [t.solver for t in trials if t.repeat == 0]
-    second = [t.solver for t in trials if t.repeat == 1]
+    tasks = selection.tasks()
+    assert tasks[0].is_reference
+    first = [t.solver for t in tasks if t.repeat == 0]
+    second = [t.solver for t in tasks if t.repeat == 1]
     assert first[: 1 + len(QUICK.rtols)] == ["emd2"] + ["epsilot"] * len(QUICK.rtols)
     assert second[0] == selection.solvers[1]
     assert sorted(first) == sorted(second)
-    assert len({t.key for t in trials}) == len(trials)
+    assert len({str(t.identity) for t in tasks}) == len(tasks)
 
 
 def test_large_sizes_are_measured_less_often():
-    trials = selected(FULL, Wishes()).trials()
-    assert {t.seed for t in trials if t.size > 2304} == {0}
-    assert {t.repeat for t in trials if t.size > 4096} == {0}
-    assert {t.family for t in trials if t.size > 1024 and t.is_entropic} == {
+    tasks = selected(FULL, Wishes()).tasks()
+    assert {t.seed for t in tasks if t.size > 2304} == {0}
+    assert {t.repeat for t in tasks if t.size > 4096} == {0}
+    assert {t.family for t in tasks if t.size > 1024 and t.is_entropic} == {
         "images", "points2-squared",
     }  # fmt: skip
 
 
 def test_settings_scale_with_the_answer():
-    assert Choice(None, 0.1, 0.3).setting(2.0, 4.0)[1:] == pytest.approx((0.2, 0.015, 0.3))
-    assert Choice(0.01).setting(2.0, 4.0).rtol == 0.01
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_problems_are_what_their_size_says(name):
-    family = FAMILIES[name]
-    M, a, b = family.build(40, 0)
-    n = family.n_points(40)
-    assert M.shape == (n, n) == (a.size, b.size)
-    assert n == (36 if family.is_image else 40)
-    assert a.sum() == pytest.approx(1)
-    assert M.dtype == float
-    again, other = family.build(40, 0), family.build(40, 1)
-    assert (again[0] == M).all() and (again[1] == a).all()  # noqa: PT018
-    assert (other[0] != M).any() or (other[1] != a).any()
-
-
-def test_digits_end_at_their_own_size():
-    assert FAMILIES["mnist"].n_points(1024) == 784
-    assert not FAMILIES["mnist"].has(2304)
-    assert FAMILIES["images"].n_points(8192) == 8100
+    assert RelativeSetting(None, 0.1, 0.3).absolute(2.0, 4.0)[1:] == pytest.approx(
+        (0.2, 0.015, 0.3)
+    )
+    assert RelativeSetting(0.01).absolute(2.0, 4.0).rtol == 0.01
 
 
 def test_accuracies_in_words():

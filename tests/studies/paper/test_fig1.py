@@ -9,10 +9,17 @@ from rich.console import Console
 
 from epsilot.errors import InvalidProblem
 from epsilot.studies.lab.document import tally
-from epsilot.studies.lab.measures import operations, soundness
 from epsilot.studies.paper import fig1
 from epsilot.studies.paper.fig1_claims import claims, reference_table
-from epsilot.studies.paper.fig1_panels import FULL, QUICK, Scale, chosen_panels, plan, size_curves
+from epsilot.studies.paper.fig1_panels import (
+    FULL,
+    QUICK,
+    Scale,
+    chosen_panels,
+    size_curves,
+    tasks_of,
+)
+from epsilot.studies.paper.measures import operations, soundness
 
 TOY = Scale((2, 3), (3,), (1, 2), seeds=1, eps=0.5)
 BOTH = ("synthetic", "mnist")
@@ -49,7 +56,7 @@ def test_every_panel_is_solved_drawn_and_judged(folder):
 
 
 def test_drawing_reads_lines_and_never_solves(folder, tmp_path, monkeypatch):
-    monkeypatch.delattr("epsilot.studies.lab.tasks.solve")
+    monkeypatch.delattr("epsilot.studies.paper.image_tasks.solve")
     shutil.copy(folder / "solves.jsonl", tmp_path)
     fig1.run(tmp_path, True, None, 1, CONSOLE, panel=("c",), scale=TOY)
     assert (tmp_path / "fig1-synthetic-B.svg").exists()
@@ -94,7 +101,7 @@ def test_panels_say_what_they_show(folder):
     assert len(set(colours)) == len(set(colours) - {"k"}) >= 4
 
 
-# -- plans -----------------------------------------------------------------------------------
+# -- tasks -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -126,7 +133,7 @@ def test_other_panels_are_refused(data, panel, match):
 
 def test_a_quick_run_is_planned_for_minutes_and_a_full_one_for_large_n():
     panels = chosen_panels(BOTH, ())
-    quick, full = (list(plan(scale, panels, 5)) for scale in (QUICK, FULL))
+    quick, full = (list(tasks_of(scale, panels, 5)) for scale in (QUICK, FULL))
     assert sum(task.seconds / (1 if task.is_timed else 2) for task in quick) < 330
     for data, least in (("synthetic", 1024), ("mnist", 784)):
         sizes = {t.side**2 for t in full if t.data == data and t.method == "pdasmd"}

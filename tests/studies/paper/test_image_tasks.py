@@ -11,19 +11,19 @@ from rich.console import Console
 
 import epsilot
 from epsilot.errors import InvalidProblem
-from epsilot.studies.lab.runner import run_tasks
+from epsilot.studies.lab.runner import in_processes, run_tasks
 from epsilot.studies.lab.store import Store
-from epsilot.studies.lab.tasks import Task, key_of, solve_task
+from epsilot.studies.paper.image_tasks import KEY, ImageTask
 
 CONSOLE = Console(stderr=True, force_terminal=False)
 TASKS = [
-    Task("synthetic", side, seed, method, stop, 0.2, cost=1e6 * side)
+    ImageTask("synthetic", side, seed, method, stop, 0.2, cost=1e6 * side)
     for side in (2, 3)
     for seed in (0, 1)
     for method in ("sinkhorn", "stochastic_sinkhorn")
     for stop in ("paper", "certificate")
 ]
-TIMED = [Task("mnist", 3, 0, "pdasmd", "paper", 0.5, (("batch_size", 2),), True, 1e6)]
+TIMED = [ImageTask("mnist", 3, 0, "pdasmd", "paper", 0.5, (("batch_size", 2),), True, 1e6)]
 
 
 def without_times(path):
@@ -33,8 +33,12 @@ def without_times(path):
     return lines
 
 
+def identity_of(line):
+    return {name: line[name] for name in KEY}
+
+
 def solved(path, tasks, jobs=1):
-    run_tasks(tasks, Store(path), jobs, CONSOLE)
+    run_tasks(tasks, Store(path, KEY), CONSOLE, in_processes(jobs))
     return without_times(path)
 
 
@@ -45,7 +49,7 @@ def whole(tmp_path_factory):
 
 
 def test_lines_are_in_the_order_of_the_tasks_and_complete(whole):
-    assert [key_of(line) for line in whole] == [task.key for task in TASKS + TIMED]
+    assert [identity_of(line) for line in whole] == [task.identity for task in TASKS + TIMED]
     wanted = {
         "versions", "machine", "seed", "options", "method", "stop", "n", "eps", "B", "operations",
         "exponentials", "certificate_operations", "n_iter", "gap", "value", "lower_bound", "status",
@@ -62,11 +66,8 @@ def test_lines_are_in_the_order_of_the_tasks_and_complete(whole):
 def test_a_run_cut_short_anywhere_resumes_to_the_same_lines(kept, whole, tmp_path, monkeypatch):
     path = tmp_path / "solves.jsonl"
     solved(path, TASKS[:kept])
-    made = []
-    monkeypatch.setattr(
-        "epsilot.studies.lab.runner.solve_task",
-        lambda task, threads: made.append(task) or solve_task(task, threads),
-    )
+    made, line = [], ImageTask.line
+    monkeypatch.setattr(ImageTask, "line", lambda self: made.append(self) or line(self))
     assert solved(path, TASKS + TIMED) == whole
     assert len(made) == len(TASKS + TIMED) - kept
 
@@ -75,7 +76,7 @@ def test_a_torn_last_line_is_solved_again(whole, tmp_path):
     path = tmp_path / "solves.jsonl"
     solved(path, TASKS[:3])
     path.write_bytes(path.read_bytes()[:-40])
-    assert len(Store(path)) == 2
+    assert len(Store(path, KEY)) == 2
     assert path.read_bytes().endswith(b"}\n")
     assert solved(path, TASKS + TIMED) == whole
 
@@ -84,17 +85,17 @@ def test_lines_of_other_runs_are_kept_behind(whole, tmp_path):
     path = tmp_path / "solves.jsonl"
     solved(path, TASKS[:4])
     lines = solved(path, TASKS[2:6])
-    assert [key_of(line) for line in lines] == [t.key for t in TASKS[2:6]] + sorted(
-        t.key for t in TASKS[:2]
-    )
-    assert Store(path).lines(TASKS[5:9]) == Store(path).lines(TASKS[5:6])
+    assert [identity_of(line) for line in lines[:4]] == [task.identity for task in TASKS[2:6]]
+    kept = [identity_of(line) for line in lines[4:]]
+    assert sorted(map(str, kept)) == sorted(str(task.identity) for task in TASKS[:2])
+    assert Store(path, KEY).lines(TASKS[5:9]) == Store(path, KEY).lines(TASKS[5:6])
 
 
 def test_a_line_that_is_no_solve_is_refused(tmp_path):
     path = tmp_path / "solves.jsonl"
     path.write_text('{"data": 1}\n')
     with pytest.raises(InvalidProblem, match="line 1 is not a solve"):
-        Store(path)
+        Store(path, KEY)
 
 
 def test_processes_give_the_same_lines(whole, tmp_path):
@@ -105,7 +106,7 @@ def test_an_interrupted_solve_is_not_written(tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         return replace(epsilot.solve(*arguments, **options), status=epsilot.Status.INTERRUPTED)
 
-    monkeypatch.setattr("epsilot.studies.lab.tasks.solve", interrupted)
+    monkeypatch.setattr("epsilot.studies.paper.image_tasks.solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         solved(tmp_path / "solves.jsonl", TASKS)
     assert not (tmp_path / "solves.jsonl").exists()
@@ -115,12 +116,14 @@ KILLED = """
 import sys
 from pathlib import Path
 from rich.console import Console
-from epsilot.studies.lab.runner import run_tasks
+from epsilot.studies.lab.runner import in_processes, run_tasks
 from epsilot.studies.lab.store import Store
+from epsilot.studies.paper.image_tasks import KEY
 sys.path.insert(0, {folder!r})
-from test_store import TASKS, TIMED
+from test_image_tasks import TASKS, TIMED
 if __name__ == "__main__":
-    run_tasks(TASKS + TIMED, Store(Path({path!r})), {jobs}, Console(stderr=True))
+    store = Store(Path({path!r}), KEY)
+    run_tasks(TASKS + TIMED, store, Console(stderr=True), in_processes({jobs}))
 """
 
 

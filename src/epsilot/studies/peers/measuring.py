@@ -1,24 +1,23 @@
-"""A process for each solver: warm, measured from inside, and killed when its time is up."""
+"""A process for each solver: warmed up, measured from inside, its answers audited."""
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
-import time
 import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from ..lab.runner import start_worker
-from ..lab.tasks import Line
+from ..lab.footprint import forget_peak, recent_peak
+from ..lab.store import Line
+from ..lab.timing import repeated, timed
+from ..lab.worker import Died, Late, Worker, follow_parent
 from .adapters import Adapter, Answer, Setting
-from .entrants import Choice, Entrant
+from .entrants import Entrant, RelativeSetting
 
 #: Fast solves are repeated so long, and so often at most; their median counts.
 SHORT_SECONDS = 0.25
@@ -26,78 +25,43 @@ SHORT_RUNS = 5
 #: For loading, compiling and auditing, none of which is timed.
 PATIENCE = 900.0
 WARM_UP_SIZE = 64
+PRELOAD = "epsilot.studies.peers.preload"
 
 
 @dataclass(frozen=True)
 class Job:
-    """A solve: the folder with the problem, and the setting; the reference leaves its duals."""
+    """A solve: the folder with the instance, and the setting; the reference leaves its duals."""
 
     folder: Path
-    choice: Choice
+    setting: RelativeSetting
     is_reference: bool = False
 
 
-class Worker:
-    """The parent's end: start it, hand it jobs, and replace it after a timeout."""
+class Bench(Worker):
+    """The process of a solver, forked from one that has imported what all need, if possible."""
 
     def __init__(self, entrant: Entrant) -> None:
-        self.entrant = entrant
-        self._process: Any = None
-        self._pipe: Connection | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.kill()
-
-    def kill(self) -> None:
-        """End the process at once."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-            self._process = self._pipe = None
+        can_fork = "forkserver" in multiprocessing.get_all_start_methods()
+        super().__init__(
+            _serve,
+            entrant.adapter,
+            start="forkserver" if can_fork else "spawn",
+            preload=[PRELOAD] if can_fork else [],
+        )
 
     def run(self, job: Job, limit: float) -> Line:
         """Return what was measured, or how it failed; never raises for a peer's fault."""
-        pipe = self._started()
+        self.send(job)
         try:
-            pipe.send(job)
             for stage_limit in (PATIENCE, limit, PATIENCE):
-                if not pipe.poll(stage_limit):
-                    self.kill()
-                    return {"status": "timeout", "seconds": limit}
-                message = pipe.recv()
+                message = self.receive(stage_limit)
                 if isinstance(message, dict):
                     return message
-        except (EOFError, OSError):
-            self.kill()
+        except Late:
+            return {"status": "timeout", "seconds": limit}
+        except Died:
+            pass
         return {"status": "error", "message": "the process died (out of memory?)"}
-
-    def _started(self) -> Connection:
-        if self._pipe is None:
-            context = _context()
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(
-                target=_serve, args=(theirs, self.entrant.adapter), daemon=True
-            )
-            self._process.start()
-            theirs.close()
-        return self._pipe
-
-
-def _context() -> Any:
-    """Return how processes start: forked from one that has imported what all need, if possible."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["epsilot.studies.peers.preload"])
-    return context
 
 
 # -- the other process -----------------------------------------------------------------------
@@ -105,8 +69,8 @@ def _context() -> Any:
 
 def _serve(pipe: Connection, adapter: str) -> None:
     """Warm up, then answer jobs: a word when the clock starts, another when it stops, a line."""
-    start_worker()
-    import_module("epsilot.studies.peers.preload")
+    follow_parent()
+    import_module(PRELOAD)
     warnings.simplefilter("ignore")
     module, _, function = adapter.partition(":")
     prepare: Adapter = getattr(import_module(module), function)
@@ -134,27 +98,29 @@ def _warm_up(prepare: Adapter) -> None:
 def _measure(pipe: Connection, prepare: Adapter, job: Job) -> Line:
     M, a, b = (np.load(job.folder / f"{name}.npy") for name in "Mab")
     value, potentials = _reference(job)
-    prepared = prepare(M, a, b, job.choice.setting(value, float(M.mean())))
-    baseline = resident(reset_peak=True)
+    prepared = prepare(M, a, b, job.setting.absolute(value, float(M.mean())))
+    baseline = forget_peak()
     pipe.send("begin")
-    seconds, out = _timed(prepared.solve)
+    seconds, out = timed(prepared.solve)
     pipe.send("end")
-    peak = resident()
-    runs = [seconds]
-    while sum(runs) < SHORT_SECONDS and len(runs) < SHORT_RUNS:
-        runs.append(_timed(prepared.solve)[0])
+    peak = recent_peak()
+    more = repeated(prepared.solve, SHORT_SECONDS - seconds.wall, least=0, most=SHORT_RUNS - 1)
+    runs = [seconds.wall, *(again.wall for again in more.seconds)]
     answer = prepared.answer(out)
     line = audit(M, a, b, answer, potentials)
     if job.is_reference and answer.potentials is not None:
         f, g = answer.potentials
         np.savez(job.folder / "reference.npz", value=line["value"], f=f, g=g)
-    known = baseline is not None and peak is not None
     return {
         "status": "done",
         "seconds": float(np.median(runs)),
-        "peak_mib": round((peak - baseline) / 1024, 1) if known else None,  # type: ignore[operator]
+        "peak_mib": None if baseline is None or peak is None else _mebibytes(peak - baseline),
         **line,
     }
+
+
+def _mebibytes(n_bytes: int) -> float:
+    return round(n_bytes / 2**20, 1)
 
 
 def _reference(job: Job) -> tuple[float, Any]:
@@ -163,12 +129,6 @@ def _reference(job: Job) -> tuple[float, Any]:
         return 1.0, None
     with np.load(job.folder / "reference.npz") as arrays:
         return float(arrays["value"]), (arrays["f"], arrays["g"])
-
-
-def _timed(call: Any) -> tuple[float, Any]:
-    began = time.perf_counter()
-    out = call()
-    return time.perf_counter() - began, out
 
 
 def audit(M: Any, a: Any, b: Any, answer: Answer, potentials: Any) -> Line:
@@ -189,18 +149,3 @@ def audit(M: Any, a: Any, b: Any, answer: Answer, potentials: Any) -> Line:
         "lower": certificate.lower,
         "marginal_error": certificate.marginal_error,
     }
-
-
-def resident(reset_peak: bool = False) -> int | None:
-    """Return the most memory used since the last reset, in KiB, where Linux tells.
-
-    Freed memory is given back first, so that a solve cannot hide in what an earlier one left.
-    """
-    try:
-        if reset_peak:
-            ctypes.CDLL(None).malloc_trim(0)
-            Path("/proc/self/clear_refs").write_text("5")
-        status = Path("/proc/self/status").read_text()
-    except (OSError, AttributeError):
-        return None
-    return next(int(row.split()[1]) for row in status.splitlines() if row.startswith("VmHWM"))

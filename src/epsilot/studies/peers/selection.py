@@ -1,17 +1,16 @@
-"""What is solved, in which order, and what need not be tried."""
+"""What is asked for: which solves, in which order, and what need not be tried."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from ...version import __version__
 from ..lab.fitting import select
-from ..lab.tasks import Line
-from .entrants import ENTRANTS, OURS, REFERENCE, Choice, Grid
-from .problems import FAMILIES
+from ..lab.instances import FAMILIES
+from ..lab.store import Line
+from .entrants import ENTRANTS, OURS, REFERENCE, RelativeSetting, Tuning
 
 #: The families on which entropic solvers are run at every size.
 HEADLINE = ("images", "points2-squared")
@@ -27,20 +26,20 @@ FINEST_ENTROPIC = 1e-4
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A solver with a setting on a problem, for the first time or once more."""
+class PeerTask:
+    """A solver with a setting on an instance, for the first time or once more."""
 
     family: str
     size: int
     seed: int
     solver: str
-    choice: Choice
+    setting: RelativeSetting
     repeat: int
     seconds: float  # expected
 
     @property
-    def problem(self) -> tuple[str, int, int]:
-        """The problem it is a solve of."""
+    def instance(self) -> tuple[str, int, int]:
+        """Family, size and seed of what it solves."""
         return self.family, self.size, self.seed
 
     @property
@@ -51,15 +50,10 @@ class Trial:
             "size": self.size,
             "seed": self.seed,
             "solver": self.solver,
-            **asdict(self.choice),
+            **asdict(self.setting),
             "repeat": self.repeat,
             "version": __version__,
         }
-
-    @property
-    def key(self) -> str:
-        """The identity as text."""
-        return json.dumps(list(self.identity.values()))
 
     @property
     def label(self) -> str:
@@ -68,7 +62,7 @@ class Trial:
 
     @property
     def is_entropic(self) -> bool:
-        """Tell whether its solver is tuned over a grid."""
+        """Tell whether its solver is tuned."""
         return ENTRANTS[self.solver].kind == "entropic"
 
     @property
@@ -77,7 +71,7 @@ class Trial:
         return self.solver == REFERENCE and self.repeat == 0
 
 
-#: Fields of a line that make its key, in the order of ``Trial.identity``.
+#: Fields of a line that make its key, in the order of ``PeerTask.identity``.
 KEY = ("family", "size", "seed", "solver", "rtol", "reg", "tol", "repeat", "version")
 
 
@@ -90,29 +84,29 @@ class Selection:
     rtols: tuple[float, ...]
     solvers: tuple[str, ...]
     n_seeds: int
-    grid: Grid
+    tuning: Tuning
     time_limit: float
     least_limit: float
     most_repeats: int
-    #: Size up to which entropic solvers see all families; they see one problem of each.
+    #: Size up to which entropic solvers see all families; they see one instance of each.
     entropic_families_up_to: int
 
-    def trials(self) -> list[Trial]:
+    def tasks(self) -> list[PeerTask]:
         """Return all solves, small sizes first: what fails there is not tried on large ones."""
         return [
-            trial
+            task
             for size in sorted(self.sizes)
             for family in self.families
             if FAMILIES[family].has(size)
             for seed in range(self.n_seeds if size <= SEEDS_UP_TO else 1)
             for repeat in range(self._n_repeats(size))
-            for trial in self._round(family, size, seed, repeat)
+            for task in self._round(family, size, seed, repeat)
         ]
 
     def _n_repeats(self, size: int) -> int:
         return min(self.most_repeats, next((k for top, k in REPEATS if size <= top), 1))
 
-    def _round(self, family: str, size: int, seed: int, repeat: int) -> Iterator[Trial]:
+    def _round(self, family: str, size: int, seed: int, repeat: int) -> Iterator[PeerTask]:
         """Yield one solve of each setting in turn, the order of solvers turned every time.
 
         In the first round the reference comes first and we second, since the others' limits
@@ -122,33 +116,35 @@ class Selection:
         rest = [name for name in self.solvers if name not in first]
         shift = (seed + repeat) % max(len(rest), 1)
         for names in (*([name] for name in first), rest[shift:] + rest[:shift]):
-            choices = {name: self._choices(name, family, size, seed) for name in names}
-            for k in range(max(map(len, choices.values()), default=0)):
+            settings = {name: self._settings(name, family, size, seed) for name in names}
+            for k in range(max(map(len, settings.values()), default=0)):
                 for name in names:
-                    if k < len(choices[name]):
-                        choice = choices[name][k]
-                        seconds = self._expected(name, size, seed, choice, repeat)
-                        yield Trial(family, size, seed, name, choice, repeat, seconds)
+                    if k < len(settings[name]):
+                        setting = settings[name][k]
+                        seconds = self._expected(name, size, seed, setting, repeat)
+                        yield PeerTask(family, size, seed, name, setting, repeat, seconds)
 
-    def _choices(self, name: str, family: str, size: int, seed: int) -> list[Choice]:
+    def _settings(self, name: str, family: str, size: int, seed: int) -> list[RelativeSetting]:
         entrant = ENTRANTS[name]
         is_left_out = entrant.largest is not None and size > entrant.largest
         if entrant.kind == "entropic":
             is_left_out |= seed > 0
             is_left_out |= family not in HEADLINE and size > self.entropic_families_up_to
-        return [] if is_left_out else self.grid.choices(entrant, self.rtols)
+        return [] if is_left_out else self.tuning.settings(entrant, self.rtols)
 
-    def _expected(self, name: str, size: int, seed: int, choice: Choice, repeat: int) -> float:
+    def _expected(
+        self, name: str, size: int, seed: int, setting: RelativeSetting, repeat: int
+    ) -> float:
         """Return a guess of the seconds, auditing included; it only moves the progress bar."""
         around = 0.03 + 0.06 * (size / 1024) ** 2
-        if choice.reg is not None:
-            if not self._is_slow(size, choice.reg):
-                return (0.3 if repeat else 1.0) * (around + _guessed(size, choice.reg))
+        if setting.reg is not None:
+            if not self._is_slow(size, setting.reg):
+                return (0.3 if repeat else 1.0) * (around + _guessed(size, setting.reg))
             # what fails does so once: not again on larger problems, nor with finer settings
             before = [other for other in self.sizes if other < size]
-            coarser = [reg for reg in self.grid.regs if reg > choice.reg]
-            is_first = seed == repeat == 0 and choice.tol == max(self.grid.tols)
-            is_first &= not any(self._is_slow(other, choice.reg) for other in before)
+            coarser = [reg for reg in self.tuning.regs if reg > setting.reg]
+            is_first = seed == repeat == 0 and setting.tol == max(self.tuning.tols)
+            is_first &= not any(self._is_slow(other, setting.reg) for other in before)
             is_first &= not any(self._is_slow(size, reg) for reg in coarser)
             return self.limit(_guessed(size)) + RESTART if is_first else 0.0
         runs = 5 if size <= 256 else 2 if size <= 1024 else 1
@@ -171,38 +167,38 @@ def _guessed(size: int, reg: float | None = None) -> float:
     return 0.03 / reg * math.pow(size / 1024, 2)
 
 
-def is_worth_trying(trial: Trial, lines: Sequence[Line], rtols: Sequence[float]) -> bool:
+def is_worth_trying(task: PeerTask, lines: Sequence[Line], rtols: Sequence[float]) -> bool:
     """Tell whether a solve could still matter, from the lines of its solver and family.
 
     It cannot if a coarser setting has failed on this or a smaller size, if a coarser one was
     accurate enough for every target, or if it is a repetition of a run that was not the fastest
     accurate one.
     """
-    if any(_implies_failure(line, trial) for line in lines if line["status"] != "done"):
+    if any(_implies_failure(line, task) for line in lines if line["status"] != "done"):
         return False
-    if not trial.is_entropic:
+    if not task.is_entropic:
         return True
-    family, size, seed = trial.problem
+    family, size, seed = task.instance
     first = [
         line
         for line in select(lines, family=family, size=size, seed=seed, repeat=0)
         if line["status"] == "done"
     ]
     aims = entropic_aims(rtols)
-    if trial.repeat == 0:
+    if task.repeat == 0:
         return not any(line["error"] <= min(aims) for line in first)
     winners = [fastest_accurate(first, rtol) for rtol in aims]
-    return any((w["reg"], w["tol"]) == (trial.choice.reg, trial.choice.tol) for w in winners if w)
+    return any((w["reg"], w["tol"]) == (task.setting.reg, task.setting.tol) for w in winners if w)
 
 
-def _implies_failure(line: Line, trial: Trial) -> bool:
+def _implies_failure(line: Line, task: PeerTask) -> bool:
     """Tell whether a failure makes another solve hopeless: no easier, and no smaller."""
-    if line["size"] > trial.size:
+    if line["size"] > task.size:
         return False
-    if trial.choice.reg is None or trial.choice.tol is None:
-        return bool(line["rtol"] == trial.choice.rtol)
-    is_coarser = bool(line["reg"] >= trial.choice.reg)
-    return is_coarser and line["reg"] * line["tol"] >= trial.choice.reg * trial.choice.tol
+    if task.setting.reg is None or task.setting.tol is None:
+        return bool(line["rtol"] == task.setting.rtol)
+    is_coarser = bool(line["reg"] >= task.setting.reg)
+    return is_coarser and line["reg"] * line["tol"] >= task.setting.reg * task.setting.tol
 
 
 def entropic_aims(rtols: Sequence[float]) -> list[float]:

@@ -1,0 +1,78 @@
+"""Seconds of calls: on the wall and of the processor, repeated, and rivals in turns."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Seconds(NamedTuple):
+    """What a call took: on the wall, of all threads of the process, of the calling thread."""
+
+    wall: float
+    processor: float
+    thread: float
+
+
+def timed(call: Callable[[], T]) -> tuple[Seconds, T]:
+    """Return the seconds of a call and its result."""
+    began = _now()
+    result = call()
+    return Seconds(*(now - then for now, then in zip(_now(), began, strict=True))), result
+
+
+def _now() -> tuple[float, float, float]:
+    return time.perf_counter(), time.process_time(), time.thread_time()
+
+
+@dataclass
+class Runs:
+    """The seconds of repeated calls, and the result of the last one."""
+
+    seconds: list[Seconds] = field(default_factory=list)
+    result: Any = None
+
+    def add(self, call: Callable[[], object]) -> None:
+        """Make the call once more."""
+        seconds, self.result = timed(call)
+        self.seconds.append(seconds)
+
+    @property
+    def least(self) -> Seconds:
+        """The least seconds on each clock: what noise of other processes leaves."""
+        return self._by_clock(min)
+
+    @property
+    def median(self) -> Seconds:
+        """The median seconds on each clock."""
+        return self._by_clock(statistics.median)
+
+    def _by_clock(self, choose: Callable[[Iterable[float]], float]) -> Seconds:
+        return Seconds(*(choose(clock) for clock in zip(*self.seconds, strict=True)))
+
+
+def repeated(call: Callable[[], object], budget: float, least: int = 1, most: int = 25) -> Runs:
+    """Return as many calls as fit into a budget of wall seconds, within the given numbers."""
+    runs = Runs()
+    spent = 0.0
+    while len(runs.seconds) < least or (spent < budget and len(runs.seconds) < most):
+        runs.add(call)
+        spent += runs.seconds[-1].wall
+    return runs
+
+
+def in_turns(rivals: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Runs]:
+    """Return the calls of each rival, all of them once in a round; warm them up beforehand.
+
+    What slows the machine for a while then slows all of them alike.
+    """
+    runs = {name: Runs() for name in rivals}
+    for _ in range(rounds):
+        for name, call in rivals.items():
+            runs[name].add(call)
+    return runs

@@ -1,0 +1,83 @@
+"""Every script of benchmarks/ at toy size: it runs, and prints the table it is for."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = {path.stem for path in (Path(__file__).parents[2] / "benchmarks").glob("*.py")}
+
+#: script, arguments, what it prints
+RUNS = [
+    ("accelerated_family", "--quick --only published --eps 0.2 --seeds 1", ["n=36 apdgcd"]),
+    ("batch", "--sizes 36 --batches 1 4 --repeats 1", ["n = 36", "against B = 1"]),
+    ("calibrate", "--quick", ["n = 256:", '"restricted_simplex": {']),
+    ("color_transfer", "--quick --methods auto", ["at least 70%: yes", "peak memory"]),
+    ("geometry", "--quick --part grid", ["24 x 24", "ot.emd2 ms"]),
+    ("geometry", "--quick --part square", ["32 x 32", "peak GiB"]),
+    ("geometry", "--quick --part points", ["2000 in 2-d"]),
+    ("geometry", "--quick --part sweep", ["half-sweep at n = 4000"]),
+    ("hybrid", "--sizes 16 --seeds 1", ["| random | 16 | 0.005 |"]),
+    ("kernels", "--size 64 --rounds 1", ["row c-transform", "float32 in cache"]),
+    ("methods", "--quick", ["sinkhorn                 7", "exact                    not counted"]),
+    ("odd_costs", "--size 64 --seeds 1", ["n = 64", "| clusters |", "| products |"]),
+    ("pdasmd", "--sizes 48", ["n = 48: 3n² exponentials", "NumPy listing"]),
+    ("pdasmd_slopes", "--quick --only ratio", ["n = 64, eps = 0.05 [at least 15x]"]),
+    ("simplex", "--sizes 64 --problems points2 --seeds 1", ["| 64 | 2-d points, Euclidean |"]),
+    ("sinkhorn_family", "--sizes 36 --eps 0.2 --seeds 1", ["AAM dual, line search"]),
+    ("stages", "--problems points2 --sizes 64 --seeds 1 --budget 0.01",
+     ["| 64 | 2-d points, Euclidean | 1e-06 |", "certificates"]),
+]  # fmt: skip
+#: Those with a test of their own, and a listing that another one runs.
+ELSEWHERE = {"campaign", "dijkstra_plain", "direct_family", "first_passes", "peers", "same_bits"}
+
+
+@pytest.mark.parametrize(("name", "arguments", "printed"), RUNS, ids=lambda x: str(x)[:40])
+def test_a_script_runs_at_toy_size(name, arguments, printed, capsys):
+    import_module(name).main(arguments.split())
+    out = capsys.readouterr().out
+    for text in printed:
+        assert text in out
+
+
+def test_every_script_is_run():
+    assert {name for name, _, _ in RUNS} | ELSEWHERE == SCRIPTS
+
+
+def test_the_direct_family_is_certified(capsys):
+    import_module("direct_family").main(["--quick"])
+    out = capsys.readouterr().out
+    for word in ("DE-adapt", "LMR plain", "PR", "PK-fast", "BCN-fast", "packing_lp", "square"):
+        assert word in out
+    worst = out.split("largest certified gap / ε:")[1].split(";")[0]
+    assert float(worst) <= 1
+
+
+def test_sinkhorn_takes_the_iterations_of_its_specification():
+    family = import_module("sinkhorn_family")
+    cell = family.measure(family.ALGORITHMS[0], 36, 0.2, 5)
+    assert (cell.iterations, cell.n_failed) == (202, 0)
+    assert family.speed(20, 20, 1) in (True, False)
+
+
+def test_regot_is_not_needed(capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    import_module("accelerated_family").main(["--quick", "--only", "regot", "--size", "20"])
+    assert "regot is not installed" in capsys.readouterr().out
+
+
+def test_measured_operations_are_written_beside_what_was_known(tmp_path, capsys):
+    out = tmp_path / "measured.json"
+    out.write_text('{"sinkhorn": {"growth": {"paper": 1}}}')
+    import_module("methods").main(["--quick", "--out", str(out)])
+    text = out.read_text()
+    assert text.startswith('{\n  "sinkhorn": {"growth": {"paper": 1}, "operations": "7')
+
+
+def test_the_benchmark_beside_peers_is_the_command(monkeypatch):
+    given = []
+    monkeypatch.setattr("epsilot.cli.main", lambda: given.append(sys.argv[1:]))
+    monkeypatch.setattr(sys, "argv", ["peers.py", "--quick"])
+    import_module("peers").run()
+    assert given == [["bench", "--quick"]]

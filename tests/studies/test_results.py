@@ -1,0 +1,71 @@
+"""The lines under docs/results were written once; they stay readable, and count as solved."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from epsilot import methods
+from epsilot.studies.lab.store import Store
+from epsilot.studies.paper import (
+    color_transfer,
+    fig1_panels,
+    image_tasks,
+    moons,
+    table1_tasks,
+    table2,
+    two_moons,
+)
+from epsilot.studies.peers import selection
+from epsilot.studies.peers.run import FULL, QUICK, Wishes, selected
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+
+def fig1():
+    panels = fig1_panels.chosen_panels(("synthetic", "mnist"), ())
+    return fig1_panels.tasks_of(fig1_panels.FULL, panels, 5)
+
+
+def table1():
+    for method in methods():
+        for stop in ("paper", "certificate"):
+            chosen = "synthetic", method.name, stop, table1_tasks.AXES, 5
+            yield from table1_tasks.tasks_of(table1_tasks.FULL, *chosen)
+
+
+def moons_drawn():
+    for goal in two_moons.GOALS:
+        for angle in two_moons.ANGLES:
+            yield moons.MoonTask(angle, 0, two_moons.METHOD, goal)
+
+
+def contest(scale):
+    return selected(scale, Wishes(solvers=("epsilot", "emd2"))).tasks()
+
+
+#: folder -> (fields that identify a line, tasks, the least share of them that is solved there)
+FOLDERS = {
+    "fig1": (image_tasks.KEY, fig1, 0.9),
+    "table1": (image_tasks.KEY, table1, 0.9),
+    "table2": (moons.KEY, lambda: table2.tasks_of(10, table2.GOALS, (table2.PUBLISHED,)), 1.0),
+    "two-moons": (moons.KEY, moons_drawn, 1.0),
+    "color-transfer": (
+        color_transfer.KEY,
+        lambda: [color_transfer.TransferTask(method) for method in color_transfer.METHODS],
+        1.0,
+    ),
+    "bench": (selection.KEY, lambda: contest(FULL), 0.9),
+    "bench-quick": (selection.KEY, lambda: contest(QUICK), 0.9),
+}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_published_lines_are_read_and_count_as_solved(folder, tmp_path):
+    fields, tasks, least = FOLDERS[folder]
+    path = tmp_path / "solves.jsonl"
+    shutil.copy(RESULTS / folder / "solves.jsonl", path)
+    store = Store(path, fields)
+    assert len(store) == path.read_bytes().count(b"\n")
+    wanted = list(tasks())
+    assert sum(task in store for task in wanted) >= least * len(wanted)
