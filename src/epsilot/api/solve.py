@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from ..arguments import check_flag
 from ..geometry import Geometry
+from ..run import kinds
 from ..run.execute import execute
 from ..run.request import Request
 from ..run.result import Result
-from ..transport.problem import make_problem
 from ..transport.record import Record
 
 
@@ -123,9 +124,13 @@ def solve(
         checkpoint=checkpoint,
         resume=resume,
         multiscale=multiscale,
-        options=options,
+        **kinds.asked(options),
     )
     return answer(request, M, a, b, normalize=normalize)
+
+
+# What help(solve) shows: the keywords above, and those of the kinds of problem.
+solve.__signature__ = kinds.with_keywords(inspect.signature(solve))  # type: ignore[attr-defined]
 
 
 def answer(
@@ -138,7 +143,7 @@ def answer(
 ) -> Result:
     """Return what ``solve`` does, of a request that is made already."""
     check_flag("normalize", normalize)
-    return execute(make_problem(M, a, b, normalize=normalize), request)
+    return execute(request.kind.problem(M, a, b, normalize=normalize), request)
 
 
 def exact(

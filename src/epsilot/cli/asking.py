@@ -13,6 +13,8 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from ..errors import InvalidProblem
+from ..run import kinds
+from ..run.kinds import Said
 from ..run.request import SAID, TARGET, Request
 from .options import Source
 
@@ -43,7 +45,8 @@ def asking(*names: str, panel: str | None = None, **defaults: Any) -> Callable[[
     **defaults
         Defaults that are not those of a request.
     """
-    asked = {name: _asked(name, panel, defaults) for name in names}
+    asked = {name: _asked(name, panel, defaults) for name in names if name != "kind"}
+    asked |= _of_kinds() if "kind" in names else {}
     groups = {Request: Group(_request, asked), Source: Group(lambda given: Source(**given), _of())}
 
     def decorate(command: Command) -> Command:
@@ -77,13 +80,25 @@ def _asked(name: str, panel: str | None, defaults: dict[str, Any]) -> inspect.Pa
     said = SAID[name]
     (field,) = (f for f in fields(Request) if f.name == name)
     kind = field.type if said.kind is None else said.kind | None
+    return _option(name, defaults.get(name, field.default), kind, said, panel)
+
+
+def _of_kinds() -> dict[str, inspect.Parameter]:
+    """Return the options of the kinds of problem."""
+    words = kinds.keywords().items()
+    return {name: _option(name, word.default, word.annotation, word.said) for name, word in words}
+
+
+def _option(
+    name: str, default: Any, kind: Any, said: Said, panel: str | None = None
+) -> inspect.Parameter:
     option = typer.Option(
         metavar=said.metavar,
         min=said.least,
         rich_help_panel=said.panel and (panel or said.panel),
         help=said.help,
     )
-    return _keyword(said.flag or name, defaults.get(name, field.default), Annotated[kind, option])
+    return _keyword(said.flag or name, default, Annotated[kind, option])
 
 
 def _of() -> dict[str, inspect.Parameter]:
@@ -102,9 +117,9 @@ def _request(given: dict[str, Any]) -> Request:
     for name in ("checkpoint", "resume"):
         if given.get(name) is not None:
             given[name] = os.fspath(given[name])
-    if "options" in given:
-        given["options"] = parse_options(given["options"] or ())
-    return Request(**given, progress=sys.stderr.isatty(), on_limit="ignore")
+    options = parse_options(given.pop("options", None) or ())
+    own = {"progress": sys.stderr.isatty(), "on_limit": "ignore"}
+    return Request.of(given | options | own)
 
 
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:

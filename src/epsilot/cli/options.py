@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from ..metrics import PIXEL_METRICS, POINT_METRICS, listed
+from ..run.kinds import PROBLEM
 from ..run.request import SAID
-
-PROBLEM = "Problem"
 
 Cost = Annotated[
     str | None,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from ..errors import ConvergenceWarning, NotConverged
 from ..solvers import make_solver, options_of
 from ..solvers.base import AnySolver
 from ..transport.certificate import ROUND_OFF
-from ..transport.kinds import objective_of
 from ..transport.linear import dual_feasible
 from ..transport.objective import Objective
 from ..transport.problem import Additive, Problem, make_problem
@@ -36,7 +33,7 @@ from .checks import (
 )
 from .driver import Driver, Goal, Run, Stage, Start, warm_up
 from .interrupts import graceful_interrupts
-from .request import KEYWORDS, Request
+from .request import Request, known_keywords
 from .result import Result, Status
 from .schedules import Constant, Continuation, Refinement
 from .starts import coarse_start, wants_start
@@ -52,11 +49,11 @@ def execute(problem: Problem, request: Request) -> Result:
     stop, seed = request.stop, request.seed
     if request.callback is not None:  # which may change what it was given
         problem = problem.detached()
-    objective = objective_of(problem, reg=request.reg)
+    objective = request.kind.objective(problem, request.reg)
     problem, goal = objective.problem, make_goal(objective, request)
     choice = choose(objective) if request.method == "auto" else None
     name = request.method if choice is None else choice.method
-    solver = make_solver(name, request.options or {}, _keywords()).resolved(stop, problem)
+    solver = make_solver(name, request.options or {}, known_keywords()).resolved(stop, problem)
     check_fit(name, solver, objective, goal, stop)
     inner, rows, cols = (
         (problem, slice(None), slice(None)) if stop == "paper" else problem.support()
@@ -91,12 +88,6 @@ def execute(problem: Problem, request: Request) -> Result:
             result = _result(run, driver, name, choice, seed)
     _report_limit(result, request.on_limit)
     return result
-
-
-@cache
-def _keywords() -> tuple[str, ...]:
-    """Return the names of a caller's arguments, which a misspelt option may mean."""
-    return (*inspect.signature(make_problem).parameters, *KEYWORDS)
 
 
 @contextmanager

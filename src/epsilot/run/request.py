@@ -7,7 +7,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
+
+from . import kinds
+from .kinds import PROBLEM, Balanced, Kind, Said
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -16,18 +19,6 @@ if TYPE_CHECKING:
 
 #: Headings of the command line's help.
 TARGET, METHOD = "What to reach", "Method"
-
-
-class Said(NamedTuple):
-    """What is said of a keyword; without ``is_option``, the command line does not have it."""
-
-    help: str
-    panel: str | None = None
-    metavar: str | None = None
-    least: int | None = None
-    flag: str | None = None  # its name on the command line, if that is another
-    kind: Any = None  # what the command line reads, if that is of another type
-    is_option: bool = True
 
 
 def said(help: str, panel: str | None = None, **more: Any) -> dict[str, Said]:
@@ -117,6 +108,10 @@ class Request:
         ),
     )
 
+    kind: Kind = field(
+        default=Balanced(), metadata=said("Kind of problem, made from its keywords.", PROBLEM)
+    )
+
     def __post_init__(self) -> None:
         """Refuse what no problem can make sense of."""
         from .request_checks import check_request
@@ -125,13 +120,20 @@ class Request:
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Self:
-        """Return the request of keywords; those that are no field are options of the method."""
-        named = {name: value for name, value in keywords.items() if name in KEYWORDS}
-        options = {name: value for name, value in keywords.items() if name not in KEYWORDS}
-        return cls(**named, options=options)
+        """Return the request of keywords: those of a kind make it, others are options."""
+        fields = {name: value for name, value in keywords.items() if name in KEYWORDS}
+        rest = {name: value for name, value in keywords.items() if name not in KEYWORDS}
+        return cls(**fields, **kinds.asked(rest))
 
 
 #: What is said of each field, in order.
 SAID: dict[str, Said] = {f.name: f.metadata["said"] for f in dataclasses.fields(Request)}
-#: The fields that are keywords of ``solve``: all but the options of the method.
-KEYWORDS = tuple(name for name in SAID if name != "options")
+#: The fields that are keywords of ``solve``: all but what other keywords are collected in.
+KEYWORDS = tuple(name for name in SAID if name not in ("options", "kind"))
+#: The keywords that describe the problem itself.
+OF_PROBLEM = ("M", "a", "b", "normalize")
+
+
+def known_keywords() -> tuple[str, ...]:
+    """Return the names of a caller's keywords, which a misspelt option may mean."""
+    return (*OF_PROBLEM, *KEYWORDS, *kinds.keywords())

@@ -1,0 +1,134 @@
+"""Kinds of problem, and the keywords that ask for them: a new kind is one line of ``KINDS``.
+
+A kind says what a problem is made of and what is minimised over its plans; it lives in
+``transport``, beside its objective. Keywords are stated here so that the command line, which reads
+them, need not load it.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..geometry import Geometry
+    from ..transport.objective import Objective
+    from ..transport.problem import Problem
+
+#: Heading of the command line's help.
+PROBLEM = "Problem"
+
+
+class Kind(Protocol):
+    """What a problem is made of, and what is minimised over its plans."""
+
+    def problem(
+        self,
+        M: "ArrayLike | Geometry",
+        a: "ArrayLike | None",
+        b: "ArrayLike | None",
+        *,
+        normalize: bool,
+    ) -> "Problem":
+        """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
+
+    def objective(self, problem: "Problem", reg: float | None) -> "Objective":
+        """Return what is minimised, with a regularisation or without."""
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """Plans with the marginals a and b: the kind that no keyword asks for."""
+
+    def problem(
+        self,
+        M: "ArrayLike | Geometry",
+        a: "ArrayLike | None",
+        b: "ArrayLike | None",
+        *,
+        normalize: bool,
+    ) -> "Problem":
+        """Return a problem whose weights have equal totals."""
+        from ..transport.problem import make_problem
+
+        return make_problem(M, a, b, normalize=normalize)
+
+    def objective(self, problem: "Problem", reg: float | None) -> "Objective":
+        """Return the cost, or the entropic objective."""
+        from ..transport.kinds import objective_of
+
+        return objective_of(problem, reg=reg)
+
+
+class Said(NamedTuple):
+    """What is said of a keyword; without ``is_option``, the command line does not have it."""
+
+    help: str
+    panel: str | None = None
+    metavar: str | None = None
+    least: int | None = None
+    flag: str | None = None  # its name on the command line, if that is another
+    kind: Any = None  # what the command line reads, if that is of another type
+    is_option: bool = True
+
+
+class Keyword(NamedTuple):
+    """A keyword of a kind, which is asked for by giving another value than the default."""
+
+    said: Said
+    annotation: Any = float | None
+    default: Any = None
+
+
+class Entry(NamedTuple):
+    """A kind beside the balanced one: ``module:class`` below ``transport``, and its keywords.
+
+    The class is constructed with all of them, and refuses values that make no sense.
+    """
+
+    home: str
+    keywords: Mapping[str, Keyword]
+
+
+KINDS: tuple[Entry, ...] = ()
+
+
+def keywords() -> dict[str, Keyword]:
+    """Return the keywords of all kinds."""
+    return {name: keyword for entry in KINDS for name, keyword in entry.keywords.items()}
+
+
+def asked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the kind that some keywords ask for, and as options those that belong to none."""
+    known = keywords()
+    options = {name: value for name, value in given.items() if name not in known}
+    values = {name: given.get(name, keyword.default) for name, keyword in known.items()}
+    meant = [name for name, value in values.items() if value is not known[name].default]
+    entries = [entry for entry in KINDS if entry.keywords.keys() & set(meant)]
+    if len(entries) > 1:
+        raise InvalidProblem(
+            f"{' and '.join(meant)} were given; a problem is of one kind only (leave one out)."
+        )
+    if not entries:
+        return {"kind": Balanced(), "options": options}
+    module, _, name = entries[0].home.partition(":")
+    kind = getattr(import_module(f"epsilot.transport.{module}"), name)
+    own = {key: value for key, value in values.items() if key in entries[0].keywords}
+    return {"kind": kind(**own), "options": options}
+
+
+def with_keywords(signature: inspect.Signature) -> inspect.Signature:
+    """Return a signature with the keywords of all kinds before its ``**options``."""
+    *parameters, options = signature.parameters.values()
+    own = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=word.default, annotation=word.annotation
+        )
+        for name, word in keywords().items()
+    ]
+    return signature.replace(parameters=[*parameters, *own, options])
