@@ -44,7 +44,10 @@ _HOMES = {
     "api.certify": ("certify", "round_plan"),
     "transport.certificate": ("Certificate",),
     "errors": (
-        "CertificateError", "ConvergenceWarning", "InvalidProblem", "NotConverged",
+        "CertificateError",
+        "ConvergenceWarning",
+        "InvalidProblem",
+        "NotConverged",
         "UnknownMethod",
     ),
     "geometry": ("Dense", "Geometry", "Grid", "PointCloud"),
@@ -54,7 +57,7 @@ _HOMES = {
     "solvers": ("methods",),
     "api.grid": ("solve_grid",),
     "api.sample": ("solve_sample",),
-}  # fmt: skip
+}
 #: Modules that are part of the public API as such.
 _MODULES = ("finite_sum", "theory")
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

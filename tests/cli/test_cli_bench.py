@@ -2,16 +2,14 @@ import pytest
 
 
 def test_a_toy_run_prints_what_it_wrote(run, folder):
-    done = run(
-        "bench", "--out", "here", "--sizes", "16", "--problems", "random", "--solvers", "emd2",
-        "--rtol", "0.01", "--seeds", "1",
-    )  # fmt: skip
+    wish = "--sizes 16 --problems random --solvers emd2 --rtol 0.01 --seeds 1"
+    done = run("bench", "--out", "here", *wish.split())
     assert done.code == 0, done.err
     made = sorted(path.name for path in (folder / "here").iterdir())
     assert "summary.md" in made
     assert done.out.splitlines() == [f"here/{name}" for name in made]
     text = (folder / "here" / "summary.md").read_text()
-    assert "epsilot bench --sizes 16 --problems random --solvers emd2 --rtol 0.01 --seeds 1" in text
+    assert f"epsilot bench {wish}" in text
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,9 @@ import pytest
 
 import epsilot
 
-FIELDS = {
-    "method", "converged", "status", "message", "shape", "value", "value_linear", "lower_bound",
-    "gap", "target", "marginal_error", "reg", "n_iter", "operations", "certificate_operations",
-    "seconds", "seed", "options", "version", "files",
-}  # fmt: skip
+BOUNDS = "value value_linear lower_bound gap target marginal_error converged"
+RUN = "method reg seed options version n_iter operations certificate_operations seconds"
+FIELDS = {*BOUNDS.split(), *RUN.split(), "status", "message", "shape", "files"}
 
 
 @pytest.mark.parametrize(

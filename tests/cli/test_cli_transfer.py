@@ -37,10 +37,15 @@ QUICK = ("--colors", 30)
 @pytest.mark.parametrize(
     ("source", "mode"),
     [
-        ("RGB.png", "RGB"), ("RGBA.png", "RGBA"), ("L.png", "RGB"), ("LA.png", "RGBA"),
-        ("1.png", "RGB"), ("P.png", "RGB"), ("CMYK.tif", "RGB"),
+        ("RGB.png", "RGB"),
+        ("RGBA.png", "RGBA"),
+        ("L.png", "RGB"),
+        ("LA.png", "RGBA"),
+        ("1.png", "RGB"),
+        ("P.png", "RGB"),
+        ("CMYK.tif", "RGB"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.usefixtures("pictures")
 def test_pictures_of_all_modes(run, source, mode):
     done = run("transfer", source, "warm.png", "-o", "out.png", "--json", *QUICK)

@@ -36,11 +36,24 @@ def test_solve_has_the_types_of_a_request():
 
 def test_each_keyword_reaches_the_request(monkeypatch, tmp_path):
     given = {
-        "eps": None, "rtol": None, "reg": 0.5, "tol": 0.25, "method": "sinkhorn", "stop": "paper",
-        "max_iter": 3, "max_seconds": 4.0, "potentials_init": ((), ()), "seed": 5, "n_threads": 6,
-        "callback": print, "progress": True, "on_limit": "raise", "checkpoint": str(tmp_path / "c"),
-        "resume": "r", "multiscale": False,
-    }  # fmt: skip
+        "eps": None,
+        "rtol": None,
+        "reg": 0.5,
+        "tol": 0.25,
+        "method": "sinkhorn",
+        "stop": "paper",
+        "max_iter": 3,
+        "max_seconds": 4.0,
+        "potentials_init": ((), ()),
+        "seed": 5,
+        "n_threads": 6,
+        "callback": print,
+        "progress": True,
+        "on_limit": "raise",
+        "checkpoint": str(tmp_path / "c"),
+        "resume": "r",
+        "multiscale": False,
+    }
     asked = []
     monkeypatch.setattr("epsilot.api.solve.execute", lambda problem, request: asked.append(request))
     for changes in (

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InvalidProblem
 from . import options as opt
 from .asking import asking
+
+if TYPE_CHECKING:
+    from ..transport.certificate import Certificate
+    from .inputs import Inputs
 
 ANSWER = "Answer to audit"
 
@@ -46,36 +50,38 @@ def certify(
             "given; either --result or --plan and --potentials (one or both) are required"
         )
     from ..show import report
-    from .inputs import load_problem, read, read_vector
+    from .inputs import load_problem
 
     problem = load_problem(source)
-
-    import epsilot
-
-    header: dict[str, Any] = {}
+    claim: dict[str, Any] = {}
     if result is None:
-        weights = problem.normalized() if source.normalize else problem
-        pair = None
-        if potentials is not None:
-            pair = read_vector(potentials[0]), read_vector(potentials[1])
-        certificate = epsilot.certify(
-            problem.M,
-            weights.a,
-            weights.b,
-            plan=None if plan is None else read(plan),
-            potentials=pair,
-        )
+        problem = problem.normalized() if source.normalize else problem
+        certificate = _audited(problem, plan, potentials)
     else:
         from ..run.result import recertify
         from ..transport.problem import make_problem
 
         checked = make_problem(problem.M, problem.a, problem.b, normalize=source.normalize)
         header, certificate = recertify(result, checked)
-    if json:
         claim = {key: header[key] for key in ("method", "value", "lower_bound") if key in header}
+    if json:
         report.print_json(
             {"shape": problem.shape, **dataclasses.asdict(certificate)}
             | ({"claimed": claim} if claim else {})
         )
     else:
         report.print_lines("Certificate", report.certificate_lines(certificate), good=True)
+
+
+def _audited(problem: Inputs, plan: str | None, potentials: tuple[str, str] | None) -> Certificate:
+    """Return the bracket that the files of a plan and of potentials prove."""
+    from ..api.certify import certify
+    from .inputs import read, read_vector
+
+    return certify(
+        problem.M,
+        problem.a,
+        problem.b,
+        plan=None if plan is None else read(plan),
+        potentials=potentials and (read_vector(potentials[0]), read_vector(potentials[1])),
+    )

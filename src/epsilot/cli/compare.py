@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,12 +17,22 @@ from .exits import finish
 
 if TYPE_CHECKING:
     from ..run.result import Result
+    from .inputs import Inputs
 
 # Those that reach 1 % in seconds on a thousand points; "--methods all" runs every one.
 USUAL = (
-    "sinkhorn", "aam", "apdagd", "hybrid_primal_dual", "pdasgd", "pdasmd", "dual_extrapolation",
-    "dijkstra_dfs", "box_newton", "exact", "restricted_simplex",
-)  # fmt: skip
+    "sinkhorn",
+    "aam",
+    "apdagd",
+    "hybrid_primal_dual",
+    "pdasgd",
+    "pdasmd",
+    "dual_extrapolation",
+    "dijkstra_dfs",
+    "box_newton",
+    "exact",
+    "restricted_simplex",
+)
 STORED = 1 << 24  # costs of grids and clouds up to this many entries are stored for all methods
 COLUMNS = ("method", "gap", "target", "certified", "value", "epochs", "operations", "time")
 
@@ -53,7 +63,7 @@ def compare(
     if plot is not None:
         check_picture(plot)
     names = method_names(methods, entropic=request.reg is not None)
-    M, a, b = _problem(demo, source)
+    problem = _problem(demo, source)
     if demo and request.eps is request.rtol is request.reg is None:
         request = replace(request, eps=EPS)
 
@@ -64,7 +74,7 @@ def compare(
     results: dict[str, Result] = {}
     for name in names:
         asked = replace(request, method=name)
-        results[name] = answer(asked, M, a, b, normalize=source.normalize)
+        results[name] = answer(asked, problem.M, problem.a, problem.b, normalize=source.normalize)
         if results[name].status is epsilot.Status.INTERRUPTED:
             break
     if plot is not None:
@@ -95,7 +105,7 @@ def method_names(text: str | None, *, entropic: bool) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _problem(demo: bool, source: opt.Source) -> tuple[Any, Any, Any]:
+def _problem(demo: bool, source: opt.Source) -> Inputs:
     """Return the demonstration's problem or the one from files."""
     from ..arguments import cost_matrix
     from ..files.images import synthetic_pair
@@ -108,8 +118,8 @@ def _problem(demo: bool, source: opt.Source) -> tuple[Any, Any, Any]:
             cost_matrix(problem.M)
         n, m = problem.shape
         if isinstance(problem.M, Geometry) and n * m <= STORED:
-            return problem.M.block(0, n), problem.a, problem.b
-        return problem.M, problem.a, problem.b
+            return replace(problem, M=problem.M.block(0, n))
+        return problem
     if replace(source, normalize=False) != opt.Source():
         raise InvalidProblem(
             "--demo was given with another problem; exactly one problem is required (leave --demo "

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..run.request import Request
 from . import options as opt
 from .exits import finish
+
+if TYPE_CHECKING:
+    from .._types import Matrix
+    from ..run.result import Result
+    from .inputs import Inputs
 
 SIDE = 20
 EPS = 0.02
@@ -38,29 +45,21 @@ def demo(
     side = 1000 if megapixel else side
     A, B = synthetic_pair(side, seed)
     problem = demo_problem(A, B)
+    request = Request(eps=eps, seed=seed, progress=sys.stderr.isatty(), on_limit="ignore")
 
-    import epsilot
+    from ..api.solve import answer
+    from ..run.result import Status
 
-    results: dict[str, Any] = {}
+    results: dict[str, Result] = {}
     for method in ("auto", "pdasmd") if side <= LARGEST_DENSE else ("auto",):
-        result = epsilot.solve(
-            *problem,
-            eps=eps,
-            method=method,
-            seed=seed,
-            progress=sys.stderr.isatty(),
-            on_limit="ignore",
-        )
+        result = answer(replace(request, method=method), problem.M, problem.a, problem.b)
         label = result.method if method != "auto" else f"auto ({result.method})"
         results[label] = result
         if not json:
             verdict = "certified" if result.converged else "NOT certified"
-            report.print_lines(
-                f"{label}: gap {result.gap:.3g}, {verdict}",
-                report.result_lines(result),
-                good=result.converged,
-            )
-        if result.status is epsilot.Status.INTERRUPTED:
+            title = f"{label}: gap {result.gap:.3g}, {verdict}"
+            report.print_lines(title, report.result_lines(result), good=result.converged)
+        if result.status is Status.INTERRUPTED:
             break
     if out == PICTURE:
         out.parent.mkdir(exist_ok=True)
@@ -73,11 +72,11 @@ def demo(
     finish(results.values())
 
 
-def demo_problem(A: Any, B: Any) -> tuple[Any, Any, Any]:
+def demo_problem(A: Matrix, B: Matrix) -> Inputs:
     """Return cost and weights of moving one image onto another."""
     from ..files.images import grid_cost
-    from .inputs import pixel_geometry
+    from .inputs import Inputs, pixel_geometry
 
     is_small = max(A.shape) <= LARGEST_DENSE
     cost = grid_cost(A.shape) if is_small else pixel_geometry(A.shape, B.shape)
-    return cost, A.ravel(), B.ravel()
+    return Inputs(cost, A.ravel(), B.ravel())

@@ -5,29 +5,32 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._types import Matrix, Vector
 from ..errors import InvalidProblem
-from ..files import IMAGE_SUFFIXES, read_array, read_image
+from ..files import IMAGE_SUFFIXES, Array, read_array, read_image
 from ..metrics import METRICS, PIXEL_METRICS, POINT_METRICS
 from .options import Source
+
+if TYPE_CHECKING:
+    from ..geometry import Geometry
 
 
 @dataclass(frozen=True)
 class Inputs:
     """A problem as read from files: a cost or a geometry; weights are None when uniform."""
 
-    M: Any
-    a: Any = None
-    b: Any = None
+    M: Array | Geometry
+    a: Vector | None = None
+    b: Vector | None = None
 
     @property
     def shape(self) -> list[int]:
         """Shape of the cost."""
-        return list(getattr(self.M, "shape", None) or np.shape(self.M))
+        return list(self.M.shape)
 
     def normalized(self) -> Inputs:
         """Return the problem with weights of total 1."""
@@ -65,7 +68,7 @@ def load_problem(source: Source) -> Inputs:
     return Inputs(read(cost), *_both_weights(source.a, source.b))
 
 
-def read(name: str) -> Any:
+def read(name: str) -> Array:
     """Read an array; ``archive.npz:key`` names one of several."""
     head, mark, key = name.rpartition(":")
     if mark and head.lower().endswith(".npz"):
@@ -94,7 +97,7 @@ def _both_weights(a: str | None, b: str | None) -> tuple[Vector | None, Vector |
     )
 
 
-def _as_points(array: Any, name: str) -> Matrix:
+def _as_points(array: Array, name: str) -> Matrix:
     """Return points as rows; a vector holds points on a line."""
     if not 1 <= array.ndim <= 2:
         raise InvalidProblem(
@@ -122,7 +125,7 @@ def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
     return metric
 
 
-def _cost_from_points(X: Matrix, Y: Matrix, metric: str) -> Any:
+def _cost_from_points(X: Matrix, Y: Matrix, metric: str) -> Geometry:
     """Return the cost between two sets of points, stored only when it is small."""
     from ..api.sample import cloud_geometry
 
@@ -146,7 +149,9 @@ def _from_images(first: str, second: str, metric: str) -> Inputs:
     return Inputs(pixel_geometry(A.shape, B.shape, metric), _unit(A), _unit(B))
 
 
-def pixel_geometry(shape_a: Any, shape_b: Any, metric: str = PIXEL_METRICS[0]) -> Any:
+def pixel_geometry(
+    shape_a: tuple[int, ...], shape_b: tuple[int, ...], metric: str = PIXEL_METRICS[0]
+) -> Geometry:
     """Return the cost between the pixels of two images, divided by its largest value."""
     from ..api.sample import cloud_geometry
     from ..geometry import Grid

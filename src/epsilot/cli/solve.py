@@ -62,8 +62,8 @@ def solve(
     if json:
         report.print_json(report.result_fields(result) | why | {"files": files})
     else:
-        title = "Certified" if result.converged else "Stopped before the target"
-        report.print_lines(title, report.result_lines(result) | why | files, good=result.converged)
+        lines = report.result_lines(result) | why | files
+        report.print_lines(report.verdict(result), lines, good=result.converged)
     finish([result])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,10 @@ from ..run.request import TARGET, Request
 from . import options as opt
 from .asking import LIMITS, TARGETS, asking
 from .exits import finish
+
+if TYPE_CHECKING:
+    from ..applications.color_transfer import ColorTransfer
+    from ..applications.pictures import Picture
 
 MAP = "Colours"
 
@@ -65,14 +69,7 @@ def transfer(
     asked = parameters_of(request, ColorTransfer)
     model = ColorTransfer(colors, palette=palette, smoothing=smoothing, **asked)
     model.fit(first.array, second.array)
-    with _status("recolouring"):
-        moved = model.transform(first.array)
-    with _status(f"writing {out}"):
-        pictures.write_picture(out, pictures.Picture(moved, first.profile))
-    if back is not None:
-        with _status(f"writing {back}"):
-            moved = model.inverse_transform(second.array)
-            pictures.write_picture(back, pictures.Picture(moved, second.profile))
+    _write(model, first, second, out, back)
     result = model.result_
     files = {k: str(v) for k, v in {"out": out, "back": back}.items() if v is not None}
     if json:
@@ -83,10 +80,25 @@ def transfer(
             "reference": f"{reference} ({second.size_text})",
             "palettes": f"{len(model.source_palette_):,} and {len(model.reference_palette_):,}",
         }
-        title = "Certified" if result.converged else "Stopped before the target"
         lines |= report.result_lines(result) | files
-        report.print_lines(title, lines, good=result.converged)
+        report.print_lines(report.verdict(result), lines, good=result.converged)
     finish([result])
+
+
+def _write(
+    model: ColorTransfer, first: Picture, second: Picture, out: Path, back: Path | None
+) -> None:
+    """Write the source in the reference's colours, and the reverse where it is wanted."""
+    from ..applications.pictures import Picture, write_picture
+
+    with _status("recolouring"):
+        moved = model.transform(first.array)
+    with _status(f"writing {out}"):
+        write_picture(out, Picture(moved, first.profile))
+    if back is not None:
+        with _status(f"writing {back}"):
+            moved = model.inverse_transform(second.array)
+            write_picture(back, Picture(moved, second.profile))
 
 
 @contextmanager

@@ -62,6 +62,11 @@ def result_lines(result: Reportable) -> dict[str, str]:
     return lines
 
 
+def verdict(result: Reportable) -> str:
+    """Return the title of a result's lines."""
+    return "Certified" if result.converged else "Stopped before the target"
+
+
 def certificate_lines(certificate: Certificate) -> dict[str, str]:
     """Return what a person wants to know of a certificate."""
     verdict = "feasible" if certificate.is_feasible else "not feasible, rounded before pricing"

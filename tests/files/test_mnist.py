@@ -1,5 +1,6 @@
 import gzip
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -85,3 +86,19 @@ def test_bad_files_are_refused_in_one_sentence(content, match, tmp_path):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InvalidProblem, match="does not exist"):
         read_digits(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_bytes", "words"),
+    [((2, 2), 2**26, "complete IDX"), ((2, 2), 3, "complete IDX"), ((2**31, 2**9), 3, "GiB")],
+)
+def test_packed_digits_are_not_believed(shape, n_bytes, words, tmp_path):
+    path = tmp_path / "x.gz"
+    head = struct.pack(">HBB", 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape)
+    path.write_bytes(gzip.compress(head + bytes(n_bytes), 1))
+    tracemalloc.start()
+    with pytest.raises(InvalidProblem, match=words):
+        read_idx(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**22

@@ -67,7 +67,7 @@ CALLS: dict[str, Callable[[], Call]] = {
     "one target": lambda: Call(clouds(9, 1).M, clouds(9, 1).a),
     "one pair": lambda: Call(np.array([[3.0]]), known=3.0),
     "mass 5": lambda: Call(clouds().M, 5 * clouds().a, 5 * clouds().b),
-}  # fmt: skip
+}
 #: The ways to ask for an exact answer; restricted_simplex is what "auto" stands for at size.
 SOLVERS: dict[str, Callable[..., epsilot.Result]] = {
     "exact": epsilot.exact,

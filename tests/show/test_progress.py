@@ -6,7 +6,6 @@ import pytest
 import epsilot
 from epsilot.show import progress
 from epsilot.show.progress import Progress
-from epsilot.show.text import clock, scientific
 from epsilot.transport.record import Record
 
 RECORD = Record(1234, 4_230_000, 75.0, 0.0775, 0.0666, 0.0109, 1e-3, 0.0125)
@@ -92,19 +91,3 @@ def test_an_error_removes_the_line(monkeypatch):
         raise KeyboardInterrupt
     assert line._live is None
     assert sys.exc_info() == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0"), (9999, "9999"), (10_000, "1.0·10⁴"), (1.25e-3, "0.00125"), (6e23, "6.0·10²³")],
-)
-def test_scientific(number, text):
-    assert scientific(number) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 ms"), (0.9999, "1.0 s"), (59.96, "1:00"), (3599.9, "1:00:00"), (7325, "2:02:05")],
-)
-def test_clock(seconds, text):
-    assert clock(seconds) == text
