@@ -190,10 +190,19 @@ def measure(start, M, a, b, limit):
         marks.append((gap, time.perf_counter() - wall, time.process_time() - cpu))
 
     epsilot.solve(
-        geometry, a, b, rtol=TIGHT, method="restricted_simplex", potentials_init=potentials,
-        callback=note, max_seconds=limit, on_limit="ignore", sweeps=start.sweeps, etas=start.etas,
+        geometry,
+        a,
+        b,
+        rtol=TIGHT,
+        method="restricted_simplex",
+        potentials_init=potentials,
+        callback=note,
+        max_seconds=limit,
+        on_limit="ignore",
+        sweeps=start.sweeps,
+        etas=start.etas,
         multiscale=False,
-    )  # fmt: skip
+    )
     figures = [found, marks[0][0]]
     for goal in (LOOSE, TIGHT):
         n_rounds = 1 + sum(gap > goal for gap, *_ in marks)

@@ -57,10 +57,14 @@ def grid_part(quick):
             rows.append((theirs, ours, result.gap / eps, result.n_iter))
         theirs, ours, gap, epochs = np.median(rows, axis=0)
         table.add_row(
-            f"{side} x {side}", f"{relative}", f"{1e3 * theirs:.0f}", f"{1e3 * ours:.2f}",
+            f"{side} x {side}",
+            f"{relative}",
+            f"{1e3 * theirs:.0f}",
+            f"{1e3 * ours:.2f}",
             f"{np.median(ratios):.0f}x ({min(ratios):.0f} to {max(ratios):.0f})",
-            f"{gap:.2f}", f"{epochs:.0f}",
-        )  # fmt: skip
+            f"{gap:.2f}",
+            f"{epochs:.0f}",
+        )
     CONSOLE.print(table)
 
 
@@ -73,9 +77,12 @@ def megapixel_part(quick):
         epsilot.solve_grid(A, B, eps=0.02 * scale, max_iter=2, on_limit="ignore")
         seconds, result = least(lambda: epsilot.solve_grid(A, B, eps=0.02 * scale), 2)  # noqa: B023
         table.add_row(
-            f"{side} x {side}", f"{result.gap / scale:.4f}", f"{result.n_iter}", f"{seconds:.2f}",
+            f"{side} x {side}",
+            f"{result.gap / scale:.4f}",
+            f"{result.n_iter}",
+            f"{seconds:.2f}",
             f"{1e9 * result.seconds / result.n_iter / side**2:.1f}",
-        )  # fmt: skip
+        )
     CONSOLE.print(table)
     CONSOLE.print(f"peak memory {peak():.2f} GiB")
 
@@ -94,9 +101,14 @@ def square_part(quick):
             run = lambda: epsilot.solve(M, A.ravel(), B.ravel(), rtol=0.05, method="sinkhorn")  # noqa: B023, E731
             dense, _ = least(run, 1)
         table.add_row(
-            f"{side} x {side}", "0.05", f"{dense:.2f}", f"{ours:.2f}", f"{dense / ours:.1f}x",
-            f"{result.gap / result.lower_bound:.3f}", f"{peak():.2f}",
-        )  # fmt: skip
+            f"{side} x {side}",
+            "0.05",
+            f"{dense:.2f}",
+            f"{ours:.2f}",
+            f"{dense / ours:.1f}x",
+            f"{result.gap / result.lower_bound:.3f}",
+            f"{peak():.2f}",
+        )
     CONSOLE.print(table)
 
 
@@ -108,9 +120,14 @@ def points_part(quick):
         X, Y = spread_cloud(rng, n, d)
         seconds, result = least(lambda: epsilot.solve_sample(X, Y, rtol=rtol, lazy=True), 1)  # noqa: B023
         table.add_row(
-            f"{n} in {d}-d", f"{rtol}", result.method, f"{result.gap / result.lower_bound:.4f}",
-            f"{result.n_iter}", f"{seconds:.1f}", f"{peak():.2f}",
-        )  # fmt: skip
+            f"{n} in {d}-d",
+            f"{rtol}",
+            result.method,
+            f"{result.gap / result.lower_bound:.4f}",
+            f"{result.n_iter}",
+            f"{seconds:.1f}",
+            f"{peak():.2f}",
+        )
     CONSOLE.print(table)
 
 

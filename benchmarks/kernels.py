@@ -70,19 +70,28 @@ def main(arguments: list[str] | None = None) -> None:
     ):  # fmt: skip
         t = least_walls({"rival": theirs, "one": on(1, ours), "two": on(2, ours)}, options.rounds)
         table.add_row(
-            name, rival, f"{1e3 * t['rival']:.2f}", f"{1e3 * t['one']:.2f}",
-            f"{t['rival'] / t['one']:.1f}x", f"{1e3 * t['two']:.2f}",
+            name,
+            rival,
+            f"{1e3 * t['rival']:.2f}",
+            f"{1e3 * t['one']:.2f}",
+            f"{t['rival'] / t['one']:.1f}x",
+            f"{1e3 * t['two']:.2f}",
             f"{t['one'] / t['two']:.2f}x",
-        )  # fmt: skip
+        )
     for dtype in (np.float64, np.float32):
         x = (-30 * rng.random(20_000)).astype(dtype)
         out = np.empty_like(x)
         rivals = {"rival": lambda: np.exp(x, out=out), "one": lambda: exp_all(x, out)}  # noqa: B023
         t = least_walls(rivals, 50 * options.rounds)
         table.add_row(
-            f"exp, {x.size} {x.dtype} in cache", "numpy.exp", f"{1e3 * t['rival']:.4f}",
-            f"{1e3 * t['one']:.4f}", f"{t['rival'] / t['one']:.1f}x", "", "",
-        )  # fmt: skip
+            f"exp, {x.size} {x.dtype} in cache",
+            "numpy.exp",
+            f"{1e3 * t['rival']:.4f}",
+            f"{1e3 * t['one']:.4f}",
+            f"{t['rival'] / t['one']:.1f}x",
+            "",
+            "",
+        )
     console = Console(width=118)
     console.print(f"{n} x {n}, float64; best of {options.rounds} interleaved rounds")
     console.print(table)

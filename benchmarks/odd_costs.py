@@ -48,9 +48,15 @@ def main(arguments: list[str] | None = None) -> None:
         rows = [measure(*build(n, seed)) for seed in range(options.seeds)]
         emd2, loose, rounds, tight, tight_rounds = (median(x) for x in zip(*rows, strict=True))
         cells = [
-            name, f"{emd2:.0f}", f"{loose:.0f}", f"{rounds}", f"{emd2 / loose:.1f}",
-            f"{tight:.0f}", f"{tight_rounds}", f"{emd2 / tight:.1f}",
-        ]  # fmt: skip
+            name,
+            f"{emd2:.0f}",
+            f"{loose:.0f}",
+            f"{rounds}",
+            f"{emd2 / loose:.1f}",
+            f"{tight:.0f}",
+            f"{tight_rounds}",
+            f"{emd2 / tight:.1f}",
+        ]
         print(markdown_row(cells), flush=True)
 
 

@@ -109,8 +109,10 @@ def measure(n, n_repeats=7, n_steps=200):
     with parallel.limit(1):
         least = {name: runs.least.thread for name, runs in in_turns(jobs, n_repeats).items()}
         plain = min(numpy_epoch(problem, n_steps) for _ in range(n_repeats))
-    print(f"\nn = {n}: 3n² exponentials take {1e3 * least['floor, cost']:.1f} ms over the cost, "
-          f"{1e3 * least['floor, cached row']:.1f} ms over a cached row")  # fmt: skip
+    print(
+        f"\nn = {n}: 3n² exponentials take {1e3 * least['floor, cost']:.1f} ms over the cost, "
+        f"{1e3 * least['floor, cached row']:.1f} ms over a cached row"
+    )
     ratios = {}
     for mode in MODES:
         epoch = least[mode]

@@ -210,13 +210,21 @@ def solve_all(is_quick: bool, n_threads: int, seed: int) -> dict[str, str]:
 def run(setting: Setting, caches: Path, is_quick: bool) -> dict[str, str]:
     """Return the hashes of a fresh process under a setting."""
     environment = {
-        **os.environ, **setting.variables, "NUMBA_CACHE_DIR": str(caches / setting.cache)
-    }  # fmt: skip
+        **os.environ,
+        **setting.variables,
+        "NUMBA_CACHE_DIR": str(caches / setting.cache),
+    }
     environment.pop("PYTEST_XDIST_WORKER", None)
     command = [
-        sys.executable, "-W", "ignore", __file__, "--child",
-        str(setting.n_threads), str(setting.seed), *(["--quick"] if is_quick else []),
-    ]  # fmt: skip
+        sys.executable,
+        "-W",
+        "ignore",
+        __file__,
+        "--child",
+        str(setting.n_threads),
+        str(setting.seed),
+        *(["--quick"] if is_quick else []),
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{setting.name}: {done.stderr.strip()[-2000:]}")

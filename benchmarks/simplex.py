@@ -57,9 +57,15 @@ def theirs(target: Additive, i: Any, j: Any, row: Any, lam: Any) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = emd_c_sparse(
-            np.array(target.p), target.q * (target.p.sum() / target.q.sum()),
-            i.astype(np.uint64), j.astype(np.uint64), costs, 10**8, row / unit, lam / unit,
-        )  # fmt: skip
+            np.array(target.p),
+            target.q * (target.p.sum() / target.q.sum()),
+            i.astype(np.uint64),
+            j.astype(np.uint64),
+            costs,
+            10**8,
+            row / unit,
+            lam / unit,
+        )
     return float(found[3]) * unit
 
 

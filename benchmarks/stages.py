@@ -85,11 +85,14 @@ def row(family: str, size: int, rtol: float, seeds: int, budget: float) -> list[
     }
     other = median["ours"] - sum(median[stage] for stage in STAGES)
     return [
-        str(FAMILIES[family].n_points(size)), FAMILIES[family].label, f"{rtol:g}",
+        str(FAMILIES[family].n_points(size)),
+        FAMILIES[family].label,
+        f"{rtol:g}",
         *(f"{1e3 * median[name]:.3g}" for name in ("emd2", "ours")),
-        f"{median['emd2'] / median['ours']:.2f}", f"{median['rounds']:.0f}",
+        f"{median['emd2'] / median['ours']:.2f}",
+        f"{median['rounds']:.0f}",
         *(f"{1e3 * x:.3g}" for x in (*(median[stage] for stage in STAGES), other)),
-    ]  # fmt: skip
+    ]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -78,9 +78,13 @@ def run_case(case: Case) -> Line:
 def line_of(case: Case, outcome: Outcome, seconds: float) -> Line:
     """Return what is stored of a case."""
     line: Line = {
-        "case": case.key, "part": case.part, "kind": outcome.kind, "method": outcome.method,
-        "ending": outcome.ending, "seconds": round(seconds, 3),
-    }  # fmt: skip
+        "case": case.key,
+        "part": case.part,
+        "kind": outcome.kind,
+        "method": outcome.method,
+        "ending": outcome.ending,
+        "seconds": round(seconds, 3),
+    }
     if outcome.events:
         line["events"] = outcome.events
     if outcome.defects:

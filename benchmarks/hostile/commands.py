@@ -125,10 +125,15 @@ def furnish(folder: Path) -> None:
     rng = np.random.default_rng(0)
     M = rng.random((4, 5))
     arrays = {
-        "M": M, "a": np.full(4, 0.25), "a2": np.full(4, 0.5), "scalar": np.array(3.0),
-        "nan": np.where(M < 0.2, np.nan, M), "deep": M[None], "complex": M + 0j,
+        "M": M,
+        "a": np.full(4, 0.25),
+        "a2": np.full(4, 0.5),
+        "scalar": np.array(3.0),
+        "nan": np.where(M < 0.2, np.nan, M),
+        "deep": M[None],
+        "complex": M + 0j,
         "words": M.astype(str),
-    }  # fmt: skip
+    }
     for name, x in arrays.items():
         np.save(folder / f"{name}.npy", x)
     np.save(folder / "objects.npy", np.array([None]), allow_pickle=True)
@@ -140,10 +145,16 @@ def furnish(folder: Path) -> None:
     whole = (folder / "M.npy").read_bytes()
     texts = {
         "cut.npy": whole[:-9],
-        "empty.csv": b"", "word.csv": b"1,2\nword,3\n", "ragged.csv": b"1,2\n3\n", "header.csv":
-        b"a,b\n", "binary.csv": bytes(range(256)), "notes.docx": b"PK", "zip.npz": b"PK\x03\x04",
-        "broken.png": b"\x89PNG\r\n\x1a\n", "checkpoint.npz": (folder / "all.npz").read_bytes(),
-    }  # fmt: skip
+        "empty.csv": b"",
+        "word.csv": b"1,2\nword,3\n",
+        "ragged.csv": b"1,2\n3\n",
+        "header.csv": b"a,b\n",
+        "binary.csv": bytes(range(256)),
+        "notes.docx": b"PK",
+        "zip.npz": b"PK\x03\x04",
+        "broken.png": b"\x89PNG\r\n\x1a\n",
+        "checkpoint.npz": (folder / "all.npz").read_bytes(),
+    }
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         head, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)}
@@ -151,8 +162,12 @@ def furnish(folder: Path) -> None:
     texts["bomb.npy"] = head.getvalue() + bytes(64)
     for name, content in texts.items():
         (folder / name).write_bytes(content)
-    pixels = {"one": rng.integers(0, 255, (3, 4)), "two": rng.integers(0, 255, (3, 4)),
-              "black": np.zeros((3, 4)), "small": np.ones((1, 1))}  # fmt: skip
+    pixels = {
+        "one": rng.integers(0, 255, (3, 4)),
+        "two": rng.integers(0, 255, (3, 4)),
+        "black": np.zeros((3, 4)),
+        "small": np.ones((1, 1)),
+    }
     for name, x in pixels.items():
         Image.fromarray(x.astype(np.uint8)).save(folder / f"{name}.png")
 
@@ -201,9 +216,12 @@ def run_here(words: list[str]) -> Ran:
 def run_process(words: list[str]) -> Ran:
     """Run a command as a process."""
     done = subprocess.run(
-        [*COMMAND, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        [*COMMAND, *words],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
         env={**os.environ, "COLUMNS": "200"},
-    )  # fmt: skip
+    )
     return done.returncode, done.stdout, done.stderr, []
 
 

@@ -47,35 +47,81 @@ def spoilt_array(x: Any) -> tuple[Any, ...]:
     """Return arrays of the wrong shape, type or content."""
     x = np.asarray(x, dtype=float)
     return (
-        put(x, np.nan), put(x, np.inf), put(x, -np.inf), put(x, 1j, complex), put(x, None, object),
-        put(x, "x", object), masked(x), x[..., None], x[:0], x[:-1], np.concatenate([x, x]), x.T,
-        x.ravel(), x.astype(str), x.astype("datetime64[s]"), x.astype(complex),
+        put(x, np.nan),
+        put(x, np.inf),
+        put(x, -np.inf),
+        put(x, 1j, complex),
+        put(x, None, object),
+        put(x, "x", object),
+        masked(x),
+        x[..., None],
+        x[:0],
+        x[:-1],
+        np.concatenate([x, x]),
+        x.T,
+        x.ravel(),
+        x.astype(str),
+        x.astype("datetime64[s]"),
+        x.astype(complex),
         sparse.csr_array(x.reshape(len(x), -1)),
-        [*x.tolist()[:-1], [1.0]], -x, 0 * x, 1e308 * put(x, 9.0), 1e-320 * x,
-        np.array(x.tolist(), dtype=object), memoryview(np.ascontiguousarray(x)),
-        np.rec.fromarrays([x.ravel()], names="v"), [None] * len(x), put(x, -1e308) * 1.5,
-    )  # fmt: skip
+        [*x.tolist()[:-1], [1.0]],
+        -x,
+        0 * x,
+        1e308 * put(x, 9.0),
+        1e-320 * x,
+        np.array(x.tolist(), dtype=object),
+        memoryview(np.ascontiguousarray(x)),
+        np.rec.fromarrays([x.ravel()], names="v"),
+        [None] * len(x),
+        put(x, -1e308) * 1.5,
+    )
 
 
 def wrong_metrics(x: Any) -> tuple[Any, ...]:
     """Return metrics that do not return one finite cost for each target."""
     return (
-        "euclid", "", 5, None, Odd(), [], lambda x, Y: 0.0, lambda x, Y: [1.0],
-        lambda x, Y: np.ones(len(Y) + 1), lambda x, Y: np.ones((len(Y), 2)), lambda x, Y: None,
-        lambda x, Y: np.full(len(Y), np.nan), lambda x, Y: ["a"] * len(Y),
-        lambda x, Y: np.full(len(Y), 1j), lambda x, Y: iter(Y), lambda x, Y: masked(Y[:, 0]),
-    )  # fmt: skip
+        "euclid",
+        "",
+        5,
+        None,
+        Odd(),
+        [],
+        lambda x, Y: 0.0,
+        lambda x, Y: [1.0],
+        lambda x, Y: np.ones(len(Y) + 1),
+        lambda x, Y: np.ones((len(Y), 2)),
+        lambda x, Y: None,
+        lambda x, Y: np.full(len(Y), np.nan),
+        lambda x, Y: ["a"] * len(Y),
+        lambda x, Y: np.full(len(Y), 1j),
+        lambda x, Y: iter(Y),
+        lambda x, Y: masked(Y[:, 0]),
+    )
 
 
 def wrong_pairs(x: Any) -> tuple[Any, ...]:
     """Return potentials that are not two finite vectors."""
     f, g = np.zeros(N), np.zeros(M_)
     return (
-        (f,), (f, g, g), (g, f), (f[:, None], g[:, None]), (f, None), (1.0, 2.0), "fg", f,
-        (put(f, np.nan), g), (put(f, 1e308), put(g, -1e308)), (1e30 * (f + 1), g), (f, g + 1j),
-        ("a", "b"), [f.tolist(), g.tolist()], {0: f, 1: g}, (f, g[:-1]), (masked(f), g),
+        (f,),
+        (f, g, g),
+        (g, f),
+        (f[:, None], g[:, None]),
+        (f, None),
+        (1.0, 2.0),
+        "fg",
+        f,
+        (put(f, np.nan), g),
+        (put(f, 1e308), put(g, -1e308)),
+        (1e30 * (f + 1), g),
+        (f, g + 1j),
+        ("a", "b"),
+        [f.tolist(), g.tolist()],
+        {0: f, 1: g},
+        (f, g[:-1]),
+        (masked(f), g),
         iter((f, g)),
-    )  # fmt: skip
+    )
 
 
 #: What an argument stands for -> wrong values, given a right one.

@@ -153,9 +153,11 @@ class Command(Forked):
     def killed(self, number: int, after: float) -> list[str]:
         """Run as a process, send a signal, and look at what it left behind."""
         with subprocess.Popen(
-            self._arguments(**self._files()), cwd=self.folder,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        ) as child:  # fmt: skip
+            self._arguments(**self._files()),
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as child:
             time.sleep(after)
             child.send_signal(number)
         return file_defects(self.checkpoint) + file_defects(self.folder / "out.npz")

@@ -296,10 +296,16 @@ def cloud(rng: Rng) -> Drawn:
     cost = M.block(0, n)
     label = f"{kept} {metric} {n} x {m} in {d}-d {how}, {masses}"
     return Drawn(
-        epsilot.Dense(cost) if kept == "stored" else M, a, b, cost, f"{kept} cloud",
-        " ".join(label.split()), is_stored=kept == "stored", is_at_the_edge="times" in how,
+        epsilot.Dense(cost) if kept == "stored" else M,
+        a,
+        b,
+        cost,
+        f"{kept} cloud",
+        " ".join(label.split()),
+        is_stored=kept == "stored",
+        is_at_the_edge="times" in how,
         cost_error=cost_error(cost, X, Y, metric),
-    )  # fmt: skip
+    )
 
 
 def cost_error(cost: Array, X: Array, Y: Array, metric: str) -> float:

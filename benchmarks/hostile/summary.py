@@ -35,11 +35,14 @@ def counts(lines: Iterable[Line]) -> dict[str, Any]:
             defects[line["part"], text].append(line["case"])
     return {
         "events": dict(events),
-        "cases": [{**dict(zip(KEYS, key, strict=True)), "count": n}
-                  for key, n in sorted(table.items())],
-        "defects": [{"part": part, "defect": text, "count": len(cases), "cases": cases[:NAMED]}
-                    for (part, text), cases in sorted(defects.items(), key=lambda x: -len(x[1]))],
-    }  # fmt: skip
+        "cases": [
+            {**dict(zip(KEYS, key, strict=True)), "count": n} for key, n in sorted(table.items())
+        ],
+        "defects": [
+            {"part": part, "defect": text, "count": len(cases), "cases": cases[:NAMED]}
+            for (part, text), cases in sorted(defects.items(), key=lambda x: -len(x[1]))
+        ],
+    }
 
 
 KEYS = ("part", "kind", "method", "ending")
@@ -51,8 +54,13 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> None:
     found = counts(lines)
     environment = {"command": command, "versions": versions(), "machine": machine()}
     compact = [[row[key] for key in (*KEYS, "count")] for row in found["cases"]]
-    data = {**environment, "events": found["events"], "columns": [*KEYS, "count"], "cases": compact,
-            "defects": found["defects"][:LISTED]}  # fmt: skip
+    data = {
+        **environment,
+        "events": found["events"],
+        "columns": [*KEYS, "count"],
+        "cases": compact,
+        "defects": found["defects"][:LISTED],
+    }
     for name, text in {
         "summary.md": document(found, lines, environment),
         "counts.json": json.dumps(data, indent=0, ensure_ascii=False) + "\n",
@@ -71,8 +79,10 @@ def document(found: dict[str, Any], lines: Sequence[Line], environment: dict[str
         f"{len(lines):,} cases{_events(found['events'])}, **{with_defects:,} with a defect**.",
         f"`{environment['command']}`",
         f"{used}; {machine['processor']}, {machine['cores']} cores, {machine['system']}.",
-        "## Defects", _defects(found["defects"]), *_tables(found["cases"]),
-    ]  # fmt: skip
+        "## Defects",
+        _defects(found["defects"]),
+        *_tables(found["cases"]),
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -174,9 +174,19 @@ def test_a_case_is_drawn_from_its_name_alone():
 def test_a_second_call_goes_on_where_the_first_ended(tmp_path):
     def run(count):
         command = [
-            sys.executable, str(SCRIPT), "--parts", "abuse", "--cases", str(count), "--jobs", "1",
-            "--store", "c.jsonl", "--out", "summary",
-        ]  # fmt: skip
+            sys.executable,
+            str(SCRIPT),
+            "--parts",
+            "abuse",
+            "--cases",
+            str(count),
+            "--jobs",
+            "1",
+            "--store",
+            "c.jsonl",
+            "--out",
+            "summary",
+        ]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode in (0, 1), done.stderr
         return (tmp_path / "c.jsonl").read_text()
@@ -190,10 +200,17 @@ def test_a_second_call_goes_on_where_the_first_ended(tmp_path):
 
 def test_the_summary_counts_defects_by_kind():
     lines = [
-        {"case": f"solves-{k}", "part": "solves", "kind": "dense", "method": "exact",
-         "ending": "certified", "events": {"SIGKILL": 1}, "defects": [f"gap 1e-{k} above {k}"]}
+        {
+            "case": f"solves-{k}",
+            "part": "solves",
+            "kind": "dense",
+            "method": "exact",
+            "ending": "certified",
+            "events": {"SIGKILL": 1},
+            "defects": [f"gap 1e-{k} above {k}"],
+        }
         for k in range(3)
-    ]  # fmt: skip
+    ]
     found = summary.counts(lines)
     assert found["events"] == {"SIGKILL": 3}
     assert [(row["defect"], row["count"]) for row in found["defects"]] == [("gap # above #", 3)]

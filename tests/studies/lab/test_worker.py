@@ -44,8 +44,10 @@ def test_replies_come_from_whoever_is_free():
     requests = iter([1, -1, 2, 101, 3])
     found = list(replies(requests, [Worker(double) for _ in range(2)], limit=10.0))
     assert sorted((r.request, r.answer) for r in found if r.failure is None) == [
-        (1, 2), (2, 4), (3, 6),
-    ]  # fmt: skip
+        (1, 2),
+        (2, 4),
+        (3, 6),
+    ]
     failed = {reply.request: reply for reply in found if reply.failure}
     assert isinstance(failed[-1].failure, Died)
     assert isinstance(failed[101].failure, Late)

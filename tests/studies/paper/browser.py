@@ -35,13 +35,20 @@ class Browser:
         self._in, from_browser = os.pipe()
         self._process = subprocess.Popen(
             [
-                sys.executable, "-c", LAUNCH, str(to_browser), str(from_browser), EXECUTABLE,
-                *FLAGS, f"--user-data-dir={profile}", "about:blank",
+                sys.executable,
+                "-c",
+                LAUNCH,
+                str(to_browser),
+                str(from_browser),
+                EXECUTABLE,
+                *FLAGS,
+                f"--user-data-dir={profile}",
+                "about:blank",
             ],
             pass_fds=(to_browser, from_browser),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         os.close(to_browser)
         os.close(from_browser)
         self._deadline = time.monotonic() + seconds

@@ -51,9 +51,24 @@ def whole(tmp_path_factory):
 def test_lines_are_in_the_order_of_the_tasks_and_complete(whole):
     assert [identity_of(line) for line in whole] == [task.identity for task in TASKS + TIMED]
     wanted = {
-        "versions", "machine", "seed", "options", "method", "stop", "n", "eps", "B", "operations",
-        "exponentials", "certificate_operations", "n_iter", "gap", "value", "lower_bound", "status",
-    }  # fmt: skip
+        "versions",
+        "machine",
+        "seed",
+        "options",
+        "method",
+        "stop",
+        "n",
+        "eps",
+        "B",
+        "operations",
+        "exponentials",
+        "certificate_operations",
+        "n_iter",
+        "gap",
+        "value",
+        "lower_bound",
+        "status",
+    }
     for line in whole:
         assert wanted <= set(line)
         assert line["n"] == line["side"] ** 2

@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from ..._types import Vector
 from ...files import write_atomically
 from ...show.plotting import COLOURS, MARKERS, new_figure
 from .fitting import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 DPI = 130
 #: Text becomes outlines: the same picture on every machine.
@@ -32,10 +38,10 @@ class Panel:
     styles: tuple[int, ...] = ()
 
 
-def draw_panels(rows: Sequence[Sequence[Panel]], title: str, is_shared: bool = False) -> Any:
+def draw_panels(rows: Sequence[Sequence[Panel]], title: str, is_shared: bool = False) -> Figure:
     """Return a figure of panels, those of a row with one vertical scale if it is shared."""
     n_columns = max(len(row) for row in rows)
-    figure = new_figure(6.2 * n_columns, 5.2 * len(rows))
+    figure: Figure = new_figure(6.2 * n_columns, 5.2 * len(rows))
     figure.suptitle(title, x=0.01, ha="left", fontsize=14)
     for k, row in enumerate(rows):
         first = None
@@ -49,7 +55,7 @@ def draw_panels(rows: Sequence[Sequence[Panel]], title: str, is_shared: bool = F
     return figure
 
 
-def _draw(ax: Any, panel: Panel) -> None:
+def _draw(ax: Axes, panel: Panel) -> None:
     styles = panel.styles or tuple(range(len(panel.curves)))
     for k, curve in zip(styles, panel.curves, strict=True):
         if not curve.x:
@@ -57,11 +63,18 @@ def _draw(ax: Any, panel: Panel) -> None:
             continue
         middle = np.array(curve.median)
         ax.errorbar(
-            curve.x, middle, yerr=[middle - curve.low, curve.high - middle],
-            color=COLOURS[k % len(COLOURS)], marker=MARKERS[k % len(MARKERS)],
-            ls=("-", "--")[k // len(COLOURS) % 2], ms=5, lw=1.5, capsize=3, elinewidth=1,
+            curve.x,
+            middle,
+            yerr=[middle - curve.low, curve.high - middle],
+            color=COLOURS[k % len(COLOURS)],
+            marker=MARKERS[k % len(MARKERS)],
+            ls=("-", "--")[k // len(COLOURS) % 2],
+            ms=5,
+            lw=1.5,
+            capsize=3,
+            elinewidth=1,
             label=f"{curve.label}: slope {curve.fit}",
-        )  # fmt: skip
+        )
     places = sorted({x for curve in panel.curves for x in curve.x})
     if panel.guide is not None and len(places) > 1:
         _guide(ax, panel, np.array([places[0], places[-1]]))
@@ -72,12 +85,16 @@ def _draw(ax: Any, panel: Panel) -> None:
     handles, labels = ax.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda k: labels[k].startswith("slope"))
     ax.legend(
-        [handles[k] for k in order], [labels[k] for k in order],
-        loc="upper left", bbox_to_anchor=(0.0, -0.14), frameon=False, fontsize=9,
-    )  # fmt: skip
+        [handles[k] for k in order],
+        [labels[k] for k in order],
+        loc="upper left",
+        bbox_to_anchor=(0.0, -0.14),
+        frameon=False,
+        fontsize=9,
+    )
 
 
-def log_axes(ax: Any, places: list[float]) -> None:
+def log_axes(ax: Axes, places: list[float]) -> None:
     """Make both axes logarithmic, with ticks at the abscissae and a light grid."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -92,7 +109,7 @@ def log_axes(ax: Any, places: list[float]) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _guide(ax: Any, panel: Panel, ends: Any) -> None:
+def _guide(ax: Axes, panel: Panel, ends: Vector) -> None:
     """Draw the slope that the paper's theory gives, through the first curve's middle."""
     curve = next((c for c in panel.curves if c.x), None)
     if curve is None or panel.guide is None:
@@ -100,9 +117,14 @@ def _guide(ax: Any, panel: Panel, ends: Any) -> None:
     centre = float(np.exp(np.log(curve.x).mean()))
     level = float(np.exp(np.log(curve.median).mean()))
     ax.plot(
-        ends, level * (ends / centre) ** panel.guide, color="0.55", ls=":", lw=1.5, zorder=0,
+        ends,
+        level * (ends / centre) ** panel.guide,
+        color="0.55",
+        ls=":",
+        lw=1.5,
+        zorder=0,
         label=f"slope {panel.guide:g}, for the eye",
-    )  # fmt: skip
+    )
 
 
 def _spaced(places: list[float]) -> list[float]:
@@ -115,7 +137,7 @@ def _spaced(places: list[float]) -> list[float]:
     return kept
 
 
-def write_figure(figure: Any, folder: Path, name: str) -> str:
+def write_figure(figure: Figure, folder: Path, name: str) -> str:
     """Write a figure as SVG and as PNG, and return the name of the first."""
     import matplotlib as mpl
 

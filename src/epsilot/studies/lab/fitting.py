@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._types import Vector
 from .store import Line
 
 CONFIDENCE = 0.95
@@ -31,9 +31,10 @@ class Fit:
             return f"{self.slope:.2f}"
         return f"{self.slope:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
-    def at(self, x: ArrayLike) -> Any:
+    def at(self, x: ArrayLike) -> Vector:
         """Return the fitted values."""
-        return np.exp(self.intercept + self.slope * np.log(np.asarray(x, dtype=np.float64)))
+        places = np.asarray(x, dtype=np.float64)
+        return np.asarray(np.exp(self.intercept + self.slope * np.log(places)))
 
 
 NO_FIT = Fit(math.nan, math.nan, math.nan, math.nan)
@@ -114,6 +115,6 @@ def ratios(curve: Curve, reference: Curve) -> list[float]:
     return [ratio for ratio in found if not math.isnan(ratio)]
 
 
-def select(lines: Sequence[Line], **wanted: Any) -> list[Line]:
+def select(lines: Sequence[Line], **wanted: object) -> list[Line]:
     """Return the lines whose fields have the wanted values."""
     return [line for line in lines if all(line[name] == value for name, value in wanted.items())]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -15,14 +14,14 @@ from .instances import Instance, clouds
 Odd = tuple[Matrix, Vector | None, Vector | None]
 
 
-def _heavy(n: int, rng: np.random.Generator) -> Any:
+def _heavy(n: int, rng: np.random.Generator) -> Vector:
     return rng.dirichlet(np.full(n, 0.05))
 
 
-def _distances(X: Matrix, Y: Matrix, metric: str = "sqeuclidean") -> Any:
+def _distances(X: Matrix, Y: Matrix, metric: str = "sqeuclidean") -> Matrix:
     from scipy.spatial.distance import cdist
 
-    return cdist(X, Y, metric)
+    return np.asarray(cdist(X, Y, metric))
 
 
 def _clustered(n: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:

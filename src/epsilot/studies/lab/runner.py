@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ... import parallel
 from .store import Line, Store
 from .tasks import Expected, Task
 from .worker import ONE_BLAS_THREAD, Worker, follow_parent, replies
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 E = TypeVar("E", bound=Expected)
 T = TypeVar("T", bound=Task)
@@ -18,7 +22,7 @@ T = TypeVar("T", bound=Task)
 Way = Callable[[Sequence[E]], Generator[tuple[E, Line | None]]]
 
 
-def run_tasks(tasks: Sequence[E], store: Store, console: Any, way: Way[E]) -> list[Line]:
+def run_tasks(tasks: Sequence[E], store: Store, console: Console, way: Way[E]) -> list[Line]:
     """Solve the tasks that the store lacks, append each line as it comes, and return all lines.
 
     Parameters
@@ -99,7 +103,7 @@ def _serve(pipe: Connection) -> None:
 
 @contextmanager
 def show_progress(
-    console: Any, missing: Sequence[Expected]
+    console: Console, missing: Sequence[Expected]
 ) -> Iterator[Callable[[Expected], None]]:
     """Show what is being done and the time left, where somebody is looking."""
     from rich.progress import (
@@ -119,9 +123,12 @@ def show_progress(
         TextColumn("{task.description}"),
     )
     with Progress(
-        *columns, console=console, transient=True, speed_estimate_period=300,
+        *columns,
+        console=console,
+        transient=True,
+        speed_estimate_period=300,
         disable=not console.is_terminal,
-    ) as progress:  # fmt: skip
+    ) as progress:
         total = sum(task.seconds for task in missing)
         bar = progress.add_task("", total=total, done=0, of=len(missing))
         done = 0

@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -31,13 +31,13 @@ def _now() -> tuple[float, float, float]:
 
 
 @dataclass
-class Runs:
+class Runs(Generic[T]):
     """The seconds of repeated calls, and the result of the last one."""
 
     seconds: list[Seconds] = field(default_factory=list)
-    result: Any = None
+    result: T | None = None
 
-    def add(self, call: Callable[[], object]) -> None:
+    def add(self, call: Callable[[], T]) -> None:
         """Make the call once more."""
         seconds, self.result = timed(call)
         self.seconds.append(seconds)
@@ -56,9 +56,9 @@ class Runs:
         return Seconds(*(choose(clock) for clock in zip(*self.seconds, strict=True)))
 
 
-def repeated(call: Callable[[], object], budget: float, least: int = 1, most: int = 25) -> Runs:
+def repeated(call: Callable[[], T], budget: float, least: int = 1, most: int = 25) -> Runs[T]:
     """Return as many calls as fit into a budget of wall seconds, within the given numbers."""
-    runs = Runs()
+    runs: Runs[T] = Runs()
     spent = 0.0
     while len(runs.seconds) < least or (spent < budget and len(runs.seconds) < most):
         runs.add(call)
@@ -66,12 +66,12 @@ def repeated(call: Callable[[], object], budget: float, least: int = 1, most: in
     return runs
 
 
-def in_turns(rivals: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Runs]:
+def in_turns(rivals: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, Runs[T]]:
     """Return the calls of each rival, all of them once in a round; warm them up beforehand.
 
     What slows the machine for a while then slows all of them alike.
     """
-    runs = {name: Runs() for name in rivals}
+    runs: dict[str, Runs[T]] = {name: Runs() for name in rivals}
     for _ in range(rounds):
         for name, call in rivals.items():
             runs[name].add(call)

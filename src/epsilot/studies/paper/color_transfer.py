@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,13 @@ from ..lab.environment import machine, versions
 from ..lab.runner import in_processes, run_tasks
 from ..lab.store import Line, Store
 from .moons import scikit_learn
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+    from ...applications.color_transfer import ColorTransfer
+
 
 METHODS = ("pdasmd", "auto")
 N_COLORS = 1000
@@ -57,9 +64,12 @@ class TransferTask:
     def identity(self) -> Line:
         """What distinguishes it from all others."""
         return {
-            "method": self.method, "n_colors": self.n_colors, "smoothing": self.smoothing,
-            "is_small": self.is_small, "version": __version__,
-        }  # fmt: skip
+            "method": self.method,
+            "n_colors": self.n_colors,
+            "smoothing": self.smoothing,
+            "is_small": self.is_small,
+            "version": __version__,
+        }
 
     @property
     def label(self) -> str:
@@ -85,7 +95,7 @@ class TransferTask:
         """Compile the method on few colours."""
         replace(self, n_colors=20, is_small=True).images()
 
-    def images(self) -> tuple[Any, Image, Image]:
+    def images(self) -> tuple[ColorTransfer, Image, Image]:
         """Return the fitted model and the two results."""
         from ... import ColorTransfer
 
@@ -102,11 +112,16 @@ class TransferTask:
         result = model.result_
         return self.identity | {
             "solver": result.method,
-            "value": result.value, "gap": result.gap, "is_certified": result.converged,
-            "n_iter": result.n_iter, "before": before,
+            "value": result.value,
+            "gap": result.gap,
+            "is_certified": result.converged,
+            "n_iter": result.n_iter,
+            "before": before,
             "after": [sliced_distance(forth, second), sliced_distance(back, first)],
-            "versions": versions(), "machine": machine(), "seconds": result.seconds,
-        }  # fmt: skip
+            "versions": versions(),
+            "machine": machine(),
+            "seconds": result.seconds,
+        }
 
 
 @cache
@@ -118,7 +133,7 @@ def photographs(is_small: bool = False) -> tuple[Image, Image]:
     return first, second
 
 
-def sliced_distance(first: Any, second: Any, n_directions: int = 200, seed: int = 0) -> float:
+def sliced_distance(first: Image, second: Image, n_directions: int = 200, seed: int = 0) -> float:
     """Return the sliced Wasserstein distance between the colours of all pixels.
 
     Colours are those of the cells of a 64³ histogram, in the unit cube.
@@ -133,7 +148,7 @@ def sliced_distance(first: Any, second: Any, n_directions: int = 200, seed: int 
     )
 
 
-def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Any) -> None:
+def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Console) -> None:
     """Solve what is missing, draw and summarise; quick is a tenth of the colours."""
     n_colors = N_COLORS // 10 if quick else N_COLORS
     tasks = [TransferTask(method, n_colors) for method in METHODS]
@@ -153,7 +168,7 @@ def write(out: Path, tasks: Sequence[TransferTask], lines: Sequence[Line], comma
     write_text(out / "summary.md", to_markdown("Colour transfer", _blocks(lines, command)))
 
 
-def draw(tasks: Mapping[str, TransferTask]) -> Any:
+def draw(tasks: Mapping[str, TransferTask]) -> Figure:
     """Return the figure: originals, results of each method, and the palettes of all."""
     is_small = any(task.is_small for task in tasks.values())
     pictures: list[list[tuple[str, Image]]] = [
@@ -166,7 +181,7 @@ def draw(tasks: Mapping[str, TransferTask]) -> Any:
         for row, result in enumerate(results):
             text = f"{'AB'[row]} in the colours of {'BA'[row]}: {name}"
             pictures[row].append((text, result))
-    figure = new_figure(4.6 * len(pictures[0]), 7.6)
+    figure: Figure = new_figure(4.6 * len(pictures[0]), 7.6)
     axes = figure.subplots(4, len(pictures[0]), height_ratios=(8, 1, 8, 1))
     for row in range(2):
         for column, (title, image) in enumerate(pictures[row]):
@@ -196,15 +211,28 @@ def _blocks(lines: Sequence[Line], command: str) -> list[Block]:
             fall = 1 - after / line["before"]
             rows.append(
                 (
-                    line["solver"], direction, f"{line['before']:.4f}", f"{after:.4f}",
-                    f"{fall:.1%}", "yes" if fall >= FALL else "**no**",
-                    f"{line['value']:.5f}", f"{line['gap']:.2g}", f"{line['seconds']:.2f}",
+                    line["solver"],
+                    direction,
+                    f"{line['before']:.4f}",
+                    f"{after:.4f}",
+                    f"{fall:.1%}",
+                    "yes" if fall >= FALL else "**no**",
+                    f"{line['value']:.5f}",
+                    f"{line['gap']:.2g}",
+                    f"{line['seconds']:.2f}",
                 )
-            )  # fmt: skip
+            )
     columns = (
-        "method", "direction", "distance before", "after", "fall", f"at least {FALL:.0%}",
-        "transport cost", "certified gap", "seconds of solving",
-    )  # fmt: skip
+        "method",
+        "direction",
+        "distance before",
+        "after",
+        "fall",
+        f"at least {FALL:.0%}",
+        "transport cost",
+        "certified gap",
+        "seconds of solving",
+    )
     return [
         Paragraph(
             "scikit-learn's two sample photographs, each in the colours of the other: palettes of "

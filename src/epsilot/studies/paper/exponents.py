@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...show.plotting import COLOURS, new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from ...solvers.about import About
     from .table1 import Row
 
@@ -18,11 +21,11 @@ _STYLES = {
 }
 
 
-def draw_exponents(rows: Sequence[Row], published: Mapping[str, About]) -> Any:
+def draw_exponents(rows: Sequence[Row], published: Mapping[str, About]) -> Figure:
     """Draw one line for each method and data set, one half for n and one for 1/ε."""
     several = len({row.data for row in rows}) > 1
     names = list(dict.fromkeys(_name(row, several) for row in rows))
-    figure = new_figure(11.0, 1.9 + 0.42 * len(names))
+    figure: Figure = new_figure(11.0, 1.9 + 0.42 * len(names))
     left, right = figure.subplots(1, 2, sharey=True)
     for ax, axis, label in ((left, "n", "exponent of n"), (right, "eps", "exponent of 1/ε")):
         for row in rows:
@@ -31,9 +34,16 @@ def draw_exponents(rows: Sequence[Row], published: Mapping[str, About]) -> Any:
             if row.method in published:
                 bound = getattr(published[row.method].orders[0], axis)
                 ax.plot(
-                    [bound], [place], marker="D", mfc="none", mec="0.25", ms=9, mew=1.3, ls="",
+                    [bound],
+                    [place],
+                    marker="D",
+                    mfc="none",
+                    mec="0.25",
+                    ms=9,
+                    mew=1.3,
+                    ls="",
                     zorder=1,
-                )  # fmt: skip
+                )
         low, high = ax.get_xlim()
         ax.set_xlim(max(low, -1.0), min(high, 5.0))
         ax.set_xlabel(label)
@@ -52,7 +62,7 @@ def _name(row: Row, several: bool) -> str:
     return name if row.is_counted else f"{name}, time"
 
 
-def _draw_row(ax: Any, row: Row, axis: str, place: int) -> None:
+def _draw_row(ax: Axes, row: Row, axis: str, place: int) -> None:
     fit = getattr(row, axis).fit
     if math.isnan(fit.slope):
         return
@@ -61,12 +71,20 @@ def _draw_row(ax: Any, row: Row, axis: str, place: int) -> None:
     if not math.isnan(fit.low):
         reach = [[fit.slope - fit.low], [fit.high - fit.slope]]
     ax.errorbar(
-        [fit.slope], [place + shift], xerr=reach, color=colour, marker=marker, ms=5, capsize=3,
-        elinewidth=1.3, ls="", zorder=2,
-    )  # fmt: skip
+        [fit.slope],
+        [place + shift],
+        xerr=reach,
+        color=colour,
+        marker=marker,
+        ms=5,
+        capsize=3,
+        elinewidth=1.3,
+        ls="",
+        zorder=2,
+    )
 
 
-def _legend(figure: Any, ax: Any) -> None:
+def _legend(figure: Figure, ax: Axes) -> None:
     handles = [
         ax.plot([], [], color=colour, marker=marker, ls="", label=label)[0]
         for label, colour, marker, _ in _STYLES.values()

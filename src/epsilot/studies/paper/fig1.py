@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..lab.document import (
     Block,
@@ -34,13 +34,16 @@ from .fig1_panels import (
 from .image_tasks import KEY, source_name
 from .measures import STOPS, operations, soundness
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 def run(
     out: Path,
     quick: bool,
     seeds: int | None,
     jobs: int,
-    console: Any,
+    console: Console,
     data: Sequence[str] = ("synthetic", "mnist"),
     panel: Sequence[str] = (),
     scale: Scale | None = None,

@@ -127,10 +127,14 @@ def reference_table(lines: Sequence[Line]) -> Table:
             found = [
                 operations(line)
                 for line in lines
-                if line["data"] == "synthetic" and line["stop"] == "paper" and line["n"] == n
-                and line["method"] == method and not line["is_timed"] and line["has_ended"]
+                if line["data"] == "synthetic"
+                and line["stop"] == "paper"
+                and line["n"] == n
+                and line["method"] == method
+                and not line["is_timed"]
+                and line["has_ended"]
                 and ",".join(f"{k}={v}" for k, v in line["given"].items()) == given
-            ]  # fmt: skip
+            ]
             values = [value for value in found if value is not None]
             if values:
                 middle = float(np.median(values))

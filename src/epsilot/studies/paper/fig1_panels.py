@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from .image_tasks import ImageTask, source_name
 from .measures import STOPS, operations
 
 NAMES = {"synthetic": "synthetic images", "mnist": "MNIST digits"}
+#: What is read off a line, None where it was not counted.
+Measure = Callable[[Line], float | None]
 LETTERS = {"synthetic": "abcd", "mnist": "efgh"}
 
 
@@ -143,7 +145,7 @@ def size_curves(lines: Sequence[Line], kind: str, data: str, stop: str) -> tuple
     )
 
 
-def batch_curves(lines: Sequence[Line], data: str, stop: str, what: Any) -> tuple[Curve, ...]:
+def batch_curves(lines: Sequence[Line], data: str, stop: str, what: Measure) -> tuple[Curve, ...]:
     """Return a quantity of PDASMD-B against B for each n."""
     own = select(lines, data=source_name(data), stop=stop, is_timed=True)
     return tuple(

@@ -83,9 +83,14 @@ class ImageTask:
     def warm_up(self) -> None:
         """Compile the method on nine pixels."""
         solve(
-            *images(3, 0), eps=0.5, method=self.method, stop=self.stop, max_iter=2,
-            on_limit="ignore", **dict(self.options),
-        )  # fmt: skip
+            *images(3, 0),
+            eps=0.5,
+            method=self.method,
+            stop=self.stop,
+            max_iter=2,
+            on_limit="ignore",
+            **dict(self.options),
+        )
 
     def line(self) -> Line:
         """Solve and return the line: identity, what was reached, what it took, and with what."""
@@ -95,10 +100,15 @@ class ImageTask:
             return record.operations > limit
 
         result = solve(
-            *images(self.side, self.seed, self.data), eps=self.eps, method=self.method,
-            stop=self.stop, seed=self.seed, callback=is_hopeless, on_limit="ignore",
+            *images(self.side, self.seed, self.data),
+            eps=self.eps,
+            method=self.method,
+            stop=self.stop,
+            seed=self.seed,
+            callback=is_hopeless,
+            on_limit="ignore",
             **dict(self.options),
-        )  # fmt: skip
+        )
         if result.status is Status.INTERRUPTED:
             raise Interrupted
         return line_of(self, result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from ...applications.extras import MissingExtra
 from ...version import __version__
 from ..lab.environment import machine, versions
 from ..lab.store import Line
+
+if TYPE_CHECKING:
+    from ...applications.domain_adaptation import DomainAdapter
+
 
 #: The fields that identify a line.
 KEY = ("angle", "seed", "method", "goal", "n_moon", "version")
@@ -75,9 +79,13 @@ class MoonTask:
     def identity(self) -> Line:
         """What distinguishes it from all others."""
         return {
-            "angle": self.angle, "seed": self.seed, "method": self.method,
-            "goal": list(self.goal), "n_moon": self.n_moon, "version": __version__,
-        }  # fmt: skip
+            "angle": self.angle,
+            "seed": self.seed,
+            "method": self.method,
+            "goal": list(self.goal),
+            "n_moon": self.n_moon,
+            "version": __version__,
+        }
 
     @property
     def label(self) -> str:
@@ -108,7 +116,7 @@ class MoonTask:
         """Return its points."""
         return sample(self.angle, self.seed, self.n_moon)
 
-    def adapter(self, data: Sample) -> Any:
+    def adapter(self, data: Sample) -> DomainAdapter:
         """Return the fitted adapter."""
         from ... import DomainAdapter
 
@@ -128,16 +136,21 @@ class MoonTask:
             return self.identity | {"errors": errors(data.Xs, data)} | _origin()
         adapter = self.adapter(data)
         result = adapter.result_
-        return self.identity | {
-            "errors": errors(adapter.transported_, data),
-            "value": result.value,
-            "value_linear": result.value_linear,
-            "gap": result.gap,
-            "is_certified": result.converged,
-            "reg": result.reg,
-            "n_iter": result.n_iter,
-            "operations": result.work.operations,
-        } | _origin() | {"seconds": result.seconds}  # fmt: skip
+        return (
+            self.identity
+            | {
+                "errors": errors(adapter.transported_, data),
+                "value": result.value,
+                "value_linear": result.value_linear,
+                "gap": result.gap,
+                "is_certified": result.converged,
+                "reg": result.reg,
+                "n_iter": result.n_iter,
+                "operations": result.work.operations,
+            }
+            | _origin()
+            | {"seconds": result.seconds}
+        )
 
 
 def classifier(kind: str) -> Any:

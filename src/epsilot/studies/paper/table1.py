@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,6 +41,10 @@ from .image_tasks import KEY, source_name
 from .measures import STOPS, operations, soundness
 from .table1_tasks import AXES, Scale, tasks_of
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
 #: A measured exponent agrees with a published one, an upper bound, if it is at most this above.
 SLACK = 0.15
 
@@ -56,7 +60,7 @@ def run(
     quick: bool,
     seeds: int | None,
     jobs: int,
-    console: Any,
+    console: Console,
     data: Sequence[str] = ("synthetic",),
     panel: Sequence[str] = AXES,
     scale: Scale | None = None,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..._types import Vector
 from ..lab.document import (
     Block,
     Claim,
@@ -25,6 +26,10 @@ from ..lab.runner import in_processes, run_tasks
 from ..lab.store import Line, Store
 from .moons import ANGLES, KEY, PAPER, MoonTask
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
 #: What the two columns are made with; the other goals show what depends on the choice.
 MAIN = ("reg", 0.1)
 GOALS = (("reg", 0.01), ("reg", 0.03), MAIN, ("reg", 0.3), ("rtol", 0.01))
@@ -33,7 +38,7 @@ PUBLISHED = ("eps", 0.5)
 METHODS = ("pdasmd", "sinkhorn")
 
 
-def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Any) -> None:
+def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Console) -> None:
     """Solve what is missing, then summarise."""
     n_seeds = seeds or (3 if quick else 10)
     goals = (MAIN, ("rtol", 0.01)) if quick else GOALS
@@ -45,9 +50,12 @@ def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Any) -> N
 
 
 def tasks_of(
-    n_seeds: int, goals: Sequence[tuple[str, float]], published: Sequence[tuple[str, float]] = (),
-    angles: Sequence[int] = ANGLES, n_moon: int = 150,
-) -> Iterator[MoonTask]:  # fmt: skip
+    n_seeds: int,
+    goals: Sequence[tuple[str, float]],
+    published: Sequence[tuple[str, float]] = (),
+    angles: Sequence[int] = ANGLES,
+    n_moon: int = 150,
+) -> Iterator[MoonTask]:
     """Yield the solves of the table."""
     for angle in angles:
         for seed in range(n_seeds):
@@ -87,9 +95,12 @@ def write(out: Path, lines: Sequence[Line], command: str) -> None:
 
 
 def select(
-    lines: Sequence[Line], angle: int, method: str, goal: tuple[str, float],
+    lines: Sequence[Line],
+    angle: int,
+    method: str,
+    goal: tuple[str, float],
     kind: str = "default",
-) -> np.ndarray[Any, np.dtype[np.float64]]:  # fmt: skip
+) -> Vector:
     """Return the errors of all repetitions."""
     return np.array(
         [
@@ -104,7 +115,7 @@ def _angles(lines: Sequence[Line]) -> list[int]:
     return sorted({line["angle"] for line in lines})
 
 
-def standard_error(errors: np.ndarray[Any, Any]) -> float:
+def standard_error(errors: Vector) -> float:
     """Return the standard error of a mean; nothing is allowed for one repetition."""
     return float(errors.std(ddof=1) / np.sqrt(errors.size)) if errors.size > 1 else 0.0
 
@@ -114,7 +125,7 @@ def reaches(lines: Sequence[Line], angle: int, method: str) -> bool:
     return _is_within(select(lines, angle, method, MAIN), _paper(angle, method))
 
 
-def _is_within(errors: np.ndarray[Any, Any], bound: float) -> bool:
+def _is_within(errors: Vector, bound: float) -> bool:
     return bool(errors.mean() <= bound + standard_error(errors) + 1e-12)
 
 
@@ -124,9 +135,14 @@ def _paper(angle: int, method: str) -> float:
 
 def _beside(lines: Sequence[Line]) -> Table:
     columns = (
-        "rotation", "PDASMD, paper", "PDASMD, ours", "OT-IT, paper", "Sinkhorn, ours",
-        "PDASMD as good", "Sinkhorn as good",
-    )  # fmt: skip
+        "rotation",
+        "PDASMD, paper",
+        "PDASMD, ours",
+        "OT-IT, paper",
+        "Sinkhorn, ours",
+        "PDASMD as good",
+        "Sinkhorn as good",
+    )
     rows = []
     for angle in _angles(lines):
         cells = [f"{angle}°"]
@@ -138,7 +154,7 @@ def _beside(lines: Sequence[Line]) -> Table:
     return Table(columns, tuple(rows))
 
 
-def _spread(errors: np.ndarray[Any, Any]) -> str:
+def _spread(errors: Vector) -> str:
     deviation = errors.std(ddof=1) if errors.size > 1 else 0.0
     return f"{errors.mean():.3f} ± {deviation:.3f}"
 
@@ -146,10 +162,11 @@ def _spread(errors: np.ndarray[Any, Any]) -> str:
 def _goal_text(method: str, goal: tuple[str, float]) -> str:
     names = {"pdasmd": "PDASMD", "sinkhorn": "Sinkhorn"}
     texts = {
-        "none": "no adaptation", "reg": f"{names.get(method)}, η = {goal[1]:g}",
+        "none": "no adaptation",
+        "reg": f"{names.get(method)}, η = {goal[1]:g}",
         "rtol": f"{names.get(method)}, certified to {goal[1]:.0%} of OT",
         "eps": f"{names.get(method)}, the paper's procedure, ε = {goal[1]:g}",
-    }  # fmt: skip
+    }
     return texts[goal[0]]
 
 
@@ -173,7 +190,7 @@ def _sensitivity(lines: Sequence[Line], kind: str) -> Table:
     return Table(columns, tuple(rows))
 
 
-def _n_within(found: Sequence[np.ndarray[Any, Any]], angles: Sequence[int], column: str) -> str:
+def _n_within(found: Sequence[Vector], angles: Sequence[int], column: str) -> str:
     """Return at how many angles errors are within a column of the paper."""
     pairs = zip(found, angles, strict=True)
     count = sum(_is_within(errors, _paper(angle, column)) for errors, angle in pairs)

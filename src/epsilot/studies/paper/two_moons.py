@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,12 @@ from ..lab.runner import in_processes, run_tasks
 from ..lab.store import Line, Store
 from .moons import CENTRE, KEY, MoonTask, Sample, classifier
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+
 ANGLES = (20, 40, 50, 90)
 #: Rows of the figure: an entropic plan, and one close to the unregularised optimum.
 GOALS = (("reg", 0.1), ("rtol", 0.01))
@@ -36,7 +42,7 @@ REACH = 1.95
 _DPI = 100
 
 
-def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Any) -> None:
+def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Console) -> None:
     """Solve what is missing, draw and summarise; one repetition is all there is to draw."""
     tasks = [MoonTask(angle, 0, METHOD, goal) for goal in GOALS for angle in ANGLES]
     store = Store(out / "solves.jsonl", KEY)
@@ -46,10 +52,10 @@ def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Any) -> N
     write_text(out / "summary.md", to_markdown("The two moons", _blocks(lines)))
 
 
-def draw(tasks: Sequence[MoonTask]) -> Any:
+def draw(tasks: Sequence[MoonTask]) -> Figure:
     """Return the figure, a panel a solve: solving is quick enough to be done again."""
     columns = len({task.angle for task in tasks})
-    figure = new_figure(3.8 * columns, 4.1 * (len(tasks) // columns) + 0.4)
+    figure: Figure = new_figure(3.8 * columns, 4.1 * (len(tasks) // columns) + 0.4)
     axes = figure.subplots(len(tasks) // columns, columns, squeeze=False).ravel()
     for ax, task in zip(axes, tasks, strict=True):
         data = task.sample()
@@ -65,24 +71,33 @@ def draw(tasks: Sequence[MoonTask]) -> Any:
     return figure
 
 
-def _panel(ax: Any, data: Sample, moved: Matrix, model: Any) -> None:
+def _panel(ax: Axes, data: Sample, moved: Matrix, model: Any) -> None:
     """Draw one adaptation."""
     x, y = (np.linspace(centre - REACH, centre + REACH, 160) for centre in CENTRE)
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     side = model.decision_function(grid).reshape(160, 160)
     ax.contourf(x, y, side, [-np.inf, 0, np.inf], colors=COLOURS[:2], alpha=0.10)
     ax.contour(x, y, side, [0], colors="0.15", linewidths=1.4)
-    ax.scatter(*data.Xs.T, s=7, color="0.72", label="source", linewidths=0)
+    ax.scatter(data.Xs[:, 0], data.Xs[:, 1], s=7, color="0.72", label="source", linewidths=0)
     ax.scatter(
-        *data.Xt.T, s=16, facecolors="none", edgecolors="0.45", linewidths=0.6,
+        data.Xt[:, 0],
+        data.Xt[:, 1],
+        s=16,
+        facecolors="none",
+        edgecolors="0.45",
+        linewidths=0.6,
         label="target (unlabelled)",
-    )  # fmt: skip
+    )
     for label, name in ((0, "upper"), (1, "lower")):
         points = moved[data.ys == label]
         ax.scatter(
-            *points.T, s=11, color=COLOURS[label], linewidths=0,
+            points[:, 0],
+            points[:, 1],
+            s=11,
+            color=COLOURS[label],
+            linewidths=0,
             label=f"transported source, {name} moon",
-        )  # fmt: skip
+        )
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])

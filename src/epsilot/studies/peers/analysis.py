@@ -97,14 +97,19 @@ class Cells:
         everything = [line for run in runs for line in run]
         peaks = [line["peak_mib"] for line in everything if line["peak_mib"] is not None]
         return Cell(
-            family, size, n, rtol, solver, len(seeds),
+            family,
+            size,
+            n,
+            rtol,
+            solver,
+            len(seeds),
             seconds=float(np.median([_seconds(run) for run in runs])),
             ratio=float(np.median(ratios)) if ratios else math.nan,
             peak_mib=float(np.median(peaks)) if peaks else math.nan,
             error=max(line["error"] for line in everything),
             is_feasible=all(line["marginal_error"] <= FEASIBLE for line in everything),
             settings="; ".join(dict.fromkeys(_setting(run[0]) for run in runs)),
-        )  # fmt: skip
+        )
 
     def _failure(
         self, family: str, size: int, rtol: float, solver: str, n_good: int, n_seeds: int

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +20,14 @@ from .entrants import ENTRANTS, OURS, REFERENCE, RelativeSetting
 from .measuring import Bench, Job
 from .selection import PeerTask, Selection, entropic_aims, is_worth_trying
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
 REFERENCE_LIMIT = 900.0
 
 
-def run_contest(selection: Selection, store: Store, console: Any) -> list[Line]:
+def run_contest(selection: Selection, store: Store, console: Console) -> list[Line]:
     """Solve what the store lacks, append each line as it is measured, and return all lines."""
     tasks = selection.tasks()
     return run_tasks(tasks, store, console, _one_by_one(selection, _Book(store.lines(tasks))))

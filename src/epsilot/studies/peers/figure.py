@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...show.plotting import COLOURS, MARKERS, new_figure
 from ..lab.figures import log_axes, write_figure
@@ -11,6 +11,11 @@ from ..lab.instances import FAMILIES
 from .analysis import Cells
 from .entrants import ENTRANTS, OURS, REFERENCE
 from .targets import accuracy_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
 
 COLUMNS = 4
 
@@ -24,21 +29,25 @@ def write_times(cells: Cells, rtol: float, folder: Path) -> str:
     figure.suptitle(
         f"Seconds to a verified {accuracy_text(rtol)}, dense costs", x=0.01, ha="left", fontsize=14
     )
-    handles: dict[str, Any] = {}
+    handles: dict[str, Line2D] = {}
     for k, family in enumerate(families):
         ax = figure.add_subplot(n_rows, n_columns, k + 1)
         handles |= _draw(ax, cells, family, rtol)
     order = [name for name in ENTRANTS if name in handles]
     figure.legend(
-        [handles[name] for name in order], [ENTRANTS[name].label for name in order],
-        loc="outside lower center", ncols=min(5, len(order)), frameon=False, fontsize=10,
-    )  # fmt: skip
+        [handles[name] for name in order],
+        [ENTRANTS[name].label for name in order],
+        loc="outside lower center",
+        ncols=min(5, len(order)),
+        frameon=False,
+        fontsize=10,
+    )
     return write_figure(figure, folder, "times")
 
 
-def _draw(ax: Any, cells: Cells, family: str, rtol: float) -> dict[str, Any]:
+def _draw(ax: Axes, cells: Cells, family: str, rtol: float) -> dict[str, Line2D]:
     """Draw one family, and return the curves by solver."""
-    handles: dict[str, Any] = {}
+    handles: dict[str, Line2D] = {}
     places: set[float] = set()
     for name in cells.solvers:
         style = ENTRANTS[name].style
@@ -51,9 +60,15 @@ def _draw(ax: Any, cells: Cells, family: str, rtol: float) -> dict[str, Any]:
         colour, dashes = style
         is_main = name in (OURS, REFERENCE)
         (handles[name],) = ax.plot(
-            n, seconds, color=COLOURS[colour], ls=dashes, marker=MARKERS[colour],
-            ms=5 if is_main else 3.5, lw=2.2 if is_main else 1.2, zorder=3 if is_main else 2,
-        )  # fmt: skip
+            n,
+            seconds,
+            color=COLOURS[colour],
+            ls=dashes,
+            marker=MARKERS[colour],
+            ms=5 if is_main else 3.5,
+            lw=2.2 if is_main else 1.2,
+            zorder=3 if is_main else 2,
+        )
     log_axes(ax, sorted(places))
     _label_seconds(ax)
     ax.set_title(FAMILIES[family].label, loc="left", fontsize=11)
@@ -63,7 +78,7 @@ def _draw(ax: Any, cells: Cells, family: str, rtol: float) -> dict[str, Any]:
     return handles
 
 
-def _label_seconds(ax: Any) -> None:
+def _label_seconds(ax: Axes) -> None:
     """Label decades, and parts of them where there are few."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -73,7 +88,7 @@ def _label_seconds(ax: Any) -> None:
     ax.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _mark(ax: Any, crossing: float | None, least: float) -> None:
+def _mark(ax: Axes, crossing: float | None, least: float) -> None:
     """Mark the n from which on we beat the network simplex."""
     if crossing is None:
         text = "ot.emd2 is faster at the largest n"
@@ -83,6 +98,13 @@ def _mark(ax: Any, crossing: float | None, least: float) -> None:
         ax.axvline(crossing, color="0.45", ls=":", lw=1.4, zorder=1)
         text = f"faster than ot.emd2 from n ≈ {crossing:.0f}"
     ax.text(
-        0.03, 0.97, text, transform=ax.transAxes, va="top", fontsize=8.5, color="0.25",
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}, zorder=4,
-    )  # fmt: skip
+        0.03,
+        0.97,
+        text,
+        transform=ax.transAxes,
+        va="top",
+        fontsize=8.5,
+        color="0.25",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5},
+        zorder=4,
+    )

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ..._types import Matrix, Potentials, Vector
 from ..lab.footprint import forget_peak, recent_peak
 from ..lab.store import Line
 from ..lab.timing import repeated, timed
@@ -123,7 +123,7 @@ def _mebibytes(n_bytes: int) -> float:
     return round(n_bytes / 2**20, 1)
 
 
-def _reference(job: Job) -> tuple[float, Any]:
+def _reference(job: Job) -> tuple[float, Potentials | None]:
     """Return the optimal cost and potentials that prove it, once they are known."""
     if job.is_reference:
         return 1.0, None
@@ -131,7 +131,7 @@ def _reference(job: Job) -> tuple[float, Any]:
         return float(arrays["value"]), (arrays["f"], arrays["g"])
 
 
-def audit(M: Any, a: Any, b: Any, answer: Answer, potentials: Any) -> Line:
+def audit(M: Matrix, a: Vector, b: Vector, answer: Answer, potentials: Potentials | None) -> Line:
     """Return what ``certify`` proves of an answer, with the reference's duals if it has none.
 
     Entries below zero are cut off and the plan is rounded: an infeasible plan is judged by the

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import InvalidProblem
 from ...show.text import clock
@@ -18,7 +18,13 @@ from .entrants import ENTRANTS, OURS, REFERENCE, Tuning
 from .selection import KEY, Selection
 from .summary import write_environment, write_summary
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
 SMALLEST, LARGEST = 4, 20_000
+
+N = TypeVar("N", int, float)
 
 _EVERYTHING = tuple(FAMILIES)
 QUICK = Selection(
@@ -47,23 +53,18 @@ class Wishes:
 
 def selected(base: Selection, wishes: Wishes) -> Selection:
     """Return the checked selection; we and the reference always take part."""
-    given = {
-        "families": _maybe(_known, wishes.families, FAMILIES, "problem"),
-        "sizes": _maybe(_within, wishes.sizes, SMALLEST, LARGEST, "size"),
-        "rtols": _maybe(_within, wishes.rtols, 1e-9, 0.5, "rtol"),
-        "n_seeds": wishes.n_seeds,
-        "time_limit": wishes.time_limit,
-        "solvers": (OURS, REFERENCE, *_solvers(wishes.solvers)),
-    }
     if wishes.time_limit is not None:
         _within([wishes.time_limit], 0.1, 900, "time limit")
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return replace(base, **{**chosen, "solvers": tuple(dict.fromkeys(chosen["solvers"]))})
-
-
-def _maybe(check: Any, values: Any, *bounds: Any) -> Any:
-    """Return the checked values, or None where nothing was asked for."""
-    return None if values is None else check(values, *bounds)
+    solvers = (OURS, REFERENCE, *_solvers(wishes.solvers))
+    return replace(
+        base,
+        families=_known(wishes.families or base.families, FAMILIES, "problem"),
+        sizes=_within(wishes.sizes or base.sizes, SMALLEST, LARGEST, "size"),
+        rtols=_within(wishes.rtols or base.rtols, 1e-9, 0.5, "rtol"),
+        n_seeds=wishes.n_seeds or base.n_seeds,
+        time_limit=wishes.time_limit or base.time_limit,
+        solvers=tuple(dict.fromkeys(solvers)),
+    )
 
 
 def _solvers(names: Sequence[str] | None) -> list[str]:
@@ -92,7 +93,7 @@ def _known(names: Iterable[str], known: Iterable[str], what: str) -> tuple[str, 
     return tuple(dict.fromkeys(names))
 
 
-def _within(values: Sequence[Any], low: float, high: float, what: str) -> tuple[Any, ...]:
+def _within(values: Sequence[N], low: float, high: float, what: str) -> tuple[N, ...]:
     for value in values:
         if not (math.isfinite(value) and low <= value <= high):
             raise InvalidProblem(
@@ -101,7 +102,7 @@ def _within(values: Sequence[Any], low: float, high: float, what: str) -> tuple[
     return tuple(dict.fromkeys(values))
 
 
-def run_bench(out: Path, selection: Selection, command: str, console: Any) -> None:
+def run_bench(out: Path, selection: Selection, command: str, console: Console) -> None:
     """Solve what is missing in a folder, then draw and summarise everything."""
     out.mkdir(parents=True, exist_ok=True)
     store = Store(out / "solves.jsonl", KEY)

@@ -168,11 +168,15 @@ def _losses(cells: Cells) -> list[Block]:
         return [Paragraph("Nowhere in this run.")]
     rows = tuple(
         (
-            FAMILIES[cell.family].label, str(cell.n), accuracy_text(cell.rtol),
-            ENTRANTS[cell.solver].label, clock_text(cell.seconds), f"{1 / cell.ratio:.2f}x",
+            FAMILIES[cell.family].label,
+            str(cell.n),
+            accuracy_text(cell.rtol),
+            ENTRANTS[cell.solver].label,
+            clock_text(cell.seconds),
+            f"{1 / cell.ratio:.2f}x",
         )
         for cell in sorted(lost, key=lambda cell: cell.ratio)
-    )  # fmt: skip
+    )
     columns = ("problem", "n", "accuracy", "solver", "its time", "ours is longer by")
     return [Table(columns, rows)]
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from epsilot.studies.lab.runner import in_processes, run_tasks
 from epsilot.studies.lab.store import Store
-from epsilot.studies.paper import color_transfer, table2, two_moons
+from epsilot.studies.paper import table2, two_moons
 from epsilot.studies.paper.moons import KEY, MoonTask, rotated, sample
 
 
@@ -93,16 +93,3 @@ def test_two_moons_at_toy_size(tmp_path, console):
     figure.savefig(tmp_path / "f.png", dpi=40)
     with Image.open(tmp_path / "f.png") as image:
         assert np.asarray(image.convert("L")).std() > 5
-
-
-def test_color_transfer_at_toy_size(tmp_path, console):
-    tasks = [color_transfer.TransferTask(m, 60, 0.01, True) for m in color_transfer.METHODS]
-    lines = [task.line() for task in tasks]
-    for line in lines:
-        assert line["is_certified"]
-        for after in line["after"]:
-            assert after < (1 - color_transfer.FALL) * line["before"]
-    color_transfer.write(tmp_path, tasks, lines, "epsilot reproduce color-transfer")
-    assert "pdasmd | A → B" in (tmp_path / "summary.md").read_text(encoding="utf-8")
-    with Image.open(tmp_path / color_transfer.FIGURE) as image:
-        assert min(image.size) > 500
