@@ -94,3 +94,18 @@ def test_round_plan_meets_the_marginals(rng):
     assert rounded.min() >= 0
     np.testing.assert_allclose(rounded.sum(axis=1), A3, rtol=0, atol=1e-15)
     np.testing.assert_allclose(rounded.sum(axis=0), B4, rtol=0, atol=1e-15)
+
+
+def test_a_keyword_that_is_none_is_refused():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'eps_'"):
+        epsilot.certify(np.eye(2), plan=np.eye(2) / 2, eps_=1.0)
+
+
+@pytest.mark.parametrize("reg", [None, 0.1])
+@pytest.mark.parametrize("mass", [1.0, 30.0])
+def test_what_is_missing_is_derived_where_masses_are_zero(reg, mass, rng):
+    M, a, b = 5 + rng.random((4, 5)), mass * np.array([0, 0.5, 0.5, 0]), mass * np.full(5, 0.2)
+    solved = epsilot.solve(M, a, b, **({"reg": reg} if reg else {"rtol": 1e-9, "method": "exact"}))
+    found = epsilot.certify(M, a, b, plan=solved.plan, reg=reg)
+    assert found.lower <= solved.value <= found.upper * (1 + 1e-12)
+    assert found.gap <= 1e-3 * abs(solved.value)

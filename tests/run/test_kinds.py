@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot import InvalidProblem
+from epsilot import InvalidProblem, solve
 from epsilot.cli.asking import asking
 from epsilot.errors import UnknownMethod
 from epsilot.run import kinds
@@ -71,7 +71,7 @@ def test_keywords_make_the_kind(given, kind):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda **k: epsilot.solve(M, **k),
+        lambda **k: solve(M, **k),
         lambda **k: epsilot.solve_sample([0.0, 1.0], [0.0, 1.0, 2.0], lazy=False, **k),
     ],
 )
@@ -82,22 +82,29 @@ def test_every_door_takes_the_keywords_of_a_kind(call):
 
 def test_a_kind_refuses_values_that_make_no_sense():
     with pytest.raises(InvalidProblem, match="factor is -1"):
-        epsilot.solve(M, factor=-1.0)
+        solve(M, factor=-1.0)
 
 
 def test_a_problem_is_of_one_kind():
     with pytest.raises(InvalidProblem, match=r"factor and other were given; .* one kind only"):
-        epsilot.solve(M, factor=1.0, other=1.0)
+        solve(M, factor=1.0, other=1.0)
+
+
+def test_an_audit_takes_the_keywords_of_a_kind():
+    plan = epsilot.exact(M).plan
+    found = epsilot.certify(M, plan=plan, factor=3.0)
+    assert found.upper == pytest.approx(3 * epsilot.certify(M, plan=plan).upper)
+    assert found.gap <= 1e-4 * found.upper
 
 
 def test_help_shows_the_keywords():
-    names = list(kinds.with_keywords(inspect.signature(epsilot.solve)).parameters)
+    names = list(kinds.with_keywords(inspect.signature(solve)).parameters)
     assert names[-4:] == ["factor", "power", "other", "options"]
 
 
 def test_a_misspelt_keyword_is_found():
     with pytest.raises(UnknownMethod, match="did you mean 'factor'"):
-        epsilot.solve(M, facter=1.0, method="sinkhorn")
+        solve(M, facter=1.0, method="sinkhorn")
 
 
 def test_a_command_has_the_options():

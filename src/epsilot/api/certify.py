@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Matrix
+from .._types import Matrix, Potentials
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..run.checks import internal_potentials
 from ..run.execute import execute
 from ..run.request import Request
-from ..run.result import Result
 from ..transport.certificate import Certificate
-from ..transport.kinds import objective_of
+from ..transport.objective import Objective
 from ..transport.plan import Arcs, Explicit, Plan
 from ..transport.problem import Problem, make_problem
 from ..transport.rounding import round_onto
@@ -51,6 +50,7 @@ def certify(
     plan: ArrayLike | Plan | None = None,
     potentials: tuple[ArrayLike, ArrayLike] | None = None,
     reg: float | None = None,
+    **kind: Any,
 ) -> Certificate:
     """Bracket the optimal cost with anybody's plan, potentials, or both.
 
@@ -68,6 +68,8 @@ def certify(
         Any dual potentials in units of M; need not be feasible.
     reg : float, optional
         Bracket the optimum of the entropic problem min <M, X> - reg H(X) instead.
+    **kind
+        The keywords of :func:`solve` that make the problem another kind than the balanced one.
 
     Examples
     --------
@@ -78,24 +80,27 @@ def certify(
     """
     if plan is None and potentials is None:
         raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
-    objective = objective_of(make_problem(M, a, b), reg=Request(reg=reg).reg)
-    problem = objective.problem
+    rtol = _DERIVED_RTOL if reg is None else None
+    request = Request.of({"rtol": rtol, "reg": reg, "on_limit": "ignore", **kind})
+    for name in request.options or ():
+        raise TypeError(f"certify() got an unexpected keyword argument {name!r}")
+    problem = request.kind.problem(M, a, b, normalize=False)
+    objective = request.kind.objective(problem, request.reg)
     start = internal_potentials(potentials, problem)
     core = None if plan is None else _core(plan, problem)
     if core is None or start is None:
-        derived = _solved(problem, None if reg is None else reg / problem.unit)
-        core = derived.plan_operator if core is None else core
-        start = derived.potentials if start is None else start
+        derived = execute(problem, request)
+        core = _core(derived.plan_operator, problem) if core is None else core
+        start = _internal(derived.potentials, objective) if start is None else start
     f, g = start
     rows = f, objective.row_potential(g)
     return objective.certificate(core, max(rows, key=lambda row: objective.dual(row)[1]))
 
 
-def _solved(problem: Problem, reg: float | None) -> Result:
-    """Solve the problem in its internal units."""
-    rtol = _DERIVED_RTOL if reg is None else None
-    inner = make_problem(problem.geometry, problem.p, problem.q)
-    return execute(inner, Request(rtol=rtol, reg=reg, on_limit="ignore"))
+def _internal(potentials: Potentials, objective: Objective) -> Potentials:
+    """Return a result's potentials in internal units."""
+    f, g = potentials
+    return objective.from_user(f), g / objective.problem.unit
 
 
 def _core(plan: Any, problem: Problem) -> Any:

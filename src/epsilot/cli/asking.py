@@ -47,7 +47,7 @@ def asking(*names: str, panel: str | None = None, **defaults: Any) -> Callable[[
     """
     asked = {name: _asked(name, panel, defaults) for name in names if name != "kind"}
     asked |= _of_kinds() if "kind" in names else {}
-    groups = {Request: Group(_request, asked), Source: Group(lambda given: Source(**given), _of())}
+    groups = {Request: Group(_request, asked), Source: Group(_source, _of_source())}
 
     def decorate(command: Command) -> Command:
         hints = get_type_hints(command, include_extras=True)
@@ -101,7 +101,7 @@ def _option(
     return _keyword(said.flag or name, default, Annotated[kind, option])
 
 
-def _of() -> dict[str, inspect.Parameter]:
+def _of_source() -> dict[str, inspect.Parameter]:
     """Return the options of the source of a problem."""
     hints = get_type_hints(Source, include_extras=True)
     return {f.name: _keyword(f.name, f.default, hints[f.name]) for f in fields(Source)}
@@ -120,6 +120,10 @@ def _request(given: dict[str, Any]) -> Request:
     options = parse_options(given.pop("options", None) or ())
     own = {"progress": sys.stderr.isatty(), "on_limit": "ignore"}
     return Request.of(given | options | own)
+
+
+def _source(given: dict[str, Any]) -> Source:
+    return Source(**given)
 
 
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
