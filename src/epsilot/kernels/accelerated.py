@@ -28,7 +28,7 @@ def _mix_row(X, row, fi, g, inv_eta, keep, add):
 
 
 @njit(**SUM)
-def mix_plan(X, C, f, g, inv_eta, keep, add, start, stop):
+def mix_plan(C, X, f, g, inv_eta, keep, add, start, stop):
     """X = keep X + add exp((f + g - C) / η), rows ``start:stop``."""
     for i in range(start, stop):
         _mix_row(X[i], C[i], f[i], g, inv_eta, keep, add)

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from .. import parallel
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
+from ..geometry.sweeps import ByRow
 from ..kernels import scaling as kernels
 from ..kernels.vectors import dot, entropy, exp, expm1, log
 from ..transport.plan import Core, Explicit, Gibbs
@@ -309,9 +310,9 @@ def is_solved(oracle: Oracle, decrease: float) -> bool:
 def weighed(problem: Entropic, z: Vector) -> tuple[Vector, float, Matrix, Vector]:
     """Return log_sums, log_mass, and the plan as W_ij = X_ij exp(-(τ_i + top_i) / η)."""
     (n, m), eta = problem.shape, problem.eta
-    C, row, lam = problem.geometry.block(0, n), z[:n], z[n:]
+    row, lam = z[:n], z[n:]
     W, top, lse = np.empty((n, m)), np.empty(n), np.empty(n)
-    parallel.share(kernels.weigh_rows, n, n * m, C, lam, 1 / eta, W, top, lse)
+    problem.geometry.sweep(kernels.weigh_rows, lam, 1 / eta, ByRow(W), ByRow(top), ByRow(lse))
     log_r = row / eta + lse
     highest = log_r.max()
     log_mass = float(highest + log(exp(log_r - highest).sum()))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import parallel
 from .._types import Matrix, Vector
 from ..geometry import Geometry
 from ..geometry.dense import SAFE
-from ..geometry.sweeps import n_chunks
+from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import accelerated as kernels
 from ..kernels.vectors import exp, log
 from ..transport.problem import Problem
@@ -25,11 +24,7 @@ def keeps_average(average: bool | None, stop: str, problem: Problem) -> bool:
 
 def mix(geometry: Geometry, X: Matrix, f: Vector, g: Vector, eta: float, share: float) -> None:
     """Replace X by (1 - share) X + share exp((f + g - C) / η), in one pass."""
-    for start, stop, C in geometry.blocks():
-        parallel.share(
-            kernels.mix_plan, stop - start, C.size,
-            X[start:stop], C, f[start:stop], g, 1 / eta, 1 - share, share,
-        )  # fmt: skip
+    geometry.sweep(kernels.mix_plan, ByRow(X), ByRow(f), g, 1 / eta, 1 - share, share)
 
 
 def moments(
@@ -42,16 +37,13 @@ def moments(
     """
     n, m = geometry.shape
     if geometry.is_dense:
-        C = geometry.block(0, n)
         i = int(np.argmax(f))
-        level = float(f[i] + (g - C[i]).max())  # guessed from one row, and checked
-        r, costs, parts = np.empty(n), np.empty(n), np.empty((n_chunks(C.size), m))
-        parallel.share(
-            kernels.moments_at, len(parts), C.size, C, f, g, 1 / eta, level, r, costs, parts
-        )
+        level = float(f[i] + (g - geometry.row(i)).max())  # guessed from one row, and checked
+        r, costs, c = np.empty(n), np.empty(n), ColumnSums(m)
+        geometry.sweep(kernels.moments_at, ByRow(f), g, 1 / eta, level, ByRow(r), ByRow(costs), c)
         mass = float(r.sum())
         if mass < SAFE:
-            AX = np.concatenate([r, parts.sum(axis=0)]) / mass
+            AX = np.concatenate([r, c.total]) / mass
             return AX, float(costs.sum()) / mass, log(mass) + level / eta
     log_r, log_c, log_mass = geometry.log_marginals(f, g, eta)
     AX = exp(np.concatenate([log_r, log_c]) - log_mass)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
+from ..geometry.sweeps import row_blocks
 from ..kernels.vectors import exp
 from ..transport.duals import softmin_cols, softmin_rows
 from ..transport.objective import finite_dot
@@ -23,7 +24,6 @@ from .options import HasConstants
 
 #: Radius for which the second-order bounds are proved, and the largest that is tried.
 RADIUS, LARGEST_RADIUS = 0.75, 4.0
-_BLOCK_ENTRIES = 1 << 18
 
 
 @dataclass(slots=True, kw_only=True)
@@ -150,13 +150,10 @@ class Trial(NamedTuple):
 def evaluate(problem: Entropic, row: Vector, lam: Vector, out: Matrix) -> Trial:
     """Return a trial point, with its plan in ``out`` unless that is empty."""
     geometry, eta = problem.geometry, problem.eta
-    n, m = problem.shape
     with np.errstate(over="ignore"):  # a step that is too long overflows, and is refused
         if out.size:
-            rows = max(1, _BLOCK_ENTRIES // m)
-            for start in range(0, n, rows):
-                stop = min(start + rows, n)
-                out[start:stop] = geometry.gibbs(row, lam, eta, start, stop)
+            for rows in row_blocks(*out.shape):
+                out[rows] = geometry.gibbs(row, lam, eta, rows.start, rows.stop)
             r, c = out.sum(axis=1), out.sum(axis=0)
         else:
             log_r, log_c, _ = geometry.log_marginals(row, lam, eta)

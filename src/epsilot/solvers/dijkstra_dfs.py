@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Index, Integers, Potentials, Vector
+from ..geometry.sweeps import row_blocks
 from ..kernels import dijkstra as kernels
 from ..kernels.dijkstra_push import push_phases
 from ..transport.plan import Arcs, Core
@@ -22,7 +23,6 @@ from .options import HasConstants, check_choices
 INT32_COSTS = 1 << 27
 #: Masses times this are still exact to a fraction of a unit in float64.
 LARGEST_THETA = float(1 << 50)
-_BLOCK_ENTRIES = 1 << 18
 
 
 @dataclass(slots=True, kw_only=True)
@@ -198,11 +198,9 @@ def integer_costs(problem: Additive, unit: float) -> Integers:
     n, m = problem.shape
     largest = problem.geometry.bounds[1] / unit
     c = np.empty((n, m), np.int32 if largest < INT32_COSTS else np.int64)
-    rows = max(1, _BLOCK_ENTRIES // m)
-    for start in range(0, n, rows):
-        stop = min(start + rows, n)
+    for rows in row_blocks(n, m):
         # Costs that are multiples of u in exact arithmetic must not fall below themselves.
-        c[start:stop] = np.floor(problem.geometry.block(start, stop) / unit + 1e-9)
+        c[rows] = np.floor(problem.geometry.block(rows.start, rows.stop) / unit + 1e-9)
     return c
 
 

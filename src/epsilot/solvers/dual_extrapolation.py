@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
+from ..geometry.sweeps import row_blocks
 from ..kernels.vectors import dot, exp, log
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Additive, Problem
@@ -20,7 +20,6 @@ from .base import DirectSolver, centred
 from .options import HasConstants
 
 MAX_ROUNDS = 50
-_BLOCK_ENTRIES = 1 << 18
 
 
 class Point(NamedTuple):
@@ -112,7 +111,7 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
 
     def delta(self, problem: Additive) -> float:
         """Return how far from optimal a proximal step may be, ε / (8 κ) in scaled units."""
-        return problem.epsilon / _unit(problem) / (8 * self.numbers[2])
+        return problem.epsilon / problem.geometry.cost_unit / (8 * self.numbers[2])
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
@@ -135,8 +134,8 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
 
     def _resume(self, problem: Additive, state: State, f: Vector, g: Vector) -> Work:
         """Move to where a run would be whose average so far had these potentials."""
-        scale = self.numbers[0] * _unit(problem)
-        sigma = state.range * _unit(problem) / (4 * problem.epsilon)
+        scale = self.numbers[0] * problem.geometry.cost_unit
+        sigma = state.range * problem.geometry.cost_unit / (4 * problem.epsilon)
         state.sigma = sigma
         state.range += 2 * sigma  # the linear term <s, .> is part of the regulariser now
         state.row_sum, state.col_sum = (-sigma * np.clip(x / scale, -1, 1) for x in (f, g))
@@ -155,7 +154,7 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
         """Minimise <s, .> + r to δ by alternating minimisation over X and y."""
         P, beta, _ = self.numbers
         delta = self.delta(problem)
-        eta = _unit(problem) * P * beta / sigma
+        eta = problem.geometry.cost_unit * P * beta / sigma
         h = sigma * problem.p - M[0], sigma * problem.q - M[1]
         n_rounds, gap = 0, math.inf
         while gap > delta and n_rounds < MAX_ROUNDS:
@@ -189,7 +188,7 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
             w = self.prox(
                 problem, state.sigma + ahead, _moved(S, ahead, y_z), _moved(M, ahead, x_z), y_z
             )
-            price = _price(problem, w.plan, state.plan) / _unit(problem)
+            price = _price(problem, w.plan, state.plan) / problem.geometry.cost_unit
             progress = price + P * (dot(problem.p, w.y[0]) + dot(problem.q, w.y[1]))
             S_next, M_next = _moved(S, mu, w.y), _moved(M, mu, w.x)
             z = self.prox(problem, state.sigma + mu, S_next, M_next, w.y)
@@ -214,13 +213,13 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
             state.kappa /= 1.1
         error = (3 if is_adaptive else 2) * delta * state.n_steps
         state.is_done = bool(
-            state.range + error <= problem.epsilon / _unit(problem) * state.weight_sum
+            state.range + error <= problem.epsilon / problem.geometry.cost_unit * state.weight_sum
         )
         return work
 
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
         """Return the averages of the w's, which carry the guarantee, and the last w."""
-        scale = self.numbers[0] * _unit(problem)
+        scale = self.numbers[0] * problem.geometry.cost_unit
         if state.n_steps == 0:
             independent = problem.p[:, None] * problem.q
             return [(Explicit(independent), np.zeros(problem.shape[0]))]
@@ -235,13 +234,8 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
 
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the averaged y in cost units."""
-        scale = self.numbers[0] * _unit(problem) / (state.sigma or 1.0)
+        scale = self.numbers[0] * problem.geometry.cost_unit / (state.sigma or 1.0)
         return -scale * state.row_sum, -scale * state.col_sum
-
-
-def _unit(problem: Additive) -> float:
-    """Return ‖C‖∞, by which costs are scaled."""
-    return problem.geometry.bounds[1] or 1.0
 
 
 def _moved(x: Potentials, step: float, y: Potentials) -> Potentials:
@@ -261,7 +255,7 @@ def _price(problem: Additive, plan: Gibbs, out: Matrix) -> float:
     if out.size == 0:
         return float(plan.price(problem.geometry, np.ones(m), np.zeros(m))[1].sum())
     total = 0.0
-    for rows in _row_blocks(n, m):
+    for rows in row_blocks(n, m):
         out[rows] = plan.block(rows.start, rows.stop)
         C = problem.geometry.block(rows.start, rows.stop)
         total += dot(C.ravel(), out[rows].ravel())
@@ -270,10 +264,5 @@ def _price(problem: Additive, plan: Gibbs, out: Matrix) -> float:
 
 def _accumulate(plan: Matrix, weight: float, total: Matrix) -> None:
     """Add weight times the plan without a temporary of its size."""
-    for rows in _row_blocks(*plan.shape):
+    for rows in row_blocks(*plan.shape):
         total[rows] += weight * plan[rows]
-
-
-def _row_blocks(n: int, m: int) -> Iterator[slice]:
-    step = max(1, _BLOCK_ENTRIES // m)
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))

@@ -69,7 +69,7 @@ class Exact(DirectSolver[State]):
         """Solve."""
         n, m = problem.shape
         C = problem.geometry.block(0, n)
-        unit = problem.geometry.bounds[1] or 1.0  # POT's tolerances are absolute
+        unit = problem.geometry.cost_unit  # POT's tolerances are absolute
         plan, u, v = simplex(problem.p, problem.q, C if unit == 1.0 else C / unit, self.max_pivots)
         # A comparison first: nonzero of floats is ten times slower.
         state.i, state.j = np.divmod(np.flatnonzero(plan.ravel() > 0), m)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import parallel
 from .._types import Matrix, Vector
-from ..geometry.sweeps import n_chunks
+from ..geometry.sweeps import ByRow, n_chunks
 from ..kernels import scaling as kernels
 from ..kernels.dense import gibbs
 from ..kernels.vectors import exp, log, power
@@ -100,8 +100,7 @@ class KernelState(Relaxed):
     def build(self, problem: Entropic) -> Work:
         """Compute the kernel of the absorbed potentials."""
         n, m = problem.shape
-        parallel.share(
-            gibbs, n, n * m,
-            problem.geometry.block(0, n), self.base_row, self.base_lam, 1 / problem.eta, self.K,
-        )  # fmt: skip
+        problem.geometry.sweep(
+            gibbs, ByRow(self.base_row), self.base_lam, 1 / problem.eta, ByRow(self.K)
+        )
         return Work.of(gibbs=n * m)

@@ -108,7 +108,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
     def rung(self, problem: Additive, k: int) -> Rung:
         """Return the constants of attempt k; the last are the published ones."""
         n, m = problem.shape
-        C, unit = problem.geometry.block(0, n), _unit(problem)
+        C, unit = problem.geometry.block(0, n), problem.geometry.cost_unit
         epsilon = min(problem.epsilon / unit, 0.5)
         held = sum(
             int(np.count_nonzero((C[i] < unit) & (problem.q > 0)))
@@ -152,7 +152,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
         state.Z[:] = 0
         np.minimum(problem.p[:, None], problem.q, out=state.D)
         state.D *= (1 - rung.epsilon / 2) / rung.n_entries
-        state.D[problem.geometry.block(0, state.D.shape[0]) >= _unit(problem)] = 0
+        state.D[problem.geometry.block(0, state.D.shape[0]) >= problem.geometry.cost_unit] = 0
         state.scalars[:] = 1 / rung.L, 1.0
         state.constants[:] = rung
         state.dual_sum[:] = 0
@@ -170,7 +170,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
         for start in range(0, n * m, CHUNK):
             entries = rng.integers(0, n * m, min(CHUNK, n * m - start))
             n_steps += coordinate_steps(
-                C, _unit(problem), p, q, rung.a, 1 / rung.mu, rung.L,
+                C, problem.geometry.cost_unit, p, q, rung.a, 1 / rung.mu, rung.L,
                 rung.omega, state.Z, state.D, state.z_r, state.z_c, state.d_r, state.d_c,
                 state.scalars, entries,
             )  # fmt: skip
@@ -199,7 +199,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
 
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
         """Return the packing with the last dual, and with the mean dual of the epochs."""
-        unit = _unit(problem)
+        unit = problem.geometry.cost_unit
         Y = state.scalars[1] * state.D
         Y += state.Z
         np.maximum(Y, 0, out=Y)
@@ -210,12 +210,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
 
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the row potential and zeros: columns follow by c-transform."""
-        return _unit(problem) * state.row, np.zeros(problem.shape[1])
-
-
-def _unit(problem: Additive) -> float:
-    """Return ‖C‖∞, by which costs are scaled."""
-    return problem.geometry.bounds[1] or 1.0
+        return problem.geometry.cost_unit * state.row, np.zeros(problem.shape[1])
 
 
 def _recompute(state: State) -> None:

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import Generator
 
-from .. import parallel
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
-from ..geometry.sweeps import n_chunks
+from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import pdasmd as kernels
 from ..kernels.vectors import entropy, log
 from ..memory import size_text
@@ -248,17 +247,12 @@ class PDASMD(EntropicSolver[State]):
         In float32 while that tells the violation, then in float64 for good.
         """
         unit, _ = self._unit(problem) if state.is_single else (1.0, None)
-        geometry, p, column_sum = problem.geometry, _frozen(problem.p), np.zeros_like(lam)
-        blocks = geometry.single_blocks(unit) if state.is_single else geometry.blocks()
-        for start, stop, C in blocks:
-            parts = np.empty((n_chunks(C.size, C.shape[0]), lam.size))
-            parallel.share(
-                kernels.snapshot, len(parts), C.size,
-                C, lam / unit, state.lam / unit, p[start:stop], unit / problem.eta,
-                state.lse[start:stop], parts,
-            )  # fmt: skip
-            column_sum += parts.sum(axis=0)
-        self._settle(problem, state, lam, column_sum)
+        columns = ColumnSums(lam.size)
+        problem.geometry.sweep(
+            kernels.snapshot, lam / unit, state.lam / unit, ByRow(_frozen(problem.p)),
+            unit / problem.eta, ByRow(state.lse), columns, unit=unit if state.is_single else None,
+        )  # fmt: skip
+        self._settle(problem, state, lam, columns.total)
         work = _pass_work(problem)
         if state.is_single and state.violation < SINGLE_VIOLATION:
             state.is_single, state.best_value = False, np.inf
@@ -270,19 +264,14 @@ class PDASMD(EntropicSolver[State]):
     ) -> Work:
         """Take the snapshot at λ and add the plan of y, or of λ, to the running sums."""
         y = y if self.average == "sampled" else lam
-        p, column_sum, y_columns = _frozen(problem.p), np.zeros_like(lam), np.zeros_like(lam)
-        for start, stop, C in problem.geometry.blocks():
-            parts, y_parts = np.empty((2, n_chunks(C.size, C.shape[0]), lam.size))
-            parallel.share(
-                kernels.move_and_average, len(parts), C.size,
-                C, lam, y, state.lam, p[start:stop], 1 / problem.eta, weight,
-                state.lse[start:stop], parts, y_parts, state.plan_sum[start:stop],
-            )  # fmt: skip
-            column_sum += parts.sum(axis=0)
-            y_columns += y_parts.sum(axis=0)
-        state.column_sum += weight * y_columns
+        columns, y_columns = ColumnSums(lam.size), ColumnSums(lam.size)
+        problem.geometry.sweep(
+            kernels.move_and_average, lam, y, state.lam, ByRow(_frozen(problem.p)),
+            1 / problem.eta, weight, ByRow(state.lse), columns, y_columns, ByRow(state.plan_sum),
+        )  # fmt: skip
+        state.column_sum += weight * y_columns.total
         state.weight_sum += weight
-        self._settle(problem, state, lam, column_sum)
+        self._settle(problem, state, lam, columns.total)
         n, m = problem.shape
         averaged = Work.of(softmax=n * m * (self.average == "sampled"), vector=3 * n * m + n)
         return _pass_work(problem) + averaged

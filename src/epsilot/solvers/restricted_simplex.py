@@ -16,13 +16,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from .. import parallel
 from .._types import Index, Integers, Potentials, Vector
 from ..errors import InvalidProblem
-from ..geometry.sweeps import n_chunks
+from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import network
 from ..kernels import pipeline as kernels
 from ..kernels.vectors import log
+from ..transport.certificate import ROUND_OFF
 from ..transport.plan import Arcs, Core, Gibbs
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
@@ -45,8 +45,6 @@ PIVOTS = 4000
 TOLERANCE, FINE_TOLERANCE = 1e-11, 5e-14
 #: First and last price of artificial arcs in units of the largest cost.
 BIG, BIGGEST = 4.0, 1e6
-#: Mass that artificial arcs may be left with: rounding, which the certificate repairs.
-NOTHING = 1e-13
 
 Floats = TypeVar("Floats", np.float32, np.float64)
 
@@ -163,24 +161,20 @@ class RestrictedSimplex(DirectSolver[State]):
     def _eta(self, problem: Additive, state: State) -> float:
         etas = self.etas or ETAS
         stage = min(max(state.sweep - 1, 0) // max(self.sweeps, 1), len(etas) - 1)
-        return max(etas[stage] * state.usual, FINEST * unit_of(problem))
+        return max(etas[stage] * state.usual, FINEST * problem.geometry.cost_unit)
 
     def _sweep(self, problem: Additive, state: State) -> Work:
         n, m = problem.shape
         state.sweep += 1
         eta = self._eta(problem, state)
-        unit = np.float32(unit_of(problem))
+        unit = np.float32(problem.geometry.cost_unit)
         inv_eta = np.float32(unit / eta)
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
-        log_p, columns = log(np.maximum(problem.p, 1e-300)), np.zeros(m)
-        for start, stop, C in problem.geometry.single_blocks(float(unit)):
-            parts = np.zeros((n_chunks(C.size), m), dtype=np.float32)
-            parallel.share(
-                kernels.sweep, len(parts), C.size,
-                C, f[start:stop], g, inv_eta, log_p[start:stop], self.omega, parts,
-            )  # fmt: skip
-            columns += parts.sum(axis=0, dtype=np.float64)
-        move = log(np.maximum(problem.q, 1e-300)) - log(columns)
+        log_p, columns = log(np.maximum(problem.p, 1e-300)), ColumnSums(m, np.float32)
+        problem.geometry.sweep(
+            kernels.sweep, ByRow(f), g, inv_eta, ByRow(log_p), self.omega, columns, unit=float(unit)
+        )
+        move = log(np.maximum(problem.q, 1e-300)) - log(columns.total)
         state.row = f.astype(np.float64) * unit
         move *= np.where(np.abs(move) < kernels.NEAR, self.omega, 1.0)
         # A column out of float32's range is brought back step by step.
@@ -202,7 +196,7 @@ class RestrictedSimplex(DirectSolver[State]):
         state.targets = np.concatenate([state.targets, (j + n).astype(np.uint32)])
         i, j = state.sources.astype(np.intp), state.targets.astype(np.intp) - n
         costs = problem.geometry.entries(i, j) - state.row[i] - state.lam[j]
-        state.costs = costs / unit_of(problem)
+        state.costs = costs / problem.geometry.cost_unit
         if state.round == 0:
             first_basis(problem, state)
         state.is_done = state.round > 0 and not (state.costs[state.at :] < -FINE_TOLERANCE).any()
@@ -216,7 +210,8 @@ class RestrictedSimplex(DirectSolver[State]):
             state.sources, state.targets, state.costs, state.tree, state.at, tolerance, PIVOTS
         )
         if pivots < PIVOTS:
-            if network.shortage(state.tree, 0.0) > NOTHING and state.big < BIGGEST:
+            # Less mass on artificial arcs is rounding, which the certificate repairs.
+            if network.shortage(state.tree, 0.0) > ROUND_OFF and state.big < BIGGEST:
                 network.shortage(state.tree, 7 * state.big)
                 state.big *= 8
             else:
@@ -244,13 +239,8 @@ class RestrictedSimplex(DirectSolver[State]):
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the current duals."""
         n = problem.shape[0]
-        y = (state.prices - np.median(state.prices)) * unit_of(problem)
+        y = (state.prices - np.median(state.prices)) * problem.geometry.cost_unit
         return state.row - y[:n], state.lam + y[n:-1]
-
-
-def unit_of(problem: Additive) -> float:
-    """Return the largest cost, in whose units sweeps and pivots are done."""
-    return problem.geometry.bounds[1] or 1.0
 
 
 def usual_cost(problem: Additive) -> float:
@@ -259,7 +249,7 @@ def usual_cost(problem: Additive) -> float:
     rows = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64))
     costs = np.concatenate([problem.geometry.row(i) for i in rows])
     typical = float(np.median(costs) or costs.mean())
-    return min(unit_of(problem), UNUSUAL * typical or unit_of(problem))
+    return min(problem.geometry.cost_unit, UNUSUAL * typical or problem.geometry.cost_unit)
 
 
 def first_basis(problem: Additive, state: State) -> None:
@@ -289,18 +279,16 @@ def mixed(keys: Index) -> Index:
 def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Index:
     """Return keys i m + j of the k least reduced costs of every row, in float32."""
     n, m = problem.shape
-    unit = unit_of(problem)
+    unit = problem.geometry.cost_unit
     f, g = (np.asarray(x / unit, dtype=np.float32) for x in (row, lam))
     slack = 4 * np.finfo(np.float32).eps * (1 + np.abs(f).max() + np.abs(g).max())
     cols, values = _no_arcs(n, k, np.float32)
-    for start, stop, C in problem.geometry.single_blocks(unit):
-        if k > MANY_ARCS:
+    if k <= MANY_ARCS:
+        room = ByRow(values), ByRow(cols)
+        problem.geometry.sweep(kernels.least_of_rows, ByRow(f), g, slack, *room, unit=unit)
+    else:
+        for start, stop, C in problem.geometry.single_blocks(unit):
             cols[start:stop] = np.argsort(C - g, axis=1, kind="stable")[:, :k]
-            continue
-        parallel.share(
-            kernels.least_of_rows, stop - start, C.size,
-            C, f[start:stop], g, slack, values[start:stop], cols[start:stop],
-        )  # fmt: skip
     return (np.arange(n)[:, None] * m + cols).ravel()
 
 
@@ -308,12 +296,9 @@ def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: fl
     """Return keys of the k least reduced costs of every row that are below ``-least max C``."""
     n, m = problem.shape
     cols, values = _no_arcs(n, min(k, m), np.float64)
-    bar = -least * unit_of(problem)
-    for start, stop, C in problem.geometry.blocks():
-        parallel.share(
-            kernels.negative_of_rows, stop - start, C.size,
-            C, row[start:stop], lam, bar, values[start:stop], cols[start:stop],
-        )  # fmt: skip
+    bar = -least * problem.geometry.cost_unit
+    room = ByRow(values), ByRow(cols)
+    problem.geometry.sweep(kernels.negative_of_rows, ByRow(row), lam, bar, *room)
     return (np.arange(n)[:, None] * m + cols)[values < np.inf]
 
 
