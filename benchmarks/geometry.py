@@ -149,8 +149,8 @@ def sweep_part(quick):
     n = 4000 if quick else 20_000
     X, Y = spread_cloud(np.random.default_rng(0), n, 2)
     cloud, g, eta = PointCloud(X, Y, single=True), np.zeros(n), 0.05
-    cloud.lse_rows(g, eta)
-    ours, _ = least(lambda: cloud.lse_rows(g, eta))
+    cloud.rough.lse_rows(g, eta)
+    ours, _ = least(lambda: cloud.rough.lse_rows(g, eta))
     double = PointCloud(X, Y)
     exact, _ = least(lambda: double.lse_rows(g, eta), 2)
     run = lambda k: ot.bregman.empirical_sinkhorn(  # noqa: E731

@@ -20,6 +20,26 @@ def test_float32_sweeps_lead_to_a_float64_certificate(rng):
     np.testing.assert_allclose(rows, 1 / 60, atol=1e-14)
 
 
+def test_only_rough_passes_are_in_float32(rng):
+    X, Y = rng.random((2, 70, 3))
+    single, double = PointCloud(X, Y, single=True), PointCloud(X, Y)
+    f, g = rng.normal(size=(2, 70))
+    for name, args in {
+        "lse_rows": (g, 0.1), "lse_cols": (f, 0.1), "log_marginals": (f, g, 0.1),
+        "marginals": (f, g, 0.1), "ctransform_rows": (g,), "matvec": (g,),
+    }.items():  # fmt: skip
+        found, wanted = (np.hstack(getattr(cloud, name)(*args)) for cloud in (single, double))
+        np.testing.assert_array_equal(found, wanted)
+    for name, x in (("lse_rows", g), ("lse_cols", f)):
+        wanted, rough = getattr(double, name)(x, 0.1), getattr(single.rough, name)(x, 0.1)
+        assert rough.dtype == np.float64
+        assert 0 < np.abs(rough - wanted).max() < 1e-4
+        for careful in (double.rough, single.exact.rough, single.exact):
+            np.testing.assert_array_equal(getattr(careful, name)(x, 0.1), wanted)
+        far = getattr(single.rough, name)(x, 1e-5)  # float32 has no digits for such exponents
+        np.testing.assert_array_equal(far, getattr(double, name)(x, 1e-5))
+
+
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
 def test_the_largest_cost_of_a_large_cloud_is_between_corners_of_hulls(metric, rng, monkeypatch):
     for d in (1, 2, 3):

@@ -25,8 +25,8 @@ def potentials(geometry, p, q, eta):
     while level > eta:
         level = max(level / 4, eta)
         for _ in range(5):
-            g = level * (np.log(q) - geometry.lse_cols(f, level))
-            f = level * (np.log(p) - geometry.lse_rows(g, level))
+            g = level * (np.log(q) - geometry.rough.lse_cols(f, level))
+            f = level * (np.log(p) - geometry.rough.lse_rows(g, level))
     return f, g
 
 

@@ -11,7 +11,8 @@ from .. import memory
 from .._types import Matrix
 from ..arguments import check_flag
 from ..geometry import Dense, Geometry, PointCloud
-from ..geometry.points import MetricLike, as_points
+from ..geometry.coordinates import as_points
+from ..geometry.points import MetricLike
 from ..geometry.ranges import reach
 from ..run.result import Result
 from .solve import solve

@@ -12,7 +12,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,16 @@ def log_total(log_x: Vector) -> float:
     """Return the logarithm of the sum of the exponentials of a vector."""
     highest = log_x.max()
     return float(highest + log(exp(log_x - highest).sum()))
+
+
+class LogSums(Protocol):
+    """Log-sum-exp by rows and by columns, which is what iterates need of a cost."""
+
+    def lse_rows(self, g: Vector, eta: float) -> Vector:
+        """Return log sum_j exp((g_j - C_ij) / η)."""
+
+    def lse_cols(self, f: Vector, eta: float) -> Vector:
+        """Return log sum_i exp((f_i - C_ij) / η)."""
 
 
 class Geometry(ABC):
@@ -83,8 +93,13 @@ class Geometry(ABC):
         return self
 
     @property
+    def rough(self) -> LogSums:
+        """Passes of iterates, which may be in float32 where that is allowed; all others are not."""
+        return self
+
+    @property
     def exact(self) -> Geometry:
-        """The same cost with every pass in float64, for certificates."""
+        """The same cost without float32 in rough passes either."""
         return self
 
     def miniature(self) -> Geometry:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import ConvexHull, QhullError
 
 from .. import memory, parallel
 from .._types import Index, Matrix, Vector
@@ -18,14 +17,13 @@ from ..arguments import numeric, shown
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
 from ..metrics import METRICS, POINT_METRICS, Metric
-from .base import Geometry, log_total
+from .base import Geometry, LogSums, log_total
+from .coordinates import as_points, directions, extreme
 from .ranges import check_range, reach
 from .sweeps import BLOCK_ENTRIES, Block, row_blocks
 
 #: Entries up to which costs are compared one by one to find the smallest and the largest.
 EXACT_BOUNDS = 1 << 28
-#: Highest dimension in which clouds have few extreme points, and those are quickly found.
-HULL_DIMENSION = 3
 #: Exponents (f + g - C) / η up to this size are accurate to 1e-3 in float32.
 SINGLE_LIMIT = 1e4
 
@@ -60,8 +58,8 @@ class PointCloud(Geometry):
         A callable takes one source (d,) and all targets (m, d) and returns m costs; it runs
         in Python and is slow.
     single : bool
-        Allow float32 in log-sum-exp sweeps where exponents are small enough; certificates
-        are in float64 in any case.
+        Allow float32 in the log-sum-exp passes of iterates (:attr:`rough`) where exponents are
+        small enough; everything else, and so every certificate, is in float64.
     """
 
     def __new__(
@@ -90,7 +88,7 @@ class PointCloud(Geometry):
                 "callable (point, points) -> costs."
             )
         if not callable(metric) and METRICS[metric].degree == 0:
-            X, Y = _unit(X, "X_a"), _unit(Y, "X_b")
+            X, Y = directions(X, "X_a"), directions(Y, "X_b")
         elif not callable(metric):
             check_range(reach(X, Y), METRICS[metric].power, X.shape[1], f"{metric}: the points")
         self.X, self.Y, self.metric, self.single = X, Y, metric, single
@@ -243,7 +241,7 @@ class _Fused(PointCloud):
         n, m = self.shape
         if n * m > EXACT_BOUNDS:
             # All metrics are convex: the largest cost is one between extreme points.
-            far = self._copy(_extreme(self.X), _extreme(self.Y), self.shift)
+            far = self._copy(extreme(self.X), extreme(self.Y), self.shift)
             if far.shape[0] * far.shape[1] <= EXACT_BOUNDS:
                 return self.shift, far.bounds[1]
             low = np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
@@ -256,9 +254,14 @@ class _Fused(PointCloud):
         self._share(kernels.ctransform_rows, False, zeros, -1.0, out)
         return low, float((-out).max())
 
+    @property
+    def rough(self) -> LogSums:
+        """Log-sum-exp in float32 where it is allowed and exponents are small enough."""
+        return _Rough(self) if self.single else self
+
     @cached_property
     def exact(self) -> Geometry:
-        """The same cloud with every pass in float64."""
+        """The same cloud without float32."""
         if not self.single:
             return self
         out = self._copy(self.X, self.Y, self.shift, 0.0)
@@ -267,15 +270,17 @@ class _Fused(PointCloud):
 
     def _lse(self, swap: bool, x: Vector, eta: float) -> Vector:
         out = np.empty(self.shape[1] if swap else self.shape[0])
-        if self.single and self.bounds[1] < SINGLE_LIMIT * eta:
-            level = x.max()  # potentials relative to their largest keep their digits
-            part = np.empty(out.size, dtype=np.float32)
-            scaled = (x - level).astype(np.float32)
-            self._share(kernels.lse_rows, swap, scaled, np.float32(1 / eta), part, dtype=np.float32)
-            np.add(part, level / eta, out=out)
-        else:
-            self._share(kernels.lse_rows, swap, x, 1 / eta, out)
+        self._share(kernels.lse_rows, swap, x, 1 / eta, out)
         return out
+
+    def _rough_lse(self, swap: bool, x: Vector, eta: float) -> Vector:
+        if not self.bounds[1] < SINGLE_LIMIT * eta:
+            return self._lse(swap, x, eta)
+        level = x.max()  # potentials relative to their largest keep their digits
+        out = np.empty(self.shape[1] if swap else self.shape[0], dtype=np.float32)
+        scaled = (x - level).astype(np.float32)
+        self._share(kernels.lse_rows, swap, scaled, np.float32(1 / eta), out, dtype=np.float32)
+        return np.asarray(out.astype(np.float64) + level / eta)
 
     def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
@@ -286,9 +291,9 @@ class _Fused(PointCloud):
         return self._lse(True, f, eta)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
-        """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X, in float64."""
-        log_r = self.exact.lse_rows(g, eta) + f / eta
-        log_c = self.exact.lse_cols(f, eta) + g / eta
+        """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X."""
+        log_r = self.lse_rows(g, eta) + f / eta
+        log_c = self.lse_cols(f, eta) + g / eta
         return log_r, log_c, log_total(log_r)
 
     def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
@@ -335,41 +340,16 @@ class _Fused(PointCloud):
         return out
 
 
-def as_points(X: Any, name: str) -> Matrix:
-    """Return a copy of a cloud as (n, d) finite coordinates; a vector is points on a line."""
-    points = np.array(numeric(X, name))
-    points = points[:, None] if points.ndim == 1 else points
-    if points.ndim != 2 or points.size == 0:
-        raise InvalidProblem(
-            f"{name} has shape {points.shape}; it must be (n, d): n >= 1 points of d >= 1 numbers."
-        )
-    if not np.isfinite(points).all():
-        i = int(np.argwhere(~np.isfinite(points))[0, 0])
-        raise InvalidProblem(
-            f"{name}[{i}] has a coordinate that is not finite; remove or repair that point."
-        )
-    return points
+@dataclass(frozen=True)
+class _Rough:
+    """The passes of a cloud that may be in float32."""
 
+    cloud: _Fused
 
-def _extreme(X: Matrix) -> Matrix:
-    """Return the corners of the convex hull, or all points where they are not easily found."""
-    if X.shape[1] == 1:
-        return np.array([X.min(axis=0), X.max(axis=0)])
-    if X.shape[1] > HULL_DIMENSION:
-        return X
-    try:
-        return np.asarray(X[ConvexHull(X).vertices])
-    except QhullError:  # a flat cloud
-        return X
+    def lse_rows(self, g: Vector, eta: float) -> Vector:
+        """Return log sum_j exp((g_j - C_ij) / η), to about three digits of the exponents."""
+        return self.cloud._rough_lse(False, g, eta)
 
-
-def _unit(X: Matrix, name: str) -> Matrix:
-    """Return the points divided by their lengths, of whatever scale they are."""
-    size = np.abs(X).max(axis=1)
-    if not size.all():
-        raise InvalidProblem(
-            f"{name}[{int(np.argmin(size))}] is the zero vector, which has no direction; the "
-            "cosine metric needs nonzero points."
-        )
-    X = np.ldexp(X, -np.frexp(size)[1][:, None])  # exactly, so that squares are in range
-    return np.asarray(X / np.linalg.norm(X, axis=1)[:, None])
+    def lse_cols(self, f: Vector, eta: float) -> Vector:
+        """Return log sum_i exp((f_i - C_ij) / η), likewise."""
+        return self.cloud._rough_lse(True, f, eta)

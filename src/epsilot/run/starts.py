@@ -21,6 +21,7 @@ from .._types import Index, Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry import Geometry, PointCloud
 from ..kernels.vectors import log
+from ..transport.duals import softmin
 from ..transport.problem import Problem
 from .result import Result
 
@@ -103,6 +104,6 @@ def coarse_potentials(
     )
     core: Any = middle.plan_operator.core
     log_a, log_b = (log(np.where(mass > 0, mass, 1.0)) for mass in (a, b))
-    f = core.eta * (log_a - onto_Y.lse_rows(core.g, core.eta))
-    g = core.eta * (log_b - onto_X.lse_rows(core.f, core.eta))
+    f = softmin(log_a, onto_Y.rough.lse_rows(core.g, core.eta), core.eta)
+    g = softmin(log_b, onto_X.rough.lse_rows(core.f, core.eta), core.eta)
     return f, g

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..geometry.sweeps import row_blocks
 from ..kernels.vectors import exp
-from ..transport.duals import softmin_cols, softmin_rows
+from ..transport.duals import softmin
 from ..transport.objective import finite_dot
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic
@@ -82,8 +82,9 @@ class BoxNewton(HasConstants, EntropicSolver[State], DualPlan):
         """Scale the rows, then the columns, of the plan of the given potentials or of zeros."""
         n, m = problem.shape
         lam = np.zeros(m) if potentials is None else potentials[1]
-        row = softmin_rows(problem, lam)
-        lam = softmin_cols(problem, row)
+        rough = problem.geometry.rough
+        row = softmin(problem.log_p, rough.lse_rows(lam, problem.eta), problem.eta)
+        lam = softmin(problem.log_q, rough.lse_cols(row, problem.eta), problem.eta)
         kept = problem.shape if problem.geometry.is_dense else (0, 0)
         X, spare = np.empty(kept), np.empty(kept)
         state = State(row=row, lam=lam, X=X, spare=spare, r=np.empty(n), c=np.empty(m))

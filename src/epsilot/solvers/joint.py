@@ -51,8 +51,8 @@ def log_block_sums(problem: Entropic, z: Vector, is_row: bool) -> Vector:
     """Return the logarithms of the row sums, or of the column sums, of X(z)."""
     n, eta = problem.shape[0], problem.eta
     if is_row:
-        return z[:n] / eta + problem.geometry.lse_rows(z[n:], eta)
-    return z[n:] / eta + problem.geometry.lse_cols(z[:n], eta)
+        return z[:n] / eta + problem.geometry.rough.lse_rows(z[n:], eta)
+    return z[n:] / eta + problem.geometry.rough.lse_cols(z[:n], eta)
 
 
 def lse_value(problem: Entropic, z: Vector, log_mass: float = 0.0) -> float:

@@ -25,7 +25,7 @@ class LogState(Relaxed):
     def of(cls, problem: Entropic, row: Vector, lam: Vector, omega: float) -> tuple[LogState, Work]:
         """Return the state at given potentials, and the work of its log-sums."""
         lam = np.where(problem.q > 0, lam, -np.inf)
-        lse = problem.geometry.lse_rows(lam, problem.eta)
+        lse = problem.geometry.rough.lse_rows(lam, problem.eta)
         entries = problem.geometry.pass_entries
         state = cls(row=row.copy(), lam=lam, lse=lse, omega=omega)
         return state, Work.of(scale=entries, lse=entries)
@@ -46,11 +46,11 @@ class LogState(Relaxed):
         n, m = problem.shape
         if self.is_row_next:
             self.row, excess = self._relaxed(self.row, problem.log_p, problem.p, eta)
-            self.lse = geometry.lse_cols(self.row, eta)
+            self.lse = geometry.rough.lse_cols(self.row, eta)
             missing = missing_mass(self.lam, self.lse, problem.q, 1 / eta)
         else:
             self.lam, excess = self._relaxed(self.lam, problem.log_q, problem.q, eta)
-            self.lse = geometry.lse_rows(self.lam, eta)
+            self.lse = geometry.rough.lse_rows(self.lam, eta)
             missing = missing_mass(self.row, self.lse, problem.p, 1 / eta)
         self.violation = excess + missing
         self.is_row_next = not self.is_row_next

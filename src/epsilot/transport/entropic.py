@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-import numpy as np
-
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.vectors import exp, log
+from .duals import softmin
 from .objective import Abilities, Objective, linear
 from .plan import Plan
 from .problem import Entropic, Problem
@@ -87,8 +86,8 @@ class EntropicTransport(Objective):
 
     def row_potential(self, g: Vector) -> Vector:
         """Return the exact row update."""
-        lse = self.problem.geometry.exact.lse_rows(g, self.eta)
-        return np.asarray(self.eta * (log(self.problem.p) - lse))
+        lse = self.problem.geometry.lse_rows(g, self.eta)
+        return softmin(log(self.problem.p), lse, self.eta)
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
         """Return the potentials after one exact column and one exact row update from f.
@@ -96,15 +95,14 @@ class EntropicTransport(Objective):
         A constant that f carries would cost digits and is taken off.
         """
         problem, eta = self.problem, self.eta
-        geometry = problem.geometry.exact
-        g = eta * (log(problem.q) - geometry.lse_cols(f - f.max(), eta))
-        lse = geometry.lse_rows(g, eta)
-        f = eta * (log(problem.p) - lse)
+        g = softmin(log(problem.q), problem.geometry.lse_cols(f - f.max(), eta), eta)
+        lse = problem.geometry.lse_rows(g, eta)
+        f = softmin(log(problem.p), lse, eta)
         return (f, g), self._bound((f, g), lse)
 
     def dual_value(self, potentials: Potentials) -> float:
         """Return the dual value of any potentials."""
-        lse = self.problem.geometry.exact.lse_rows(potentials[1], self.eta)
+        lse = self.problem.geometry.lse_rows(potentials[1], self.eta)
         return self._bound(potentials, lse)
 
     def _bound(self, potentials: Potentials, lse: Vector) -> float:

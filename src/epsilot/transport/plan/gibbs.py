@@ -13,6 +13,7 @@ from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
 from ...kernels.vectors import log
+from ..duals import softmin
 from .core import Kept, Ordinary, priced_rows, spread
 
 
@@ -87,5 +88,5 @@ class Gibbs(Ordinary):
 
     def tamed(self, p: Vector) -> Gibbs:
         """Return the plan with row sums p, for potentials whose exponentials overflow."""
-        lse = self.geometry.exact.lse_rows(self.g, self.eta)
-        return replace(self, f=self.eta * (log(p) - lse))
+        lse = self.geometry.lse_rows(self.g, self.eta)
+        return replace(self, f=softmin(log(p), lse, self.eta))
