@@ -3,6 +3,7 @@
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -65,6 +66,18 @@ def test_regot_is_not_needed(capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     import_module("accelerated_family").main(["--quick", "--only", "regot", "--size", "20"])
     assert "regot is not installed" in capsys.readouterr().out
+
+
+def test_regot_is_timed_in_turns(capsys, monkeypatch):
+    def peer(M, a, b, reg, tol, max_iter):
+        return SimpleNamespace(mar_errs=[0.5**k for k in range(max_iter)])
+
+    monkeypatch.setitem(sys.modules, "regot", SimpleNamespace(sinkhorn_apdagd=peer))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    import_module("accelerated_family").main(["--quick", "--only", "regot", "--size", "12"])
+    out = capsys.readouterr().out
+    assert "regot                 10 iterations" in out
+    assert "epsilot, 1 thread" in out
 
 
 def test_measured_operations_are_written_beside_what_was_known(tmp_path, capsys):
