@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from epsilot import ColorTransfer, DomainAdapter, InvalidProblem
+from epsilot import ColorTransfer, ConvergenceWarning, DomainAdapter, InvalidProblem
 from epsilot.applications.requests import parameters_of, request_of, shared
 from epsilot.run.request import Request
 
@@ -48,3 +48,10 @@ def test_options_may_name_a_keyword_that_is_no_parameter(estimator):
 def test_parameters_that_make_no_sense_are_refused(estimator):
     with pytest.raises(InvalidProblem, match="exactly one of eps, rtol and reg"):
         request_of(estimator(eps=1.0, rtol=1.0))
+
+
+def test_a_warning_names_the_line_of_the_caller():
+    adapter = DomainAdapter(method="sinkhorn", eps=1e-9, max_iter=0)
+    with pytest.warns(ConvergenceWarning) as caught:
+        adapter.fit([[0.0], [1.0]], Xt=[[1.0], [3.0]])
+    assert caught[0].filename == __file__
