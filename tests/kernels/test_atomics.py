@@ -1,14 +1,11 @@
-"""Atomic counters under contention, and the bounded exponential and maximum beside them."""
+"""Atomic counters under contention."""
 
 import threading
 
 import numpy as np
-import pytest
 from numba import njit
 
 from epsilot.kernels import atomics
-from epsilot.kernels.dense import SUM
-from epsilot.kernels.vexp import exp_below, larger
 
 
 @njit(nogil=True)
@@ -41,38 +38,3 @@ def test_swap_happens_only_from_the_expected_value():
     assert counters[0] == 5
     assert swap(counters, 5)
     assert counters[0] == 9
-
-
-@njit(**{**SUM, "cache": False})
-def exponentials(x, out):
-    for j in range(x.size):
-        out[j] = exp_below(x[j])
-
-
-@njit(**{**SUM, "cache": False})
-def largest(x):
-    best = x[0]
-    for j in range(x.size):
-        best = larger(x[j], best)
-    return best
-
-
-@pytest.mark.parametrize(("dtype", "low", "rtol"), [
-    (np.float64, -708.0, 1e-14), (np.float32, -87.0, 3e-7),
-])  # fmt: skip
-def test_bounded_exponential(dtype, low, rtol):
-    x = np.linspace(low, 20, 5001).astype(dtype)
-    out = np.empty_like(x)
-    exponentials(x, out)
-    np.testing.assert_allclose(out, np.exp(x.astype(float)), rtol=rtol)
-    below = np.array([2 * low, -1e30, -np.inf], dtype=dtype)
-    out = np.empty_like(below)
-    exponentials(below, out)
-    np.testing.assert_allclose(out.astype(float), np.exp(low), rtol=1e-6)
-
-
-@pytest.mark.parametrize("size", [1, 3, 1000])
-def test_maximum_with_infinities(size, rng):
-    x = rng.normal(size=size)
-    x[::2] = -np.inf
-    assert largest(x) == x.max()

@@ -1,6 +1,31 @@
 """The published listings of the accelerated primal-dual family, line by line in NumPy."""
 
+import copy
+
 import numpy as np
+
+from epsilot.geometry import Dense
+from epsilot.solvers import make_solver
+from epsilot.transport.problem import Entropic
+from problems import random
+
+SHAPES = [(5, 5), (4, 6)]
+
+
+def small(n=5, m=5, eta=0.05, seed=0) -> Entropic:
+    C, p, q = random(n, m, 1.0, seed)
+    return Entropic(Dense(C), eta, p, q)
+
+
+def states(problem, name, n_iter, **options):
+    """Yield a solver with its state before and after each step."""
+    solver = make_solver(name, options)
+    rng = np.random.default_rng(0)
+    state, _ = solver.init(problem, rng)
+    for _ in range(n_iter):
+        before = copy.deepcopy(state)
+        solver.step(problem, state, rng)
+        yield solver, before, state
 
 
 def parts(problem):

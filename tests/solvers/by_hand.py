@@ -10,9 +10,14 @@ from epsilot.transport.problem import Entropic, make_problem
 from problems import random
 
 
-def image_problem(side=6, seed=0):
+def synthetic(side=6, seed=0):
+    """Return cost and masses of a pair of the paper's images."""
     A, B = synthetic_pair(side, seed)
-    return make_problem(grid_cost((side, side)), A.ravel(), B.ravel())
+    return grid_cost((side, side)), A.ravel(), B.ravel()
+
+
+def image_problem(side=6, seed=0):
+    return make_problem(*synthetic(side, seed))
 
 
 def published(side=6, seed=0, epsilon=0.05) -> Entropic:

@@ -14,8 +14,11 @@ from epsilot.transport.problem import Entropic, make_problem
 from geometries import clouds, grids
 
 # What a method must be told to do the same on a stored and on a computed cost.
-SAME = {"sinkhorn": {"domain": "log"}, "pdasmd": {"precision": "double"},
-        "pdasgd": {"precision": "double"}}  # fmt: skip
+SAME = {
+    "sinkhorn": {"domain": "log"},
+    "pdasmd": {"precision": "double"},
+    "pdasgd": {"precision": "double"},
+}
 N_EPOCHS = 5
 ENTROPIC = [m.name for m in epsilot.methods() if m.solves_entropic]
 LAZY = [name for name in ENTROPIC if not solver_class(name).about.needs_dense]

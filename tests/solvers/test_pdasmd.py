@@ -113,9 +113,12 @@ def fused(problem, n_outer, seed, cls=PDASMD, **options):
 def general(problem, n_outer, seed, factor=1.0, **options):
     trace = []
     minimize(
-        EntropicTransport.of(problem, factor), n_outer=n_outer, seed=seed, **options,
+        EntropicTransport.of(problem, factor),
+        n_outer=n_outer,
+        seed=seed,
+        **options,
         callback=lambda s, x, lam: trace.append((lam.copy(), x.copy())),
-    )  # fmt: skip
+    )
     return trace
 
 
@@ -136,9 +139,15 @@ def test_fused_general_and_transcription_are_in_lockstep(norm, batch_size, shape
     assert_same(compiled, listing_batch(problem, norm, N_OUTER, 3, batch_size))
 
 
-@pytest.mark.parametrize(("norm", "factor", "smoothness"), [
-    ("linf", 5.0, "paper"), ("linf", 1.0, "sharp"), ("l2", 5.0, "paper"), ("l2", 1.0, "sharp"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("norm", "factor", "smoothness"),
+    [
+        ("linf", 5.0, "paper"),
+        ("linf", 1.0, "sharp"),
+        ("l2", 5.0, "paper"),
+        ("l2", 1.0, "sharp"),
+    ],
+)
 def test_batch_of_one_is_the_listing_without_batches(norm, factor, smoothness):
     problem = small()
     compiled = fused(problem, N_OUTER, 1, norm=norm, smoothness=smoothness)
@@ -200,10 +209,24 @@ def one_inner_step(problem, i, v_snap, z, y, batch=None, unit=None):
     before = (z - v_snap) / unit
     after = before.copy()
     run_inner_loop(
-        (C / unit).astype(dtype), rows, rows, (v_snap / unit).astype(dtype), lse,
-        (columns - problem.q).astype(dtype), unit / problem.eta, 0.25, 0.25, 1 / unit, 0.1 / unit,
-        False, -1, after, (y - v_snap) / unit, np.zeros(m), np.empty(m),
-    )  # fmt: skip
+        (C / unit).astype(dtype),
+        rows,
+        rows,
+        (v_snap / unit).astype(dtype),
+        lse,
+        (columns - problem.q).astype(dtype),
+        unit / problem.eta,
+        0.25,
+        0.25,
+        1 / unit,
+        0.1 / unit,
+        False,
+        -1,
+        after,
+        (y - v_snap) / unit,
+        np.zeros(m),
+        np.empty(m),
+    )
     return unit * (before - after), 0.25 * z + 0.5 * v_snap + 0.25 * y
 
 
@@ -285,9 +308,27 @@ def test_helpers_change_nothing(rng):
         z, y, y_sum, y_selected = np.zeros((4, m))
         work, own, counters = np.empty((3, m)), np.empty((3, m)), np.zeros(3, dtype=np.int64)
         shared = (
-            C, sample, sample, np.zeros(m), lse, mu, inv_eta, 0.3, 0.7 - 0.5 / B, 0.02, 0.01,
-            True, 7, z, y, y_sum, y_selected, work, np.empty((4, m)), counters,
-        )  # fmt: skip
+            C,
+            sample,
+            sample,
+            np.zeros(m),
+            lse,
+            mu,
+            inv_eta,
+            0.3,
+            0.7 - 0.5 / B,
+            0.02,
+            0.01,
+            True,
+            7,
+            z,
+            y,
+            y_sum,
+            y_selected,
+            work,
+            np.empty((4, m)),
+            counters,
+        )
         helpers = [
             threading.Thread(target=pdasmd_batch.inner_loop, args=(*shared, own[k], False))
             for k in range(n_helpers)

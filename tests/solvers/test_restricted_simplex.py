@@ -1,17 +1,13 @@
-import json
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 import epsilot
 from epsilot.files.images import grid_cost, synthetic_pair
-from epsilot.geometry import Dense, Grid, PointCloud, points
+from epsilot.geometry import Dense, PointCloud, points
 from epsilot.kernels import pipeline, reference
-from epsilot.run.auto import choose, predict
 from epsilot.solvers import restricted_simplex
 from epsilot.solvers.restricted_simplex import least_arcs, mixed, negative_arcs, staircase
-from epsilot.transport.kinds import objective_of
 from epsilot.transport.problem import make_problem
 
 
@@ -45,9 +41,13 @@ def test_a_row_out_of_range_is_brought_back(rng):
 def test_steep_continuation_stays_finite():
     A, B = synthetic_pair(32, 0)
     result = epsilot.solve(
-        grid_cost((32, 32)), A.ravel(), B.ravel(), rtol=0.01, method="restricted_simplex",
+        grid_cost((32, 32)),
+        A.ravel(),
+        B.ravel(),
+        rtol=0.01,
+        method="restricted_simplex",
         etas=(0.1, 0.025, 0.006),
-    )  # fmt: skip
+    )
     assert result.converged
 
 
@@ -178,53 +178,17 @@ def test_bad_regularisations(etas):
 # -- auto ------------------------------------------------------------------------------------
 
 
-def test_auto_says_what_it_chose(rng):
-    small, large = epsilot.solve(rng.random((8, 9))), epsilot.solve(rng.random((800, 900)))
-    assert small.method == "exact"
-    assert large.method == "restricted_simplex"
-    assert small.choice.startswith("exact: the network simplex is fastest")
-    assert "predicted" in large.choice
-    assert epsilot.solve(np.eye(3), method="exact").choice is None
-
-
-def test_auto_suits_the_geometry():
-    grid = make_problem(Grid((5, 5)))
-    lazy = make_problem(PointCloud(np.arange(6.0), np.arange(5.0)))
-    assert choose(objective_of(grid)).method == "sinkhorn"
-    assert choose(objective_of(lazy)).method == "restricted_simplex"
-    assert choose(objective_of(make_problem(np.eye(4)), reg=0.1)).method == "sinkhorn"
-
-
-def test_predictions_grow_with_the_problem():
-    for method in ("exact", "restricted_simplex"):
-        small, large = (predict(method, n, n, is_dense=True) for n in (500, 5000))
-        assert large[0] > 10 * small[0]
-        assert large[1] > 10 * small[1]
-
-
-def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
-    models = {
-        "exact": {"overhead": 1e9, "dense": 0.0, "scale": 0.0, "power": 1.0, "bytes": 8},
-        "restricted_simplex": {
-            "overhead": 0, "dense": 0, "lazy": 0, "scale": 0, "power": 1,
-        },
-    }  # fmt: skip
-    path = tmp_path / "models.json"
-    path.write_text(json.dumps(models))
-    monkeypatch.setenv("EPSILOT_COST_MODELS", str(path))
-    assert choose(objective_of(make_problem(np.eye(4)))).method == "restricted_simplex"
-    monkeypatch.setenv("EPSILOT_COST_MODELS", str(tmp_path / "none.json"))
-    with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
-        epsilot.solve(np.eye(3))
-
-
 def test_equal_costs_and_potentials_far_from_zero(rng):
     a, b = rng.dirichlet(np.ones(33)), rng.dirichlet(np.ones(47))
     for potentials in (None, (np.full(33, 1e6), np.full(47, -1e6))):
         result = epsilot.solve(
-            np.zeros((33, 47)), a, b, eps=1e-9, method="restricted_simplex",
+            np.zeros((33, 47)),
+            a,
+            b,
+            eps=1e-9,
+            method="restricted_simplex",
             potentials_init=potentials,
-        )  # fmt: skip
+        )
         assert result.value == 0
         assert abs(result.lower_bound) < 1e-15
 

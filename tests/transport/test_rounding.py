@@ -5,7 +5,7 @@ import pytest
 
 import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
-from epsilot.transport.plan import Gibbs
+from epsilot.transport.plan import Explicit, Gibbs
 from epsilot.transport.rounding import round_onto
 
 X, Y = np.random.default_rng(5).normal(size=(2, 40, 2))
@@ -58,3 +58,44 @@ def test_an_entropic_bound_of_a_lazy_cloud_is_a_bound(metric, share):
     exact = epsilot.solve(cloud.block(0, 40), reg=reg, tol=1e-11 * unit, method="sinkhorn")
     assert lazy.lower_bound <= exact.value + 1e-12 * unit
     assert lazy.value >= exact.lower_bound - 1e-12 * unit
+
+
+def test_rounding_is_feasible_and_moves_at_most_the_violation(rng):
+    for _ in range(200):
+        n, m = rng.integers(1, 9, 2)
+        X = rng.random((n, m)) ** 4
+        X[rng.random(n) < 0.2] = 0
+        X = X / X.sum() if X.any() else X
+        p, q = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
+        rounded, _, error = round_onto(Explicit(X), p, q)
+        plan = rounded.toarray()
+        assert plan.min() >= 0
+        np.testing.assert_allclose(plan.sum(axis=1), p, atol=1e-12)
+        np.testing.assert_allclose(plan.sum(axis=0), q, atol=1e-12)
+        if X.any():
+            assert np.abs(plan - X).sum() <= error * (1 + 1e-9) + 1e-13
+        again = round_onto(Explicit(plan), p, q).plan.toarray()
+        np.testing.assert_allclose(again, plan, atol=1e-14)
+
+
+def test_rounding_costs_at_most_half_the_violation(rng):
+    worst = 0.0
+    for _ in range(300):
+        n, m = rng.integers(1, 6, 2)
+        X = rng.dirichlet(np.full(n * m, 0.3)).reshape(n, m)
+        # Costs at random, or those for which every move of mass costs most.
+        C = rng.random((n, m)) if rng.random() < 0.5 else np.where(X.mean() < X, 0.0, 1.0)
+        p, q = rng.dirichlet(np.full(n, 0.5)), rng.dirichlet(np.full(m, 0.5))
+        violation = np.abs(X.sum(axis=1) - p).sum() + np.abs(X.sum(axis=0) - q).sum()
+        rise = np.sum(C * (epsilot.round_plan(X, p, q) - X))
+        assert rise <= 0.5 * np.ptp(C) * violation + 1e-12
+        worst = max(worst, rise / (np.ptp(C) * violation) if np.ptp(C) * violation > 0 else 0.0)
+    assert worst > 0.4
+
+
+def test_the_half_is_attained():
+    # All mass is at a free entry of a column without demand; it must move at the full price.
+    C, X = np.array([[0.0, 1.0]]), np.array([[1.0, 0.0]])
+    rounded = epsilot.round_plan(X, np.ones(1), np.array([0.0, 1.0]))
+    violation = 0.0 + 2.0
+    assert np.sum(C * rounded) - np.sum(C * X) == 0.5 * violation

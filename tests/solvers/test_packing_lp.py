@@ -49,9 +49,23 @@ def test_lazy_steps_equal_the_dense_recursion(shape, constants, rng):
     C, p, q = problem.geometry.block(0, shape[0]), problem.p.copy(), problem.q.copy()
     entries = rng.integers(0, C.size, 1000)
     n_steps = coordinate_steps(
-        C, problem.cost_max, p, q, rung.a, 1 / rung.mu, rung.L, rung.omega, state.Z, state.D,
-        state.z_r, state.z_c, state.d_r, state.d_c, state.scalars, entries,
-    )  # fmt: skip
+        C,
+        problem.cost_max,
+        p,
+        q,
+        rung.a,
+        1 / rung.mu,
+        rung.L,
+        rung.omega,
+        state.Z,
+        state.D,
+        state.z_r,
+        state.z_c,
+        state.d_r,
+        state.d_c,
+        state.scalars,
+        entries,
+    )
     W = 1 - C / problem.cost_max
     z, y = dense_recursion(W, p, q, rung, entries)
     assert z.max() > 0

@@ -8,9 +8,8 @@ from scipy.optimize import minimize
 
 import epsilot
 from epsilot.geometry import Dense
-from epsilot.solvers import box_qp
 from epsilot.solvers.box_newton import RADIUS, BoxNewton, curvature, evaluate
-from epsilot.solvers.box_qp import Quadratic, active_set, measure
+from epsilot.solvers.box_qp import Quadratic
 from epsilot.transport.plan import Explicit, Gibbs
 from epsilot.transport.problem import Entropic, make_problem
 from problems import images, points, random
@@ -43,49 +42,14 @@ def dense_minimum(model: Quadratic) -> float:
         return g @ x + model.factor * x @ H @ x, g + 2 * model.factor * H @ x
 
     found = minimize(
-        value, np.zeros(g.size), jac=True, bounds=[(-model.radius, model.radius)] * g.size,
-        method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-12, "maxiter": 5000},
-    )  # fmt: skip
+        value,
+        np.zeros(g.size),
+        jac=True,
+        bounds=[(-model.radius, model.radius)] * g.size,
+        method="L-BFGS-B",
+        options={"ftol": 1e-15, "gtol": 1e-12, "maxiter": 5000},
+    )
     return float(found.fun)
-
-
-@pytest.mark.parametrize("radius", [0.1, 0.75, 4.0])
-@pytest.mark.parametrize("seed", range(5))
-def test_box_qp_equals_a_dense_solver(seed, radius):
-    rng = np.random.default_rng(seed)
-    model = quadratic(rng, radius)
-    best = dense_minimum(model)
-    zeros = np.zeros(5), np.zeros(5)
-    move = measure(model, *zeros, *zeros)
-    for _ in range(1000):
-        move = box_qp.sweep(model, move.s)
-        assert move.gap >= move.value - best - 1e-12
-    assert move.value == pytest.approx(best, abs=1e-9)
-    for start in (move, measure(model, *zeros, *zeros)):
-        solved = active_set(model, start)
-        assert solved.is_good
-        assert solved.value <= best + solved.gap + 1e-12
-    for is_exact in (False, True):
-        move = box_qp.minimise(model, is_exact)
-        assert move.value - best <= 0.5 * abs(move.value)
-        assert max(np.abs(move.rows).max(), np.abs(move.cols).max()) <= radius
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_free_solve_is_a_newton_step(seed, monkeypatch):
-    monkeypatch.setattr(box_qp, "RIDGE", 0.0)
-    model = quadratic(np.random.default_rng(seed), 4.0, n=6, m=4, size=0.05)
-    out = box_qp._solve_free(model, np.zeros(10))
-    found = measure(model, out[:6], out[6:], model.X.rows(out[6:]), model.X.cols(out[:6]))
-    assert found.gap <= 1e-10
-    assert found.value == pytest.approx(dense_minimum(model), abs=1e-10)
-    fixed = np.zeros(10)
-    fixed[[1, 7]] = 0.5, -0.25
-    out = box_qp._solve_free(model, fixed)
-    assert (out[1], out[7]) == (0.5, -0.25)
-    found = measure(model, out[:6], out[6:], model.X.rows(out[6:]), model.X.cols(out[:6]))
-    free = box_qp._gradient(model, found)[fixed == 0]
-    np.testing.assert_allclose(free, 0, atol=1e-10)
 
 
 @pytest.mark.parametrize("radius", [0.1, 0.75])

@@ -5,13 +5,20 @@ import math
 import numpy as np
 import pytest
 
+import epsilot
 from epsilot.kernels import dijkstra as kernels
 from epsilot.kernels.dijkstra_push import push_phases
 from epsilot.solvers import dijkstra_dfs
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS
 from epsilot.transport.linear import Transport
 from epsilot.transport.problem import Additive, make_problem
-from problems import clusters, equal_masses, images, points, random
+from problems import (
+    clusters,
+    equal_masses,
+    images,
+    points,
+    random,
+)
 
 INSTANCES = {
     "images": lambda: images(6),
@@ -83,9 +90,21 @@ def test_push_relabel_invariants_after_every_phase(name, share, rng):
     while s.supply.sum() > s.allowed:
         y, v = s.y.copy(), s.v.copy()
         n_phases = push_phases(
-            s.c, s.y, s.v, s.supply, s.demand, s.head, s.follow, s.source, s.sink, s.amount,
-            s.loose, s.allowed, 0, counts,
-        )  # fmt: skip
+            s.c,
+            s.y,
+            s.v,
+            s.supply,
+            s.demand,
+            s.head,
+            s.follow,
+            s.source,
+            s.sink,
+            s.amount,
+            s.loose,
+            s.allowed,
+            0,
+            counts,
+        )
         if n_phases < 0:
             dijkstra_dfs._enlarge(s)
         F = flow(s)
@@ -147,15 +166,37 @@ def test_search_equals_the_array_listing(name, dtype, rng, monkeypatch):
         expected = array_search(s.c, s.y, s.v, s.supply, s.demand, flow(s))
         row_at, col_at = np.empty(s.y.size, np.int64), np.empty(s.v.size, np.int64)
         distance = kernels.start_phase(
-            s.c, s.y, s.v, s.supply, s.demand, s.head, s.follow, s.source, s.amount, row_at,
-            col_at, counts,
-        )  # fmt: skip
+            s.c,
+            s.y,
+            s.v,
+            s.supply,
+            s.demand,
+            s.head,
+            s.follow,
+            s.source,
+            s.amount,
+            row_at,
+            col_at,
+            counts,
+        )
         for mine, other in zip((distance, s.y, s.v), expected, strict=True):
             np.testing.assert_array_equal(mine, other)
         kernels.route(
-            s.c, s.y, s.v, s.supply, s.demand, s.head, s.follow, s.source, s.sink, s.amount,
-            row_at, col_at, 0, counts,
-        )  # fmt: skip
+            s.c,
+            s.y,
+            s.v,
+            s.supply,
+            s.demand,
+            s.head,
+            s.follow,
+            s.source,
+            s.sink,
+            s.amount,
+            row_at,
+            col_at,
+            0,
+            counts,
+        )
 
 
 def entries(state):
@@ -206,3 +247,10 @@ def test_a_better_start_saves_phases(rng):
         n_phases.append(state.n_phases)
         start = solver.potentials(goal, state)
     assert n_phases[1] < n_phases[0] / 2
+
+
+@pytest.mark.parametrize("rtol", [0.3, 1e-3, 1e-6])
+def test_dijkstra_refines_to_any_tolerance(rtol):
+    M, a, b = points()
+    result = epsilot.solve(M, a, b, rtol=rtol, method="dijkstra_dfs", on_limit="raise")
+    assert result.gap <= rtol * result.lower_bound

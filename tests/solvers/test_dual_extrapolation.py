@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from epsilot.solvers.base import centred
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
 from epsilot.transport.linear import Transport
 from epsilot.transport.problem import Additive, make_problem
@@ -37,9 +36,11 @@ def area_ratio(z, w, u, P, beta, kappa):
     zero = np.zeros(z[0].shape), np.zeros(z[1].shape), np.zeros(z[2].shape)
     g_z, g_w = (operator(*zero, *point, P) for point in (z, w))
     left = abs(
-        inner([a - b for a, b in zip(g_z, g_w, strict=True)],
-              [a - b for a, b in zip(w, u, strict=True)])
-    )  # fmt: skip
+        inner(
+            [a - b for a, b in zip(g_z, g_w, strict=True)],
+            [a - b for a, b in zip(w, u, strict=True)],
+        )
+    )
     middle = [(a + b + c) / 3 for a, b, c in zip(z, w, u, strict=True)]
     bulge = sum(regulariser(*point, P, beta) for point in (z, w, u))
     return left / (kappa * (bulge - 3 * regulariser(*middle, P, beta)))
@@ -212,9 +213,3 @@ def test_the_average_is_certified_a_priori(constants, is_warm, rng):
         P, beta, kappa = solver.numbers
         size = P * (beta * math.log(24 * 20) + 2)
         assert state.n_steps == pytest.approx(4 * kappa * size / share, abs=1.01)
-
-
-def test_centred_has_least_sup_norm():
-    f, g = centred(np.array([5.0, 9.0]), np.array([-3.0, 1.0]))
-    assert max(np.abs(f).max(), np.abs(g).max()) == 5.0
-    np.testing.assert_allclose(f[:, None] + g, [[2, 6], [6, 10]])

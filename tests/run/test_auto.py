@@ -1,0 +1,52 @@
+"""Which method auto stands for, and why."""
+
+import json
+
+import numpy as np
+import pytest
+
+import epsilot
+from epsilot.geometry import Grid, PointCloud
+from epsilot.run.auto import choose, predict
+from epsilot.transport.kinds import objective_of
+from epsilot.transport.problem import make_problem
+
+
+def test_auto_says_what_it_chose(rng):
+    small, large = epsilot.solve(rng.random((8, 9))), epsilot.solve(rng.random((800, 900)))
+    assert small.method == "exact"
+    assert large.method == "restricted_simplex"
+    assert small.choice.startswith("exact: the network simplex is fastest")
+    assert "predicted" in large.choice
+    assert epsilot.solve(np.eye(3), method="exact").choice is None
+
+
+def test_auto_suits_the_geometry():
+    grid = make_problem(Grid((5, 5)))
+    lazy = make_problem(PointCloud(np.arange(6.0), np.arange(5.0)))
+    assert choose(objective_of(grid)).method == "sinkhorn"
+    assert choose(objective_of(lazy)).method == "restricted_simplex"
+    assert choose(objective_of(make_problem(np.eye(4)), reg=0.1)).method == "sinkhorn"
+
+
+def test_predictions_grow_with_the_problem():
+    for method in ("exact", "restricted_simplex"):
+        small, large = (predict(method, n, n, is_dense=True) for n in (500, 5000))
+        assert large[0] > 10 * small[0]
+        assert large[1] > 10 * small[1]
+
+
+def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
+    models = {
+        "exact": {"overhead": 1e9, "dense": 0.0, "scale": 0.0, "power": 1.0, "bytes": 8},
+        "restricted_simplex": {
+            "overhead": 0, "dense": 0, "lazy": 0, "scale": 0, "power": 1,
+        },
+    }  # fmt: skip
+    path = tmp_path / "models.json"
+    path.write_text(json.dumps(models))
+    monkeypatch.setenv("EPSILOT_COST_MODELS", str(path))
+    assert choose(objective_of(make_problem(np.eye(4)))).method == "restricted_simplex"
+    monkeypatch.setenv("EPSILOT_COST_MODELS", str(tmp_path / "none.json"))
+    with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
+        epsilot.solve(np.eye(3))
