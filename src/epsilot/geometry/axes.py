@@ -1,9 +1,9 @@
-"""Separable operations on a field of a grid, one axis at a time."""
+"""Separable operations on a field of a grid, one axis at a time; fields have one to three axes."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,8 +18,13 @@ FAINTEST = 9.85967654375977e-305
 
 
 def filtered(
-    kernel: Any, fields: tuple[Any, ...], axis: int, n_out: int, n_in: int, *args: float
-) -> tuple[Any, ...]:
+    kernel: Callable[..., None],
+    fields: tuple[Matrix, ...],
+    axis: int,
+    n_out: int,
+    n_in: int,
+    *args: float | Vector,
+) -> tuple[Matrix, ...]:
     """Run an axis kernel on fields of one shape; the axis goes from n_in to n_out cells.
 
     The last axis is moved to the front, so that kernels always run across it. The recursive
@@ -50,7 +55,7 @@ def filtered(
     return tuple(result[:, :n_out].reshape(after) for result in results)
 
 
-def decayed(cells: Any, axis: int, n_out: int, n_in: int, rho: float, keep: float) -> Any:
+def decayed(cells: Matrix, axis: int, n_out: int, n_in: int, rho: float, keep: float) -> Matrix:
     """Filter a field along one axis by rho^|i - j|, in place where lengths agree.
 
     ``keep`` is 1 - rho².
@@ -65,7 +70,7 @@ def decayed(cells: Any, axis: int, n_out: int, n_in: int, rho: float, keep: floa
     return lines[:, :n_out].reshape(*cells.shape[:axis], n_out, *cells.shape[axis + 1 :])
 
 
-def multiplied(K: Matrix, field: Any, axis: int) -> Any:
+def multiplied(K: Matrix, field: Matrix, axis: int) -> Matrix:
     """Multiply a field by a matrix along one axis."""
     if axis == 0:
         rest = field.shape[1:]
@@ -76,7 +81,7 @@ def multiplied(K: Matrix, field: Any, axis: int) -> Any:
     return np.stack([product(K, layer) for layer in field])  # the middle of three
 
 
-def is_lossless(field: Any, product: Any, axis: int, reach: int) -> bool:
+def is_lossless(field: Matrix, product: Matrix, axis: int, reach: int) -> bool:
     """Tell whether terms from beyond ``reach`` cells, if their factors are lost, do not matter.
 
     Such factors are below exp(-700); the product must be large against what they could add.

@@ -6,9 +6,10 @@ import hashlib
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._types import Index, Matrix, Vector
 from ..arguments import shown
@@ -63,7 +64,7 @@ class Cells(Geometry):
         cost = sum(self._along(k, steps) for k, steps in enumerate(far))
         return self.shift, self.shift + float(cost)
 
-    def _along(self, axis: int, steps: Any) -> Any:
+    def _along(self, axis: int, steps: ArrayLike) -> Matrix:
         """Return the cost of moving a number of cells along an axis."""
         distance = self.spacing[axis] * np.abs(steps)
         return distance if self.metric == "cityblock" else distance * distance

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
 from .._types import Matrix
@@ -15,7 +14,7 @@ from ..errors import InvalidProblem
 HULL_DIMENSION = 3
 
 
-def as_points(X: Any, name: str) -> Matrix:
+def as_points(X: ArrayLike, name: str) -> Matrix:
     """Return a copy of a cloud as (n, d) finite coordinates; a vector is points on a line."""
     points = np.array(numeric(X, name))
     points = points[:, None] if points.ndim == 1 else points

@@ -9,6 +9,7 @@ results stay in the range of floats, and a log domain of (level, mantissa) pairs
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Any
 
@@ -144,7 +145,7 @@ class Grid(Cells):
         is_lost = self.metric == "cityblock" and max(self.spacing) > 700 * eta
         return SMALLEST_LOSSY_SUM if is_lost else SMALLEST_SUM
 
-    def _has_lost(self, before: Any, after: Any, axis: int, eta: float) -> bool:
+    def _has_lost(self, before: Matrix, after: Matrix, axis: int, eta: float) -> bool:
         """Tell whether factors exp(-C / η) out of range may have cost a sum along an axis."""
         reach = int(math.sqrt(700 * eta) / self.spacing[axis])
         if max(before.shape[axis], after.shape[axis]) - 1 <= reach:
@@ -161,7 +162,7 @@ class Grid(Cells):
             self._keep(key, kernel)
         return kernel
 
-    def _keep(self, key: Any, value: Any) -> None:
+    def _keep(self, key: Hashable, value: object) -> None:
         if len(self._kernels) > 16:
             self._kernels.clear()
         self._kernels[key] = value
@@ -184,12 +185,12 @@ class Grid(Cells):
         return float(m), float(k)
 
     @cached_property
-    def _kernels(self) -> dict[Any, Any]:
+    def _kernels(self) -> dict[Hashable, Any]:
         return {}
 
-    def _decays(self, eta: float) -> tuple[Any, Vector, Vector]:
+    def _decays(self, eta: float) -> tuple[tuple[int, ...], Vector, Vector]:
         """Return the shape with three axes, rho and 1 - rho² of each, kept while η stays."""
-        found: tuple[Any, Vector, Vector] | None = self._kernels.get(eta)
+        found: tuple[tuple[int, ...], Vector, Vector] | None = self._kernels.get(eta)
         if found is None:
             steps = np.array([*self.spacing, 1.0, 1.0][:3])
             m, k = split(-steps, 0.0, eta)
@@ -203,7 +204,7 @@ class Grid(Cells):
         """Apply exp(-C / η) to z 2**k; return level, factor and cost-weighted factor."""
         shape = self.shape_a if swap else self.shape_b
         levels = np.where(z > 0, k, -np.inf)  # the level of nothing must not drown the rest
-        fields: tuple[Any, ...] = tuple(x.reshape(shape) for x in (levels, z, np.zeros_like(z)))
+        fields: tuple[Matrix, ...] = tuple(x.reshape(shape) for x in (levels, z, np.zeros_like(z)))
         kernel = kernels.l1_log if self.metric == "cityblock" else kernels.sq_log
         for axis, n_out, n_in in self._axes(swap):
             price = float(self._along(axis, 1))
@@ -253,10 +254,11 @@ class Grid(Cells):
             above = self._apply(swap, out, into, eta, np.maximum(v, 0))
             return above - self._apply(swap, out, into, eta, np.maximum(-v, 0))
         m, k = split(into, 0.0, eta)
-        t: Any = float(k.max()) - HEADROOM_BITS
-        z = self._scaled(swap, lifted(m, k, t, v), eta)
-        if z is None:
-            t, z, _ = self._log(swap, k, m * v, eta)
+        level = float(k.max()) - HEADROOM_BITS
+        z = self._scaled(swap, lifted(m, k, level, v), eta)
+        if z is not None:
+            return landed(out, self.shift, eta, level, z)[0]
+        t, z, _ = self._log(swap, k, m * v, eta)
         return landed(out, self.shift, eta, t, z)[0]
 
     def price_rows(
@@ -264,19 +266,20 @@ class Grid(Cells):
     ) -> tuple[Vector, Vector, Vector]:
         """Return X v, (C * X) v and C d, for v >= 0."""
         m, k = split(g, 0.0, eta)
-        t: Any = float(k.max()) - HEADROOM_BITS
-        priced = self._scaled_price(lifted(m, k, t, v), eta)
-        if priced is None:
+        level = float(k.max()) - HEADROOM_BITS
+        priced = self._scaled_price(lifted(m, k, level, v), eta)
+        if priced is not None:
+            mass, cost = landed(f, self.shift, eta, level, *priced)
+        else:
             t, z, w = self._log(False, k, m * v, eta)
-            priced = z, w
-        mass, cost = landed(f, self.shift, eta, t, *priced)
+            mass, cost = landed(f, self.shift, eta, t, z, w)
         return mass, cost + self.shift * mass, self.matvec(d)
 
     def gibbs(self, f: Vector, g: Vector, eta: float, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of X, the products of the same factors that are summed."""
         (a, row_power), (b, col_power) = split(f[start:stop], self.shift, eta), split(g, 0.0, eta)
-        X: Any = np.multiply.outer(a, b).reshape(stop - start, *self.shape_b)
-        power: Any = np.add.outer(row_power, col_power).reshape(X.shape)
+        X: Matrix = np.multiply.outer(a, b).reshape(stop - start, *self.shape_b)
+        power: Matrix = np.add.outer(row_power, col_power).reshape(X.shape)
         cells = np.unravel_index(np.arange(start, stop), self.shape_a)
         for axis, length in enumerate(self.shape_b):
             steps = np.abs(cells[axis][:, None] - np.arange(length))

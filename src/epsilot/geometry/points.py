@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .. import memory, parallel
 from .._types import Index, Matrix, Vector
@@ -30,6 +30,8 @@ SINGLE_LIMIT = 1e4
 #: Entries of a row that take as long as a single pair.
 PAIR_ENTRIES = 16
 
+#: In what kernels compute.
+Precision = type[np.float64] | type[np.float32]
 #: The name of a metric, or a function of a source and all targets.
 MetricLike = str | Callable[[Vector, Matrix], ArrayLike]
 
@@ -63,8 +65,8 @@ class PointCloud(Geometry):
     """
 
     def __new__(
-        cls, X_a: ArrayLike, X_b: ArrayLike, metric: MetricLike = "sqeuclidean", **_: Any
-    ) -> Any:
+        cls, X_a: ArrayLike, X_b: ArrayLike, metric: MetricLike = "sqeuclidean", **_: bool
+    ) -> PointCloud:
         """Choose the compiled kernels unless the metric is a Python function."""
         return object.__new__(cls if callable(metric) else _Fused)
 
@@ -175,18 +177,16 @@ class _Fused(PointCloud):
     is_blockwise = False
     can_coarsen = True
 
-    def _args(self, swap: bool = False, dtype: Any = np.float64) -> tuple[Any, ...]:
+    def _args(self, swap: bool = False, dtype: Precision = np.float64) -> tuple[Any, ...]:
         """Return what every kernel takes first."""
-        key = ("swapped" if swap else "straight", np.dtype(dtype).name)
+        key = swap, dtype
         if key not in self._layouts:
             X, Y = (self.Y, self.X) if swap else (self.X, self.Y)
             if dtype == np.float32 and self._named.degree > 0:
                 X, Y = X - self._centre, Y - self._centre  # float32 has no digits to spare
-            self._layouts[key] = (
-                np.ascontiguousarray(X, dtype=dtype), np.ascontiguousarray(Y.T, dtype=dtype),
-            )  # fmt: skip
-        X, Y = self._layouts[key]
-        return X, Y, self._named.code, dtype(self.shift)
+            sources, targets = np.ascontiguousarray(X, dtype), np.ascontiguousarray(Y.T, dtype)
+            self._layouts[key] = sources, targets
+        return *self._layouts[key], self._named.code, dtype(self.shift)
 
     @property
     def _named(self) -> Metric:
@@ -200,10 +200,12 @@ class _Fused(PointCloud):
         return np.asarray(0.5 * low + 0.5 * high)
 
     @cached_property
-    def _layouts(self) -> dict[tuple[str, str], tuple[Any, Any]]:
+    def _layouts(self) -> dict[tuple[bool, Precision], tuple[NDArray[Any], NDArray[Any]]]:
         return {}
 
-    def _share(self, kernel: Any, swap: bool, *args: Any, dtype: Any = np.float64) -> None:
+    def _share(
+        self, kernel: Callable[..., None], swap: bool, *args: Any, dtype: Precision = np.float64
+    ) -> None:
         n_items = self.shape[1] if swap else self.shape[0]
         n, m = self.shape
         parallel.share(kernel, n_items, n * m, *self._args(swap, dtype), *args)

@@ -7,7 +7,6 @@ digits; but m and k are what they are, and multiplying by powers of two rounds n
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,9 @@ def geometric(m: float, k: float, length: int) -> tuple[Vector, Vector]:
     return factors, powers
 
 
-def landed(f: Vector, shift: float, eta: float, level: Any, *fields: Vector) -> list[Vector]:
+def landed(
+    f: Vector, shift: float, eta: float, level: float | Vector, *fields: Vector
+) -> list[Vector]:
     """Return exp((f - shift) / η) 2**level times the fields."""
     m, k = split(f, shift, eta)
     k += level

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._types import Matrix
 from ..arguments import numeric, shown
@@ -33,7 +33,7 @@ def reach(X: Matrix, Y: Matrix) -> float:
         return float((high - low).max())
 
 
-def grid_shape(shape: Any, name: str) -> tuple[int, ...]:
+def grid_shape(shape: ArrayLike, name: str) -> tuple[int, ...]:
     """Return the cells along each axis of a grid."""
     cells = numeric(shape, name)
     is_whole = ((cells >= 1) & (cells <= 2**53) & (cells % 1 == 0)).all()
@@ -44,7 +44,7 @@ def grid_shape(shape: Any, name: str) -> tuple[int, ...]:
     return tuple(int(c) for c in np.atleast_1d(cells))
 
 
-def grid_spacing(spacing: Any, n_axes: int) -> tuple[float, ...]:
+def grid_spacing(spacing: ArrayLike, n_axes: int) -> tuple[float, ...]:
     """Return the distance of neighbouring cells along each axis."""
     steps = numeric(spacing, "spacing")
     if steps.shape not in ((), (1,), (n_axes,)) or not ((steps > 0) & (steps < math.inf)).all():
