@@ -30,6 +30,8 @@ import epsilot
 from epsilot.geometry import Dense, PointCloud
 from epsilot.kernels.dense import SUM, row_max
 from epsilot.kernels.fused import gibbs_into
+from epsilot.run.execute import execute
+from epsilot.run.request import Request
 from epsilot.run.starts import coarse_potentials
 from epsilot.solvers.pdasgd import PDASGD
 from epsilot.solvers.pdasmd import PDASMD
@@ -108,7 +110,10 @@ def subsample(divisor, problem, rng):
 
 def cells(problem, rng):
     """Solve for the centroids of cells, as multiscale clouds do; extend by c-transforms."""
-    solve = partial(epsilot.solve, normalize=True, on_limit="ignore")
+
+    def solve(coarse, **wish):
+        return execute(coarse, Request(**wish, on_limit="ignore"))
+
     return coarse_potentials(problem.geometry, problem.p, problem.q, solve)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import epsilot
 from epsilot import InvalidProblem, UnknownMethod
-from epsilot.run import execute as running
+from epsilot.run import goal
 from epsilot.run.request import KEYWORDS, OF_PROBLEM, SAID, Request
 from epsilot.transport.problem import make_problem
 from problems import M34
@@ -134,5 +134,5 @@ def test_a_warning_names_the_line_of_the_caller(call):
 
 
 def test_what_is_not_asked_for_is_one_per_cent():
-    assert running.RTOL == 0.01
+    assert goal.RTOL == 0.01
     assert "0.01" in SAID["rtol"].help

@@ -1,6 +1,7 @@
 """When η and ε fall."""
 
-from epsilot.run.driver import Goal, Run
+from epsilot.run.goal import Goal
+from epsilot.run.run import Run
 from epsilot.run.schedules import Refinement
 from epsilot.solvers.base import Pace, Signal
 from epsilot.transport.problem import make_problem

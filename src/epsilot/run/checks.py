@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,28 +12,17 @@ from .._types import Potentials, Vector
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..solvers.base import AnySolver
-from ..transport.certificate import ROUND_OFF
 from ..transport.objective import Objective
 from ..transport.problem import Problem
-from .driver import Goal, Limits
+from .goal import Goal
 
 if TYPE_CHECKING:
-    from .request import Request
+    pass
 
 #: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
 LARGEST_START = 1e6
 #: Potentials up to this size can be audited.
 LARGEST_POTENTIAL = 1e300
-
-
-def check_reachable(name: str, value: float, size: float, unit: float) -> None:
-    """Refuse an accuracy, in a unit of the user's, that float64 cannot certify for costs."""
-    if not ROUND_OFF * size <= value < math.inf:
-        least = unit * ROUND_OFF * size
-        raise InvalidProblem(
-            f"{name} is {unit * value:.3g} for costs and masses of size {unit * size:.3g}; float64 "
-            f"arithmetic can certify about {least:.1g} (ask for {name} >= {least:.1g})."
-        )
 
 
 def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, stop: str) -> None:
@@ -63,16 +50,6 @@ def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, st
         )
 
 
-def make_limits(request: Request, patience: float) -> Limits:
-    """Return the limits of a run; a method's patience is the limit of epochs if none is given."""
-    max_iter = patience if request.max_iter is None else request.max_iter
-    return Limits(
-        sys.maxsize if math.isinf(max_iter) else int(max_iter),
-        math.inf if request.max_seconds is None else float(request.max_seconds),
-        request.callback,
-    )
-
-
 def largest_start(objective: Objective) -> float:
     """Return the size up to which potentials can start a run."""
     return objective.problem.unit * LARGEST_START * (objective.scale or 1.0)
@@ -81,11 +58,9 @@ def largest_start(objective: Objective) -> float:
 def internal_potentials(
     given: tuple[ArrayLike, ArrayLike] | None,
     problem: Problem,
-    rows: Any = slice(None),
-    cols: Any = slice(None),
     largest: float = LARGEST_POTENTIAL,
 ) -> Potentials | None:
-    """Return potentials of at most a size in internal units, on the kept rows and columns."""
+    """Return potentials of at most a size in internal units."""
     if given is None:
         return None
     largest = min(largest, problem.unit * LARGEST_POTENTIAL)
@@ -103,7 +78,7 @@ def internal_potentials(
                 f"the potential {name}[{i}] is {x[i]:.6g}; potentials must be finite and of the "
                 f"size of the costs (at most {largest:.1g} here; are they in units of M?)."
             )
-    return f[rows] / problem.unit - problem.offset, g[cols] / problem.unit
+    return f / problem.unit - problem.offset, g / problem.unit
 
 
 def _pair(given: Any) -> tuple[Vector, Vector]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Generic, Protocol, TypeAlias
 
 import numpy as np
 
 from ..kernels.vectors import dot, entropy
-from ..solvers.base import Pace, Signal
+from ..solvers.base import AnySolver, Pace, Signal, T
 from ..transport.certificate import ROUND_OFF
-from ..transport.problem import Additive, Entropic, Problem, Target, smooth
-from .driver import Goal, Run
+from ..transport.problem import Additive, Entropic, Problem, smooth
+from .goal import Goal
+from .run import Run
 
 #: Below this share of the largest cost, exponents (f + g - C) / η lose their accuracy.
 SMALLEST_ETA = 1e-7
@@ -22,27 +24,69 @@ WARM_START = 0.002
 WARM_FLOOR = 16.0
 
 
+class Schedule(Protocol[T]):
+    """Chooses the targets a solver runs through: one η, or a decreasing sequence of them."""
+
+    @property
+    def tolerance(self) -> float | None:
+        """Tolerance of the published rule if that, not the certificate, ends the run."""
+
+    @property
+    def evaluate_after(self) -> float | None:
+        """Share of all operations after which a certificate is due; None: when it is wanted."""
+
+    def first(self) -> T:
+        """Return the first target."""
+
+    def at(self, level: float) -> T:
+        """Return the target with this η (or ε), for a run that resumes there."""
+
+    def after(self, target: T, signal: Signal, run: Run) -> T | None:
+        """Return the next target if it is time to move on, else None."""
+
+    def is_last(self, target: T) -> bool:
+        """Tell whether a method that has finished this target has finished the run."""
+
+
+AnySchedule: TypeAlias = Schedule[Any]
+
+
+def make_schedule(
+    solver: AnySolver, inner: Problem, goal: Goal, *, is_published: bool, is_warm: bool
+) -> AnySchedule:
+    """Return how a method approaches the unregularised problem."""
+    if is_published:
+        target, tolerance = solver.published(inner, goal.allowed(-inner.offset))
+        return Constant(target, tolerance, 0.5)  # evaluated for the record only
+    if solver.about.exactness == "exact":
+        target = Additive(inner.geometry, goal.allowed(-inner.offset), inner.p, inner.q)
+        return Constant(target, evaluate_after=solver.pace.evaluate_after)
+    if not solver.about.solves_entropic:
+        return Refinement(inner, goal, solver.pace)
+    return Continuation(inner, goal, solver.pace, is_warm)
+
+
 @dataclass(frozen=True)
-class Constant:
+class Constant(Generic[T]):
     """One target for the whole run, ended by the certificate or by a published rule."""
 
-    target: Target
+    target: T
     tolerance: float | None = None
     evaluate_after: float | None = 0.1
 
-    def first(self) -> Target:
+    def first(self) -> T:
         """Return the target."""
         return self.target
 
-    def at(self, level: float) -> Target:
+    def at(self, level: float) -> T:
         """Return the target."""
         return self.target
 
-    def after(self, target: Target, signal: Signal, run: Run) -> Target | None:
+    def after(self, target: T, signal: Signal, run: Run) -> T | None:
         """Stay."""
         return None
 
-    def is_last(self, target: Target) -> bool:
+    def is_last(self, target: T) -> bool:
         """Tell that no other target follows."""
         return True
 
@@ -85,7 +129,7 @@ class Continuation:
             start = min(start, near)
         return self.at(max(start, floor))
 
-    def after(self, target: Target, signal: Signal, run: Run) -> Target | None:
+    def after(self, target: Entropic, signal: Signal, run: Run) -> Entropic | None:
         """Move to a smaller η when the marginal error is a small part of the gap."""
         if signal.violation * self.problem.cost_max > self.pace.share * target.eta:
             return None
@@ -94,7 +138,7 @@ class Continuation:
             return None
         return self.at(max(floor, target.eta / self.pace.factor))
 
-    def is_last(self, target: Target) -> bool:
+    def is_last(self, target: Entropic) -> bool:
         """Tell whether η is as small as exponents allow."""
         return target.eta <= SMALLEST_ETA * self._unit
 
@@ -142,14 +186,14 @@ class Refinement:
         lower = dot(problem.q, problem.geometry.ctransform_cols(np.zeros_like(problem.p)))
         return self.at(self._bounded((start or 0.25) * (upper - lower), lower))
 
-    def after(self, target: Target, signal: Signal, run: Run) -> Target | None:
+    def after(self, target: Additive, signal: Signal, run: Run) -> Additive | None:
         """Move to a smaller ε when the method has finished or the certificate has."""
         if not signal.is_finished and run.gap > target.level:
             return None
         level = self._bounded(min(run.gap, target.level) / self.pace.factor, run.lower)
         return self.at(level) if level < target.level else None
 
-    def is_last(self, target: Target) -> bool:
+    def is_last(self, target: Additive) -> bool:
         """Tell whether no smaller ε makes sense."""
         return target.level <= self._bounded(0.0, -math.inf)
 

@@ -1,19 +1,21 @@
-"""Potentials of a large cloud from a small one: coarsen, solve, extend.
+"""Where a run starts: from nothing, from given potentials, or from a coarse version of the problem.
 
-Points are gathered into cells of equal count by median splits; the centroids with the cells'
-masses are a small problem, solved nearly exactly. A potential of the small problem extends to
-every point of the large one by a c-transform, f(x) = min_J c(x, y_J) - g_J. Between a very
-large cloud and a small one lies a third, solved by Sinkhorn's algorithm, whose potentials
-extend by the softened minimum of their η: the large cloud then starts near its own fixed point.
+A start is a stage of the run it serves: the runs it makes have the run's clock, limits, seed,
+threads, callback, progress and interruption, and their operations are counted.
 
-A start is a stage of the run it serves: its solves have the run's clock, limits, seed, threads,
-callback and interruption, and their operations are counted.
+The coarse version of two clouds: points are gathered into cells of equal count by median splits;
+the centroids with the cells' masses are a small problem, solved nearly exactly. A potential of the
+small problem extends to every point of the large one by a c-transform, f(x) = min_J c(x, y_J) -
+g_J. Between a very large cloud and a small one lies a third, solved by Sinkhorn's algorithm, whose
+potentials extend by the softened minimum of their η: the large cloud then starts near its own
+fixed point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,7 +24,13 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry, PointCloud
 from ..kernels.vectors import log
 from ..transport.duals import softmin
-from ..transport.problem import Problem
+from ..transport.linear import dual_feasible
+from ..transport.objective import Objective
+from ..transport.plan import Arcs
+from ..transport.problem import Problem, make_problem
+from ..transport.record import Record
+from ..transport.work import Work
+from .request import Request
 from .result import Result
 
 #: Cells of the coarse clouds; the coarse problem takes a fraction of a second.
@@ -31,13 +39,102 @@ N_CELLS = 1500
 N_MIDDLE, MIDDLE_RTOL, LARGE = 8000, 0.1, 40_000
 #: Smallest cloud and highest dimension for which a coarse cloud says enough.
 SMALLEST, HIGHEST = 5000, 3
+#: Potentials beyond this many times the largest cost (or η) say nothing but their c-transforms.
+FAR = 100.0
 
-#: Solves a coarse problem within what is left of the run: ``solve`` with the run's limits.
-StageSolve = Callable[..., Result]
+
+class Stage(NamedTuple):
+    """What a start sees of the run it serves."""
+
+    seconds_left: Callable[[], float]
+    look: Callable[[Record], bool]  # tells the run's observers; True asks to stop
 
 
-def wants_start(geometry: Geometry, is_wanted: bool | None) -> bool:
+@dataclass(frozen=True)
+class Started:
+    """What a start found: potentials, perhaps arcs with their flow, and what it cost."""
+
+    potentials: Potentials | None = None
+    flow: Arcs | None = None  # for methods that can begin with a basis
+    work: Work = field(default_factory=Work)
+
+
+class Start(Protocol):
+    """Finds what a run begins with."""
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether potentials near the solution are to be expected."""
+
+    def find(self, stage: Stage) -> Started:
+        """Return what was found within what the run has left."""
+
+
+@dataclass(frozen=True)
+class Cold:
+    """Nothing is known."""
+
+    is_warm: bool = field(default=False, init=False)
+
+    def find(self, stage: Stage) -> Started:
+        """Return nothing."""
+        return Started()
+
+
+@dataclass(frozen=True)
+class Given:
+    """Potentials of the user's, or of an earlier run."""
+
+    potentials: Potentials
+    is_warm: bool = field(default=True, init=False)
+
+    @classmethod
+    def near(cls, potentials: Potentials, objective: Objective) -> Given:
+        """Return a start whose exponents do not overflow: far potentials are c-transformed."""
+        f, g = potentials[0] - potentials[0].max(), potentials[1] + potentials[0].max()
+        if max(np.abs(f).max(), np.abs(g).max()) <= FAR * objective.size:
+            return cls(potentials)
+        return cls(dual_feasible(objective.problem.geometry, f))
+
+    def find(self, stage: Stage) -> Started:
+        """Return them."""
+        return Started(self.potentials)
+
+
+#: Runs a request on a problem, as any run is.
+Execute = Callable[[Problem, Request], Result]
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """The potentials of a coarse version of two clouds, found by runs inside the run."""
+
+    problem: Problem
+    seed: int
+    execute: Execute = field(repr=False)
+    is_warm: bool = field(default=True, init=False)
+
+    def find(self, stage: Stage) -> Started:
+        """Return potentials extended from the coarse version; its runs heed the run's limits."""
+        work = Work()
+
+        def solve(problem: Problem, **wish: Any) -> Result:
+            request = Request(
+                **wish, seed=self.seed, max_seconds=max(0.0, stage.seconds_left()),
+                callback=stage.look, on_limit="ignore",
+            )  # fmt: skip
+            result = self.execute(problem, request)
+            work.record(result.work)
+            return result
+
+        cloud: Any = self.problem.geometry
+        f, g = coarse_potentials(cloud, self.problem.p, self.problem.q, solve)
+        return Started((f + cloud.shift, g), work=work)
+
+
+def wants_start(problem: Problem, is_wanted: bool | None) -> bool:
     """Tell whether to start from a coarse problem: if asked to, or if that is worthwhile."""
+    geometry = problem.geometry
     if is_wanted and not geometry.can_coarsen:
         raise InvalidProblem(
             f"multiscale=True was given for {geometry!r}; it needs a point cloud with one of the "
@@ -75,17 +172,17 @@ def coarsen(X: Matrix, weights: Vector, n_cells: int) -> tuple[Matrix, Vector]:
     return np.array(centres), mass
 
 
-def coarse_start(problem: Problem, solve: StageSolve) -> Potentials:
-    """Return potentials of a problem between clouds, extended from a coarse version of it."""
-    cloud: Any = problem.geometry
-    f, g = coarse_potentials(cloud, problem.p, problem.q, solve)
-    return f + cloud.shift, g
-
-
 def coarse_potentials(
-    cloud: PointCloud, a: Vector, b: Vector, solve: StageSolve, n_cells: int | None = None
+    cloud: PointCloud,
+    a: Vector,
+    b: Vector,
+    solve: Callable[..., Result],
+    n_cells: int | None = None,
 ) -> Potentials:
-    """Return potentials of a cloud without its shift, from cells of its points."""
+    """Return potentials of a cloud without its shift, from cells of its points.
+
+    ``solve`` solves a problem as asked by keywords.
+    """
     if n_cells is None:
         n_cells = N_CELLS if min(cloud.shape) < LARGE else N_MIDDLE
     X, p = coarsen(cloud.X, a, n_cells)
@@ -95,15 +192,21 @@ def coarse_potentials(
     onto_Y = PointCloud(cloud.X, Y, cloud.metric, single=True)
     onto_X = PointCloud(cloud.Y, X, cloud.metric, single=True)
     if n_cells == N_CELLS:
-        small = solve(coarse.block(0, X.shape[0]), p, q, rtol=1e-3)
+        small = solve(_uneven(coarse.block(0, X.shape[0]), p, q), rtol=1e-3)
         f, g = small.potentials
         return onto_Y.ctransform_rows(g), onto_X.ctransform_rows(f)
     start = coarse_potentials(coarse, p, q, solve, N_CELLS)
     middle = solve(
-        coarse, p, q, rtol=MIDDLE_RTOL, method="sinkhorn", potentials_init=start, multiscale=False
-    )
+        _uneven(coarse, p, q),
+        rtol=MIDDLE_RTOL, method="sinkhorn", potentials_init=start, multiscale=False,
+    )  # fmt: skip
     core: Any = middle.plan_operator.core
     log_a, log_b = (log(np.where(mass > 0, mass, 1.0)) for mass in (a, b))
     f = softmin(log_a, onto_Y.rough.lse_rows(core.g, core.eta), core.eta)
     g = softmin(log_b, onto_X.rough.lse_rows(core.f, core.eta), core.eta)
     return f, g
+
+
+def _uneven(cost: Matrix | Geometry, p: Vector, q: Vector) -> Problem:
+    """Return a problem whose masses were added up differently: their totals may be uneven."""
+    return make_problem(cost, p, q, normalize=True)

@@ -22,6 +22,7 @@ from .certificate import AUDITED, BUG, FEASIBLE, ROUND_OFF, Bracket, Certificate
 from .plan import Core, Plan
 from .problem import Problem, Target
 from .rounding import Rounded, round_onto
+from .support import Support
 
 
 class Abilities(Protocol):
@@ -55,6 +56,10 @@ class Objective(ABC):
     def is_served_by(self, method: Abilities) -> bool:
         """Tell whether a method can minimise this objective."""
         return True
+
+    def support(self) -> Support:
+        """Return the problem that methods work on, and the way back from it."""
+        return Support.of(self.problem)
 
     def fixed_target(self, inner: Problem) -> Target | None:
         """Return the one target that solves a problem of this kind, if there is one."""

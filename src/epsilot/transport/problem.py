@@ -23,8 +23,6 @@ _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
 _TOTALS_FLOAT64 = 1e-9
 # A smallest cost below this share of the largest is left where it is.
 NEGLIGIBLE_OFFSET = 0.01
-# Masses of 1 that no method need look at: their logarithms and products leave the range of floats.
-EMPTY = 1e-200
 # Largest costs between these are left as they are; others are scaled by a power of two.
 ORDINARY = 2.0**-60, 2.0**60
 # Sizes of costs, masses and values that leave float64 all its digits.
@@ -75,21 +73,6 @@ class Problem:
     def detached(self) -> Problem:
         """Return the problem with costs that later changes of the user's arrays do not reach."""
         return replace(self, geometry=self.geometry.detached())
-
-    def support(self) -> tuple[Problem, Any, Any]:
-        """Return the problem without empty rows and columns, and the indices kept.
-
-        Rows and columns next to empty go too: rounding gives them what they miss. A geometry that
-        cannot be restricted keeps everything.
-        """
-        rows, cols = np.flatnonzero(self.p > EMPTY), np.flatnonzero(self.q > EMPTY)
-        if rows.size == self.p.size and cols.size == self.q.size:
-            return self, slice(None), slice(None)
-        geometry = self.geometry.restricted(rows, cols)
-        if geometry is None:
-            return self, slice(None), slice(None)
-        inner = replace(self, geometry=geometry, p=self.p[rows], q=self.q[cols])
-        return inner, rows, cols
 
 
 class _OnGeometry:

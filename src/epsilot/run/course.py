@@ -1,0 +1,64 @@
+"""The course of a run: the chosen method, what it works on, where it starts, its targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..solvers import make_solver
+from ..solvers.base import AnySolver
+from ..transport.objective import Objective
+from ..transport.support import Support
+from .auto import Choice, choose
+from .checks import check_fit, internal_potentials, largest_start
+from .goal import Goal
+from .request import Request, known_keywords
+from .schedules import AnySchedule, Constant, make_schedule
+from .starts import Coarse, Cold, Execute, Given, Start, wants_start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """What is settled before a run begins."""
+
+    method: str
+    choice: Choice | None  # why, if "auto" chose
+    solver: AnySolver
+    support: Support
+    start: Start
+    schedule: AnySchedule
+
+
+def set_course(objective: Objective, goal: Goal, request: Request, execute: Execute) -> Course:
+    """Choose method, start and targets, or say why what is asked for does not fit together."""
+    is_published = request.stop == "paper"
+    choice = choose(objective) if request.method == "auto" else None
+    method = request.method if choice is None else choice.method
+    made = make_solver(method, request.options or {}, known_keywords())
+    solver = made.resolved(request.stop, objective.problem)
+    check_fit(method, solver, objective, goal, request.stop)
+    support = Support.all(objective.problem) if is_published else objective.support()
+    fixed = objective.fixed_target(support.problem)
+    can_be_coarse = fixed is None and not is_published
+    start = _given(objective, support, request)
+    if start is None and can_be_coarse and wants_start(support.problem, request.multiscale):
+        start = Coarse(support.problem, request.seed, execute)
+    start = start or Cold()
+    inner, is_warm = support.problem, start.is_warm
+    schedule: AnySchedule = (
+        make_schedule(solver, inner, goal, is_published=is_published, is_warm=is_warm)
+        if fixed is None
+        else Constant(fixed)
+    )
+    return Course(
+        method=method, choice=choice, solver=solver, support=support, start=start,
+        schedule=schedule,
+    )  # fmt: skip
+
+
+def _given(objective: Objective, support: Support, request: Request) -> Start | None:
+    """Return a start from the user's potentials, if there are any."""
+    largest = largest_start(objective)
+    given = internal_potentials(request.potentials_init, objective.problem, largest)
+    if given is None:
+        return None
+    return Given.near(support.kept(*given), objective.on(support.problem))

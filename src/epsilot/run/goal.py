@@ -1,0 +1,81 @@
+"""What a run is to reach, in internal units, and what may end it early."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+
+from ..errors import InvalidProblem
+from ..transport.certificate import ROUND_OFF
+from ..transport.objective import Objective
+from .request import Request
+
+#: Relative accuracy if none is asked for.
+RTOL = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """The gap to reach, in internal units: absolute, or relative to the lower bound."""
+
+    eps: float | None = None
+    rtol: float | None = None
+    offset: float = 0.0
+    tiny: float = 0.0
+    #: What turning bounds into the user's units may add to the gap.
+    slack: float = 0.0
+
+    def allowed(self, lower: float) -> float:
+        """Return the gap that is asked for, given the best lower bound."""
+        if self.rtol is None:
+            return self.eps or 0.0
+        if not math.isfinite(lower):
+            return 0.0
+        return self.rtol * max(abs(lower + self.offset), self.tiny)
+
+    def is_reached(self, upper: float, lower: float) -> bool:
+        """Tell whether a bracket is narrow enough, and stays so in the user's units."""
+        return upper - lower <= self.allowed(lower) - self.slack
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What may end a run early."""
+
+    max_iter: int = 1_000_000
+    max_seconds: float = math.inf
+
+
+def make_goal(objective: Objective, request: Request) -> Goal:
+    """Turn what is asked for into a gap in internal units, or say why it cannot be reached."""
+    problem, name = objective.problem, objective.accuracy
+    mass, unit = problem.mass, problem.unit
+    asked = getattr(request, name)
+    gap = objective.default_gap if asked is None else float(asked) / mass / unit
+    if gap is not None:
+        _check_reachable(name, gap, objective.scale, mass * unit)
+        return Goal(eps=gap, slack=objective.slack)
+    rtol = RTOL if request.rtol is None else float(request.rtol)
+    # An optimum of 0 is certified to round-off.
+    tiny = max(1e-9, ROUND_OFF / rtol) * problem.scale
+    return Goal(rtol=rtol, offset=problem.offset, tiny=tiny, slack=objective.slack)
+
+
+def make_limits(request: Request, patience: float) -> Limits:
+    """Return the limits of a run; a method's patience is the limit of epochs if none is given."""
+    max_iter = patience if request.max_iter is None else request.max_iter
+    return Limits(
+        sys.maxsize if math.isinf(max_iter) else int(max_iter),
+        math.inf if request.max_seconds is None else float(request.max_seconds),
+    )
+
+
+def _check_reachable(name: str, value: float, size: float, unit: float) -> None:
+    """Refuse an accuracy, in a unit of the user's, that float64 cannot certify for costs."""
+    if not ROUND_OFF * size <= value < math.inf:
+        least = unit * ROUND_OFF * size
+        raise InvalidProblem(
+            f"{name} is {unit * value:.3g} for costs and masses of size {unit * size:.3g}; float64 "
+            f"arithmetic can certify about {least:.1g} (ask for {name} >= {least:.1g})."
+        )

@@ -1,0 +1,125 @@
+"""What a run has found so far, how it is packed into a file, and read back with care."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, Self
+
+import numpy as np
+
+from .._types import Potentials
+from ..files.saved import Arrays, Saved
+from ..solvers.base import S, T
+from ..transport.objective import Objective
+from ..transport.plan import Plan
+from ..transport.record import Record
+from ..transport.work import TABLE, Work
+from .result import Status
+from .storage import pack_plan, unpack_plan
+
+#: Counters that are written as they are: whole numbers, and others.
+_WHOLE = ("n_iter", "evaluated_at", "next_evaluation")
+_REAL = ("seconds", "upper", "lower", "marginal_error")
+
+
+@dataclass
+class Run:
+    """Everything a run has found so far; what a checkpoint saves besides the state."""
+
+    n_iter: int = 0
+    work: Work = field(default_factory=Work)
+    seconds: float = 0.0
+    plan: Plan | None = None
+    potentials: Potentials | None = None
+    upper: float = math.inf
+    lower: float = -math.inf
+    marginal_error: float = math.inf
+    history: list[Record] = field(default_factory=list)
+    last_progress: tuple[float, int, int] = (math.inf, 0, 0)  # gap or violation, operations, epoch
+    evaluated_at: int = -1  # epoch of the last evaluation
+    next_evaluation: int = 0  # operations at which the next one is due
+    status: Status = Status.MAX_ITER
+    eta: float = 0.0
+    is_told_to_stop: bool = False  # by an observer
+
+    @property
+    def gap(self) -> float:
+        """Best certified gap, in internal units."""
+        return self.upper - self.lower
+
+    # -- files -------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, Any]:
+        """Return the counters and the history."""
+        return {
+            "units": self.work.units, "certificate": self.work.certificate,
+            "history": self.history, "last_progress": self.last_progress,
+            **{name: getattr(self, name) for name in (*_WHOLE, *_REAL)},
+        }  # fmt: skip
+
+    def arrays(self) -> Arrays:
+        """Return the best plan and potentials, if there are any yet."""
+        if self.plan is None or self.potentials is None:
+            return {}
+        f, g = self.potentials
+        return {**pack_plan(self.plan), "best.f": f, "best.g": g}
+
+    @classmethod
+    def restored(cls, header: dict[str, Any], arrays: Arrays, objective: Objective) -> Self:
+        """Return the run of a file; its bracket is proved again from its plan and potentials.
+
+        No counter may be negative, NaN or of another kind.
+        """
+        run = cls(
+            n_iter=_whole(header["n_iter"]),
+            work=_work(header),
+            seconds=float(header["seconds"]),
+            marginal_error=float(header["marginal_error"]),
+            history=[Record(*map(_number, record)) for record in header["history"]],
+            last_progress=_progress(*header["last_progress"]),
+            evaluated_at=_whole(header["evaluated_at"], least=-1),
+            next_evaluation=_whole(header["next_evaluation"]),
+        )
+        if not (run.seconds >= 0 and run.marginal_error >= 0):
+            raise ValueError("negative counters")
+        saved = Saved(arrays).under("best")
+        if "f" not in saved:
+            return run
+        n, m = objective.problem.shape
+        run.plan = unpack_plan(arrays, objective.problem)
+        run.potentials = saved.vector("f", (n,)), saved.vector("g", (m,))
+        run.upper, run.lower, _ = objective.prove(run.plan, run.potentials)
+        return run
+
+
+class Moment(NamedTuple, Generic[T, S]):
+    """A point of a run from which it can be continued to the same trace."""
+
+    run: Run
+    target: T
+    state: S
+    rng: np.random.Generator
+
+
+def _work(header: dict[str, Any]) -> Work:
+    units = {name: _whole(count) for name, count in header["units"].items()}
+    if not units.keys() <= TABLE.keys():
+        raise ValueError("unknown units of work")
+    return Work(units, _whole(header["certificate"]))
+
+
+def _progress(measure: Any, operations: Any, epoch: Any) -> tuple[float, int, int]:
+    return _number(measure), _whole(operations), _whole(epoch)
+
+
+def _whole(value: Any, least: int = 0) -> int:
+    if not (isinstance(value, int) and value >= least):
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, (int, float)) or math.isnan(value):
+        raise ValueError(f"{value!r} is no number")
+    return value

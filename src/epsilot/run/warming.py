@@ -1,0 +1,38 @@
+"""Compiling a method's kernels before its clock starts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..geometry import Geometry
+from ..solvers.base import AnySolver
+from ..transport.linear import Transport
+from ..transport.problem import Entropic, Problem, Target
+
+#: Methods that are compiled, with their options, for the kinds of cost they met.
+_warm: set[tuple[type[AnySolver], type[Geometry], str]] = set()
+
+
+def warm_up(solver: AnySolver, target: Target) -> None:
+    """Compile a solver's kernels on a tiny instance, so that no clock sees the compiler."""
+    key = (type(solver), type(target.geometry), repr(solver))
+    if key in _warm:
+        return
+    _warm.add(key)
+    geometry = target.geometry.miniature()
+    n, m = geometry.shape
+    tiny = dataclasses.replace(target, geometry=geometry, p=np.full(n, 1 / n), q=np.full(m, 1 / m))
+    unit = geometry.bounds[1] or 1.0
+    if isinstance(tiny, Entropic):
+        tiny = dataclasses.replace(tiny, eta=0.5 * unit)
+    else:
+        tiny = dataclasses.replace(tiny, epsilon=0.1 * unit)
+    rng = np.random.default_rng(0)
+    state, _ = solver.init(tiny, rng)
+    for _ in range(solver.pace.warm_up):
+        solver.step(tiny, state, rng)
+    if all((x < np.inf).all() for x in solver.potentials(tiny, state)):
+        for core, row in solver.candidates(tiny, state):
+            Transport(Problem(geometry, tiny.p, tiny.q)).bracket(core, row)

@@ -1,0 +1,59 @@
+"""The part of a problem that methods work on, and the way back to the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from .._types import Potentials, Vector
+from .plan import Core
+from .plan.core import Kept, spread
+from .problem import Problem
+
+#: Masses of 1 that no method need look at: their logarithms and products leave the range of floats.
+EMPTY = 1e-200
+
+
+@dataclass(frozen=True)
+class Support:
+    """A problem without its empty rows and columns; what is found there is lifted back."""
+
+    whole: Problem
+    problem: Problem
+    rows: Kept
+    cols: Kept
+
+    @classmethod
+    def all(cls, problem: Problem) -> Self:
+        """Return the problem as it is."""
+        return cls(problem, problem, slice(None), slice(None))
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """Return the problem without empty rows and columns.
+
+        Rows and columns next to empty go too: rounding gives them what they miss. A geometry that
+        cannot be restricted keeps everything.
+        """
+        rows, cols = np.flatnonzero(problem.p > EMPTY), np.flatnonzero(problem.q > EMPTY)
+        if rows.size == problem.p.size and cols.size == problem.q.size:
+            return cls.all(problem)
+        geometry = problem.geometry.restricted(rows, cols)
+        if geometry is None:
+            return cls.all(problem)
+        inner = replace(problem, geometry=geometry, p=problem.p[rows], q=problem.q[cols])
+        return cls(problem, inner, rows, cols)
+
+    def kept(self, f: Vector, g: Vector) -> Potentials:
+        """Return potentials of the whole problem on the kept rows and columns."""
+        return f[self.rows], g[self.cols]
+
+    def lifted(self, core: Core, row: Vector) -> tuple[Core, Vector]:
+        """Return a plan and a row potential of the whole problem: empty rows get -inf."""
+        if self.problem is self.whole:
+            return core, row
+        geometry = self.whole.geometry
+        f = spread(row, self.rows, geometry.shape[0], -np.inf)
+        return core.embedded(geometry, self.rows, self.cols), f
