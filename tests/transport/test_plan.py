@@ -7,6 +7,7 @@ import epsilot
 from epsilot import InvalidProblem
 from epsilot.files.saved import Saved
 from epsilot.geometry import Dense
+from epsilot.run.storage import pack_plan
 from epsilot.transport.plan import Arcs, Explicit, Gibbs, Plan
 from epsilot.transport.plan.kinds import KINDS
 from problems import M34
@@ -66,6 +67,15 @@ def test_a_core_comes_back_from_its_arrays(name):
     np.testing.assert_array_equal(
         dense(Plan.from_arrays(Saved(outer.arrays()), GEOMETRY)), dense(outer)
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [("gibbs", "f g eta"), ("explicit", "X"), ("arcs", "i j flow"), ("plan", "core.X core.mass "
+      "core.s core.t core.e core.d")],
+)  # fmt: skip
+def test_names_in_files_are_those_of_the_format(name, names):
+    assert set(pack_plan(Plan.of(CORES[name]))) == {f"plan.{x}" for x in f"s t e d {names}".split()}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -39,6 +39,15 @@ class Dense(Geometry):
         self.shape = self.C.shape[0], self.C.shape[1]
         self._single: tuple[float, FloatArray] | None = None
 
+    @classmethod
+    def _own(cls, C: Matrix, bounds: tuple[float, float] | None = None) -> Dense:
+        """Return the geometry of an array that nobody else holds, with its bounds if known."""
+        out = cls(C)
+        out.is_shared = False
+        if bounds is not None:
+            out.bounds = bounds
+        return out
+
     def __repr__(self) -> str:
         return f"Dense({self.shape[0]} x {self.shape[1]})"
 
@@ -48,13 +57,11 @@ class Dense(Geometry):
 
     def rescaled(self, power: int) -> Dense:
         """Return the geometry of 2**power C."""
-        moved = Dense(np.ldexp(self.C, power))
-        moved.is_shared = False
-        return moved
+        return Dense._own(np.ldexp(self.C, power))
 
     def detached(self) -> Dense:
         """Return a geometry with its own copy of a cost that may be the user's."""
-        return Dense(self.C.copy()) if self.is_shared else self
+        return Dense._own(self.C.copy()) if self.is_shared else self
 
     def entries(self, rows: Index, cols: Index) -> Vector:
         """Return the costs C[rows, cols] of single pairs."""
@@ -73,10 +80,7 @@ class Dense(Geometry):
         """Return the geometry of C + delta."""
         if delta == 0:
             return self
-        moved = Dense(self.C + delta)
-        moved.is_shared = False
-        moved.bounds = self.bounds[0] + delta, self.bounds[1] + delta
-        return moved
+        return Dense._own(self.C + delta, (self.bounds[0] + delta, self.bounds[1] + delta))
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X.
@@ -99,4 +103,4 @@ class Dense(Geometry):
 
     def restricted(self, rows: Index, cols: Index) -> Dense:
         """Return the geometry on a subset of rows and columns."""
-        return Dense(self.C[np.ix_(rows, cols)])
+        return Dense._own(self.C[np.ix_(rows, cols)])

@@ -135,9 +135,7 @@ class PointCloud(Geometry):
         """Return the geometry of 2**power C, by moving the points apart or together."""
         shift = float(np.ldexp(self.shift, power))
         if callable(self.metric):
-            moved = self._copy(self.X, self.Y, shift)
-            moved.metric = _Scaled(self.metric, power)
-            return moved
+            return self._copy(self.X, self.Y, shift, metric=_Scaled(self.metric, power))
         degree = METRICS[self.metric].degree
         if degree == 0:
             return None
@@ -147,15 +145,26 @@ class PointCloud(Geometry):
 
     def shifted(self, delta: float) -> PointCloud:
         """Return the geometry of C + delta."""
-        return self._copy(self.X, self.Y, self.shift + delta, delta)
+        return self._copy(self.X, self.Y, self.shift + delta, moved=delta)
 
     def restricted(self, rows: Index, cols: Index) -> PointCloud:
         """Return the geometry of some of the points."""
         return self._copy(self.X[rows], self.Y[cols], self.shift)
 
-    def _copy(self, X: Matrix, Y: Matrix, shift: float, moved: float | None = None) -> PointCloud:
+    def _copy(
+        self,
+        X: Matrix,
+        Y: Matrix,
+        shift: float,
+        *,
+        metric: MetricLike | None = None,
+        is_single: bool | None = None,
+        moved: float | None = None,
+    ) -> PointCloud:
+        """Return a cloud of the same kind; its bounds are known if these are, but for a move."""
         out: PointCloud = object.__new__(type(self))
-        out.X, out.Y, out.metric, out.single = X, Y, self.metric, self.single
+        out.X, out.Y, out.metric = X, Y, self.metric if metric is None else metric
+        out.single = self.single if is_single is None else is_single
         out.shape, out.dimension, out.shift = (X.shape[0], Y.shape[0]), X.shape[1], shift
         if moved is not None and "bounds" in self.__dict__:
             out.bounds = self.bounds[0] + moved, self.bounds[1] + moved
@@ -266,9 +275,7 @@ class _Fused(PointCloud):
         """The same cloud without float32."""
         if not self.single:
             return self
-        out = self._copy(self.X, self.Y, self.shift, 0.0)
-        out.single = False
-        return out
+        return self._copy(self.X, self.Y, self.shift, is_single=False, moved=0.0)
 
     def _lse(self, swap: bool, x: Vector, eta: float) -> Vector:
         out = np.empty(self.shape[1] if swap else self.shape[0])
