@@ -24,7 +24,7 @@ from .goal import Goal
 from .kinds import Balanced
 from .observers import Observer
 from .request import Request
-from .run import Moment, Run
+from .run import AnyMoment, Moment, Run
 from .storage import load, save
 
 _FORMAT = "epsilot-checkpoint-2"
@@ -58,7 +58,7 @@ class Checkpoint(Observer):
     path: StrPath
     identity: dict[str, str | int]
 
-    def reached(self, moment: Moment[Any, Any]) -> None:
+    def reached(self, moment: AnyMoment) -> None:
         """Save the state, the generator and what the run has found."""
         run, target, state, rng = moment
         header = {
@@ -70,7 +70,7 @@ class Checkpoint(Observer):
 
 def restore(
     path: StrPath, identity: dict[str, str | int], objective: Objective, course: Course
-) -> Moment[Any, Any]:
+) -> AnyMoment:
     """Return the moment that a file holds, if it belongs to this run."""
     name = os.fspath(path)
     header, arrays = load(path, _FORMAT, _REMEDY)

@@ -252,9 +252,15 @@ class Driver(Generic[T, S]):
         run, problem = self.run, self.objective.problem
         upper, lower = self.objective.to_user(run.upper), self.objective.to_user(run.lower)
         return Record(
-            run.n_iter, run.work.operations, run.seconds, upper, lower, upper - lower,
-            problem.mass * run.marginal_error, problem.unit * eta,
-        )  # fmt: skip
+            n_iter=run.n_iter,
+            operations=run.work.operations,
+            seconds=run.seconds,
+            upper=upper,
+            lower=lower,
+            gap=upper - lower,
+            marginal_error=problem.mass * run.marginal_error,
+            reg=problem.unit * eta,
+        )
 
 
 def _is_finite(potentials: tuple[Vector, ...]) -> bool:

@@ -23,7 +23,7 @@ from .interrupts import graceful_interrupts
 from .observers import Callback, History, Observer, live_line
 from .request import Request
 from .result import Result, Status
-from .run import Moment, Run
+from .run import AnyMoment, Run
 from .warming import warm_up
 
 
@@ -57,7 +57,7 @@ def execute(problem: Problem, request: Request) -> Result:
 
 def _watched(
     request: Request, objective: Objective, goal: Goal, course: Course, stack: ExitStack
-) -> tuple[Run, Moment[Any, Any] | None, list[Observer]]:
+) -> tuple[Run, AnyMoment | None, list[Observer]]:
     """Return a run, new or resumed, and what looks at it; a live line ends with the stack."""
     resumed, identity = None, {}
     if request.checkpoint is not None or request.resume is not None:

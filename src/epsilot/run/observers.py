@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..transport.record import Record
-from .run import Moment, Run
+from .run import AnyMoment, Run
 
 if TYPE_CHECKING:
     from ..show.progress import Progress
@@ -28,7 +28,7 @@ class Observer:
         """Look at a certificate; True asks to stop."""
         return False
 
-    def reached(self, moment: Moment[Any, Any]) -> None:
+    def reached(self, moment: AnyMoment) -> None:
         """See a point from which the run can be continued."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Run:
             work=_work(header),
             seconds=float(header["seconds"]),
             marginal_error=float(header["marginal_error"]),
-            history=[Record(*map(_number, record)) for record in header["history"]],
+            history=[_record(*record) for record in header["history"]],
             last_progress=_progress(*header["last_progress"]),
             evaluated_at=_whole(header["evaluated_at"], least=-1),
             next_evaluation=_whole(header["next_evaluation"]),
@@ -102,6 +102,13 @@ class Moment(NamedTuple, Generic[T, S]):
     rng: np.random.Generator
 
 
+AnyMoment: TypeAlias = Moment[Any, Any]
+
+
+def _record(n_iter: object, operations: object, *others: object) -> Record:
+    return Record(_whole(n_iter), _whole(operations), *map(_number, others))
+
+
 def _work(header: dict[str, Any]) -> Work:
     units = {name: _whole(count) for name, count in header["units"].items()}
     if not units.keys() <= TABLE.keys():
@@ -109,17 +116,17 @@ def _work(header: dict[str, Any]) -> Work:
     return Work(units, _whole(header["certificate"]))
 
 
-def _progress(measure: Any, operations: Any, epoch: Any) -> tuple[float, int, int]:
+def _progress(measure: object, operations: object, epoch: object) -> tuple[float, int, int]:
     return _number(measure), _whole(operations), _whole(epoch)
 
 
-def _whole(value: Any, least: int = 0) -> int:
+def _whole(value: object, least: int = 0) -> int:
     if not (isinstance(value, int) and value >= least):
         raise ValueError(f"{value!r} is no count")
     return value
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> float:
     if not isinstance(value, (int, float)) or math.isnan(value):
         raise ValueError(f"{value!r} is no number")
     return value
