@@ -1,16 +1,14 @@
-"""box_newton: its bounds, its box QP against a dense solver, and lazy costs."""
+"""box_newton: its bounds, its steps, and lazy costs."""
 
 import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 import epsilot
 from epsilot.geometry import Dense
 from epsilot.solvers.box_newton import RADIUS, BoxNewton, curvature, evaluate
-from epsilot.solvers.box_qp import Quadratic
-from epsilot.transport.plan import Explicit, Gibbs
+from epsilot.transport.plan import Gibbs
 from epsilot.transport.problem import Entropic, make_problem
 from problems import images, points, random
 
@@ -20,36 +18,6 @@ NO_ARRAY = np.empty((0, 0))
 def entropic(instance, eta):
     problem = make_problem(*instance)
     return Entropic(problem.geometry, eta * problem.cost_max, problem.p, problem.q)
-
-
-def quadratic(rng, radius, n=5, m=5, size=1.0) -> Quadratic:
-    X = rng.random((n, m)) ** 4
-    X /= X.sum()
-    r, c = X.sum(axis=1), X.sum(axis=0)
-    p, q = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
-    return Quadratic(
-        Explicit(X), r, c, size * (r - p), size * (c - q), radius, curvature(2 * radius)
-    )
-
-
-def dense_minimum(model: Quadratic) -> float:
-    """Minimise the box QP with a general solver."""
-    X = model.X.X
-    H = np.block([[np.diag(model.d1), X], [X.T, np.diag(model.d2)]])
-    g = np.concatenate([model.g_rows, model.g_cols])
-
-    def value(x):
-        return g @ x + model.factor * x @ H @ x, g + 2 * model.factor * H @ x
-
-    found = minimize(
-        value,
-        np.zeros(g.size),
-        jac=True,
-        bounds=[(-model.radius, model.radius)] * g.size,
-        method="L-BFGS-B",
-        options={"ftol": 1e-15, "gtol": 1e-12, "maxiter": 5000},
-    )
-    return float(found.fun)
 
 
 @pytest.mark.parametrize("radius", [0.1, 0.75])

@@ -8,14 +8,6 @@ from epsilot.solvers import box_qp
 from epsilot.solvers.box_newton import curvature
 from epsilot.solvers.box_qp import Quadratic, active_set, measure
 from epsilot.transport.plan import Explicit
-from epsilot.transport.problem import Entropic, make_problem
-
-NO_ARRAY = np.empty((0, 0))
-
-
-def entropic(instance, eta):
-    problem = make_problem(*instance)
-    return Entropic(problem.geometry, eta * problem.cost_max, problem.p, problem.q)
 
 
 def quadratic(rng, radius, n=5, m=5, size=1.0) -> Quadratic:

@@ -89,22 +89,7 @@ def test_push_relabel_invariants_after_every_phase(name, share, rng):
     counts = np.zeros(3, np.int64)
     while s.supply.sum() > s.allowed:
         y, v = s.y.copy(), s.v.copy()
-        n_phases = push_phases(
-            s.c,
-            s.y,
-            s.v,
-            s.supply,
-            s.demand,
-            s.head,
-            s.follow,
-            s.source,
-            s.sink,
-            s.amount,
-            s.loose,
-            s.allowed,
-            0,
-            counts,
-        )
+        n_phases = push_phases(*s.network, s.loose, s.allowed, 0, counts)
         if n_phases < 0:
             dijkstra_dfs._enlarge(s)
         F = flow(s)
@@ -181,22 +166,7 @@ def test_search_equals_the_array_listing(name, dtype, rng, monkeypatch):
         )
         for mine, other in zip((distance, s.y, s.v), expected, strict=True):
             np.testing.assert_array_equal(mine, other)
-        kernels.route(
-            s.c,
-            s.y,
-            s.v,
-            s.supply,
-            s.demand,
-            s.head,
-            s.follow,
-            s.source,
-            s.sink,
-            s.amount,
-            row_at,
-            col_at,
-            0,
-            counts,
-        )
+        kernels.route(*s.network, row_at, col_at, 0, counts)
 
 
 def entries(state):

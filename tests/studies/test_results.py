@@ -1,11 +1,11 @@
 """The lines under docs/results were written once; they stay readable, and count as solved."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from epsilot import methods
 from epsilot.studies.lab.store import Store
 from epsilot.studies.paper import (
     color_transfer,
@@ -28,9 +28,11 @@ def fig1():
 
 
 def table1():
-    for method in methods():
+    """Yield the tasks of the methods that the published run knew."""
+    lines = (RESULTS / "table1" / "solves.jsonl").read_text(encoding="utf-8").splitlines()
+    for name in sorted({json.loads(line)["method"] for line in lines}):
         for stop in ("paper", "certificate"):
-            chosen = "synthetic", method.name, stop, table1_tasks.AXES, 5
+            chosen = "synthetic", name, stop, table1_tasks.AXES, 5
             yield from table1_tasks.tasks_of(table1_tasks.FULL, *chosen)
 
 

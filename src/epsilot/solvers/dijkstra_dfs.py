@@ -46,6 +46,12 @@ class State:
     n_phases: int = 0
     is_done: bool
 
+    @property
+    def network(self) -> tuple[Integers, ...]:
+        """Costs, duals, masses and flow as kernels take them."""
+        flow = self.head, self.follow, self.source, self.sink, self.amount
+        return self.c, self.y, self.v, self.supply, self.demand, *flow
+
 
 @dataclass(frozen=True, kw_only=True)
 class DijkstraDFS(HasConstants, DirectSolver[State]):
@@ -172,10 +178,7 @@ def _search_phase(state: State, counts: Index) -> int:
     )  # fmt: skip
     row = 0
     while row < s.y.size:
-        row = kernels.route(
-            s.c, s.y, s.v, s.supply, s.demand, s.head, s.follow, s.source, s.sink, s.amount,
-            row_at, col_at, row, counts,
-        )  # fmt: skip
+        row = kernels.route(*s.network, row_at, col_at, row, counts)
         if row < s.y.size:
             _enlarge(s)
     return 1
@@ -183,10 +186,7 @@ def _search_phase(state: State, counts: Index) -> int:
 
 def _push_phases(state: State, counts: Index) -> int:
     s = state
-    n_phases = push_phases(
-        s.c, s.y, s.v, s.supply, s.demand, s.head, s.follow, s.source, s.sink, s.amount, s.loose,
-        s.allowed, s.c.size, counts,
-    )  # fmt: skip
+    n_phases = push_phases(*s.network, s.loose, s.allowed, s.c.size, counts)
     if n_phases < 0:
         _enlarge(s)
         n_phases = -n_phases - 1
