@@ -1,0 +1,114 @@
+"""Assignments of least cost, by shortest augmenting paths (Jonker and Volgenant 1987).
+
+Costs are (n, n), padded with infinity to multiples of ``HEIGHT`` and ``WIDTH``. Column prices v
+are kept such that every matched row has its column of least C_ij - v_j.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .dense import SUM
+from .eights import least_of_row, lower_to, relax, two_least_of_row
+
+#: Attempts, for each row, to match it without a search.
+REDUCTIONS = 2
+
+
+@njit(**SUM)
+def _reduce(C, n, v, columns, rows, queue, free):
+    """Match rows to their cheapest columns, whose prices fall to the second cheapest.
+
+    A row that loses its column is next in the queue. Return how many rows are left in it.
+    """
+    tail = n
+    for i in range(n):
+        queue[i] = i
+    for j in range(v.size):
+        free[j] = v[j]
+    for _ in range(REDUCTIONS):
+        n_rows, tail = tail, 0
+        k = 0
+        steps = 2 * n_rows
+        while k < n_rows:
+            i = queue[k]
+            k += 1
+            least, j, second = two_least_of_row(C[i], v)
+            loser = rows[j]
+            if second > least and second < np.inf:
+                v[j] -= second - least
+            elif loser >= 0:
+                cheapest, other = least_of_row(C[i], free)
+                if cheapest > least:
+                    queue[tail] = i
+                    tail += 1
+                    continue
+                j, loser = other, -1
+            columns[i], rows[j], free[j] = j, i, -np.inf
+            if loser >= 0:
+                columns[loser] = -1
+                steps -= 1
+                if steps > 0 and second > least:
+                    k -= 1
+                    queue[k] = loser
+                else:
+                    queue[tail] = loser
+                    tail += 1
+    return tail
+
+
+@njit(**SUM)
+def _augment(C, i, v, columns, rows, distances, befores, prices, reached, lengths, free):
+    """Match row i along a shortest path to a free column, and keep the prices feasible.
+
+    ``free`` is 0 for free columns and -inf for others: of columns at the same distance, a free one
+    is taken.
+    """
+    for k in range(v.size):
+        distances[k], prices[k] = np.inf, v[k]
+    least, j = relax(C[i], prices, 0.0, i, distances, befores)
+    size, before = 0, -np.inf
+    while rows[j] >= 0:
+        if least == before:
+            nearest, other = least_of_row(distances, free)
+            if nearest == least:
+                j = other
+                break
+        before = least
+        # What is reached is never a candidate again: its reduced costs are infinite.
+        distances[j], prices[j] = np.inf, -np.inf
+        reached[size], lengths[size] = j, least
+        size += 1
+        r = rows[j]
+        least, j = relax(C[r], prices, least - (C[r, j] - v[j]), r, distances, befores)
+    for k in range(size):
+        v[reached[k]] += lengths[k] - least
+    free[j] = -np.inf
+    while True:
+        r = befores[j]
+        rows[j], j, columns[r] = r, columns[r], j
+        if r == i:
+            return
+
+
+@njit(**SUM)
+def assign(C, n, v, columns, rows, befores, reached, left, work):
+    """Match the n rows of C to as many columns at the least cost, and price the columns.
+
+    ``columns`` gets the column of each row, ``rows`` the row of each column. Integer arrays have as
+    many entries as C has columns, and ``work`` four such rows.
+    """
+    for j in range(v.size):
+        v[j], columns[j], rows[j] = (np.inf if j < n else 0.0), -1, -1
+    for i in range(n):
+        lower_to(C[i], 0.0, v)
+    n_left = _reduce(C, n, v, columns, rows, reached, work[3])
+    for j in range(rows.size):
+        work[3, j] = 0.0 if rows[j] < 0 else -np.inf
+    for k in range(n_left):
+        left[k] = reached[k]
+    for k in range(n_left):
+        _augment(
+            C, left[k], v, columns, rows, work[0], befores, work[1], reached, work[2], work[3]
+        )  # fmt: skip

@@ -1,0 +1,316 @@
+"""Small transport problems, each from its costs and weights to a proved bracket, without Python.
+
+A problem is a cost, a source and a target histogram; problems may share any of them. What is
+refused here (input that is no problem, a problem that is too large or of a size that float64 holds
+badly, a gap above the goal) is marked and left to the ordinary path, which knows what to say.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from .._types import Index, Matrix, Vector
+from .assignment import assign
+from .dense import SUM
+from .eights import WIDTH, add_to, lower_to
+from .histograms import Histograms
+from .small_certificate import dual_value, plan_value, settle, tree_arcs
+from .small_simplex import MOST_NODES, close, empty_tree, padded, pivots
+from .small_start import greedy, price, sort_rows
+from .sums import total
+
+EPS = float(np.finfo(float).eps)
+#: Reduced costs, as shares of the largest cost, that pivots leave: before prices are computed
+#: afresh, and after.
+ROUGH, FINE = 1e-11, 2e-14
+#: Rounds of fresh prices, and pivots of a round for each node.
+ROUNDS, PIVOTS = 6, 50
+#: What is known of a solved problem: in the user's units, then in internal ones.
+NUMBERS = "value", "lower", "error", "mass", "offset", "unit", "largest"
+#: Rows up to which two blocks of them are priced for a pivot.
+FEW_ROWS = 64
+
+
+class Limits(NamedTuple):
+    """Sizes that the ordinary path has for all problems (:mod:`epsilot.transport.problem`)."""
+
+    smallest: float
+    largest: float
+    ordinary_low: float
+    ordinary_high: float
+    negligible: float  # share of the largest cost at which the smallest one is left where it is
+    feasible: float  # l1 distance of a plan of mass 1 from its marginals
+    round_off: float  # of a bound, as a share of the costs; no smaller eps is certified
+
+
+class Goal(NamedTuple):
+    """The gap to reach: ``eps``, or where that is 0 the share ``rtol`` of the lower bound."""
+
+    eps: float
+    rtol: float
+    totals: float  # relative difference of totals that is rounding
+
+
+class Problems(NamedTuple):
+    """Problem k is the cost ``of[k, 0]`` with the histograms ``of[k, 1]`` and ``of[k, 2]``.
+
+    ``costs`` holds one (n, m) matrix after the other; matrix c begins at ``starts[c]``.
+    """
+
+    costs: Vector
+    starts: Index
+    sources: Histograms
+    targets: Histograms
+    of: Index
+
+
+class Answers(NamedTuple):
+    """What is proved of each problem: ``numbers`` are those of ``NUMBERS``.
+
+    Problem k's plan has ``n_arcs[k]`` arcs (i, j), none if nothing is proved; they begin at
+    ``at[0, k]``. Its potentials begin at ``at[1, k]`` of f and ``at[2, k]`` of g; they are in
+    internal units, and NaN at empty places.
+    """
+
+    n_arcs: Index
+    numbers: Matrix
+    at: Index
+    arcs: Index
+    flow: Vector
+    f: Vector
+    g: Vector
+
+
+@njit(**SUM)
+def _bounds(x):
+    """Return the least and the largest number, or NaN twice if any is not finite."""
+    low, high, is_finite = np.inf, -np.inf, True
+    for k in range(x.size):
+        low, high = min(low, x[k]), max(high, x[k])
+        is_finite &= abs(x[k]) < np.inf
+    return (low, high) if is_finite else (np.nan, np.nan)
+
+
+@njit(**SUM)
+def _frame(low, high, mass, limits):
+    """Return offset, unit and scale of a cost with these bounds, and whether it has them."""
+    size = max(abs(low), abs(high))
+    value = size * mass
+    is_good = size == 0 or (
+        min(size, mass, value) >= limits.smallest and max(mass, value) <= limits.largest
+    )
+    if not (is_good and high - low < np.inf):
+        return 0.0, 1.0, 1.0, False
+    scale, unit = 1.0, 1.0
+    if size > 0 and not limits.ordinary_low <= size <= limits.ordinary_high:
+        power = 2 * (min(math.frexp(size)[1], 1022) // 2)
+        scale, unit = math.ldexp(1.0, -power), math.ldexp(1.0, power)
+    offset = low * scale
+    if 0 <= low <= limits.negligible * high:
+        offset = 0.0
+    return offset, unit, scale, scale < np.inf
+
+
+@njit(**SUM)
+def _gather(M, rows, cols, scale, offset, C):
+    """Copy the costs of the kept rows and columns, shifted and scaled; return the largest."""
+    n, m = rows.size, cols.size
+    C[:] = np.inf
+    largest = 0.0
+    for i in range(n):
+        row, out = M[rows[i]], C[i]
+        if m == M.shape[1]:
+            for j in range(m):
+                out[j] = row[j] * scale - offset
+        else:
+            for j in range(m):
+                out[j] = row[cols[j]] * scale - offset
+    for i in range(n):
+        for j in range(m):
+            largest = max(largest, C[i, j])
+    return largest
+
+
+@njit(**SUM)
+def _are_equal(p):
+    """Tell whether all masses are the same."""
+    is_equal = True
+    for k in range(1, p.size):
+        is_equal &= p[k] == p[0]
+    return is_equal
+
+
+@njit(**SUM)
+def _assignment(C, p, f, g, arcs_i, arcs_j, flow, ints, reals):
+    """Match equal masses; write the plan and a row potential."""
+    n = p.size
+    m = C.shape[1]
+    columns, rows, befores = ints[0, :m], ints[1, :m], ints[2, :m]
+    assign(C, n, g, columns, rows, befores, ints[3, :m], ints[4, :m], reals[:, :m])
+    for i in range(n):
+        arcs_i[i], arcs_j[i], flow[i] = i, columns[i], p[i]
+        f[i] = C[i, columns[i]] - g[columns[i]]
+    return n
+
+
+@njit(**SUM)
+def _simplex(C, p, q, largest, f, g, arcs_i, arcs_j, arcs_flow, tree, ints, reals):
+    """Find an optimal tree; write its plan and a row potential; return the arcs, or 0."""
+    n, m = p.size, C.shape[1]
+    means, keys, left, free = reals[0, :m], reals[1, :n], reals[2, :m], reals[3, :m]
+    order, closed, spare = ints[0, :n], ints[1, : n + q.size], ints[2, :n]
+    # Between the least and the mean cost of its column; rows far from all columns come first.
+    for j in range(m):
+        g[j], means[j] = np.inf, 0.0
+    for i in range(n):
+        add_to(C[i], 1.0 / n, means)
+        lower_to(C[i], 0.0, g)
+        keys[i] = -total(C[i, : q.size])
+    add_to(means, 1.0, g)
+    for j in range(q.size):
+        g[j] *= 0.5
+    sort_rows(keys, order, spare)
+    greedy(C, p, q, g, order, left, free, closed, tree)
+    n_blocks = 2 if n <= FEW_ROWS else 1
+    most = PIVOTS * (n + q.size)
+    is_optimal, tolerance = False, ROUGH
+    for _ in range(ROUNDS):
+        price(C, closed, tree)
+        n_pivots = pivots(C, tree, n_blocks, tolerance * largest, most)
+        if n_pivots == 0 and tolerance == FINE:
+            is_optimal = True
+            break
+        tolerance = FINE
+        close(m, q.size, tree, closed, ints[2], ints[3])
+    if not is_optimal:
+        return 0
+    y, flow, parents, _, _ = tree
+    settle(C, closed, p, q, parents, reals[0], reals[1], flow)
+    for i in range(n):
+        f[i] = -y[m + i]
+    return tree_arcs(m, closed, parents, flow, arcs_i, arcs_j, arcs_flow)
+
+
+@njit(**SUM)
+def _allowed(lower, offset, size, mass, unit, goal, limits):
+    """Return the gap that is asked for, in internal units; NaN if float64 cannot certify it."""
+    if goal.eps > 0:
+        eps = goal.eps / mass / unit
+        return eps if limits.round_off * size <= eps else np.nan
+    tiny = max(1e-9, limits.round_off / goal.rtol) * size
+    return goal.rtol * max(abs(lower + offset), tiny)
+
+
+@njit(**SUM)
+def _is_proved(upper, lower, error, largest, allowed, limits):
+    """Tell whether a plan is feasible, and its bracket sound and narrow enough."""
+    gap, sound = upper - lower, limits.round_off * max(abs(upper), abs(lower), largest)
+    return error <= limits.feasible and -sound <= gap <= allowed
+
+
+@njit(**SUM)
+def _mass(a, b, goal):
+    """Return the mass of totals a and b, NaN if they differ or the weights are no weights."""
+    if a == 0 or b == 0:
+        return max(a, b) if a + b > 0 else 1.0
+    return a if abs(a - b) <= goal.totals * a else np.nan
+
+
+@njit(**SUM)
+def _solve(M, rows, cols, p, q, frame, goal, limits, arcs, flow, f, g, numbers, workspace):
+    """Solve one problem and write what is proved of it; return the arcs of its plan, or 0."""
+    low, high, mass = frame
+    offset, unit, scale, is_good = _frame(low, high, mass, limits)
+    n, m = padded(p.size, q.size)
+    n_nodes = -(-(n + m) // WIDTH) * WIDTH
+    if not is_good or n_nodes > MOST_NODES or p.size == 0 or q.size == 0:
+        return 0
+    buffer, (y, flows, parents, sets, paths), ints, reals = workspace
+    C = buffer[: n * m].reshape(n, m)
+    largest = _gather(M, rows, cols, scale, offset, C)
+    own_f, own_g, i, j = reals[4, : p.size], reals[5, :m], arcs[0], arcs[1]
+    if p.size == q.size and _are_equal(p) and _are_equal(q):
+        n_arcs = _assignment(C, p, own_f, own_g, i, j, flow, ints, reals)
+    else:
+        tree = y[:n_nodes], flows[:n_nodes], parents[:n_nodes], sets[: n_nodes + 1], paths
+        n_arcs = _simplex(C, p, q, largest, own_f, own_g, i, j, flow, tree, ints, reals)
+    lower = dual_value(C, p, q, own_f, own_g)
+    upper, error = plan_value(C, p, q, i, j, flow[:n_arcs], reals[0, :n_nodes])
+    cost_max = high * scale - offset
+    size = max(abs(offset), abs(offset + cost_max))
+    allowed = _allowed(lower, offset, size, mass, unit, goal, limits)
+    value, bound = unit * (mass * (upper + offset)), unit * (mass * (lower + offset))
+    if not (
+        n_arcs > 0
+        and _is_proved(upper, lower, error, cost_max, allowed - 8 * EPS * size, limits)
+        and value - bound <= mass * unit * allowed
+    ):
+        return 0
+    for k in range(n_arcs):
+        i[k], j[k] = rows[i[k]], cols[j[k]]
+    for k in range(p.size):
+        f[rows[k]] = own_f[k]
+    for k in range(q.size):
+        g[cols[k]] = own_g[k]
+    numbers[0], numbers[1], numbers[2], numbers[3] = value, bound, mass * error, mass
+    numbers[4], numbers[5], numbers[6] = offset, unit, cost_max
+    return n_arcs
+
+
+@njit(**SUM)
+def _workspace(problems):
+    """Return arrays for the largest of the problems that are not too large."""
+    entries, nodes = 1, WIDTH
+    for k in range(problems.of.shape[0]):
+        _, h, t = problems.of[k]
+        n_rows = problems.sources.starts[h + 1] - problems.sources.starts[h]
+        n_cols = problems.targets.starts[t + 1] - problems.targets.starts[t]
+        n, m = padded(n_rows, n_cols)
+        if n + m <= MOST_NODES:
+            entries, nodes = max(entries, n * m), max(nodes, n + m + WIDTH)
+    return (
+        np.empty(entries), empty_tree(nodes), np.empty((5, nodes), np.int64), np.empty((6, nodes)),
+    )  # fmt: skip
+
+
+@njit(**SUM)
+def solve_all(problems, goal, limits, out):
+    """Solve every problem and write what is proved of it to ``out``."""
+    costs, starts, sources, targets, of = problems
+    workspace = _workspace(problems)
+    seen, low, high = -1, np.nan, np.nan
+    for k in range(of.shape[0]):
+        cost, h, t = of[k]
+        n, m = sources.sizes[h], targets.sizes[t]
+        M = costs[starts[cost] : starts[cost] + n * m].reshape(n, m)
+        if cost != seen:
+            low, high = _bounds(costs[starts[cost] : starts[cost] + n * m])
+            seen = cost
+        mass = _mass(sources.totals[h], targets.totals[t], goal)
+        a, b = sources.starts[h], sources.starts[h + 1]
+        c, d = targets.starts[t], targets.starts[t + 1]
+        first, last = out.at[0, k], out.at[0, k + 1]
+        out.n_arcs[k] = _solve(
+            M, sources.places[a:b], targets.places[c:d], sources.weights[a:b],
+            targets.weights[c:d], (low, high, mass), goal, limits, out.arcs[:, first:last],
+            out.flow[first:last], out.f[out.at[1, k] :], out.g[out.at[2, k] :], out.numbers[k],
+            workspace,
+        )  # fmt: skip
+
+
+def blank(problems: Problems) -> Answers:
+    """Return answers of which nothing is proved yet."""
+    of = problems.of
+    n, m = problems.sources.sizes[of[:, 1]], problems.targets.sizes[of[:, 2]]
+    at = np.zeros((3, of.shape[0] + 1), np.int64)
+    np.cumsum((n + m, n, m), axis=1, out=at[:, 1:])
+    n_arcs, n_rows, n_cols = at[:, -1]
+    return Answers(
+        np.zeros(of.shape[0], np.int64), np.full((of.shape[0], len(NUMBERS)), np.nan), at,
+        np.zeros((2, n_arcs), np.int64), np.zeros(n_arcs), np.full(n_rows, np.nan),
+        np.full(n_cols, np.nan),
+    )  # fmt: skip

@@ -1,0 +1,145 @@
+"""Primal simplex on all arcs of a small transport problem, whose tree is kept as sets of nodes.
+
+Costs are (rows, columns), padded with infinity to multiples of ``HEIGHT`` and ``WIDTH``. Columns
+are the nodes 0 ... of the tree, rows follow from ``C.shape[1]`` on; the root is a column. A basis
+is a spanning tree: the parent of each node, the flow on the arc to it, and the set of the nodes
+below it, itself included; and node prices y, for which the reduced cost of an arc i -> j is
+C_ij + y_i - y_j. An arc of a row to its parent points up, that of a column down, so the arcs of a
+cycle gain and lose flow by turns. A tree arc without flow points up: such trees are *strongly
+feasible*, and pivots that keep them so cannot cycle.
+
+Sets make a pivot a few short loops over two paths: whether a node is above another is one bit, and
+prices change eight at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .dense import SUM
+from .eights import BYTES, HEIGHT, WIDTH, add_where, least_of_block, subtract, unite
+
+#: Nodes of the largest tree: bits of a set.
+MOST_NODES = 8 * BYTES
+
+
+@njit(**SUM)
+def padded(n, m):
+    """Return the numbers of rows and columns with their padding."""
+    return -(-n // HEIGHT) * HEIGHT, -(-m // WIDTH) * WIDTH
+
+
+@njit(**SUM)
+def empty_tree(n_nodes):
+    """Return arrays for a tree: prices, flow, parents, sets (one more than nodes) and two paths."""
+    return (
+        np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes, np.uint32),
+        np.zeros((n_nodes + 1, BYTES), np.uint8), np.zeros((2, n_nodes), np.uint32),
+    )  # fmt: skip
+
+
+@njit(**SUM)
+def pivots(C, tree, n_blocks, tolerance, most):
+    """Pivot at most ``most`` times; return how often.
+
+    Fewer pivots mean that no reduced cost is below -tolerance. Blocks of rows are priced in turn:
+    at least ``n_blocks`` for a pivot, and more until an arc is found.
+    """
+    y, flow, parents, sets, paths = tree
+    n, m = C.shape
+    spare = np.uint32(sets.shape[0] - 1)
+    row = 0
+    for done in range(most):
+        least, first, j = -tolerance, n, np.uint32(0)
+        for k in range(1, n // HEIGHT + 1):
+            value, col = least_of_block(C, y, row)
+            if value < least:
+                least, first, j = value, row, np.uint32(col)
+            row = row + HEIGHT if row + HEIGHT < n else 0
+            if first < n and k >= n_blocks:
+                break
+        if first == n:
+            return done
+        while C[first, j] + y[m + first] - y[j] != least:
+            first += 1
+        i = np.uint32(m + first)
+
+        # Climb from both ends to where the paths join; what loses flow stands at even places.
+        byte, bit = j >> np.uint32(3), np.uint8(1) << np.uint8(j & np.uint32(7))
+        u, length, out, delta = i, 0, 0, np.inf
+        while not sets[u, byte] & bit:
+            paths[0, length] = u
+            if flow[u] < delta:
+                delta, out = flow[u], length
+            u = parents[u]
+            if sets[u, byte] & bit:
+                length += 1
+                break
+            paths[0, length + 1] = u
+            u = parents[u]
+            length += 2
+        join, inner, rest, side = u, out, length, 0
+        u, length, out, least_flow = j, 0, 0, np.inf
+        while u != join:
+            paths[1, length] = u
+            if flow[u] <= least_flow:
+                least_flow, out = flow[u], length
+            u = parents[u]
+            if u == join:
+                length += 1
+                break
+            paths[1, length + 1] = u
+            u = parents[u]
+            length += 2
+        # Of the arcs that empty first, the last on the cycle from the join leaves.
+        other, by = length, -least
+        if least_flow <= delta:
+            delta, inner, side, other, rest, by = least_flow, out, 1, rest, length, least
+        inside, outside = paths[side], paths[1 - side]
+        end = j if side == 0 else i
+
+        unite(sets, spare, inside[inner], inside[inner])
+        gain = -delta
+        for k in range(other):
+            u = outside[k]
+            flow[u] += gain
+            gain = -gain
+            unite(sets, u, u, spare)
+        gain = delta
+        for k in range(inner + 1, rest):
+            u = inside[k]
+            flow[u] += gain
+            gain = -gain
+            subtract(sets, u, u, spare)
+        # The path from the entering arc to the leaving one turns over.
+        gain = delta
+        for k in range(inner, 0, -1):
+            u, below = inside[k], inside[k - 1]
+            parents[u], flow[u] = below, flow[below] + gain
+            gain = -gain
+            subtract(sets, u, spare, below)
+        u = inside[0]
+        parents[u], flow[u] = end, delta
+        unite(sets, u, spare, spare)
+        add_where(sets, spare, by, y)
+    return most
+
+
+@njit(**SUM)
+def close(m, n_cols, tree, closed, marks, stack):
+    """List the nodes of a tree such that each stands before its parent, and the root last."""
+    parents = tree[2]
+    marks[:] = 0
+    place = closed.size
+    for k in range(closed.size):
+        u = k if k < n_cols else m + k - n_cols
+        size = 0
+        while marks[u] == 0:
+            marks[u], stack[size] = 1, u
+            size += 1
+            u = parents[u]
+        while size > 0:
+            size -= 1
+            place -= 1
+            closed[place] = stack[size]
