@@ -130,6 +130,19 @@ def grid(shape, place, **options):
     return epsilot.solve_grid(place(A), place(B), **options)
 
 
+def batch(size, place, n_threads, **_):
+    """Solve many problems of all sizes up to one, some of them uniform or with ties."""
+    rng = np.random.default_rng(size)
+    shapes = rng.integers(1, size, (60, 2))
+    M = [place(rng.random(shape)) for shape in shapes] + [place(rng.random((size, size)))] * 2
+    M = [np.floor(4 * C) if k % 3 == 0 else C for k, C in enumerate(M)]
+    a, b = (
+        [None if k % 5 == 0 else place(masses(rng, C.shape[c])) for k, C in enumerate(M)]
+        for c in (0, 1)
+    )
+    return epsilot.solve_batch(M, a, b, plans=True, potentials=True, n_threads=n_threads)
+
+
 def dense_cases(is_quick: bool) -> dict[str, Callable]:
     """Return every method on stored costs, with every kind of goal."""
     found = {}
@@ -175,14 +188,25 @@ def grid_cases(is_quick: bool) -> dict[str, Callable]:
     return found
 
 
+def batch_cases(is_quick: bool) -> dict[str, Callable]:
+    """Return batches of small problems."""
+    return {f"batch {size}": partial(batch, size) for size in ([40] if is_quick else [9, 40, 200])}
+
+
 def cases(is_quick: bool) -> dict[str, Callable]:
     """Return the table: name -> solve(place=, **options)."""
-    return {**dense_cases(is_quick), **cloud_cases(is_quick), **grid_cases(is_quick)}
+    kinds = dense_cases, cloud_cases, grid_cases, batch_cases
+    return {name: case for kind in kinds for name, case in kind(is_quick).items()}
 
 
 def digest(result) -> str:
-    """Return a hash of the trace, the plan and the potentials of a result."""
+    """Return a hash of the trace, the plan and the potentials of a result, or of a batch."""
     h = hashlib.sha256()
+    if isinstance(result, epsilot.BatchResult):
+        kept = *result.plans.arrays().values(), *result.potentials.arrays().values()
+        for x in (result.value, result.lower_bound, result.marginal_error, *kept):
+            h.update(x.tobytes())
+        return h.hexdigest()[:16]
     for r in result.history:
         numbers = r.n_iter, r.operations, r.upper, r.lower, r.gap, r.marginal_error, r.reg
         h.update(repr(numbers).encode())

@@ -16,8 +16,10 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from . import finite_sum, theory
+    from .api.batch import solve_batch, solve_sample_batch
     from .api.certify import certify, round_plan
     from .api.grid import solve_grid
+    from .api.pairwise import pairwise
     from .api.sample import solve_sample
     from .api.solve import exact, solve
     from .applications.color_transfer import ColorTransfer as ColorTransfer
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
         UnknownMethod,
     )
     from .geometry import Dense, Geometry, Grid, PointCloud
+    from .run.batch.result import BatchResult
     from .run.result import Result, Status
     from .solvers import methods
     from .transport.certificate import Certificate
@@ -41,7 +44,9 @@ _HOMES = {
     "applications.color_transfer": ("ColorTransfer",),
     "applications.domain_adaptation": ("DomainAdapter",),
     "api.solve": ("exact", "solve"),
+    "api.batch": ("solve_batch", "solve_sample_batch"),
     "api.certify": ("certify", "round_plan"),
+    "api.pairwise": ("pairwise",),
     "transport.certificate": ("Certificate",),
     "errors": (
         "CertificateError",
@@ -53,6 +58,7 @@ _HOMES = {
     "geometry": ("Dense", "Geometry", "Grid", "PointCloud"),
     "transport.plan": ("Plan",),
     "transport.record": ("Record",),
+    "run.batch.result": ("BatchResult",),
     "run.result": ("Result", "Status"),
     "solvers": ("methods",),
     "api.grid": ("solve_grid",),
@@ -64,6 +70,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 # The estimators are left out: they need scikit-learn, and a star import must not.
 __all__ = [
+    "BatchResult",
     "Certificate",
     "CertificateError",
     "ConvergenceWarning",
@@ -83,10 +90,13 @@ __all__ = [
     "exact",
     "finite_sum",
     "methods",
+    "pairwise",
     "round_plan",
     "solve",
+    "solve_batch",
     "solve_grid",
     "solve_sample",
+    "solve_sample_batch",
     "theory",
 ]
 

@@ -9,6 +9,14 @@ class InvalidProblem(ValueError):
     """The input does not describe a transport problem this call can solve."""
 
 
+class InvalidBatch(InvalidProblem):
+    """Some problems of a batch were refused; ``result`` holds the answers to the others."""
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 class TooLarge(InvalidProblem, MemoryError):
     """The call would need more memory than there is; nothing was allocated."""
 

@@ -8,15 +8,19 @@ threading layer aborts the process when two Python threads enter it at once.)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 # Matrix entries below which handing work to a thread (about 50 µs) costs more than it saves.
 MIN_ENTRIES_PER_THREAD = 1 << 16
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 _limit: ContextVar[int | None] = ContextVar("epsilot_threads", default=None)
 
@@ -57,6 +61,30 @@ def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: Any)
     kernel(*args, edges[0], edges[1])
     for future in futures:
         future.result()
+
+
+def in_order(
+    function: Callable[[Item], Answer], items: Iterable[Item]
+) -> Generator[Answer, None, None]:
+    """Yield the answer to each item, in their order, while threads work ahead on the next ones."""
+    n_threads = available()
+    if n_threads <= 1:
+        for item in items:
+            yield function(item)
+        return
+    pool = _pool(n_threads, os.getpid())
+    held: deque[Future[Answer]] = deque()
+    try:
+        for item in items:
+            held.append(pool.submit(function, item))
+            if len(held) > 2 * n_threads:
+                yield held.popleft().result()
+        while held:
+            yield held.popleft().result()
+    finally:
+        for future in held:
+            if not future.cancel():
+                future.exception()
 
 
 def _is_crowded() -> bool:

@@ -46,6 +46,7 @@ class Status(enum.Enum):
         "the iterate overflowed; this is the best certified answer before it. "
         "Try method='sinkhorn' or a larger eps"
     )
+    REFUSED = "refused: this is no problem that can be solved; errors says why"
 
     def __str__(self) -> str:
         return self.value

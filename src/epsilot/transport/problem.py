@@ -218,12 +218,17 @@ def _infinite(geometry: Geometry) -> str:
     )
 
 
+def tolerance_of(w: Any) -> float:
+    """Return the relative difference of totals that is rounding in weights of this type."""
+    return 0.0 if w is None else _TOTALS.get(getattr(w, "dtype", None), _TOTALS_FLOAT64)
+
+
 def _weights(w: Any, name: str, size: int, other: int) -> tuple[Vector, float]:
     """Return checked weights and the relative tolerance their dtype deserves."""
     if w is None:
         return np.full(size, 1.0 / size), 0.0
     x = numeric(w, name)
-    tolerance = _TOTALS.get(getattr(w, "dtype", None), _TOTALS_FLOAT64)
+    tolerance = tolerance_of(w)
     if x.shape != (size,):
         hint = " (are a and b swapped?)" if x.shape == (other,) else " (one weight each)"
         side = "row" if name == "a" else "column"

@@ -1,0 +1,156 @@
+"""Many problems in one call: stacked, ragged, or one after the other from an iterator."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..arguments import check_choice, check_flag, shown
+from ..errors import InvalidProblem
+from ..files import check_own
+from ..geometry.points import MetricLike
+from ..run.batch.chunk import Wish
+from ..run.batch.clouds import clouds_of
+from ..run.batch.drive import Orders, run_batch
+from ..run.batch.result import BatchResult, Pairing
+from ..run.batch.sources import source_of
+from ..run.request import Request
+from .sample import cloud_geometry
+
+
+def solve_batch(
+    M: Any,
+    a: Any = None,
+    b: Any = None,
+    *,
+    eps: float | None = None,
+    rtol: float | None = None,
+    plans: bool = False,
+    potentials: bool = False,
+    n_threads: int | None = None,
+    client: None = None,
+    progress: bool = False,
+    on_error: str = "raise",
+    normalize: bool = False,
+    max_seconds: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+) -> BatchResult:
+    """Solve many transport problems, each to a certified accuracy.
+
+    Small problems (up to about 256 rows and columns) are solved exactly by compiled code that does
+    whole chunks of them; larger ones go one by one through :func:`solve`. An answer does not depend
+    on the others, nor on the number of threads, bit by bit.
+
+    Parameters
+    ----------
+    M : (n, m) or (k, n, m) array-like, list or iterator of (n, m) array-likes
+        One cost for all problems, or one for each; shapes may differ. An iterator is consumed as it
+        is solved and nothing of it is kept.
+    a, b : (n,) or (k, n) array-like, list or iterator of vectors, optional
+        Weights for all problems, or for each; uniform where None.
+    eps, rtol : float, optional
+        The gap to reach in every problem, as in :func:`solve` (default: ``rtol=0.01``).
+    plans, potentials : bool
+        Keep the plans, and the dual potentials, of all problems.
+    n_threads : int, optional
+        Threads to use; one per core by default.
+    client : None
+        Reserved for a cluster's client.
+    progress : bool
+        Count the problems on a live line.
+    on_error : {"raise", "collect"}
+        What to do with problems that are refused, when all others are solved: raise one
+        ``InvalidProblem`` whose ``result`` holds the answers, or leave NaN and a sentence.
+    normalize : bool
+        Rescale both weights of every problem to total 1.
+    max_seconds : float, optional
+        Limit of wall time. What is then not solved holds NaN; the same is true of Ctrl-C.
+    checkpoint, resume : path, optional
+        Save what is solved to a file as it goes; continue from such a file.
+
+    Returns
+    -------
+    BatchResult
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> M = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    >>> batch = epsilot.solve_batch(M, np.eye(3), np.full((3, 3), 1 / 3))
+    >>> batch.value.round(3)
+    array([1.   , 0.667, 1.   ])
+    """
+    orders = make_orders(
+        client=client, plans=plans, potentials=potentials, on_error=on_error, normalize=normalize,
+        checkpoint=checkpoint, resume=resume, eps=eps, rtol=rtol, n_threads=n_threads,
+        progress=progress, max_seconds=max_seconds,
+    )  # fmt: skip
+    return run_batch(source_of(M, a, b, normalize), orders)
+
+
+def solve_sample_batch(
+    X_a: Any,
+    X_b: Any,
+    a: Any = None,
+    b: Any = None,
+    *,
+    metric: MetricLike = "sqeuclidean",
+    normalize: bool = False,
+    **keywords: Any,
+) -> BatchResult:
+    """Solve transport between many pairs of weighted point clouds.
+
+    Parameters
+    ----------
+    X_a, X_b : (n, d) or (k, n, d) array-like, list or iterator of (n, d) array-likes
+        One cloud for all problems, or one for each; sizes may differ.
+    a, b : optional
+        Weights, as in :func:`solve_batch`.
+    metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"} or callable
+        As in :func:`solve_sample`; the first three are fastest.
+    normalize, **keywords
+        As in :func:`solve_batch`.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> X = np.linspace(0, 1, 5)[None, :, None]
+    >>> epsilot.solve_sample_batch(X, X + 0.5).value.round(3)
+    array([0.25])
+    """
+    orders = make_orders(normalize=normalize, **keywords)
+    if not callable(metric):
+        cloud_geometry([1.0], [1.0], metric)  # refuses what is no metric
+    return run_batch(clouds_of(X_a, X_b, a, b, metric, cloud_geometry, normalize), orders)
+
+
+def make_orders(
+    *,
+    client: Any = None,
+    plans: Any = False,
+    potentials: Any = False,
+    on_error: Any = "raise",
+    normalize: Any = False,
+    checkpoint: Any = None,
+    resume: Any = None,
+    pairing: Pairing | None = None,
+    **wanted: Any,
+) -> Orders:
+    """Return what is asked of a batch, or say in one sentence what is wrong with it."""
+    if client is not None:
+        raise InvalidProblem(
+            f"client is {shown(client)}; batches run on this machine only (leave it out, and use "
+            "n_threads)."
+        )
+    for name, flag in (("plans", plans), ("potentials", potentials), ("normalize", normalize)):
+        check_flag(name, flag)
+    check_choice("on_error", on_error, ("raise", "collect"))
+    for name, path in (("checkpoint", checkpoint), ("resume", resume)):
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise InvalidProblem(f"{name} is {shown(path)}; it must be the path of a file.")
+    if checkpoint is not None:
+        check_own(checkpoint, "epsilot-batch")
+    request = Request(**wanted, on_limit="ignore")
+    wish = Wish.of(request, plans=bool(plans), potentials=bool(potentials))
+    return Orders(request, wish, on_error, pairing, checkpoint, resume)

@@ -1,0 +1,82 @@
+"""Problems between pairs of point clouds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._types import Matrix
+from ...errors import InvalidProblem
+from ...geometry import Geometry
+from ...geometry.points import MetricLike
+from ...kernels.clouds import cloud_costs
+from ...metrics import METRICS
+from .lists import ListChunk, source_of_parts
+from .packing import as_matrix, flat, places
+from .source import Given, Source
+
+#: Metrics whose costs are compiled for many clouds at once.
+COMPILED = tuple(name for name, metric in METRICS.items() if metric.degree > 0)
+
+#: Makes the geometry of two clouds, or says what is wrong with them.
+MakeGeometry = Callable[[Any, Any, MetricLike], Geometry]
+
+
+@dataclass(frozen=True)
+class CloudChunk(ListChunk):
+    """Problems whose costs are those between the points of two clouds, ``M = (X_a, X_b)``."""
+
+    metric: MetricLike
+    geometry: MakeGeometry
+
+    def given(self, k: int) -> Given:
+        """Return the k-th of these problems, with the geometry of its clouds for a cost."""
+        M, a, b = self.problems[k]
+        X_a, X_b = M
+        return Given(self.geometry(X_a, X_b, self.metric), a, b)
+
+    def costs(self) -> list[Matrix | None]:
+        """Return the cost of each problem, or None where the ordinary path has to look at it."""
+        if not isinstance(self.metric, str) or self.metric not in COMPILED:
+            return [self._dense(k) for k in range(len(self))]
+        clouds = [(as_matrix(x.M[0]), as_matrix(x.M[1])) for x in self.problems]
+        kept = [
+            (X, Y)
+            for X, Y in clouds
+            if X is not None and Y is not None and X.shape[1] == Y.shape[1]
+        ]
+        sizes = np.array([(len(X), *Y.shape) for X, Y in kept], np.int64).reshape(-1, 3)
+        ends = places(sizes[:, 0] * sizes[:, 1])
+        out = np.empty(ends[-1])
+        X, Y = (flat(np.concatenate([pair[c].ravel() for pair in kept] or [out])) for c in (0, 1))
+        cloud_costs(X, Y, METRICS[self.metric].code, sizes, out)
+        found = iter(
+            out[start:stop].reshape(n, m)
+            for (n, m, _), start, stop in zip(sizes, ends[:-1], ends[1:], strict=True)
+        )
+        return [
+            None if X is None or Y is None or X.shape[1] != Y.shape[1] else next(found)
+            for X, Y in clouds
+        ]
+
+    def _dense(self, k: int) -> Matrix | None:
+        """Return the cost of a metric that is not compiled here."""
+        try:
+            geometry = self.given(k).M
+        except InvalidProblem:
+            return None
+        return geometry.block(0, geometry.shape[0]) if geometry.is_dense else None
+
+
+def clouds_of(
+    X_a: Any, X_b: Any, a: Any, b: Any, metric: MetricLike, geometry: MakeGeometry, normalize: bool
+) -> Source:
+    """Return the problems that clouds and weights, or many of them, describe."""
+
+    def make(first: int, problems: Sequence[Given]) -> CloudChunk:
+        return CloudChunk(first, problems, normalize, metric, geometry)
+
+    return source_of_parts({"X_a": (X_a, 2), "X_b": (X_b, 2), "a": (a, 1), "b": (b, 1)}, make)
