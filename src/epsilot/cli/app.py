@@ -13,7 +13,7 @@ import typer
 
 from ..errors import InvalidProblem, UnknownMethod
 from ..version import __version__
-from . import bench, certify, compare, demo, methods, reproduce, solve, transfer
+from . import bench, certify, compare, demo, many, methods, reproduce, solve, transfer
 
 app = typer.Typer(
     name="epsilot",
@@ -50,6 +50,8 @@ for command in (
     certify.certify,
     methods.methods,
     compare.compare,
+    many.batch,
+    many.pairwise,
     reproduce.reproduce,
     transfer.transfer,
     bench.bench,
