@@ -45,10 +45,17 @@ def test_outer_loops_invert_the_bound(violation, printed):
         assert theory.violation_bound(n_outer - 1, printed=printed, **TERMS) > violation
 
 
-@pytest.mark.parametrize(("eps", "printed", "expected"), [
-    (0.2, True, 1371), (0.05, True, 5070), (0.02, True, 12449),
-    (0.2, False, 1261), (0.05, False, 4949), (0.02, False, 12324),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("eps", "printed", "expected"),
+    [
+        (0.2, True, 1371),
+        (0.05, True, 5070),
+        (0.02, True, 12449),
+        (0.2, False, 1261),
+        (0.05, False, 4949),
+        (0.02, False, 12324),
+    ],
+)
 def test_outer_loops_for_transport(eps, printed, expected):
     # n = 144, the mean of two instances; the radius depends on the marginals a little
     target, _ = published(12, 0, eps)
@@ -56,10 +63,15 @@ def test_outer_loops_for_transport(eps, printed, expected):
     assert found == pytest.approx(expected, rel=0.02)
 
 
-@pytest.mark.parametrize(("method", "options"), [
-    ("pdasmd", {}), ("pdasmd", {"smoothness": "sharp"}), ("pdasmd", {"batch_size": 4}),
-    ("pdasgd", {"step_constant": 3.0}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("pdasmd", {}),
+        ("pdasmd", {"smoothness": "sharp"}),
+        ("pdasmd", {"batch_size": 4}),
+        ("pdasgd", {"step_constant": 3.0}),
+    ],
+)
 def test_measured_loops_are_a_fraction_of_the_proved_ones(method, options):
     target, _ = published()
     A, B = synthetic_pair(6, 0)

@@ -142,15 +142,26 @@ def pdasmd_outer_loops(
     factor = 5.0 if norm == "linf" and smoothness == "paper" else 1.0
     violation = min(slack / (2 * to_l1), epsilon / (4 * radius))
     return outer_loops(
-        violation, smoothness=factor / eta, radius=radius, inner_loops=-(-n // batch_size),
-        batch_size=batch_size, gamma=gamma, step_constant=step_constant, printed=printed,
-    )  # fmt: skip
+        violation,
+        smoothness=factor / eta,
+        radius=radius,
+        inner_loops=-(-n // batch_size),
+        batch_size=batch_size,
+        gamma=gamma,
+        step_constant=step_constant,
+        printed=printed,
+    )
 
 
 def pdasmd_loop_operations(
-    n: int, m: int, *, norm: str = "linf", batch_size: int = 1, inner_loops: int | None = None,
+    n: int,
+    m: int,
+    *,
+    norm: str = "linf",
+    batch_size: int = 1,
+    inner_loops: int | None = None,
     average: str = "sampled",
-) -> int:  # fmt: skip
+) -> int:
     """Return the operations of one outer loop: snapshot, inner steps, averaged plan.
 
     >>> pdasmd_loop_operations(100, 100) / 100**2
@@ -164,15 +175,29 @@ def pdasmd_loop_operations(
 
 
 def pdasmd_operations(
-    epsilon: float, cost_max: float, p: Vector, q: Vector, *, norm: str = "linf",
-    batch_size: int = 1, smoothness: str = "paper", step_constant: float = 9.0,
+    epsilon: float,
+    cost_max: float,
+    p: Vector,
+    q: Vector,
+    *,
+    norm: str = "linf",
+    batch_size: int = 1,
+    smoothness: str = "paper",
+    step_constant: float = 9.0,
     printed: bool = False,
-) -> int:  # fmt: skip
+) -> int:
     """Return the operations of Theorem 2 (B = 1) and Corollary 1, with their constants."""
     loops = pdasmd_outer_loops(
-        epsilon, cost_max, p, q, norm=norm, batch_size=batch_size, smoothness=smoothness,
-        step_constant=step_constant, printed=printed,
-    )  # fmt: skip
+        epsilon,
+        cost_max,
+        p,
+        q,
+        norm=norm,
+        batch_size=batch_size,
+        smoothness=smoothness,
+        step_constant=step_constant,
+        printed=printed,
+    )
     return loops * pdasmd_loop_operations(p.size, q.size, norm=norm, batch_size=batch_size)
 
 

@@ -86,17 +86,29 @@ def test_weak_duality_is_tight_at_the_end(name):
 
 @pytest.mark.parametrize("average", ["predrawn", "reservoir"])
 @pytest.mark.parametrize("batch_size", [1, 3])
-@pytest.mark.parametrize(("norm", "mirror"), [
-    ("l2", EUCLIDEAN), ("linf", EUCLIDEAN), ("l2", COSH), ("linf", scaled(np.array([1.0, 2, 1.5]))),
-], ids=["l2", "linf", "l2 cosh", "linf scaled"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("norm", "mirror"),
+    [
+        ("l2", EUCLIDEAN),
+        ("linf", EUCLIDEAN),
+        ("l2", COSH),
+        ("linf", scaled(np.array([1.0, 2, 1.5]))),
+    ],
+    ids=["l2", "linf", "l2 cosh", "linf scaled"],
+)
 def test_separable_problem_has_the_closed_form(norm, mirror, batch_size, average):
     dual = separable()
     x, lam = dual.solution()
     np.testing.assert_allclose(dual.A @ x, dual.b, atol=1e-12)
     found = minimize(
-        dual, norm=norm, mirror=mirror, batch_size=batch_size, average=average, n_outer=600,
+        dual,
+        norm=norm,
+        mirror=mirror,
+        batch_size=batch_size,
+        average=average,
+        n_outer=600,
         tolerance=3e-4,
-    )  # fmt: skip
+    )
     assert found.converged
     assert algorithm.dual_norm(dual.A @ found.x - dual.b, norm) <= 3.1e-4
     np.testing.assert_allclose(found.x, x, atol=3e-3)
@@ -194,9 +206,14 @@ def test_theorem_1_holds_for_the_mean_over_seeds(name, norm, batch_size, c):
 
     for seed in range(n_seeds):
         minimize(
-            dual, norm=norm, batch_size=batch_size, step_constant=c, n_outer=n_outer, seed=seed,
+            dual,
+            norm=norm,
+            batch_size=batch_size,
+            step_constant=c,
+            n_outer=n_outer,
+            seed=seed,
             callback=add,
-        )  # fmt: skip
+        )
     terms = {
         "smoothness": dual.smoothness(norm).mean(),
         "radius": np.abs(lam).max() if norm == "linf" else np.linalg.norm(lam),
@@ -227,10 +244,16 @@ def test_run_is_fixed_by_its_seed_and_stops_when_told():
     np.testing.assert_allclose(warm.x, separable().solution()[0])
 
 
-@pytest.mark.parametrize(("options", "word"), [
-    ({"norm": "l1"}, "norm"), ({"average": "all"}, "average"), ({"inner_loops": 0}, "inner_loops"),
-    ({"step_constant": 0.0}, "step_constant"), ({"batch_size": -1}, "batch_size"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"norm": "l1"}, "norm"),
+        ({"average": "all"}, "average"),
+        ({"inner_loops": 0}, "inner_loops"),
+        ({"step_constant": 0.0}, "step_constant"),
+        ({"batch_size": -1}, "batch_size"),
+    ],
+)
 def test_options_are_checked(options, word):
     with pytest.raises(InvalidProblem, match=word):
         finite_sum.minimize(separable(), **options)

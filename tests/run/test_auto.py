@@ -40,9 +40,13 @@ def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
     models = {
         "exact": {"overhead": 1e9, "dense": 0.0, "scale": 0.0, "power": 1.0, "bytes": 8},
         "restricted_simplex": {
-            "overhead": 0, "dense": 0, "lazy": 0, "scale": 0, "power": 1,
+            "overhead": 0,
+            "dense": 0,
+            "lazy": 0,
+            "scale": 0,
+            "power": 1,
         },
-    }  # fmt: skip
+    }
     path = tmp_path / "models.json"
     path.write_text(json.dumps(models))
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(path))
