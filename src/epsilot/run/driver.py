@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple
+from typing import Generic
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from ..transport.record import Record
 from ..transport.support import Support
 from ..transport.work import Work, certificate_work
 from .goal import Goal, Limits
-from .interrupts import graceful_interrupts
 from .observers import Observer
 from .result import Status
 from .run import Moment, Run
@@ -34,16 +33,6 @@ from .starts import Stage, Start, Started
 #: this factor, or the run has stalled.
 STALL_FACTOR = 8.0
 STALL_EPOCHS = 5000
-
-
-class _Clock(NamedTuple):
-    began: float
-    is_interrupted: Callable[[], bool]
-
-    @property
-    def seconds(self) -> float:
-        """Wall time since the run began, or was resumed."""
-        return time.perf_counter() - self.began
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,28 +50,28 @@ class Driver(Generic[T, S]):
     limits: Limits
     rng: np.random.Generator
     observers: Sequence[Observer] = ()
+    is_interrupted: Callable[[], bool] = bool  # asked before every step; never, by default
     run: Run = field(default_factory=Run)
 
     def drive(self, start: Start, resumed: Moment[T, S] | None = None) -> Run:
         """Run to the goal or to a limit, from a start or from where a saved run was."""
-        with graceful_interrupts() as is_interrupted:
-            clock = _Clock(time.perf_counter(), is_interrupted)
-            if resumed is None:
-                started = self._start(start, clock)
-                target = self.schedule.first()
-                state = self._init(target, started)
-            else:
-                target, state = resumed.target, resumed.state
-            self._loop(target, state, clock)
+        began = time.perf_counter()
+        if resumed is None:
+            started = self._start(start, began)
+            target = self.schedule.first()
+            state = self._init(target, started)
+        else:
+            target, state = resumed.target, resumed.state
+        self._loop(target, state, began)
         return self.run
 
-    def _loop(self, target: T, state: S, clock: _Clock) -> None:
+    def _loop(self, target: T, state: S, began: float) -> None:
         """Step until the run is over; certify what it ended with."""
         run, solver = self.run, self.solver
         while True:
             run.eta = target.eta
             signal = solver.signal(target, state)
-            ending = self._ending(target, state, signal, clock)
+            ending = self._ending(target, state, signal, began)
             if ending is not None:
                 break
             following = self.schedule.after(target, signal, run)
@@ -105,19 +94,20 @@ class Driver(Generic[T, S]):
 
     # -- stages ------------------------------------------------------------------------------
 
-    def _start(self, start: Start, clock: _Clock) -> Started:
+    def _start(self, start: Start, began: float) -> Started:
         """Return what a start finds; what it does is part of the run."""
         run = self.run
 
         def look(_: Record) -> bool:
-            run.seconds = clock.seconds
+            run.seconds = time.perf_counter() - began
             record = self._record(0.0)
             for observer in self.observers:
                 run.is_told_to_stop |= observer.starting(record)
             return run.is_told_to_stop
 
-        started = start.find(Stage(lambda: self.limits.max_seconds - clock.seconds, look))
-        run.seconds = clock.seconds
+        ends = began + self.limits.max_seconds
+        started = start.find(Stage(lambda: ends - time.perf_counter(), look))
+        run.seconds = time.perf_counter() - began
         run.work.record(started.work)
         return started
 
@@ -151,7 +141,7 @@ class Driver(Generic[T, S]):
 
     # -- endings -----------------------------------------------------------------------------
 
-    def _ending(self, target: T, state: S, signal: Signal, clock: _Clock) -> Status | None:
+    def _ending(self, target: T, state: S, signal: Signal, began: float) -> Status | None:
         """Evaluate if it is due and return the status if the run is over.
 
         An overflow shows in the signal at once; potentials are looked at before a certificate.
@@ -159,7 +149,9 @@ class Driver(Generic[T, S]):
         run = self.run
         if signal.has_overflowed:
             return Status.NOT_FINITE
-        ending, operations = self._own_ending(target, state, signal), run.work.operations
+        is_published, operations = self.schedule.tolerance is not None, run.work.operations
+        can_end = is_published or signal.is_finished
+        ending = self._own_ending(target, state) if can_end else None
         is_due = signal.wants_certificate or (
             operations >= run.next_evaluation and self.schedule.evaluate_after is not None
         )
@@ -172,12 +164,12 @@ class Driver(Generic[T, S]):
             return Status.CALLBACK
         if ending is not None:
             return ending
-        if self.schedule.tolerance is None and self.goal.is_reached(run.upper, run.lower):
+        if not is_published and self.goal.is_reached(run.upper, run.lower):
             return Status.CERTIFIED
-        return self._limit(operations, clock)
+        return self._limit(operations, began)
 
-    def _own_ending(self, target: T, state: S, signal: Signal) -> Status | None:
-        """Return the status if the method itself ends the run: by its paper's rule, or at its end.
+    def _own_ending(self, target: T, state: S) -> Status | None:
+        """Return the status if the method ends the run: by its paper's rule, or as it has finished.
 
         A rule may look closer than the steps do and leave a better measured state.
         """
@@ -185,17 +177,16 @@ class Driver(Generic[T, S]):
         if tolerance is not None:
             is_met = self.solver.meets_published_rule(target, state, tolerance)
             return Status.PUBLISHED_STOP if is_met else None
-        is_over = signal.is_finished and self.schedule.is_last(target)
-        return Status.FINISHED if is_over else None
+        return Status.FINISHED if self.schedule.is_last(target) else None
 
-    def _limit(self, operations: int, clock: _Clock) -> Status | None:
+    def _limit(self, operations: int, began: float) -> Status | None:
         """Return the status if something from outside, or a lack of progress, ends the run."""
         run, limits = self.run, self.limits
-        if clock.is_interrupted():
+        if self.is_interrupted():
             return Status.INTERRUPTED
         if run.n_iter >= limits.max_iter:
             return Status.MAX_ITER
-        if clock.seconds >= limits.max_seconds:
+        if time.perf_counter() - began >= limits.max_seconds:
             return Status.MAX_SECONDS
         best, operations_then, epoch = run.last_progress
         if (

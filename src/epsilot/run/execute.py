@@ -36,7 +36,7 @@ def execute(problem: Problem, request: Request) -> Result:
     course = set_course(objective, goal, request, execute)
     with parallel.limit(request.n_threads):
         warm_up(course.solver, course.schedule.first())
-        with graceful_interrupts(), ExitStack() as stack:
+        with graceful_interrupts() as is_interrupted, ExitStack() as stack:
             run, resumed, observers = _watched(request, objective, goal, course, stack)
             driver: Driver[Any, Any] = Driver(
                 objective=objective,
@@ -47,6 +47,7 @@ def execute(problem: Problem, request: Request) -> Result:
                 limits=make_limits(request, course.solver.patience),
                 rng=np.random.default_rng(request.seed) if resumed is None else resumed.rng,
                 observers=observers,
+                is_interrupted=is_interrupted,
                 run=run,
             )
             driver.drive(course.start, resumed)

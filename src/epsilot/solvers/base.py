@@ -161,7 +161,7 @@ class EntropicSolver(_Defaults, Generic[M]):
     def signal(self, problem: Entropic, state: M) -> Signal:
         """Return the violation measured by the last step; one that vanishes can be certified."""
         violation = float(state.violation)
-        return Signal(violation, wants_certificate=violation == 0)
+        return Signal(violation, False, violation == 0)
 
     def meets_published_rule(self, problem: Entropic, state: M, tolerance: float) -> bool:
         """Stop when the violation is within the tolerance."""

@@ -63,7 +63,10 @@ class Work:
     @property
     def operations(self) -> int:
         """Arithmetic operations of the method itself."""
-        return sum(TABLE[name][0] * count for name, count in self.units.items())
+        total = 0
+        for name, count in self.units.items():  # a loop: this is asked before every step
+            total += TABLE[name][0] * count
+        return total
 
     @property
     def exponentials(self) -> int:
