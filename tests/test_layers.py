@@ -105,6 +105,27 @@ def test_no_file_is_long(module):
     assert n_lines <= 400, f"{module} has {n_lines} lines; split it (the limit is 400)."
 
 
+def code_lines(function: ast.FunctionDef) -> int:
+    """Return the lines of a function without its docstring."""
+    first = function.body[0]
+    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    text = first.end_lineno - first.lineno + 1 if is_docstring else 0
+    return function.end_lineno - function.lineno + 1 - text
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.parts[0] != "kernels"], ids=str)
+def test_functions_are_short_and_constructors_are_called_by_name(module):
+    for node in ast.walk(ast.parse((SOURCE / module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            assert code_lines(node) <= 60, f"{module}: {node.name} has more than 60 lines."
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            is_constructor = name[:1].isupper() and not name.isupper()
+            assert not is_constructor or len(node.args) <= 7, (
+                f"{module}:{node.lineno}: {name} takes {len(node.args)} values; name them."
+            )
+
+
 def test_import_is_light():
     script = f"import sys, epsilot; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run(

@@ -142,8 +142,10 @@ class Objective(ABC):
         Nothing is rounded or repaired: the plan must be feasible and so must the potentials.
         """
         error = self.infeasibility(plan)
-        if not (error <= FEASIBLE and plan.is_nonnegative()):
+        if not error <= FEASIBLE:
             raise CertificateError(f"the plan misses its marginals by {error:.3g}. {BUG}")
+        if not plan.is_nonnegative():
+            raise CertificateError(f"the plan has a negative entry. {BUG}")
         cost = plan.cost(self.problem.geometry)
         upper, lower = self.value(plan, cost), self.dual_value(potentials)
         self.check(upper, lower)

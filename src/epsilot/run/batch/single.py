@@ -41,8 +41,15 @@ def result_of(chunk: Chunk, request: Request) -> Result:
     seconds = time.perf_counter() - began
     work = Work.of(pivot=problem.shape[0] * problem.shape[1])
     record = Record(
-        1, work.operations, seconds, value, lower_bound, value - lower_bound, error, 0.0
-    )  # fmt: skip
+        n_iter=1,
+        operations=work.operations,
+        seconds=seconds,
+        upper=value,
+        lower=lower_bound,
+        gap=value - lower_bound,
+        marginal_error=error,
+        reg=0.0,
+    )
     return Result(
         plan_operator=plan.scaled(mass),
         potentials=potentials,

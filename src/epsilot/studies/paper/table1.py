@@ -126,7 +126,16 @@ def _row(data: str, method: str, stop: str, own: list[Line]) -> Row:
     measure = operations if is_counted else _seconds
     sizes = curve(method, select(own, eps=base_eps), lambda line: line["n"], measure)
     accuracies = curve(method, select(own, n=base_n), lambda line: 1 / line["eps"], measure)
-    return Row(data, method, stop, sizes, accuracies, base_eps, base_n, is_counted)
+    return Row(
+        data=data,
+        method=method,
+        stop=stop,
+        n=sizes,
+        eps=accuracies,
+        base_eps=base_eps,
+        base_n=base_n,
+        is_counted=is_counted,
+    )
 
 
 def _seconds(line: Line) -> float:
