@@ -24,7 +24,7 @@ def warm_up(solver: AnySolver, target: Target) -> None:
     geometry = target.geometry.miniature()
     n, m = geometry.shape
     tiny = dataclasses.replace(target, geometry=geometry, p=np.full(n, 1 / n), q=np.full(m, 1 / m))
-    unit = geometry.bounds[1] or 1.0
+    unit = geometry.cost_unit
     if isinstance(tiny, Entropic):
         tiny = dataclasses.replace(tiny, eta=0.5 * unit)
     else:
