@@ -63,11 +63,10 @@ def run_cases(
                 yield _line(reply)
 
 
-def _line(reply: Reply[Case]) -> Line:
+def _line(reply: Reply[Case, Line]) -> Line:
     """Return the line of a case that has ended, crashed or hung."""
-    if reply.failure is None:
-        line: Line = reply.answer
-        return line
+    if reply.answer is not None:
+        return reply.answer
     is_late = isinstance(reply.failure, Late)
     text = f"{reply.failure}, twice" if is_late else str(reply.failure)
     outcome = Outcome("-", ending="hung" if is_late else "crashed", defects=[text])

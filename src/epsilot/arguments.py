@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
@@ -17,7 +17,7 @@ LONGEST_SHOWN = 60
 LARGEST_COUNT, LARGEST_WHOLE = 2**63 - 1, 10**300
 
 
-def numeric(x: Any, name: str) -> Vector:
+def numeric(x: object, name: str) -> Vector:
     """Return ``x`` as a float64 array without copying one that already is."""
     if np.ma.is_masked(x):
         raise InvalidProblem(
@@ -43,7 +43,7 @@ def numeric(x: Any, name: str) -> Vector:
         ) from None
 
 
-def cost_matrix(M: Any) -> Vector:
+def cost_matrix(M: object) -> Vector:
     """Return a cost as an (n, m) array of float64, or say why it is none."""
     C = numeric(M, "M")
     if C.ndim != 2 or C.size == 0:
@@ -54,7 +54,7 @@ def cost_matrix(M: Any) -> Vector:
     return C
 
 
-def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Refuse a value that is none of a few words."""
     if not (isinstance(value, str) and value in allowed):
         raise InvalidProblem(
@@ -62,49 +62,49 @@ def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         )
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: object) -> None:
     """Refuse what is neither true nor false nor left open."""
     if not (value is None or isinstance(value, (bool, np.bool_))):
         raise InvalidProblem(f"{name} is {shown(value)}; it must be True, False or None.")
 
 
-def check_count(name: str, value: Any, least: int) -> None:
+def check_count(name: str, value: object, least: int) -> None:
     """Refuse what is not an integer of at least ``least``, or too large to count to."""
     if not (is_integer(value) and least <= value <= LARGEST_COUNT):
         raise InvalidProblem(f"{name} is {shown(value)}; it must be an integer, {least} or more.")
 
 
-def check_least(name: str, value: Any, least: float) -> None:
+def check_least(name: str, value: object, least: float) -> None:
     """Refuse what is not a finite number of at least ``least``."""
     if not (is_real(value) and least <= float(value) < math.inf):
         raise InvalidProblem(f"{name} is {shown(value)}; it must be a number, at least {least}.")
 
 
-def check_options(options: Any) -> None:
+def check_options(options: object) -> None:
     """Refuse options of a method that are no dictionary."""
     if not (options is None or isinstance(options, dict)):
         raise InvalidProblem(f"options is {shown(options)}; it must be a dict, or None.")
 
 
-def check_positive(name: str, value: Any) -> None:
+def check_positive(name: str, value: object) -> None:
     """Refuse what is not a positive finite number."""
     if not (is_real(value) and 0 < float(value) < math.inf):
         raise InvalidProblem(f"{name} is {shown(value)}; it must be a positive finite number.")
 
 
-def is_integer(value: Any) -> bool:
+def is_integer(value: object) -> TypeGuard[int]:
     """Tell whether a value counts something: an integer, but no truth value."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def is_real(value: Any) -> bool:
+def is_real(value: object) -> TypeGuard[float]:
     """Tell whether a value is a real number that float64 may hold, but no truth value."""
     if isinstance(value, Integral) and abs(int(value)) > LARGEST_WHOLE:
         return False
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value as it may stand in a sentence: on one line, and short."""
     text = " ".join(repr(value).split())
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

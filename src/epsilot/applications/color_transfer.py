@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from .. import parallel
-from .._types import Matrix
+from .._types import Array, Matrix
 from ..api.sample import cloud_geometry
 from ..api.solve import answer
 from ..arguments import check_choice, check_count, check_least, check_options
@@ -99,7 +99,7 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         n_neighbors: int = 8,
         smoothing: float = 0.01,
         seed: int = 0,
-        options: dict[str, Any] | None = None,
+        options: dict[str, object] | None = None,
         progress: bool = False,
         on_limit: str = "warn",
     ) -> None:
@@ -119,7 +119,7 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         self.progress = progress
         self.on_limit = on_limit
 
-    def fit(self, source_image: Any, reference_image: Any) -> ColorTransfer:
+    def fit(self, source_image: ArrayLike, reference_image: ArrayLike) -> ColorTransfer:
         """Find the plan between the palettes of two pictures.
 
         Parameters
@@ -152,7 +152,7 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         self._lattices: dict[str, Matrix] = {}
         return self
 
-    def transform(self, image: Any) -> NDArray[Any]:
+    def transform(self, image: ArrayLike) -> Array:
         """Return a picture with the colours of the source in those of the reference.
 
         The result has the size, depth and opacity of the picture given. It is grey when both
@@ -160,7 +160,7 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         """
         return self._recolored(image, "forth")
 
-    def inverse_transform(self, image: Any) -> NDArray[Any]:
+    def inverse_transform(self, image: ArrayLike) -> Array:
         """Return a picture with the colours of the reference in those of the source."""
         return self._recolored(image, "back")
 
@@ -168,7 +168,7 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         """Tell whether there is a plan."""
         return hasattr(self, "result_")
 
-    def _recolored(self, image: Any, direction: str) -> NDArray[Any]:
+    def _recolored(self, image: ArrayLike, direction: str) -> Array:
         check_is_fitted(self)
         pixels = Pixels.of(image, "the picture")
         out = pixels.blank(self.is_grey_ and pixels.is_grey)
@@ -209,7 +209,7 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         return np.ascontiguousarray(moved.reshape(SIDE, SIDE, SIDE, 3), dtype=np.float32)
 
 
-def _applied(kernel: Any, colors: Matrix, table: Matrix, *place: int) -> Matrix:
+def _applied(kernel: Callable[..., None], colors: Matrix, table: Matrix, *place: int) -> Matrix:
     """Call a kernel on colours, shared among threads."""
     out = np.empty_like(colors)
     parallel.share(kernel, len(colors), 8 * colors.size, table, colors, *place, out)

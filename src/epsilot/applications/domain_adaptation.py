@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from .._types import Matrix, Vector
+from .._types import Array, Matrix
 from ..api.sample import cloud_geometry
 from ..api.solve import answer
 from ..arguments import check_choice, check_count, check_least, check_options
 from ..errors import InvalidProblem
 from ..geometry import Dense
+from ..geometry.points import MetricLike
 from ..run.result import Result
 from .extras import MissingExtra
 from .maps import barycentric, interpolate
@@ -105,22 +105,22 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def __init__(
         self,
         *,
-        X_target: Any = None,
-        y_target: Any = None,
+        X_target: ArrayLike | None = None,
+        y_target: ArrayLike | None = None,
         method: str = "auto",
         eps: float | None = None,
         rtol: float | None = None,
         reg: float | None = None,
         tol: float | None = None,
         stop: str = "certificate",
-        metric: Any = "sqeuclidean",
+        metric: MetricLike = "sqeuclidean",
         class_reg: float = 0.0,
         new_points: str = "source",
         n_neighbors: int = 10,
         max_iter: int | None = None,
         max_seconds: float | None = None,
         seed: int = 0,
-        options: dict[str, Any] | None = None,
+        options: dict[str, object] | None = None,
     ) -> None:
         self.X_target = X_target
         self.y_target = y_target
@@ -141,7 +141,13 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def fit(self, Xs: Any, ys: Any = None, Xt: Any = None, yt: Any = None) -> DomainAdapter:
+    def fit(
+        self,
+        Xs: ArrayLike,
+        ys: ArrayLike | None = None,
+        Xt: ArrayLike | None = None,
+        yt: ArrayLike | None = None,
+    ) -> DomainAdapter:
         """Find the plan from the source to the target.
 
         Parameters
@@ -183,7 +189,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         check_least("class_reg", self.class_reg, 0)
         check_options(self.options)
 
-    def _solve(self, labels: Any, known: Any) -> Result:
+    def _solve(self, labels: Array | None, known: Array | None) -> Result:
         """Return the plan, with what labels add to the cost."""
         request = request_of(self)
         if known is None and self.class_reg == 0:
@@ -215,13 +221,18 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return self.result_.plan
 
     def fit_transform(
-        self, Xs: Any, ys: Any = None, Xt: Any = None, yt: Any = None, **_: Any
-    ) -> Any:
+        self,
+        Xs: ArrayLike,
+        ys: ArrayLike | None = None,
+        Xt: ArrayLike | None = None,
+        yt: ArrayLike | None = None,
+        **_: object,
+    ) -> Matrix:
         """Fit, and return the transported source whatever ``new_points`` is."""
         self.fit(Xs, ys, Xt, yt)
         return self._moved(self.X_source_, self.X_source_, self.transported_)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Matrix:
         """Move points of the source to the target, or leave points of the target.
 
         Parameters
@@ -234,7 +245,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
             return X
         return self._moved(X, self.X_source_, self.transported_)
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: ArrayLike) -> Matrix:
         """Move points of the target to the source, by the same rules.
 
         Parameters
@@ -246,7 +257,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         back = barycentric(self.result_.plan_operator.T, self.X_source_)
         return self._moved(X, self.X_target_, back)
 
-    def _checked(self, X: Any) -> Matrix:
+    def _checked(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
         checks = _CHECKS | {"ensure_min_samples": 1}
         return _finite(validate_data(self, X, reset=False, **checks), "X")
@@ -258,7 +269,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return X + interpolate(distance, index, images - here)
 
 
-_CHECKS: dict[str, Any] = {
+_CHECKS: dict[str, object] = {
     "dtype": np.float64,
     "ensure_min_samples": 2,
     "ensure_all_finite": False,
@@ -276,7 +287,7 @@ def _finite(X: Matrix, name: str) -> Matrix:
     return X
 
 
-def _labels(y: Any, n: int, name: str) -> Any:
+def _labels(y: ArrayLike | None, n: int, name: str) -> Array | None:
     """Return labels as a vector of one entry a point, or None."""
     if y is None:
         return None
@@ -293,7 +304,7 @@ def _labels(y: Any, n: int, name: str) -> Any:
     return labels
 
 
-def _conflicts(labels: Vector, known: Any) -> Any:
+def _conflicts(labels: Array, known: Array) -> NDArray[np.bool_]:
     """Tell which pairs have different known labels."""
     is_known = np.array([label is not None and label != -1 for label in known.tolist()])
     missing = set(known[is_known].tolist()) - set(labels.tolist())
@@ -302,4 +313,4 @@ def _conflicts(labels: Vector, known: Any) -> Any:
             f"yt holds class {min(map(str, missing))!r}, of which the source has no sample; every "
             "class of the target must occur in ys (mark unlabelled points with -1)."
         )
-    return (labels[:, None] != known[None, :]) & is_known[None, :]
+    return np.asarray((labels[:, None] != known[None, :]) & is_known[None, :])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 from ..errors import InvalidProblem
 
@@ -18,7 +18,7 @@ class MissingExtra(InvalidProblem, ImportError):
         )
 
 
-def pillow(module: str) -> Any:
+def pillow(module: str) -> ModuleType:
     """Import a module of pillow, or say which extra of epsilot brings it."""
     try:
         return import_module(f"PIL.{module}")

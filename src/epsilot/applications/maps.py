@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from .._types import Matrix
 
 
-def barycentric(plan: Any, Y: Matrix) -> Matrix:
+class Multiplies(Protocol):
+    """What a matrix can be multiplied by, without being one itself."""
+
+    def __matmul__(self, V: Matrix, /) -> Matrix: ...
+
+
+def barycentric(plan: Multiplies, Y: Matrix) -> Matrix:
     r"""Return the mean destination of each source under a plan.
 
     .. math:: T(x_i) = \sum_j X_{ij} y_j \Big/ \sum_j X_{ij}

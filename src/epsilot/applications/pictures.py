@@ -7,14 +7,17 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Array
 from ..errors import InvalidProblem
 from ..files import StrPath, check_writable, write_atomically
 from .extras import pillow
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 #: Depth and channels that a file type can hold; other types are pillow's affair.
 _PLAIN = (".jpg", ".jpeg", ".bmp")
@@ -25,8 +28,8 @@ _QUALITY = {".jpg": {"quality": 95, "subsampling": 0}, ".jpeg": {"quality": 95, 
 class Picture:
     """An array of uint8 or uint16, and the colour profile it came with."""
 
-    array: NDArray[Any]
-    profile: Mapping[str, Any] = field(default_factory=dict)
+    array: Array
+    profile: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def size_text(self) -> str:
@@ -96,7 +99,7 @@ def write_picture(path: StrPath, picture: Picture) -> None:
     write_atomically(path, lambda file: image.save(file, format=kind, **options))
 
 
-def _deep_png(array: NDArray[Any]) -> bytes:
+def _deep_png(array: Array) -> bytes:
     """Return 16-bit RGB as a PNG, which pillow cannot write: header, differences of rows, end."""
     height, width, _ = array.shape
     rows = array.astype(">u2").view(np.uint8).reshape(height, -1)
@@ -114,7 +117,7 @@ def _deep_png(array: NDArray[Any]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
-def _array(image: Any) -> NDArray[Any]:
+def _array(image: Image) -> Array:
     """Return an open picture as an array of uint8 or uint16."""
     has_alpha = "A" in image.getbands() or "transparency" in image.info
     if image.mode.startswith("I;16"):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._types import Index, Matrix, Vector
+from .._types import Array, Index, Matrix, Vector
 from ..errors import InvalidProblem
 
 #: Pixels converted to floats at once: a picture is never held in floats as a whole.
@@ -22,11 +20,11 @@ _DEPTHS = {"uint8": 255.0, "uint16": 65535.0}
 class Pixels:
     """An (n, channels) view of a picture: one or three channels of colour, then opacity."""
 
-    table: NDArray[Any]
+    table: Array
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, image: Any, name: str) -> Pixels:
+    def of(cls, image: object, name: str) -> Pixels:
         """Check a picture given as an array, or say what is wrong with it."""
         try:
             array = np.asarray(image)
@@ -101,6 +99,6 @@ class Pixels:
         self.table[where, : values.shape[1]] = values
 
     @property
-    def image(self) -> NDArray[Any]:
+    def image(self) -> Array:
         """The picture as an array."""
         return self.table.reshape(self.shape)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Mapping
+from typing import Protocol
 
+from .._types import Passed
 from ..run.request import KEYWORDS, Request
+
+
+class Estimator(Protocol):
+    """What has parameters, and among them the options of a method."""
+
+    @property
+    def options(self) -> Mapping[str, object] | None: ...  # noqa: D102
 
 
 def shared(estimator: type) -> tuple[str, ...]:
@@ -14,12 +23,12 @@ def shared(estimator: type) -> tuple[str, ...]:
     return tuple(name for name in KEYWORDS if name in parameters)
 
 
-def parameters_of(request: Request, estimator: type) -> dict[str, Any]:
+def parameters_of(request: Request, estimator: type) -> dict[str, Passed]:
     """Return what a request says of the parameters of an estimator."""
     return {name: getattr(request, name) for name in shared(estimator)}
 
 
-def request_of(estimator: Any) -> Request:
+def request_of(estimator: Estimator) -> Request:
     """Return what the parameters of an estimator ask for; its options are those of the method."""
     asked = {name: getattr(estimator, name) for name in shared(type(estimator))}
-    return Request.of(asked | (estimator.options or {}))
+    return Request.of({**asked, **(estimator.options or {})})

@@ -7,7 +7,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated
 
 import typer
 
@@ -83,7 +84,7 @@ def main() -> None:
 def _terminable() -> Iterator[None]:
     """Let SIGTERM end a command as Ctrl-C does."""
 
-    def interrupt(number: int, frame: Any) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, NamedTuple, get_type_hints
 
 import typer
 
@@ -18,22 +18,29 @@ from ..run.kinds import Said
 from ..run.request import SAID, TARGET, Request
 from .options import Source
 
+if TYPE_CHECKING:
+    from .._types import Passed
+
 #: The fields of a request that are options, and those among them that say what to reach.
 ASKED = tuple(name for name, said in SAID.items() if said.is_option)
 TARGETS = tuple(name for name in ASKED if SAID[name].panel == TARGET)
 LIMITS = ("max_iter", "max_seconds")
 
 Command = Callable[..., None]
+#: What an option of a method can be on the command line.
+Value = bool | int | float | str | None
 
 
 class Group(NamedTuple):
     """What a parameter of a command is made of: an option for each field."""
 
-    make: Callable[[dict[str, Any]], Any]
+    make: Callable[[dict[str, Passed]], Request | Source]
     options: dict[str, inspect.Parameter]  # by the name of the field
 
 
-def asking(*names: str, panel: str | None = None, **defaults: Any) -> Callable[[Command], Command]:
+def asking(
+    *names: str, panel: str | None = None, **defaults: object
+) -> Callable[[Command], Command]:
     """Let a command be given its ``Request`` and its ``Source`` as options, field by field.
 
     Parameters
@@ -61,7 +68,7 @@ def asking(*names: str, panel: str | None = None, **defaults: Any) -> Callable[[
                 options.append(parameter.replace(annotation=hints[name], kind=kind))
 
         @functools.wraps(command)
-        def run(**given: Any) -> None:
+        def run(**given: object) -> None:
             made = {
                 name: group.make({key: given.pop(p.name) for key, p in group.options.items()})
                 for name, group in found.items()
@@ -75,7 +82,7 @@ def asking(*names: str, panel: str | None = None, **defaults: Any) -> Callable[[
     return decorate
 
 
-def _asked(name: str, panel: str | None, defaults: dict[str, Any]) -> inspect.Parameter:
+def _asked(name: str, panel: str | None, defaults: dict[str, object]) -> inspect.Parameter:
     """Return the option of a field of a request."""
     said = SAID[name]
     (field,) = (f for f in fields(Request) if f.name == name)
@@ -90,7 +97,7 @@ def _of_kinds() -> dict[str, inspect.Parameter]:
 
 
 def _option(
-    name: str, default: Any, kind: Any, said: Said, panel: str | None = None
+    name: str, default: object, kind: object, said: Said, panel: str | None = None
 ) -> inspect.Parameter:
     option = typer.Option(
         metavar=said.metavar,
@@ -107,12 +114,12 @@ def _of_source() -> dict[str, inspect.Parameter]:
     return {f.name: _keyword(f.name, f.default, hints[f.name]) for f in fields(Source)}
 
 
-def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+def _keyword(name: str, default: object, annotation: object) -> inspect.Parameter:
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _request(given: dict[str, Any]) -> Request:
+def _request(given: dict[str, Passed]) -> Request:
     """Return the request of a command, which shows where it is and reports limits itself."""
     for name in ("checkpoint", "resume"):
         if given.get(name) is not None:
@@ -122,13 +129,13 @@ def _request(given: dict[str, Any]) -> Request:
     return Request.of(given | options | own)
 
 
-def _source(given: dict[str, Any]) -> Source:
+def _source(given: dict[str, Passed]) -> Source:
     return Source(**given)
 
 
-def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
+def parse_options(pairs: Sequence[str]) -> dict[str, Value]:
     """Turn ``key=value`` pairs into options of a method."""
-    found: dict[str, Any] = {}
+    found: dict[str, Value] = {}
     for pair in pairs:
         key, mark, text = pair.partition("=")
         key = key.strip().replace("-", "_")
@@ -151,7 +158,7 @@ def _is_reserved(key: str) -> bool:
     return key in inspect.signature(epsilot.solve).parameters
 
 
-def _parse_value(text: str) -> Any:
+def _parse_value(text: str) -> Value:
     """Read a value as a boolean, an integer, a float, or else a string."""
     constants = {"true": True, "false": False, "none": None}
     if text.lower() in constants:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -53,7 +53,7 @@ def certify(
     from .inputs import load_problem
 
     problem = load_problem(source)
-    claim: dict[str, Any] = {}
+    claim: dict[str, object] = {}
     if result is None:
         problem = problem.normalized() if source.normalize else problem
         certificate = _audited(problem, plan, potentials)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._types import Matrix, Vector
+from .._types import Array, Matrix, Vector
 from ..errors import InvalidProblem
-from ..files import IMAGE_SUFFIXES, Array, read_array, read_image
+from ..files import IMAGE_SUFFIXES, read_array, read_image
 from ..metrics import METRICS, PIXEL_METRICS, POINT_METRICS
 from .options import Source
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,6 +16,9 @@ from ..studies.paper import EXPERIMENTS
 from .exits import resumable
 
 OUT = Path("results")
+
+#: Takes a folder, whether to be quick, seeds, jobs, a console, and the choices that it has.
+Experiment = Callable[..., None]
 
 
 def reproduce(
@@ -65,13 +69,16 @@ def reproduce(
             run(folder, quick, seeds, jobs or os.cpu_count() or 1, console, **choices)
 
 
-def _function(name: str) -> Any:
+def _function(name: str) -> Experiment:
     """Return the function that runs an experiment."""
     module, _, function = EXPERIMENTS[name].partition(":")
-    return getattr(import_module(f"epsilot.studies.paper.{module}"), function)
+    found: Experiment = getattr(import_module(f"epsilot.studies.paper.{module}"), function)
+    return found
 
 
-def _choices(name: str, run: Any, given: dict[str, str | None]) -> dict[str, tuple[str, ...]]:
+def _choices(
+    name: str, run: Experiment, given: dict[str, str | None]
+) -> dict[str, tuple[str, ...]]:
     """Return the choices that were made, or say that the experiment has none to make."""
     known = inspect.signature(run).parameters
     chosen = {}

@@ -1,6 +1,6 @@
 """Files: arrays and images read with care, and files written whole or not at all."""
 
-from .archives import Array, archive_names, read_archive
+from .archives import archive_names, read_archive
 from .arrays import IMAGE_SUFFIXES, SUFFIXES, TEXT_SUFFIXES, read_array, read_image
 from .paths import StrPath, check_distinct, check_own, check_writable, existing
 from .writing import write_atomically
@@ -9,7 +9,6 @@ __all__ = [
     "IMAGE_SUFFIXES",
     "SUFFIXES",
     "TEXT_SUFFIXES",
-    "Array",
     "StrPath",
     "archive_names",
     "check_distinct",

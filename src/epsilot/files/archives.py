@@ -7,16 +7,14 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import memory
+from .._types import Array
 from ..errors import InvalidProblem
 from .paths import StrPath, existing, first_line
-
-Array = npt.NDArray[Any]
 
 _NPY_MAGIC = b"\x93NUMPY"
 _HEADERS = {

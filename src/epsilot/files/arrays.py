@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._types import Matrix
+from .._types import Array, Matrix
 from ..arguments import shown
 from ..errors import InvalidProblem
-from .archives import Array, archive_names, read_archive, read_npy
+from .archives import archive_names, read_archive, read_npy
 from .paths import StrPath, existing, first_line
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 TEXT_SUFFIXES = (".csv", ".txt")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif")
@@ -215,7 +218,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _mass_of_image(image: Any) -> Matrix:
+def _mass_of_image(image: Image) -> Matrix:
     """Return luminance times opacity of an open picture."""
     if image.mode == "1":
         image = image.convert("L")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import cache
 from importlib import resources
-from typing import Any
 
 import numpy as np
 
@@ -128,7 +127,7 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
     return M
 
 
-def _check_picture(side: Any, seed: Any, least: int) -> None:
+def _check_picture(side: object, seed: object, least: int) -> None:
     if not (is_integer(side) and side >= least):
         raise InvalidProblem(
             f"the image side is {shown(side)}; at least {least} pixels are required (choose a "
@@ -138,7 +137,7 @@ def _check_picture(side: Any, seed: Any, least: int) -> None:
     memory.ask(4 * 8 * int(side) ** 2, f"two images of {side} x {side} pixels", "choose less")
 
 
-def _square_images(digits: Any) -> Matrix:
+def _square_images(digits: object) -> Matrix:
     images = numeric(digits, "digits")
     if images.ndim != 3 or len(images) < 2 or images.shape[1] != images.shape[2]:
         raise InvalidProblem(
@@ -148,7 +147,7 @@ def _square_images(digits: Any) -> Matrix:
     return images
 
 
-def _image_shape(shape: Any) -> tuple[int, int]:
+def _image_shape(shape: object) -> tuple[int, int]:
     cells = numeric(shape, "shape")
     if cells.shape != (2,) or not ((cells >= 1) & (cells % 1 == 0)).all():
         raise InvalidProblem(

@@ -10,9 +10,9 @@ import zlib
 import numpy as np
 
 from .. import memory
-from .._types import Matrix
+from .._types import Array, Matrix
 from ..errors import InvalidProblem, TooLarge
-from . import Array, StrPath, existing, read_array
+from . import StrPath, existing, read_array
 
 #: Third byte of an IDX file -> type of its numbers; the fourth is the number of axes.
 _IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}

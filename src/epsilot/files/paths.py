@@ -6,7 +6,6 @@ import json
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def existing(path: StrPath) -> Path:
     return path
 
 
-def _as_path(path: Any) -> Path:
+def _as_path(path: object) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidProblem(f"the path is {shown(path)}; it must be the name of a file.")
     return Path(path)

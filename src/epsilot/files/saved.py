@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from .._types import Index, Vector
+from .._types import Array, Index, Vector
 from ..errors import InvalidProblem
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
 Shape = tuple[int, ...]
 
 
@@ -21,7 +20,7 @@ Shape = tuple[int, ...]
 class Saved:
     """The arrays of a file whose names begin with a prefix."""
 
-    arrays: Mapping[str, NDArray[Any]]
+    arrays: Mapping[str, Array]
     prefix: str = ""
 
     def under(self, name: str) -> Saved:
@@ -35,7 +34,7 @@ class Saved:
         """Return the number of entries of an array, 0 if there is none."""
         return int(np.size(self.arrays[self.prefix + name])) if name in self else 0
 
-    def array(self, name: str, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
+    def array(self, name: str, shape: Shape, dtype: DTypeLike) -> Array:
         """Return an array if it has the shape and type that are asked for."""
         full, dtype = self.prefix + name, np.dtype(dtype)
         if name not in self:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from types import FrameType
 
 #: The flag of the outermost run that heeds signals.
 _flag: ContextVar[threading.Event | None] = ContextVar("epsilot_interrupted", default=None)
@@ -39,7 +39,7 @@ def graceful_interrupts() -> Iterator[Callable[[], bool]]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def handler(number: int, frame: Any) -> None:
+    def handler(number: int, frame: FrameType | None) -> None:
         flag.set()
         restore()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from .plotting import COLOURS, gap_curves, headed, new_figure, written
 from .text import clock, operations_text
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from ..transport.plan import Plan
 
 PLAN_ENTRIES = 1 << 22  # larger plans are not drawn entry by entry
@@ -25,7 +28,7 @@ def plot_demo(
     B: Matrix,
     results: Mapping[str, Drawable],
     path: StrPath | None = None,
-) -> Any:
+) -> Figure:
     """Draw two images, the transport between them, its convergence and its certificates.
 
     Parameters
@@ -43,7 +46,7 @@ def plot_demo(
         The matplotlib figure.
     """
     figure = new_figure(13.0, 8.2)
-    figure.get_layout_engine().set(wspace=0.06)
+    figure.set_layout_engine("constrained", wspace=0.06)
     axes = figure.subplots(2, 3)
     shown = list(results)[-1]
     plan = results[shown].plan_operator
@@ -63,7 +66,7 @@ def plot_demo(
     return written(figure, path)
 
 
-def _draw_images(figure: Any, left: Any, right: Any, A: Matrix, B: Matrix) -> None:
+def _draw_images(figure: Figure, left: Axes, right: Axes, A: Matrix, B: Matrix) -> None:
     """Draw the two images on one scale."""
     top = max(A.max(), B.max())
     for ax, image, title in ((left, A, "Source image"), (right, B, "Target image")):
@@ -72,14 +75,16 @@ def _draw_images(figure: Any, left: Any, right: Any, A: Matrix, B: Matrix) -> No
         figure.colorbar(shown, ax=ax, shrink=0.8, label="mass per pixel (10⁻³)")
 
 
-def _picture(ax: Any, title: str) -> None:
+def _picture(ax: Axes, title: str) -> None:
     """Strip axes that show an image to their title."""
     ax.set_title(title, loc="left")
     ax.set_xticks([])
     ax.set_yticks([])
 
 
-def _draw_displacement(figure: Any, ax: Any, A: Matrix, B: Matrix, plan: Plan, suffix: str) -> None:
+def _draw_displacement(
+    figure: Figure, ax: Axes, A: Matrix, B: Matrix, plan: Plan, suffix: str
+) -> None:
     """Draw where the mass of each pixel goes on average, over the surplus to be moved.
 
     Images of many pixels get one arrow for each of about ``ARROWS`` x ``ARROWS`` cells.
@@ -131,7 +136,7 @@ def _per_cell(x: Matrix, shape: tuple[int, ...], cell: int) -> Matrix:
     return np.asarray(cells.reshape(-1, *x.shape[1:]))
 
 
-def _draw_travel(figure: Any, ax: Any, shape: tuple[int, ...], plan: Plan, suffix: str) -> None:
+def _draw_travel(figure: Figure, ax: Axes, shape: tuple[int, ...], plan: Plan, suffix: str) -> None:
     """Draw how far the mass of each pixel travels on average."""
     _, mass, moved = _movement(shape, plan)
     steps = np.linalg.norm(moved, axis=1)
@@ -141,7 +146,7 @@ def _draw_travel(figure: Any, ax: Any, shape: tuple[int, ...], plan: Plan, suffi
     figure.colorbar(shown, ax=ax, shrink=0.8, label="pixels")
 
 
-def _draw_plan(figure: Any, ax: Any, plan: Matrix, suffix: str) -> None:
+def _draw_plan(figure: Figure, ax: Axes, plan: Matrix, suffix: str) -> None:
     """Draw the plan's entries on a logarithmic colour scale of five decades."""
     top = np.log10(plan.max())
     exponent = np.log10(np.maximum(plan, plan.max() * 1e-6))
@@ -152,7 +157,7 @@ def _draw_plan(figure: Any, ax: Any, plan: Matrix, suffix: str) -> None:
     figure.colorbar(shown, ax=ax, shrink=0.8, label="log₁₀ mass", extend="min")
 
 
-def _draw_certificates(ax: Any, results: Mapping[str, Drawable]) -> None:
+def _draw_certificates(ax: Axes, results: Mapping[str, Drawable]) -> None:
     """Draw each bracket of the true value as a bar, with its numbers."""
     for k, (label, result) in enumerate(results.items()):
         upper = result.lower_bound + result.gap

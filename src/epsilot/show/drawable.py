@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..transport.plan import Plan
@@ -57,6 +57,6 @@ class Reportable(Drawable, Protocol):
     @property
     def seed(self) -> int: ...  # noqa: D102
     @property
-    def options(self) -> Mapping[str, Any]: ...  # noqa: D102
+    def options(self) -> Mapping[str, object]: ...  # noqa: D102
     @property
     def version(self) -> str: ...  # noqa: D102

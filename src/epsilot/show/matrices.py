@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +10,11 @@ from .._types import Matrix, Vector
 from ..files import StrPath
 from .plotting import COLOURS, new_figure, written
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def plot_matrix(D: Matrix, path: StrPath | None = None) -> Any:
+
+def plot_matrix(D: Matrix, path: StrPath | None = None) -> Figure:
     """Draw a matrix of transport costs as a heat map.
 
     Parameters
@@ -37,7 +40,7 @@ def plot_matrix(D: Matrix, path: StrPath | None = None) -> Any:
     return written(figure, path)
 
 
-def plot_values(value: Vector, gap: Vector, path: StrPath | None = None) -> Any:
+def plot_values(value: Vector, gap: Vector, path: StrPath | None = None) -> Figure:
     """Draw the values of many problems as a distribution, beside that of their gaps.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,15 +15,21 @@ from ..files import StrPath, check_writable, write_atomically
 from .drawable import Drawable
 from .text import is_counted
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure, SubFigure
+
 # Okabe and Ito's palette, told apart by all common kinds of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^Dv<>"
 AXES = {"operations": "arithmetic operations", "seconds": "solver time (seconds)"}
 DPI = 160
 LEGEND_COLUMNS = 4
+CONVERGENCE_SIZE = 7.0, 4.3  # inches
 
 
-def plot_convergence(result: Drawable, ax: Any = None) -> Any:
+def plot_convergence(result: Drawable, ax: Axes | None = None) -> Figure | SubFigure:
     """Draw the certified bounds of a run against the operations spent.
 
     The gap asked for is drawn above the final lower bound.
@@ -40,8 +46,7 @@ def plot_convergence(result: Drawable, ax: Any = None) -> Any:
     figure
         The matplotlib figure, ready to be shown or saved.
     """
-    figure = new_figure(7.0, 4.3) if ax is None else ax.figure
-    ax = figure.add_subplot() if ax is None else ax
+    ax = new_figure(*CONVERGENCE_SIZE).add_subplot() if ax is None else ax
     axis = "operations" if is_counted(result.work) else "seconds"
     position, upper, lower = _history(result, axis, "upper", "lower")
     marker = "o" if position.size < 40 else ""
@@ -56,10 +61,10 @@ def plot_convergence(result: Drawable, ax: Any = None) -> Any:
     ax.set_ylabel(f"{result.quantity} (units of M)")
     headed(ax, f"{result.method}: gap {result.gap:.3g} certified")
     _lighten(ax)
-    return figure
+    return ax.figure
 
 
-def plot_compare(results: Mapping[str, Drawable], path: StrPath | None = None) -> Any:
+def plot_compare(results: Mapping[str, Drawable], path: StrPath | None = None) -> Figure:
     """Draw the certified gap of several runs against operations and against seconds.
 
     Parameters
@@ -94,7 +99,9 @@ def plot_compare(results: Mapping[str, Drawable], path: StrPath | None = None) -
 
 def save_convergence(result: Drawable, path: StrPath) -> None:
     """Write the picture of `plot_convergence` to a file of any type matplotlib knows."""
-    written(plot_convergence(result), path)
+    figure = new_figure(*CONVERGENCE_SIZE)
+    plot_convergence(result, figure.add_subplot())
+    written(figure, path)
 
 
 def check_picture(path: StrPath) -> None:
@@ -104,7 +111,7 @@ def check_picture(path: StrPath) -> None:
     _picture_format(figure, path)
 
 
-def new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Figure:
     """Return a figure that belongs to no window and no global state."""
     try:
         from matplotlib.figure import Figure
@@ -116,7 +123,7 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _picture_format(figure: Any, path: StrPath) -> str:
+def _picture_format(figure: Figure, path: StrPath) -> str:
     """Return the file type a picture's name asks for."""
     suffix = Path(path).suffix.lower().removeprefix(".")
     known = figure.canvas.get_supported_filetypes()
@@ -128,7 +135,7 @@ def _picture_format(figure: Any, path: StrPath) -> str:
     return suffix
 
 
-def written(figure: Any, path: StrPath | None) -> Any:
+def written(figure: Figure, path: StrPath | None) -> Figure:
     """Write a figure when a path is given, and return it."""
     if path is not None:
         kind = _picture_format(figure, path)
@@ -136,7 +143,7 @@ def written(figure: Any, path: StrPath | None) -> Any:
     return figure
 
 
-def headed(ax: Any, text: str) -> None:
+def headed(ax: Axes, text: str) -> None:
     """Put a title above axes, and the legend between the two."""
     ax.set_title(text, loc="left", pad=24)
     legend = ax.legend(
@@ -152,7 +159,7 @@ def headed(ax: Any, text: str) -> None:
     legend.set_in_layout(False)
 
 
-def _label_decades(axis: Any) -> None:
+def _label_decades(axis: Axis) -> None:
     """Label a logarithmic axis at powers of ten, and at 2 and 5 times them where it is short."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
@@ -163,7 +170,7 @@ def _label_decades(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _lighten(ax: Any) -> None:
+def _lighten(ax: Axes) -> None:
     """Give axes a light grid and no box."""
     ax.grid(True, which="major", color="0.9", lw=0.6)
     ax.set_axisbelow(True)
@@ -179,7 +186,7 @@ def _history(result: Drawable, *names: str) -> list[Matrix]:
     return [np.asarray(column) for column in table.T]
 
 
-def gap_curves(ax: Any, results: Mapping[str, Drawable], axis: str) -> None:
+def gap_curves(ax: Axes, results: Mapping[str, Drawable], axis: str) -> None:
     """Draw each run's gap on logarithmic axes, those too small to compare at the foot."""
     target = max(result.target for result in results.values())
     floor = max(0.05 * target, 1e-300)

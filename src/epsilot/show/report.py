@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .._types import Json
 from .drawable import Reportable
 from .text import clock, is_counted, operations_text
 
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
     from ..transport.certificate import Certificate
 
 
-def print_json(fields: Mapping[str, Any]) -> None:
+def print_json(fields: Mapping[str, object]) -> None:
     """Print one JSON object on one line."""
     print(json.dumps(_plain(fields), allow_nan=False, ensure_ascii=False))
 
 
-def result_fields(result: Reportable) -> dict[str, Any]:
+def result_fields(result: Reportable) -> dict[str, object]:
     """Return what a script wants to know of a result."""
     return {
         "method": result.method,
@@ -117,7 +118,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console.print(table)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Json:
     """Return a value as JSON knows it: no NumPy scalars, no infinities."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from ..._types import Vector
+from ..._types import Passed, Vector
 from ...files import write_atomically
 from ...show.plotting import COLOURS, MARKERS, new_figure
 from .fitting import Curve
@@ -141,7 +141,10 @@ def write_figure(figure: Figure, folder: Path, name: str) -> str:
     """Write a figure as SVG and as PNG, and return the name of the first."""
     import matplotlib as mpl
 
-    options: dict[str, dict[str, Any]] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": DPI}}
+    options: dict[str, dict[str, Passed]] = {
+        "svg": {"metadata": {"Date": None}},
+        "png": {"dpi": DPI},
+    }
     with mpl.rc_context(_SVG):
         for kind, chosen in options.items():
             picture = io.BytesIO()

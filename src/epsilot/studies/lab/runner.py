@@ -72,7 +72,7 @@ def _line(task: Task, n_threads: int | None) -> Line:
         return task.line()
 
 
-def _parallel(tasks: Sequence[T], jobs: int) -> Iterator[tuple[T, Line]]:
+def _parallel(tasks: Sequence[T], jobs: int) -> Iterator[tuple[T, Line | None]]:
     """Yield lines as they are solved by spawned processes.
 
     Every variant is compiled here beforehand, so that processes find kernels in the cache: two
@@ -80,6 +80,7 @@ def _parallel(tasks: Sequence[T], jobs: int) -> Iterator[tuple[T, Line]]:
     """
     for task in {task.variant: task for task in tasks}.values():
         task.warm_up()
+    crew: list[Worker[Line | BaseException]]
     crew = [Worker(_serve, variables=ONE_BLAS_THREAD) for _ in range(jobs)]
     with closing(replies(tasks, crew)) as found:
         for reply in found:

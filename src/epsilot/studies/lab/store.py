@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from ..._types import Fields
 from ...errors import InvalidProblem
 from ...files import write_atomically
 
@@ -15,7 +16,7 @@ from ...files import write_atomically
 BEGINNING = b'{"'
 
 
-Line = dict[str, Any]
+Line = Fields
 
 
 class Identified(Protocol):

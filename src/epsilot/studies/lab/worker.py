@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 import signal
 import threading
@@ -11,9 +10,14 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Self, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext
 
 #: What tells BLAS libraries how many threads to use. Theirs wait for each other in busy loops,
 #: which costs more than all else where processes share the cores.
@@ -21,7 +25,8 @@ ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP
 #: Seconds between two looks at the clock of workers that have not answered.
 _POLL = 0.5
 
-R = TypeVar("R")
+R = TypeVar("R")  # what is asked of a process
+A_co = TypeVar("A_co", covariant=True)  # what it sends back
 
 
 class Failure(Exception):
@@ -36,7 +41,7 @@ class Died(Failure):
     """The process ended before it answered."""
 
 
-class Worker:
+class Worker(Generic[A_co]):
     """The parent's end of a process: started when first needed, replaced after its end.
 
     Parameters
@@ -57,18 +62,19 @@ class Worker:
         self,
         serve: Callable[..., None],
         *arguments: object,
-        start: str = "spawn",
+        start: Literal["spawn", "forkserver"] = "spawn",
         preload: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
     ) -> None:
         self._serve = serve
         self._arguments = arguments
         self._variables = variables or {}
-        self._context: Any = multiprocessing.get_context(start)
+        self._context: SpawnContext | ForkServerContext = (
+            get_context("spawn") if start == "spawn" else get_context("forkserver")
+        )
         if preload:
             self._context.set_forkserver_preload(list(preload))
-        self._process: Any = None
-        self._pipe: Connection | None = None
+        self._running: tuple[BaseProcess, Connection] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -84,15 +90,19 @@ class Worker:
     @property
     def pipe(self) -> Connection:
         """The pipe to the process, which is started if there is none."""
-        if self._pipe is None:
-            self._pipe, theirs = self._context.Pipe()
-            with environment(self._variables):
-                self._process = self._context.Process(
-                    target=self._serve, args=(theirs, *self._arguments), daemon=True
-                )
-                self._process.start()
-            theirs.close()
-        return self._pipe
+        _, pipe = self._running or self._started()
+        return pipe
+
+    def _started(self) -> tuple[BaseProcess, Connection]:
+        pipe, theirs = self._context.Pipe()
+        with environment(self._variables):
+            process = self._context.Process(
+                target=self._serve, args=(theirs, *self._arguments), daemon=True
+            )
+            process.start()
+        theirs.close()
+        self._running = process, pipe
+        return self._running
 
     def send(self, request: object) -> None:
         """Hand over a request; whether the process lives is seen when it should answer."""
@@ -102,25 +112,27 @@ class Worker:
         except OSError:
             return
 
-    def receive(self, limit: float = math.inf) -> Any:
+    def receive(self, limit: float = math.inf) -> A_co:
         """Return the next answer; raise :class:`Late` after so many seconds, or :class:`Died`."""
+        process, pipe = self._running or self._started()
         try:
-            if not self.pipe.poll(None if limit == math.inf else limit):
+            if not pipe.poll(None if limit == math.inf else limit):
                 raise _killed(self, limit)
-            return self.pipe.recv()
+            answer: A_co = pipe.recv()
         except (EOFError, OSError):
-            self._process.join()
-            code = self._process.exitcode
+            process.join()
             self.kill()
-            raise Died(f"the process ended with code {code}") from None
+            raise Died(f"the process ended with code {process.exitcode}") from None
+        return answer
 
     def kill(self) -> None:
         """End the process at once."""
-        if self._pipe is not None:
-            self._process.kill()
-            self._process.join()
-            self._pipe.close()
-            self._process = self._pipe = None
+        if self._running is not None:
+            process, pipe = self._running
+            process.kill()
+            process.join()
+            pipe.close()
+            self._running = None
 
 
 @contextmanager
@@ -141,7 +153,7 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
 def follow_parent() -> None:
     """Let the parent deal with Ctrl-C, and end with it whatever ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
+    parent = parent_process()
     assert parent is not None
 
     def follow() -> None:
@@ -155,11 +167,11 @@ def follow_parent() -> None:
 
 
 @dataclass(frozen=True)
-class Reply(Generic[R]):
+class Reply(Generic[R, A_co]):
     """What became of a request: an answer, or the failure to give one."""
 
     request: R
-    answer: Any
+    answer: A_co | None
     failure: Failure | None
     seconds: float
 
@@ -174,8 +186,8 @@ class _Turn(Generic[R]):
 
 
 def replies(
-    requests: Iterable[R], crew: Sequence[Worker], limit: float = math.inf, retries: int = 0
-) -> Generator[Reply[R]]:
+    requests: Iterable[R], crew: Sequence[Worker[A_co]], limit: float = math.inf, retries: int = 0
+) -> Generator[Reply[R, A_co]]:
     """Hand requests to whoever is free, and yield replies as they come.
 
     Parameters
@@ -190,9 +202,9 @@ def replies(
         How often a request that was late is tried again: its first run may have compiled.
     """
     source = iter(requests)
-    busy: dict[Worker, _Turn[R]] = {}
+    busy: dict[Worker[A_co], _Turn[R]] = {}
 
-    def hand(worker: Worker) -> None:
+    def hand(worker: Worker[A_co]) -> None:
         for request in source:
             worker.send(request)
             busy[worker] = _Turn(request, time.monotonic(), retries)
@@ -222,7 +234,7 @@ def replies(
             worker.kill()
 
 
-def _received(worker: Worker) -> tuple[Any, Failure | None]:
+def _received(worker: Worker[A_co]) -> tuple[A_co | None, Failure | None]:
     """Return the answer that is there, or why there is none."""
     try:
         return worker.receive(), None
@@ -230,7 +242,7 @@ def _received(worker: Worker) -> tuple[Any, Failure | None]:
         return None, failure
 
 
-def _killed(worker: Worker, limit: float) -> Late:
+def _killed(worker: Worker[object], limit: float) -> Late:
     """End a process whose time is up, and return the failure."""
     worker.kill()
     return Late(f"no answer within {limit:g} s")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from ..._types import Passed
 from ...solvers.about import growth
 from .image_tasks import ImageTask
 
@@ -12,7 +12,7 @@ from .image_tasks import ImageTask
 def priced(task: ImageTask) -> ImageTask:
     """Return the task with the operations expected of it."""
     cost = growth(task.method, task.stop)
-    options: dict[str, Any] = dict(task.options)
+    options: dict[str, Passed] = dict(task.options)
     factor = options.get("batch_size", 1) ** 0.45
     operations = factor * cost.at(task.side**2, task.eps)
     return replace(task, cost=operations, speed=cost.speed)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ..._types import Passed
 from ...errors import InvalidProblem
 from ..lab.fitting import Curve, curve, select
 from ..lab.store import Line
@@ -25,7 +25,7 @@ class Series:
 
     label: str
     method: str
-    options: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Passed], ...] = ()
     style: int = 0
 
 

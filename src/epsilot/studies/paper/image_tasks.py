@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ... import solve
+from ..._types import Json, Passed
 from ...errors import InvalidProblem
 from ...run.result import Result, Status
 from ...show.text import is_counted
@@ -45,7 +45,7 @@ class ImageTask:
     method: str
     stop: str
     eps: float
-    options: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Passed], ...] = ()
     is_timed: bool = False
     cost: float = field(default=math.inf, compare=False)
     speed: float = field(default=1e9, compare=False)
@@ -142,7 +142,7 @@ def line_of(task: ImageTask, result: Result) -> Line:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Json:
     """Return an option as JSON knows it."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
-from ..._types import Index, Matrix
+from ..._types import Index, Matrix, Passed, Vector
 from ...applications.extras import MissingExtra
 from ...version import __version__
 from ..lab.environment import machine, versions
@@ -121,7 +122,7 @@ class MoonTask:
         from ... import DomainAdapter
 
         name, value = self.goal
-        keywords: dict[str, Any] = {name: value}
+        keywords: dict[str, Passed] = {name: value}
         if name == "reg":
             keywords["tol"] = TOL
         if name == "eps":
@@ -153,12 +154,21 @@ class MoonTask:
         )
 
 
-def classifier(kind: str) -> Any:
+class Classifier(Protocol):
+    """What is asked of a classifier of scikit-learn."""
+
+    def fit(self, X: Matrix, y: Index) -> Self: ...  # noqa: D102
+    def score(self, X: Matrix, y: Index) -> float: ...  # noqa: D102
+    def decision_function(self, X: Matrix) -> Vector: ...  # noqa: D102
+
+
+def classifier(kind: str) -> Classifier:
     """Return a Gaussian-kernel SVM: scikit-learn's defaults, or 5-fold cross-validation."""
-    svc = scikit_learn("svm").SVC(kernel="rbf")
+    svc: Classifier = scikit_learn("svm").SVC(kernel="rbf")
     if kind == "default":
         return svc
-    return scikit_learn("model_selection").GridSearchCV(svc, GRID, cv=5)
+    searched: Classifier = scikit_learn("model_selection").GridSearchCV(svc, GRID, cv=5)
+    return searched
 
 
 def errors(X: Matrix, data: Sample) -> dict[str, float]:
@@ -173,7 +183,7 @@ def _origin() -> Line:
     return {"versions": versions(), "machine": machine()}
 
 
-def scikit_learn(module: str) -> Any:
+def scikit_learn(module: str) -> ModuleType:
     """Import a module of scikit-learn, or say which extra of epsilot brings it."""
     try:
         return import_module(f"sklearn.{module}")

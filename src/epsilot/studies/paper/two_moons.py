@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..lab.document import (
 )
 from ..lab.runner import in_processes, run_tasks
 from ..lab.store import Line, Store
-from .moons import CENTRE, KEY, MoonTask, Sample, classifier
+from .moons import CENTRE, KEY, Classifier, MoonTask, Sample, classifier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ def draw(tasks: Sequence[MoonTask]) -> Figure:
     return figure
 
 
-def _panel(ax: Axes, data: Sample, moved: Matrix, model: Any) -> None:
+def _panel(ax: Axes, data: Sample, moved: Matrix, model: Classifier) -> None:
     """Draw one adaptation."""
     x, y = (np.linspace(centre - REACH, centre + REACH, 160) for centre in CENTRE)
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..._types import Matrix, Potentials, Vector
+
+#: What another library takes or returns; few of them state types.
+Foreign: TypeAlias = Any
 
 #: More than any solve needs: the time limit ends a solve, not a count.
 ITERATIONS = 10**8
@@ -34,15 +37,15 @@ class Setting(NamedTuple):
 class Answer(NamedTuple):
     """A plan of any kind that ``certify`` reads, and potentials if the library has them."""
 
-    plan: Any
+    plan: Foreign
     potentials: Potentials | None = None
 
 
 class Prepared(NamedTuple):
     """The call to be timed, and how its outcome is read."""
 
-    solve: Callable[[], Any]
-    answer: Callable[[Any], Answer]
+    solve: Callable[[], Foreign]
+    answer: Callable[[Foreign], Answer]
 
 
 Adapter = Callable[[Matrix, Vector, Vector, Setting], Prepared]
@@ -68,7 +71,7 @@ def _epsilot(M: Matrix, a: Vector, b: Vector, setting: Setting, method: str) -> 
 
     _compile()
 
-    def run() -> Any:
+    def run() -> Foreign:
         return solve(M, a, b, rtol=setting.rtol, method=method, on_limit="ignore")
 
     return Prepared(run, lambda result: Answer(result.plan_operator, result.potentials))
@@ -89,7 +92,7 @@ def emd2(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
     """Return POT's network simplex; the plan that it always forms is asked for as well."""
     import ot
 
-    def run() -> Any:
+    def run() -> Foreign:
         return ot.emd2(a, b, M, numItermax=10**9, log=True, return_matrix=True)
 
     return Prepared(run, lambda out: Answer(out[1]["G"], (out[1]["u"], out[1]["v"])))
@@ -109,10 +112,10 @@ def pot_sinkhorn_log(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepa
     return _pot(ot.bregman.sinkhorn_log, M, a, b, setting)
 
 
-def _pot(solver: Any, M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def _pot(solver: Foreign, M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
     tol = _euclidean(setting.tol, a)
 
-    def run() -> Any:
+    def run() -> Foreign:
         return solver(a, b, M, setting.reg, numItermax=ITERATIONS, stopThr=tol, warn=False)
 
     return Prepared(run, Answer)
@@ -148,7 +151,7 @@ def _regot(name: str, M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prep
 
     by_columns, tol = np.asfortranarray(M), _euclidean(setting.tol, a)
 
-    def run() -> Any:
+    def run() -> Foreign:
         solver = getattr(regot, name)
         return solver(by_columns, a, b, setting.reg, tol=tol, max_iter=ITERATIONS)
 
@@ -165,27 +168,27 @@ def ott(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
     arrays = tuple(jax.numpy.asarray(array) for array in (M, a, b))
     compiled = _compiled_ott(M.shape)
 
-    def run() -> Any:
+    def run() -> Foreign:
         return jax.block_until_ready(compiled(*arrays, setting.reg, setting.tol))
 
-    def answer(potentials: Any) -> Answer:
+    def answer(potentials: Foreign) -> Answer:
         f, g = (np.asarray(potential) for potential in potentials)
         return Answer(np.exp((f[:, None] + g[None, :] - M) / setting.reg))
 
     return Prepared(run, answer)
 
 
-_OTT: dict[tuple[int, ...], Any] = {}
+_OTT: dict[tuple[int, ...], Foreign] = {}
 
 
-def _compiled_ott(shape: tuple[int, ...]) -> Any:
+def _compiled_ott(shape: tuple[int, ...]) -> Foreign:
     """Return OTT's solver for a shape: (M, a, b, η, l1 error) -> potentials."""
     import jax
     from ott.geometry.geometry import Geometry
     from ott.problems.linear.linear_problem import LinearProblem
     from ott.solvers.linear.sinkhorn import Sinkhorn
 
-    def run(M: Any, a: Any, b: Any, reg: Any, tol: Any) -> Any:
+    def run(M: Foreign, a: Foreign, b: Foreign, reg: Foreign, tol: Foreign) -> Foreign:
         solver = Sinkhorn(threshold=tol, max_iterations=OTT_ITERATIONS)
         out = solver(LinearProblem(Geometry(cost_matrix=M, epsilon=reg), a, b))
         return out.f, out.g
@@ -206,7 +209,7 @@ def geomloss(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
     C, p, q = (torch.from_numpy(array) for array in (M, a, b))
     n_iter = round(GEOMLOSS_ITERATIONS / setting.looseness)
 
-    def run() -> Any:
+    def run() -> Foreign:
         result = ot.solve(C, reg=setting.reg, a=p, b=q, max_iter=n_iter)
         result.potential_a.sum()
         return result

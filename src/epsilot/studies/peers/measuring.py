@@ -37,7 +37,7 @@ class Job:
     is_reference: bool = False
 
 
-class Bench(Worker):
+class Bench(Worker[Line | str]):
     """The process of a solver, forked from one that has imported what all need, if possible."""
 
     def __init__(self, entrant: Entrant) -> None:
