@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
+
+# A Result or a BatchResult, which are made in a later layer.
+Answer: TypeAlias = Any
 
 
 class InvalidProblem(ValueError):
@@ -12,7 +15,7 @@ class InvalidProblem(ValueError):
 class InvalidBatch(InvalidProblem):
     """Some problems of a batch were refused; ``result`` holds the answers to the others."""
 
-    def __init__(self, message: str, result: Any) -> None:
+    def __init__(self, message: str, result: Answer) -> None:
         super().__init__(message)
         self.result = result
 
@@ -28,7 +31,7 @@ class UnknownMethod(ValueError):
 class NotConverged(RuntimeError):
     """A limit ended the run before the target; ``result`` is feasible and certified."""
 
-    def __init__(self, message: str, result: Any) -> None:
+    def __init__(self, message: str, result: Answer) -> None:
         super().__init__(message)
         self.result = result
 

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 # Matrix entries below which handing work to a thread (about 50 µs) costs more than it saves.
 MIN_ENTRIES_PER_THREAD = 1 << 16
@@ -49,7 +49,7 @@ def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="epsilot")
 
 
-def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: Any) -> None:
+def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: object) -> None:
     """Call ``kernel(*args, start, stop)`` on slices that cover ``range(n_items)``."""
     n_threads = min(available(), n_items, max(1, n_entries // MIN_ENTRIES_PER_THREAD))
     if n_threads <= 1:

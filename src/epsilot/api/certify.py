@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from .._types import Matrix, Potentials
 from ..arguments import numeric
@@ -16,7 +15,7 @@ from ..run.execute import execute
 from ..run.request import Request
 from ..transport.certificate import Certificate
 from ..transport.objective import Objective
-from ..transport.plan import Arcs, Explicit, Plan
+from ..transport.plan import Arcs, Core, Explicit, Plan
 from ..transport.problem import Problem, make_problem
 from ..transport.rounding import round_onto
 
@@ -50,7 +49,7 @@ def certify(
     plan: ArrayLike | Plan | None = None,
     potentials: tuple[ArrayLike, ArrayLike] | None = None,
     reg: float | None = None,
-    **kind: Any,
+    **kind: object,
 ) -> Certificate:
     """Bracket the optimal cost with anybody's plan, potentials, or both.
 
@@ -103,7 +102,7 @@ def _internal(potentials: Potentials, objective: Objective) -> Potentials:
     return objective.from_user(f), g / objective.problem.unit
 
 
-def _core(plan: Any, problem: Problem) -> Any:
+def _core(plan: ArrayLike | Plan, problem: Problem) -> Core:
     X = plan if isinstance(plan, Plan) else _plan_array(plan)
     if X.shape != problem.shape:
         raise InvalidProblem(
@@ -113,15 +112,17 @@ def _core(plan: Any, problem: Problem) -> Any:
     return X.scaled(1 / problem.mass) if isinstance(X, Plan) else _explicit(X / problem.mass)
 
 
-def _explicit(X: Any) -> Arcs | Explicit:
+def _explicit(X: Matrix | csr_array) -> Arcs | Explicit:
     return Arcs.of(X) if hasattr(X, "tocsr") else Explicit(X)
 
 
-def _plan_array(X: Any) -> Any:
+def _plan_array(X: ArrayLike | csr_array) -> Matrix | csr_array:
     """Return a checked plan: dense or sparse, two-dimensional, finite and nonnegative."""
-    is_sparse = hasattr(X, "tocsr")
-    plan = X.tocsr() if is_sparse else numeric(X, "the plan")
-    entries = np.asarray(plan.data if is_sparse else plan)
+    if hasattr(X, "tocsr"):
+        plan = X.tocsr()
+        entries = np.asarray(plan.data)
+    else:
+        plan = entries = numeric(X, "the plan")
     if plan.ndim != 2 or 0 in plan.shape:
         raise InvalidProblem(f"the plan has shape {plan.shape}; it must be an (n, m) matrix.")
     if not np.isfinite(entries).all() or (entries < 0).any():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._types import Passed
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..geometry import Grid
@@ -21,7 +21,7 @@ def solve_grid(
     *,
     metric: str = "cityblock",
     spacing: float | Sequence[float] = 1.0,
-    **keywords: Any,
+    **keywords: Passed,
 ) -> Result:
     """Solve optimal transport between masses on two grids, in O(cells) memory.
 

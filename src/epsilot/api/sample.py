@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import memory
-from .._types import Matrix
+from .._types import Matrix, Passed
 from ..arguments import check_flag
 from ..geometry import Dense, Geometry, PointCloud
 from ..geometry.coordinates import as_points
@@ -32,7 +30,7 @@ def solve_sample(
     metric: MetricLike = "sqeuclidean",
     lazy: bool | None = None,
     multiscale: bool | None = None,
-    **keywords: Any,
+    **keywords: Passed,
 ) -> Result:
     """Solve optimal transport between two weighted point clouds.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -33,14 +32,14 @@ def solve(
     potentials_init: tuple[ArrayLike, ArrayLike] | None = None,
     seed: int = 0,
     n_threads: int | None = None,
-    callback: Callable[[Record], Any] | None = None,
+    callback: Callable[[Record], object] | None = None,
     progress: bool = False,
     on_limit: str = "warn",
     normalize: bool = False,
     checkpoint: str | None = None,
     resume: str | None = None,
     multiscale: bool | None = None,
-    **options: Any,
+    **options: object,
 ) -> Result:
     r"""Solve a discrete optimal transport problem to a certified accuracy.
 
@@ -106,6 +105,7 @@ def solve(
     >>> bool(result.gap <= 0.01), result.converged
     (True, True)
     """
+    kind, own = kinds.asked(options)
     request = Request(
         eps=eps,
         rtol=rtol,
@@ -124,7 +124,8 @@ def solve(
         checkpoint=checkpoint,
         resume=resume,
         multiscale=multiscale,
-        **kinds.asked(options),
+        kind=kind,
+        options=own,
     )
     return answer(request, M, a, b, normalize=normalize)
 

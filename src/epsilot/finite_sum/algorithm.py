@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -139,7 +139,7 @@ def minimize(
     average: str = "predrawn",
     start: Vector | None = None,
     seed: int | Generator = 0,
-    callback: Callable[[int, NDArray[np.float64], Vector], Any] | None = None,
+    callback: Callable[[int, NDArray[np.float64], Vector], object] | None = None,
 ) -> Solution:
     r"""Minimise a strongly convex f under linear constraints through its finite-sum dual.
 
@@ -243,7 +243,7 @@ def minimize(
     return Solution(x, v_snap, dual.value(v_snap), residual, made, total, is_done)
 
 
-def _check_objects(dual: Any, mirror: Any, callback: Any) -> None:
+def _check_objects(dual: object, mirror: object, callback: object) -> None:
     for name, value, is_good in (
         ("dual", dual, hasattr(dual, "n_components")),
         ("mirror", mirror, isinstance(mirror, Mirror)),
@@ -253,13 +253,18 @@ def _check_objects(dual: Any, mirror: Any, callback: Any) -> None:
             raise InvalidProblem(f"{name} is {shown(value)}; see minimize for what it must offer.")
 
 
-def _check_words(norm: Any, average: Any) -> None:
+def _check_words(norm: object, average: object) -> None:
     check_choice("norm", norm, NORMS)
     check_choice("average", average, AVERAGES)
 
 
 def _check_numbers(
-    batch_size: Any, inner_loops: Any, n_outer: Any, step_constant: Any, tolerance: Any, seed: Any
+    batch_size: object,
+    inner_loops: object,
+    n_outer: object,
+    step_constant: object,
+    tolerance: object,
+    seed: object,
 ) -> None:
     check_count("batch_size", batch_size, 1)
     check_count("inner_loops", 1 if inner_loops is None else inner_loops, 1)
@@ -269,7 +274,7 @@ def _check_numbers(
     check_count("seed", 0 if isinstance(seed, Generator) else seed, 0)
 
 
-def _start(given: Any, size: int) -> Vector:
+def _start(given: object, size: int) -> Vector:
     start = np.array(numeric(given, "start"))
     if start.shape != (size,) or not np.isfinite(start).all():
         raise InvalidProblem(

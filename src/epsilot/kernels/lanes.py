@@ -6,40 +6,44 @@ one instruction for each operation, in the order it is written, whatever the vec
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 
+#: A Lane where code is emitted, what NumPy computes with where formulas run as they stand.
+Operand: TypeAlias = Any
+
 _WIDE = '"prefer-vector-width"="512"'
 
 
-def prefer_wide_vectors(function: Any) -> None:
+def prefer_wide_vectors(function: ir.Function) -> None:
     """Ask LLVM for 512-bit vectors in one function, where the CPU has them."""
     set.add(function.attributes, _WIDE)  # llvmlite's own add knows only unquoted names
 
 
-def constant(kind: Any, number: Any) -> Any:
+def constant(kind: ir.Type, number: float) -> ir.Constant:
     """Return a constant of a type, in every place of a vector."""
     if not isinstance(kind, ir.VectorType):
         return ir.Constant(kind, number)
     return ir.Constant(kind, [ir.Constant(kind.element, number)] * kind.count)
 
 
-def _element(kind: Any) -> Any:
+def _element(kind: ir.Type) -> ir.Type:
     return kind.element if isinstance(kind, ir.VectorType) else kind
 
 
-def integers(kind: Any) -> Any:
+def integers(kind: ir.Type) -> ir.Type:
     """Return the type of the bits of a float, or of each place of a vector."""
     if isinstance(kind, ir.VectorType):
         return ir.VectorType(integers(kind.element), kind.count)
     return ir.IntType(64 if kind == ir.DoubleType() else 32)
 
 
-def call(builder: Any, name: str, *args: Any) -> Any:
+def call(builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:
     """Emit a call of an LLVM intrinsic on floats or vectors of them."""
     kind = args[0].type
     bits = integers(kind)
@@ -51,7 +55,7 @@ def call(builder: Any, name: str, *args: Any) -> Any:
     return builder.call(function, args)
 
 
-def keep_order(builder: Any) -> None:
+def keep_order(builder: ir.IRBuilder) -> None:
     """Emit nothing that later reads of memory may move before: pieces of a loop stay apart.
 
     Four exponentials that are interleaved need more registers than there are.
@@ -60,7 +64,7 @@ def keep_order(builder: Any) -> None:
     builder.asm(nothing, "", "~{memory}", (), True)
 
 
-def spread(builder: Any, x: Any, kind: Any) -> Any:
+def spread(builder: ir.IRBuilder, x: ir.Value, kind: ir.Type) -> ir.Value:
     """Emit a vector with ``x`` in every place, or ``x`` itself where no vector is wanted."""
     if not isinstance(kind, ir.VectorType):
         return x
@@ -73,19 +77,19 @@ def spread(builder: Any, x: Any, kind: Any) -> Any:
 class Lane:
     """A value of the code that is being emitted; arithmetic with it emits more."""
 
-    def __init__(self, builder: Any, value: Any) -> None:
+    def __init__(self, builder: ir.IRBuilder, value: ir.Value) -> None:
         self.builder, self.value = builder, value
 
-    def _of(self, other: Any) -> Any:
+    def _of(self, other: Lane | float) -> ir.Value:
         return other.value if isinstance(other, Lane) else constant(self.value.type, float(other))
 
-    def __add__(self, other: Any) -> Lane:
+    def __add__(self, other: Lane | float) -> Lane:
         return Lane(self.builder, self.builder.fadd(self.value, self._of(other)))
 
-    def __sub__(self, other: Any) -> Lane:
+    def __sub__(self, other: Lane | float) -> Lane:
         return Lane(self.builder, self.builder.fsub(self.value, self._of(other)))
 
-    def __mul__(self, other: Any) -> Lane:
+    def __mul__(self, other: Lane | float) -> Lane:
         return Lane(self.builder, self.builder.fmul(self.value, self._of(other)))
 
     def __neg__(self) -> Lane:
@@ -94,16 +98,16 @@ class Lane:
     def __abs__(self) -> Lane:
         return Lane(self.builder, call(self.builder, "fabs", self.value))
 
-    def fma(self, factor: Any, term: Any) -> Lane:
+    def fma(self, factor: Lane | float, term: Lane | float) -> Lane:
         """Emit the product with a factor plus a term, rounded once."""
         args = self.value, self._of(factor), self._of(term)
         return Lane(self.builder, call(self.builder, "fma", *args))
 
-    def larger(self, other: Any) -> Lane:
+    def larger(self, other: Lane | float) -> Lane:
         """Emit the larger of two values."""
-        other = self._of(other)
-        is_larger = self.builder.fcmp_ordered(">", self.value, other)
-        return Lane(self.builder, self.builder.select(is_larger, self.value, other))
+        theirs = self._of(other)
+        is_larger = self.builder.fcmp_ordered(">", self.value, theirs)
+        return Lane(self.builder, self.builder.select(is_larger, self.value, theirs))
 
     def like(self, other: Lane) -> Lane:
         """Emit the conversion to the precision of another value."""
@@ -114,22 +118,22 @@ class Lane:
         convert = self.builder.fpext if is_wider else self.builder.fptrunc
         return Lane(self.builder, convert(self.value, kind))
 
-    def apply(self, emit: Any) -> Lane:
+    def apply(self, emit: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> Lane:
         """Emit a function ``emit(builder, value)``."""
         return Lane(self.builder, emit(self.builder, self.value))
 
 
-def fma(x: Any, y: Any, z: Any) -> Any:
+def fma(x: Operand, y: Operand, z: Operand) -> Operand:
     """Return x y + z, rounded once where code is emitted."""
     return x.fma(y, z) if isinstance(x, Lane) else x * y + z
 
 
-def like(x: Any, other: Any) -> Any:
+def like(x: Operand, other: Operand) -> Operand:
     """Return x in the precision of another value."""
     return x.like(other) if isinstance(x, Lane) else np.asarray(x).astype(other.dtype)
 
 
-def larger(x: Any, y: Any) -> Any:
+def larger(x: Operand, y: Operand) -> Operand:
     """Return the larger of two values."""
     return x.larger(y) if isinstance(x, Lane) else np.maximum(x, y)
 

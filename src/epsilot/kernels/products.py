@@ -9,8 +9,6 @@ it in registers, which is what sixteen of 256 bits hold.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
@@ -19,7 +17,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from .. import parallel
-from .._types import Matrix, Vector
+from .._types import Array, Matrix, Vector
 from .dense import SUM
 from .lanes import IS_PLAIN, call, prefer_wide_vectors, spread
 from .sums import dot
@@ -118,7 +116,7 @@ if IS_PLAIN:
     _product = _plain_product
 
 
-def product(A: Any, B: Any) -> Matrix:
+def product(A: Array, B: Array) -> Matrix:
     """Return A B."""
     A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
     n, m = A.shape[0], B.shape[1]

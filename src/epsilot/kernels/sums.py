@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -131,7 +130,9 @@ def _is_served(kinds, n_arrays):
     ) and all(x in _BYTES for x in kinds[n_arrays:])
 
 
-def summing(n_arrays: int, n_sums: int = 1, n_written: int = 0) -> Callable[[Any], Any]:
+def summing(
+    n_arrays: int, n_sums: int = 1, n_written: int = 0
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Make a function for kernels of a formula for one entry of each of the first arguments.
 
     The formula returns ``n_written`` values for the last arrays, then the terms of the sums, which

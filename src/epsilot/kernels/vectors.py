@@ -9,13 +9,14 @@ processor.)
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Callable
+from typing import TypeGuard, overload
 
 import numpy as np
 from numba import njit
 
 from .. import parallel
-from .._types import Matrix, Vector
+from .._types import Array, Matrix, Vector
 from . import scaling
 from .dense import SUM
 from .sums import dot as _ordered_dot
@@ -94,7 +95,7 @@ def _entropies(X, out, start, stop):
         out[i] = total(terms)
 
 
-def _plain(x: Any) -> Any:
+def _plain(x: Array) -> Array:
     """Return a C-ordered, read-only float64 array: kernels then compile for one type only."""
     x = np.ascontiguousarray(x, dtype=np.float64)
     if x.flags.writeable:
@@ -103,12 +104,12 @@ def _plain(x: Any) -> Any:
     return x
 
 
-def _is_plain(x: Any) -> bool:
+def _is_plain(x: object) -> TypeGuard[Vector]:
     """Tell whether kernels take an array as it is; small ones come by the thousand."""
     return type(x) is np.ndarray and x.ndim == 1 and x.dtype == _REAL and x.flags.c_contiguous
 
 
-def _each(kernel: Any, x: Any, *args: float) -> Any:
+def _each(kernel: Callable[..., None], x: float | Vector, *args: float) -> float | Vector:
     """Apply a kernel to all entries of an array, or to a number."""
     if _is_plain(x):
         out = np.empty(x.size)
@@ -124,7 +125,7 @@ def _each(kernel: Any, x: Any, *args: float) -> Any:
 def exp(x: float) -> float: ...
 @overload
 def exp(x: Vector) -> Vector: ...
-def exp(x: Any) -> Any:
+def exp(x: float | Vector) -> float | Vector:
     """Return e**x of an array or a number, 0 below -708."""
     return _each(_exp_into, x)
 
@@ -133,7 +134,7 @@ def exp(x: Any) -> Any:
 def expm1(x: float) -> float: ...
 @overload
 def expm1(x: Vector) -> Vector: ...
-def expm1(x: Any) -> Any:
+def expm1(x: float | Vector) -> float | Vector:
     """Return e**x - 1 of an array or a number."""
     return _each(_expm1_into, x)
 
@@ -142,7 +143,7 @@ def expm1(x: Any) -> Any:
 def log(x: float) -> float: ...
 @overload
 def log(x: Vector) -> Vector: ...
-def log(x: Any) -> Any:
+def log(x: float | Vector) -> float | Vector:
     """Return the natural logarithm of an array or a number, -inf of 0."""
     return _each(_log_into, x)
 
@@ -158,7 +159,7 @@ def logaddexp(x: Vector, y: Vector) -> Vector:
 def power(x: float, exponent: float) -> float: ...
 @overload
 def power(x: Vector, exponent: float) -> Vector: ...
-def power(x: Any, exponent: float) -> Any:
+def power(x: float | Vector, exponent: float) -> float | Vector:
     """Return x**exponent for x >= 0."""
     return _each(_power_into, x, float(exponent))
 

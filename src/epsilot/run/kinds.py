@@ -6,10 +6,11 @@ them, need not load it.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from types import GenericAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import InvalidProblem
 
@@ -73,7 +74,7 @@ class Said(NamedTuple):
     metavar: str | None = None
     least: int | None = None
     flag: str | None = None  # its name on the command line, if that is another
-    kind: Any = None  # what the command line reads, if that is of another type
+    kind: type | GenericAlias | None = None  # what the command line reads, if not its type
     is_option: bool = True
 
 
@@ -81,8 +82,8 @@ class Keyword(NamedTuple):
     """A keyword of a kind, which is asked for by giving another value than the default."""
 
     said: Said
-    annotation: Any = float | None
-    default: Any = None
+    annotation: object = float | None
+    default: object = None
 
 
 class Entry(NamedTuple):
@@ -103,7 +104,7 @@ def keywords() -> dict[str, Keyword]:
     return {name: keyword for entry in KINDS for name, keyword in entry.keywords.items()}
 
 
-def asked(given: Mapping[str, Any]) -> dict[str, Any]:
+def asked(given: Mapping[str, object]) -> tuple[Kind, dict[str, object]]:
     """Return the kind that some keywords ask for, and as options those that belong to none."""
     known = keywords()
     options = {name: value for name, value in given.items() if name not in known}
@@ -115,11 +116,11 @@ def asked(given: Mapping[str, Any]) -> dict[str, Any]:
             f"{' and '.join(meant)} were given; a problem is of one kind only (leave one out)."
         )
     if not entries:
-        return {"kind": Balanced(), "options": options}
+        return Balanced(), options
     module, _, name = entries[0].home.partition(":")
-    kind = getattr(import_module(f"epsilot.transport.{module}"), name)
+    make: Callable[..., Kind] = getattr(import_module(f"epsilot.transport.{module}"), name)
     own = {key: value for key, value in values.items() if key in entries[0].keywords}
-    return {"kind": kind(**own), "options": options}
+    return make(**own), options
 
 
 def with_keywords(signature: inspect.Signature) -> inspect.Signature:

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from . import kinds
 from .kinds import PROBLEM, Balanced, Kind, Said
@@ -15,13 +15,14 @@ from .kinds import PROBLEM, Balanced, Kind, Said
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from .._types import Passed
     from ..transport.record import Record
 
 #: Headings of the command line's help.
 TARGET, METHOD = "What to reach", "Method"
 
 
-def said(help: str, panel: str | None = None, **more: Any) -> dict[str, Said]:
+def said(help: str, panel: str | None = None, **more: "Passed") -> dict[str, Said]:
     """Return the metadata of a field: what is said of it."""
     return {"said": Said(help, panel, **more)}
 
@@ -70,7 +71,7 @@ class Request:
             "Threads to use (default: one for each core).", metavar="N", least=1, flag="threads"
         ),
     )
-    callback: "Callable[[Record], Any] | None" = field(
+    callback: "Callable[[Record], object] | None" = field(
         default=None,
         metadata=said(
             "Called with a Record at each evaluation; returning True stops.", is_option=False
@@ -97,7 +98,7 @@ class Request:
             is_option=False,
         ),
     )
-    options: dict[str, Any] | None = field(
+    options: dict[str, object] | None = field(
         default=None,
         metadata=said(
             "Option of the method; repeatable.",
@@ -119,11 +120,12 @@ class Request:
         check_request(self)
 
     @classmethod
-    def of(cls, keywords: Mapping[str, Any]) -> Self:
+    def of(cls, keywords: "Mapping[str, Passed]") -> Self:
         """Return the request of keywords: those of a kind make it, others are options."""
         fields = {name: value for name, value in keywords.items() if name in KEYWORDS}
         rest = {name: value for name, value in keywords.items() if name not in KEYWORDS}
-        return cls(**fields, **kinds.asked(rest))
+        kind, options = kinds.asked(rest)
+        return cls(**fields, kind=kind, options=options)
 
 
 #: What is said of each field, in order.

@@ -7,7 +7,6 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 from ..errors import UnknownMethod
 from .about import About, measured_operations
@@ -52,7 +51,7 @@ class Method:
     options: tuple[str, ...]
 
 
-def solver_class(name: str) -> Any:
+def solver_class(name: str) -> type[AnySolver]:
     """Return the class behind a method name, or suggest near matches."""
     if name not in REGISTRY:
         near = difflib.get_close_matches(name, REGISTRY, n=3, cutoff=0.5)
@@ -62,10 +61,11 @@ def solver_class(name: str) -> Any:
             f"({hint})."
         )
     module, _, attribute = REGISTRY[name].partition(":")
-    return getattr(import_module(f".{module}", __package__), attribute)
+    found: type[AnySolver] = getattr(import_module(f".{module}", __package__), attribute)
+    return found
 
 
-def make_solver(name: str, options: dict[str, Any], keywords: Iterable[str] = ()) -> AnySolver:
+def make_solver(name: str, options: dict[str, object], keywords: Iterable[str] = ()) -> AnySolver:
     """Return a solver with its options, or say which it does not have or cannot use.
 
     A misspelt option may be meant for the caller: ``keywords`` are its own names.
@@ -84,7 +84,7 @@ def make_solver(name: str, options: dict[str, Any], keywords: Iterable[str] = ()
     return solver
 
 
-def options_of(solver: Any) -> dict[str, Any]:
+def options_of(solver: AnySolver) -> dict[str, object]:
     """Return the options a solver runs with."""
     return {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver)}
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import resources
-from typing import Any
+
+from .._types import Fields
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def growth(name: str, stop: str) -> Growth:
 
 
 @cache
-def _measured() -> dict[str, dict[str, Any]]:
+def _measured() -> dict[str, Fields]:
     text = resources.files("epsilot").joinpath("data/measured.json").read_text(encoding="utf-8")
-    found: dict[str, dict[str, Any]] = json.loads(text)
+    found: dict[str, Fields] = json.loads(text)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from typing import (
     Any,
     ClassVar,
@@ -71,6 +71,7 @@ class Solver(Protocol[T, S]):
     times, prints, certifies or stops itself: its ``signal`` says where it is.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     about: ClassVar[About]
     pace: ClassVar[Pace]
     #: Epochs after which a run ends if the user sets no limit.

@@ -8,7 +8,7 @@ import types
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from ..arguments import check_choice, is_integer, is_real, shown
 from ..errors import InvalidProblem
 from ..transport.problem import Problem
 
-_NAMES = {
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_NAMES: dict[object, str] = {
     int: "an integer of 64 bits",
     float: "a finite number",
     bool: "True or False",
@@ -26,18 +29,18 @@ _NAMES = {
 _LARGEST = 2**63 - 1
 
 
-def converted(method: str, cls: Any, options: dict[str, Any]) -> dict[str, Any]:
+def converted(method: str, cls: type, options: dict[str, object]) -> dict[str, object]:
     """Return options as plain Python values of their types, or say which one is not."""
     hints = _hints(cls) if options else {}
     return {name: _convert(method, name, value, hints[name]) for name, value in options.items()}
 
 
 @cache
-def _hints(cls: Any) -> dict[str, Any]:
+def _hints(cls: type) -> dict[str, object]:
     return get_type_hints(cls)
 
 
-def _convert(method: str, name: str, value: Any, hint: Any) -> Any:
+def _convert(method: str, name: str, value: object, hint: object) -> object:
     kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for kind in kinds:
         try:
@@ -45,12 +48,12 @@ def _convert(method: str, name: str, value: Any, hint: Any) -> Any:
         except TypeError:
             continue
     allowed = " or ".join(_described(kind) for kind in kinds)
-    is_whole = int in kinds and isinstance(value, float) and value.is_integer()
-    hint_text = f" (write {int(value)})" if is_whole else ""
-    raise InvalidProblem(f"{method}: {name} is {shown(value)}; it must be {allowed}{hint_text}.")
+    if int in kinds and isinstance(value, float) and value.is_integer():
+        allowed += f" (write {int(value)})"
+    raise InvalidProblem(f"{method}: {name} is {shown(value)}; it must be {allowed}.")
 
 
-def _as(value: Any, kind: Any) -> Any:
+def _as(value: object, kind: object) -> object:
     """Return a value as this type, or raise TypeError."""
     if get_origin(kind) is tuple:
         if isinstance(value, str) or not isinstance(value, Iterable):
@@ -62,18 +65,18 @@ def _as(value: Any, kind: Any) -> Any:
         return int(value)
     if kind is float and is_real(value) and math.isfinite(value):
         return float(value)
-    if kind in (str, type(None)) and isinstance(value, kind):
+    if (kind is str and isinstance(value, str)) or (kind is type(None) and value is None):
         return value
     raise TypeError
 
 
-def _described(kind: Any) -> str:
+def _described(kind: object) -> str:
     if get_origin(kind) is tuple:
         return f"a sequence, each {_described(get_args(kind)[0])}"
     return _NAMES[kind]
 
 
-def check_choices(solver: Any, **choices: tuple[str, ...]) -> None:
+def check_choices(solver: DataclassInstance, **choices: tuple[str, ...]) -> None:
     """Refuse options that are none of their choices; None leaves open those it is default of."""
     defaults = {field.name: field.default for field in dataclasses.fields(solver)}
     for name, known in choices.items():

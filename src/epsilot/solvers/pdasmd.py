@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
 
-from .._types import Matrix, Potentials, Vector
+from .._types import Matrix, Passed, Potentials, Vector
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
 from ..geometry.sweeps import ByRow, ColumnSums
@@ -146,7 +146,7 @@ class PDASMD(EntropicSolver[State]):
                 f"rows ({size_text(16 * rows)}) in one outer loop, which no limit interrupts; at "
                 f"most {most:,} are allowed (lower batch_size or inner_loops)."
             )
-        defaults: dict[str, Any] = {
+        defaults: dict[str, Passed] = {
             "smoothness": "paper" if is_paper else "sharp",
             "step_constant": 9.0 if is_paper else self.sharp_constant,
             "average": "sampled" if is_paper else "none",

@@ -6,7 +6,6 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -218,12 +217,12 @@ def _infinite(geometry: Geometry) -> str:
     )
 
 
-def tolerance_of(w: Any) -> float:
+def tolerance_of(w: object) -> float:
     """Return the relative difference of totals that is rounding in weights of this type."""
     return 0.0 if w is None else _TOTALS.get(getattr(w, "dtype", None), _TOTALS_FLOAT64)
 
 
-def _weights(w: Any, name: str, size: int, other: int) -> tuple[Vector, float]:
+def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float]:
     """Return checked weights and the relative tolerance their dtype deserves."""
     if w is None:
         return np.full(size, 1.0 / size), 0.0
