@@ -94,11 +94,13 @@ def check_positive(name: str, value: object) -> None:
 
 def is_integer(value: object) -> TypeGuard[int]:
     """Tell whether a value counts something: an integer, but no truth value."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def is_real(value: object) -> TypeGuard[float]:
     """Tell whether a value is a real number that float64 may hold, but no truth value."""
+    if type(value) is float:
+        return True
     if isinstance(value, Integral) and abs(int(value)) > LARGEST_WHOLE:
         return False
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -18,6 +18,14 @@ def take(high, low, amount):
 
 
 @njit(**OPTIONS)
+def binned(places, flow, others, x, out):
+    """out_p = Σ flow x_o over the arcs between p and o, in their order."""
+    out[:] = 0.0
+    for k in range(flow.size):
+        out[places[k]] += flow[k] * x[others[k]]
+
+
+@njit(**OPTIONS)
 def settle(i, j, p, q, flow):
     """Write the flow on the arcs i -> j that the row masses p and column masses q determine.
 

@@ -64,7 +64,12 @@ def cost_models() -> dict[str, Any]:
 
 def predict(method: str, n: int, m: int, *, is_dense: bool) -> tuple[float, int]:
     """Return predicted seconds and bytes of a method on an n x m problem."""
-    models = cost_models()
+    return _predicted(os.environ.get("EPSILOT_COST_MODELS"), method, n, m, is_dense)
+
+
+@lru_cache(maxsize=64)
+def _predicted(path: str | None, method: str, n: int, m: int, is_dense: bool) -> tuple[float, int]:
+    models = _read(path)
     entries, nodes = n * m, n + m
     if method == "exact":
         model = models["exact"]

@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
+# The public function turns numbers into enumerations and back, at ten times the cost.
+_set_handler = signal._signal.signal  # type: ignore[attr-defined]
+
 #: The flag of the outermost run that heeds signals.
 _flag: ContextVar[threading.Event | None] = ContextVar("epsilot_interrupted", default=None)
 
@@ -33,20 +36,20 @@ def graceful_interrupts() -> Iterator[Callable[[], bool]]:
         yield (flag or threading.Event()).is_set
         return
     flag = threading.Event()
-    before = {number: signal.getsignal(number) for number in _signals()}
+    before: dict[signal.Signals, object] = {}
 
     def restore() -> None:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            _set_handler(number, handler)
 
     def handler(number: int, frame: FrameType | None) -> None:
         flag.set()
         restore()
 
     token = _flag.set(flag)
-    for number in before:
-        signal.signal(number, handler)
     try:
+        for number in _signals():
+            before[number] = _set_handler(number, handler)
         yield flag.is_set
     finally:
         restore()

@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 
 from ..errors import UnknownMethod
@@ -51,6 +52,7 @@ class Method:
     options: tuple[str, ...]
 
 
+@cache
 def solver_class(name: str) -> type[AnySolver]:
     """Return the class behind a method name, or suggest near matches."""
     if name not in REGISTRY:
@@ -71,7 +73,7 @@ def make_solver(name: str, options: dict[str, object], keywords: Iterable[str] =
     A misspelt option may be meant for the caller: ``keywords`` are its own names.
     """
     cls = solver_class(name)
-    known = [f.name for f in dataclasses.fields(cls)]
+    known = [f.name for f in dataclasses.fields(cls)] if options else []
     for option in options:
         if option not in known:
             near = difflib.get_close_matches(option, [*known, *keywords], n=1, cutoff=0.6)

@@ -89,14 +89,14 @@ class Exact(DirectSolver[State]):
 
 def simplex(p: Vector, q: Vector, C: Matrix, max_pivots: int) -> tuple[Matrix, Vector, Vector]:
     """Return POT's optimal plan and duals, without its checks where all masses are positive."""
-    from ot.lp import emd
     from ot.lp.emd_wrap import emd_c
+
+    if p.min() > 0 and q.min() > 0:
+        plan, _, u, v, _ = emd_c(p, q * (p.sum() / q.sum()), C, max_pivots, 1, None, None)
+        return plan, np.asarray(u), np.asarray(v)
+    from ot.lp import emd
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if p.min() > 0 and q.min() > 0:
-            plan, _, u, v, _ = emd_c(p, q * (p.sum() / q.sum()), C, max_pivots, 1, None, None)
-        else:
-            plan, log = emd(p, q, C, numItermax=max_pivots, log=True, center_dual=False)
-            u, v = log["u"], log["v"]
-    return plan, np.asarray(u), np.asarray(v)
+        plan, log = emd(p, q, C, numItermax=max_pivots, log=True, center_dual=False)
+    return plan, np.asarray(log["u"]), np.asarray(log["v"])

@@ -235,20 +235,23 @@ def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float
             f"{name} has shape {x.shape}; it must have shape ({size},), one weight for each "
             f"{side} of the cost{hint}."
         )
+    if not (x.min() >= 0 and 0 < x.sum() < math.inf):
+        raise InvalidProblem(_no_weights(x, name))
+    return np.array(x), tolerance
+
+
+def _no_weights(x: Vector, name: str) -> str:
+    """Say what is wrong with weights."""
     for bad, what, remedy in (
         (~np.isfinite(x), "must be finite", "remove or repair that entry"),
         (x < 0, "must not be negative", "set it to zero, or shift all weights"),
     ):
         if bad.any():
             i = int(np.argmax(bad))
-            raise InvalidProblem(f"{name}[{i}] is {x[i]:.6g}; weights {what} ({remedy}).")
+            return f"{name}[{i}] is {x[i]:.6g}; weights {what} ({remedy})."
     if not x.sum() > 0:
-        raise InvalidProblem(
-            f"{name} sums to 0; weights must have positive total (pass None for uniform weights)."
-        )
-    if not np.isfinite(x.sum()):
-        raise InvalidProblem(
-            f"{name} sums to {x.sum()}; weights must have a finite total (divide them by their "
-            "maximum first)."
-        )
-    return np.array(x), tolerance
+        return f"{name} sums to 0; weights need a positive total (pass None for uniform weights)."
+    return (
+        f"{name} sums to {x.sum()}; weights must have a finite total (divide them by their "
+        "maximum first)."
+    )

@@ -11,7 +11,7 @@ from scipy import sparse
 from ..._types import Index, Matrix, Vector
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
-from ...kernels.forest import settle
+from ...kernels.forest import binned, settle
 from .core import Kept, Ordinary
 
 #: Mass of 1 that the flow on a forest of arcs may leave at its nodes: rounding.
@@ -45,16 +45,16 @@ class Arcs(Ordinary):
 
     def rows(self, v: Vector) -> Vector:
         """Return K v."""
-        return _binned(self.i, self.flow * v[self.j], self.shape[0])
+        return _binned(self.i, self.flow, self.j, v, self.shape[0])
 
     def cols(self, u: Vector) -> Vector:
         """Return Kᵀ u."""
-        return _binned(self.j, self.flow * u[self.i], self.shape[1])
+        return _binned(self.j, self.flow, self.i, u, self.shape[1])
 
     def marginals(self) -> tuple[Vector, Vector]:
         """Return K 1 and Kᵀ 1."""
         n, m = self.shape
-        return _binned(self.i, self.flow, n), _binned(self.j, self.flow, m)
+        return self.rows(np.ones(m)), self.cols(np.ones(n))
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return K v, (C * K) v and C d."""
@@ -114,6 +114,8 @@ class Arcs(Ordinary):
         return sparse.csr_array((self.flow, (self.i, self.j)), shape=self.shape)
 
 
-def _binned(place: Index, x: Vector, size: int) -> Vector:
-    """Return the sums of the x that have the same place."""
-    return np.bincount(place, x, size).astype(np.float64, copy=False)
+def _binned(places: Index, flow: Vector, others: Index, x: Vector, size: int) -> Vector:
+    """Return the sums of flow x over the arcs of each place."""
+    out = np.empty(size)
+    binned(places, flow, others, x, out)
+    return out
