@@ -107,7 +107,9 @@ class ListChunk:
     @property
     def tolerance(self) -> float:
         """Relative difference of totals that is rounding in all of these problems."""
-        return min(max(tolerance_of(x.a), tolerance_of(x.b)) for x in self.problems)
+        return min(
+            (tolerance_of(w) for x in self.problems for w in x[1:] if w is not None), default=0.0
+        )
 
     def packed(self) -> Problems:
         """Return the problems as the compiled solver takes them."""

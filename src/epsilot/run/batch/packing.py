@@ -51,8 +51,13 @@ def normalized(side: Histograms) -> Histograms:
     return side._replace(totals=np.where(side.totals > 0, 1.0, side.totals))
 
 
+_REAL = np.dtype(np.float64)
+
+
 def as_matrix(M: Any) -> Matrix | None:
     """Return a cost as an array, or None for what the ordinary path has to look at."""
+    if type(M) is np.ndarray and M.dtype == _REAL and M.ndim == 2 and M.size:
+        return M
     try:
         C = None if isinstance(M, Geometry) else numeric(M, "M")
     except InvalidProblem:
@@ -62,6 +67,8 @@ def as_matrix(M: Any) -> Matrix | None:
 
 def as_weights(w: Any, size: int) -> Vector | None:
     """Return weights as a vector of some size; None if there are none, or none that fit."""
+    if type(w) is np.ndarray and w.dtype == _REAL and w.shape == (size,):
+        return w
     try:
         x = None if w is None else numeric(w, "weights")
     except InvalidProblem:

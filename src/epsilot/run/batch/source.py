@@ -14,8 +14,8 @@ from ...kernels.small import Problems
 
 #: Seconds of compiled work in a chunk: what a thread is given, and what Ctrl-C waits for.
 CHUNK_SECONDS = 0.01
-#: Problems of a chunk at most.
-LARGEST_CHUNK = 4096
+#: Problems of a chunk at most, and at most of those of a batch that is not large.
+LARGEST_CHUNK, SMALL_CHUNK = 4096, 16
 
 
 class Given(NamedTuple):
@@ -75,7 +75,7 @@ def seconds(n: float, m: float) -> float:
 
 def largest_chunk(size: int | None) -> int:
     """Return how many problems a chunk may have; a batch that is known to be small has a few."""
-    return LARGEST_CHUNK if size is None else max(1, min(LARGEST_CHUNK, -(-size // 8)))
+    return LARGEST_CHUNK if size is None else min(LARGEST_CHUNK, max(SMALL_CHUNK, size // 8))
 
 
 def chunk_size(n: float, m: float, size: int) -> int:
