@@ -19,7 +19,9 @@ import numpy as np
 from .. import parallel
 from .._types import Index, Matrix, Vector
 from ..kernels import dense as kernels
+from ..kernels import lists
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
+from .index import Embedding
 from .sweeps import BLOCK_ENTRIES, Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
 
 
@@ -62,6 +64,11 @@ class Geometry(ABC):
     dimension: int | None = None
     #: Whether sources and targets can be gathered into cells that have costs of the same kind.
     can_coarsen: bool = False
+
+    @property
+    def embedding(self) -> Embedding | None:
+        """Points and a metric that give these costs in few dimensions, if there are any."""
+        return None
 
     # How it does it.
 
@@ -197,6 +204,25 @@ class Geometry(ABC):
             inside = np.flatnonzero((rows >= start) & (rows < stop))
             out[inside] = C[rows[inside] - start, cols[inside]]
         return out
+
+    def gathered(self, rows: Index) -> Matrix:
+        """Return some rows of C, C-ordered float64."""
+        return np.stack([self.row(i) for i in rows])
+
+    def k_least(self, rows: Index, prices: Vector, k: int) -> tuple[Index, Matrix, Vector]:
+        """Return the k columns of least C_ij + price_j for some rows, from the least on.
+
+        The columns and their costs are (rows, k) arrays; the third result is a threshold for each
+        row: no other column's cost + price is below it (+inf if there is no other).
+        """
+        n, m = rows.size, self.shape[1]
+        cols, costs = np.zeros((n, k), dtype=np.int64), np.empty((n, k))
+        thresholds = np.empty(n)
+        for part in row_blocks(n, m, 4 * BLOCK_ENTRIES):
+            C = self.gathered(rows[part])
+            found = cols[part], costs[part], thresholds[part]
+            parallel.share(lists.least_columns, len(C), C.size, C, prices, *found)
+        return cols, costs, thresholds
 
     # -- log-sum-exp -----------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from ..arguments import shown
 from ..errors import InvalidProblem
 from ..metrics import GRID_METRICS, METRICS
 from .base import Geometry
+from .index import Embedding
 from .ranges import check_range, grid_shape, grid_spacing
 
 # Entries of a cost whose rows are computed in seconds.
@@ -95,6 +96,15 @@ class Cells(Geometry):
         pairs = list(zip(self.shape_a, self.shape_b, strict=True))
         lengths = [1 if self.metric == "cityblock" else max(pair) for pair in pairs]
         return max(self.shape) * sum(lengths)
+
+    @property
+    def embedding(self) -> Embedding:
+        """The centres of the cells."""
+        X, Y = (
+            np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1) * self.spacing
+            for shape in (self.shape_a, self.shape_b)
+        )
+        return Embedding(np.asarray(X), np.asarray(Y), METRICS[self.metric].code, self.shift)
 
     def miniature(self) -> Self:
         """Return a grid of two cells along every axis."""

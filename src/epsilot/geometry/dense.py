@@ -67,6 +67,10 @@ class Dense(Geometry):
         """Return the costs C[rows, cols] of single pairs."""
         return np.asarray(self.C[rows, cols])
 
+    def gathered(self, rows: Index) -> Matrix:
+        """Return some rows of C."""
+        return np.asarray(self.C[rows])
+
     def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield all of C / unit in float32, kept for the next call."""
         if self._single is None or self._single[0] != unit:

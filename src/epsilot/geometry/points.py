@@ -18,12 +18,15 @@ from ..errors import InvalidProblem
 from ..kernels import points as kernels
 from ..metrics import METRICS, POINT_METRICS, Metric
 from .base import Geometry, LogSums, log_total
-from .coordinates import as_points, directions, extreme
+from .coordinates import HULL_DIMENSION, as_points, directions, extreme
+from .index import DIMENSIONS, Embedding, Searched
 from .ranges import check_range, reach
 from .sweeps import BLOCK_ENTRIES, Block, row_blocks
 
 #: Entries up to which costs are compared one by one to find the smallest and the largest.
 EXACT_BOUNDS = 1 << 28
+#: The same in dimensions in which extreme points are quickly found.
+FLAT_BOUNDS = 1 << 24
 #: Exponents (f + g - C) / η up to this size are accurate to 1e-3 in float32.
 SINGLE_LIMIT = 1e4
 
@@ -212,6 +215,17 @@ class _Fused(PointCloud):
     def _layouts(self) -> dict[tuple[bool, Precision], tuple[NDArray[Any], NDArray[Any]]]:
         return {}
 
+    @property
+    def embedding(self) -> Embedding | None:
+        """The points themselves, unless they have many coordinates."""
+        if self.X.shape[1] > DIMENSIONS[-1]:
+            return None
+        return Embedding(self.X, self.Y, self._named.code, self.shift)
+
+    @cached_property
+    def _trees(self) -> Searched | None:
+        return Searched.of(self.embedding)
+
     def _share(
         self, kernel: Callable[..., None], swap: bool, *args: Any, dtype: Precision = np.float64
     ) -> None:
@@ -234,6 +248,13 @@ class _Fused(PointCloud):
         parallel.share(kernels.pair_costs, rows.size, entries, *self._args(), rows, cols, out)
         return out
 
+    def gathered(self, rows: Index) -> Matrix:
+        """Compute some rows of C."""
+        out = np.empty((rows.size, self.shape[1]))
+        X, *rest = self._args()
+        parallel.share(kernels.cost_rows, rows.size, out.size, X[rows], *rest, out)
+        return out
+
     def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield blocks of C / unit, computed in float32."""
         n, m = self.shape
@@ -250,7 +271,7 @@ class _Fused(PointCloud):
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost; for very large clouds, bounds of them."""
         n, m = self.shape
-        if n * m > EXACT_BOUNDS:
+        if n * m > (EXACT_BOUNDS if self.X.shape[1] > HULL_DIMENSION else FLAT_BOUNDS):
             # All metrics are convex: the largest cost is one between extreme points.
             far = self._copy(extreme(self.X), extreme(self.Y), self.shift)
             if far.shape[0] * far.shape[1] <= EXACT_BOUNDS:
@@ -338,14 +359,18 @@ class _Fused(PointCloud):
 
     def ctransform_rows(self, g: Vector) -> Vector:
         """Return min_j C_ij - g_j."""
-        out = np.empty(self.shape[0])
-        self._share(kernels.ctransform_rows, False, g, 1.0, out)
-        return out
+        return self._ctransform(False, g)
 
     def ctransform_cols(self, f: Vector) -> Vector:
         """Return min_i C_ij - f_i."""
-        out = np.empty(self.shape[1])
-        self._share(kernels.ctransform_rows, True, f, 1.0, out)
+        return self._ctransform(True, f)
+
+    def _ctransform(self, swap: bool, x: Vector) -> Vector:
+        """Search trees where that is quicker than a pass: the bits are the same."""
+        out = None if self._trees is None else self._trees.ctransform(swap, -x)
+        if out is None:
+            out = np.empty(self.shape[1] if swap else self.shape[0])
+            self._share(kernels.ctransform_rows, swap, x, 1.0, out)
         return out
 
 

@@ -1,0 +1,386 @@
+"""Trees of points whose nodes bound cost plus price from below, and searches through them.
+
+Points are stored in the order of a balanced tree of median splits: node t of depth l holds the
+places [n t >> l, n (t + 1) >> l). A row of ``nodes`` (numbered as in a heap, from 1) has the box
+of its points, a slope s and the least of price + s·(y - c) over them, c being the middle of the
+box: with the slope that fits the prices, an affine bound prunes where a constant one would not.
+Any slope is valid, and a least that is out of date is too as long as prices only rise.
+
+Bounds are lowered by more than rounding can have added, so that what a search leaves out is not
+below what it returns *as computed*: the columns found, and c-transforms, are those of a pass over
+all columns, bit for bit.
+
+``axes`` is a tuple whose length is the dimension: kernels compile for each, with loops unrolled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .dense import INLINE, SUM
+
+#: Points in a leaf, at most.
+LEAF = 8
+#: Nodes on a path from the root, at most.
+DEEPEST = 64
+#: Share of the prices' spread below which a box is too thin to have a slope of its own.
+RIDGE = 1e-3
+#: Roundings of a bound, beside eight an axis, in units of 2**-53.
+ROUNDINGS = 64
+
+
+@njit(**SUM)
+def _select(keys, order, lo, hi, place):
+    """Arrange ``order[lo:hi]`` so that what belongs at ``place`` by its key is there."""
+    while hi - lo > 1:
+        a, b, c = keys[order[lo]], keys[order[(lo + hi) // 2]], keys[order[hi - 1]]
+        middle = max(min(a, b), min(max(a, b), c))
+        i, j = lo, hi - 1
+        while i <= j:
+            while keys[order[i]] < middle:
+                i += 1
+            while keys[order[j]] > middle:
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if place <= j:
+            hi = j + 1
+        elif place >= i:
+            lo = i
+        else:
+            return
+
+
+@njit(**SUM)
+def _split(X, order, keys, depth, lowest, highest, start, stop):
+    """Split the nodes start..stop of a depth, and theirs in turn, along their longest sides."""
+    n, d = X.shape
+    for level in range(depth, highest):
+        for t in range(start << (level - depth), stop << (level - depth)):
+            lo, hi = (n * t) >> level, (n * (t + 1)) >> level
+            if hi - lo < lowest:
+                continue
+            longest, axis = -1.0, 0
+            for a in range(d):
+                low = high = X[order[lo], a]
+                for s in range(lo + 1, hi):
+                    low, high = min(low, X[order[s], a]), max(high, X[order[s], a])
+                if high - low > longest:
+                    longest, axis = high - low, a
+            for s in range(lo, hi):
+                keys[order[s]] = X[order[s], axis]
+            _select(keys, order, lo, hi, (n * (2 * t + 1)) >> (level + 1))
+
+
+@njit(**SUM)
+def split_top(X, order, keys, depth):
+    """Split the root and its descendants above a depth."""
+    _split(X, order, keys, 0, 2, depth, 0, 1)
+
+
+@njit(**SUM)
+def split_rest(X, order, keys, depth, highest, start, stop):
+    """Split the nodes start..stop of a depth down to single points."""
+    _split(X, order, keys, depth, 2, highest, start, stop)
+
+
+@njit(**SUM)
+def boxes(Y, depth, nodes):
+    """Write the boxes of all nodes."""
+    m, d = Y.shape
+    first = 1 << depth
+    for t in range(first):
+        node = nodes[first + t]
+        lo, hi = (m * t) >> depth, (m * (t + 1)) >> depth
+        for a in range(d):
+            low = high = Y[lo, a]
+            for j in range(lo + 1, hi):
+                low, high = min(low, Y[j, a]), max(high, Y[j, a])
+            node[a], node[d + a] = low, high
+    for t in range(first - 1, 0, -1):
+        for a in range(d):
+            nodes[t, a] = min(nodes[2 * t, a], nodes[2 * t + 1, a])
+            nodes[t, d + a] = max(nodes[2 * t, d + a], nodes[2 * t + 1, d + a])
+
+
+@njit(**SUM)
+def _merge(left, right, out, d):
+    """Join the moments of two halves: count, means, products of deviations."""
+    a, b = left[0], right[0]
+    total = a + b
+    out[0] = total
+    share = a * b / total
+    for r in range(d + 1):
+        out[1 + r] = left[1 + r] + (right[1 + r] - left[1 + r]) * (b / total)
+    place = d + 2
+    for r in range(d):
+        for s in range(r, d + 1):
+            by = (right[1 + r] - left[1 + r]) * (right[1 + s] - left[1 + s])
+            out[place] = left[place] + right[place] + share * by
+            place += 1
+
+
+@njit(**SUM)
+def _slope(moments, d, A, b, slope):
+    """Solve the normal equations of price ~ -slope·y, with a ridge; False if all points are one."""
+    place, trace = d + 2, 0.0
+    for r in range(d):
+        for s in range(r, d):
+            A[r, s] = A[s, r] = moments[place]
+            place += 1
+        b[r] = -moments[place]
+        place += 1
+        trace += A[r, r]
+    if not 0 < trace < np.inf:
+        return False
+    for r in range(d):
+        A[r, r] += RIDGE * trace
+    for r in range(d):
+        for s in range(r + 1, d):
+            factor = A[s, r] / A[r, r]
+            for t in range(r, d):
+                A[s, t] -= factor * A[r, t]
+            b[s] -= factor * b[r]
+    for r in range(d - 1, -1, -1):
+        x = b[r]
+        for s in range(r + 1, d):
+            x -= A[r, s] * slope[s]
+        slope[r] = x / A[r, r]
+        if not abs(slope[r]) < np.inf:
+            return False
+    return True
+
+
+@njit(**SUM)
+def slopes(Y, prices, depth, nodes, moments):
+    """Write the least-squares slope of minus the (finite) prices at every node."""
+    m, d = Y.shape
+    first = 1 << depth
+    point = np.zeros(moments.shape[1])
+    for t in range(first):
+        lo, hi = (m * t) >> depth, (m * (t + 1)) >> depth
+        for j in range(lo, hi):
+            out = moments[first + t]
+            point[:] = 0
+            point[0], point[d + 1] = 1, prices[j]
+            for a in range(d):
+                point[1 + a] = Y[j, a]
+            if j == lo:
+                out[:] = point
+            else:
+                _merge(out, point, out, d)
+    for t in range(first - 1, 0, -1):
+        _merge(moments[2 * t], moments[2 * t + 1], moments[t], d)
+    A, b = np.empty((d, d)), np.empty(d)
+    for t in range(1, 2 * first):
+        slope = nodes[t, 2 * d : 3 * d]
+        if not _slope(moments[t], d, A, b, slope):
+            for a in range(d):
+                slope[a] = 0.0
+
+
+@njit(**SUM)
+def leasts(Y, prices, shift, depth, nodes, top, start, stop):
+    """Write the least of price + shift + s·(y - c), rounded down, for nodes below start..stop.
+
+    These are nodes of the depth ``top``; its ancestors are written by the caller that has them
+    all: ``start`` 0 and ``stop`` 1 at depth 0 mean every node.
+    """
+    m, d = Y.shape
+    ulps = (8 * d + ROUNDINGS) * 2.0**-53
+    for level in range(top, depth + 1):
+        for t in range(start << (level - top), stop << (level - top)):
+            node = nodes[(1 << level) + t]
+            least = np.inf
+            for j in range((m * t) >> level, (m * (t + 1)) >> level):
+                if prices[j] == np.inf:
+                    continue
+                value, size = prices[j] + shift, abs(prices[j]) + abs(shift)
+                for a in range(d):
+                    part = node[2 * d + a] * (Y[j, a] - 0.5 * (node[a] + node[d + a]))
+                    value += part
+                    size += abs(part)
+                least = min(least, value - ulps * size)
+            node[3 * d] = least
+
+
+@njit(**INLINE)
+def _cost(x, y, metric, axes):
+    """Return the cost of two points."""
+    total = 0.0
+    if metric == 2:
+        for a in range(len(axes)):
+            total += abs(x[a] - y[a])
+        return total
+    for a in range(len(axes)):
+        total += (x[a] - y[a]) * (x[a] - y[a])
+    if metric == 1:
+        return math.sqrt(total)
+    return total if metric == 0 else 0.5 * total
+
+
+@njit(**INLINE)
+def _bound(x, node, metric, axes):
+    """Return what no computed cost + shift + price of a node's points is below."""
+    d = len(axes)
+    low = node[3 * d]
+    if low == np.inf:
+        return low
+    size = abs(low)
+    if metric == 1:
+        square = outside = 0.0
+        for a in range(d):
+            away = 0.5 * (node[a] + node[d + a]) - x[a]
+            square += away * away
+            t = max(node[a] - x[a], x[a] - node[d + a], 0.0)
+            outside += t * t
+        distance = math.sqrt(square)
+        inverse = 1 / distance if distance > 0 else 0.0
+        tangent, nearest = distance, math.sqrt(outside)
+        size += distance
+        for a in range(d):
+            middle, slope = 0.5 * (node[a] + node[d + a]), node[2 * d + a]
+            radius = max(node[d + a] - middle, middle - node[a])
+            tangent -= abs((middle - x[a]) * inverse - slope) * radius
+            nearest -= abs(slope) * radius
+            size += (1 + abs(slope)) * radius
+        low += max(tangent, nearest)
+    elif metric == 2:
+        for a in range(d):
+            left, right, slope = node[a] - x[a], node[d + a] - x[a], node[2 * d + a]
+            middle = 0.5 * (node[a] + node[d + a])
+            value = min(
+                abs(left) - slope * (node[a] - middle), abs(right) - slope * (node[d + a] - middle)
+            )
+            if left < 0 < right:
+                value = min(value, -slope * (x[a] - middle))
+            low += value
+            size += (1 + abs(slope)) * max(abs(left), abs(right))
+    else:
+        weight = 1.0 if metric == 0 else 0.5
+        for a in range(d):
+            left, right, slope = node[a] - x[a], x[a] - node[d + a], node[2 * d + a]
+            h = slope * (0.5 / weight)
+            t = max(left - h, right + h, 0.0)
+            reach = max(abs(left), abs(right)) + abs(h)
+            middle = 0.5 * (node[a] + node[d + a])
+            low += weight * (t * t - h * h) - slope * (x[a] - middle)
+            size += reach * reach
+    return low - (8 * d + ROUNDINGS) * 2.0**-53 * size
+
+
+@njit(**SUM)
+def search(x, Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols, costs, values):
+    """Find the columns of least cost + shift + price, in rising order; return the nodes visited.
+
+    The results are ``cols``, their ``costs`` (with the shift) and ``values``, which are +inf where
+    there are not as many columns.
+    """
+    k, m, first = values.size, Y.shape[0], 1 << depth
+    values[:] = np.inf
+    stack[0], bounds[0] = 1, _bound(x, nodes[1], metric, axes)
+    top, visited = 1, 0
+    while top > 0:
+        top -= 1
+        t = stack[top]
+        if bounds[top] >= values[k - 1]:
+            continue
+        is_worth = True
+        while t < first:
+            visited += 1
+            near, far = 2 * t, 2 * t + 1
+            low = _bound(x, nodes[near], metric, axes)
+            high = _bound(x, nodes[far], metric, axes)
+            if high < low:
+                near, far = far, near
+                low, high = high, low
+            if high < values[k - 1]:
+                stack[top], bounds[top] = far, high
+                top += 1
+            if low >= values[k - 1]:
+                is_worth = False
+                break
+            t = near
+        if not is_worth:
+            continue
+        for j in range((m * (t - first)) >> depth, (m * (t - first + 1)) >> depth):
+            cost = _cost(x, Y[j], metric, axes)
+            if shift != 0:
+                cost += shift
+            value = cost + prices[j]
+            if value < values[k - 1]:
+                s = k - 1
+                while s > 0 and values[s - 1] > value:
+                    values[s], cols[s], costs[s] = values[s - 1], cols[s - 1], costs[s - 1]
+                    s -= 1
+                values[s], cols[s], costs[s] = value, j, cost
+    return visited
+
+
+@njit(**SUM)
+def least_columns(
+    X, rows, Y, prices, shift, metric, nodes, depth, axes, cols, costs, leasts, thresholds,
+    start, stop,
+):  # fmt: skip
+    """Write the k least columns of the named rows at their rows of ``cols`` and ``costs``.
+
+    ``leasts`` gets the least value of each, ``thresholds`` the k-th: no other column is below it.
+    """
+    k = cols.shape[1]
+    values, bounds, stack = np.empty(k), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
+    for at in range(start, stop):
+        i = rows[at]
+        search(
+            X[i], Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols[i], costs[i],
+            values,
+        )  # fmt: skip
+        leasts[i] = values[0]
+        thresholds[i] = values[k - 1] if k < Y.shape[0] else np.inf
+
+
+@njit(**SUM)
+def ctransform(X, Y, prices, shift, metric, nodes, depth, axes, out, start, stop):
+    """out_i = min_j C_ij + price_j."""
+    values, bounds, stack = np.empty(1), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
+    cols, costs = np.empty(1, np.int32), np.empty(1)
+    for i in range(start, stop):
+        search(
+            X[i], Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols, costs, values
+        )
+        out[i] = values[0]
+
+
+@njit(**SUM)
+def visits(X, Y, prices, shift, metric, nodes, depth, axes):
+    """Return the nodes that c-transforms of points would visit."""
+    values, bounds, stack = np.empty(1), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
+    cols, costs = np.empty(1, np.int32), np.empty(1)
+    count = 0
+    for i in range(len(X)):
+        count += search(
+            X[i], Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols, costs, values
+        )
+    return count
+
+
+@njit(**SUM)
+def cells(X, weights, depth, centres, masses):
+    """Write the centroids of the nodes of a depth, and what they weigh."""
+    n, d = X.shape
+    for t in range(1 << depth):
+        lo, hi = (n * t) >> depth, (n * (t + 1)) >> depth
+        total = 0.0
+        for i in range(lo, hi):
+            total += weights[i]
+        masses[t] = total
+        for a in range(d):
+            moved = 0.0
+            for i in range(lo, hi):
+                share = weights[i] / total if total > 0 else 1.0 / (hi - lo)
+                moved += share * (X[i, a] - X[lo, a])
+            centres[t, a] = X[lo, a] + moved
