@@ -15,6 +15,7 @@ from importlib import resources
 from typing import Any
 
 from ..errors import InvalidProblem
+from ..geometry import Geometry
 from ..transport.objective import Objective
 
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
@@ -22,6 +23,8 @@ LARGEST_RESTRICTED = 2 * 10**9
 #: The restricted simplex must promise this share of the time of the exact one, which no cost
 #: surprises by a second round.
 MARGIN = 0.8
+#: Highest dimension in which an auction is the choice, and the bytes a point that it takes.
+FLAT, AUCTION_BYTES = 3, 1200
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,9 @@ def _predicted(path: str | None, method: str, n: int, m: int, is_dense: bool) ->
     if method == "exact":
         model = models["exact"]
         return _seconds(model, entries, nodes), int(model["bytes"] * entries)
+    if method == "auction":
+        model = {"dense": 0.0, **models["auction"]}
+        return _seconds(model, entries, nodes), AUCTION_BYTES * nodes
     model = models["restricted_simplex"]
     # As on two threads, whatever there are: the choice must not depend on their number.
     speed = model["dense" if is_dense else "lazy"] / 2
@@ -84,6 +90,12 @@ def _predicted(path: str | None, method: str, n: int, m: int, is_dense: bool) ->
 def _seconds(model: dict[str, float], entries: int, nodes: int) -> float:
     rest = model["scale"] * float(nodes ** model["power"])
     return model["overhead"] + model["dense"] * entries + rest
+
+
+def is_flat(geometry: Geometry) -> bool:
+    """Tell whether costs are those of points in so few dimensions that trees say much."""
+    dimension = geometry.dimension
+    return geometry.embedding is not None and dimension is not None and dimension <= FLAT
 
 
 def choose(objective: Objective) -> Choice:
@@ -100,6 +112,11 @@ def choose(objective: Objective) -> Choice:
         exact = predict("exact", n, m, is_dense=True)
         if MARGIN * exact[0] <= restricted[0]:
             return Choice("exact", "the network simplex is fastest at this size", *exact)
+    elif is_flat(geometry):
+        auction = predict("auction", n, m, is_dense=False)
+        if auction[0] <= restricted[0]:
+            reason = "an auction from coarse to fine needs few columns of each point"
+            return Choice("auction", reason, *auction)
     elif n * m > LARGEST_RESTRICTED:
         reason = "the cloud is too large for a simplex; float32 sweeps need O(n + m) memory"
         return Choice("sinkhorn", reason, 50 * restricted[0], 200 * (n + m))

@@ -116,7 +116,7 @@ def _read_state(state: Any, arrays: Arrays, shape: tuple[int, int]) -> None:
                 wanted = arrays[key].shape
         saved = Saved(arrays).array(key, wanted, fresh.dtype)
         setattr(state, name, saved if isinstance(value, np.ndarray) else type(value)(saved.item()))
-    if len(grown) > 1 or not (fits is None or fits(*shape)):
+    if not (len(grown) <= 1 if fits is None else fits(*shape)):
         raise ValueError("arrays of the state do not fit together")
 
 

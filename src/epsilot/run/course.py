@@ -38,7 +38,7 @@ def set_course(objective: Objective, goal: Goal, request: Request, execute: Exec
     check_fit(method, solver, objective, goal, request.stop)
     support = Support.all(objective.problem) if is_published else objective.support()
     fixed = objective.fixed_target(support.problem)
-    can_be_coarse = fixed is None and not is_published
+    can_be_coarse = fixed is None and not is_published and not solver.starts_itself
     start = _given(objective, support, request)
     if start is None and can_be_coarse and wants_start(support.problem, request.multiscale):
         start = Coarse(support.problem, request.seed, execute)

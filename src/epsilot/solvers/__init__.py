@@ -34,6 +34,7 @@ REGISTRY: dict[str, str] = {
     "dijkstra_dfs": "dijkstra_dfs:DijkstraDFS",
     "exact": "exact:Exact",
     "restricted_simplex": "restricted_simplex:RestrictedSimplex",
+    "auction": "auction:Auction",
 }
 
 

@@ -76,6 +76,8 @@ class Solver(Protocol[T, S]):
     pace: ClassVar[Pace]
     #: Epochs after which a run ends if the user sets no limit.
     patience: ClassVar[int]
+    #: Whether it runs through coarse versions of the problem by itself.
+    starts_itself: ClassVar[bool]
 
     def resolved(self, stop: str, problem: Problem) -> Solver[T, S]:
         """Return the solver with options left open (None) filled in for a stop mode."""
@@ -128,6 +130,7 @@ class _Defaults:
     about: ClassVar[About]
     pace: ClassVar[Pace] = Pace()
     patience: ClassVar[int] = 1_000_000
+    starts_itself: ClassVar[bool] = False
 
     def resolved(self, stop: str, problem: Problem) -> Self:
         """Return the solver itself: it leaves no option open."""

@@ -1,0 +1,365 @@
+"""An auction for transport: rows with mass to place bid for columns, which sell to the highest.
+
+Every row knows a short list of columns and a threshold: no other column's cost + price is below
+it. Prices only rise, so lists stay valid until their best entry passes the threshold; such rows
+wait for a new list. A bid raises the limit at which the row's piece of a column is held to where
+the row's second choice is better by ε; the price of a column is its cheapest piece's limit, or what
+it began with while any of it is unsold. Hence every piece satisfies ε-complementary slackness,
+C_ij + price_j <= min over all columns + ε: once all mass is placed, the plan is optimal to ε.
+
+The pieces of a column are nodes of a pairing heap, the cheapest at its root.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from .dense import SUM
+from .tree import DEEPEST, search
+
+#: Places in ``counts``: head and length of the queue, rows left in this turn, rows that wait for a
+#: list, first free piece, bids made, entries of lists read, searches since bounds were raised.
+HEAD, LENGTH, TURN, WAITING, FREE, BIDS, READ, SEARCHED = range(8)
+N_COUNTS = 8
+#: Why bidding stopped: all is placed, rows wait for lists, pieces have run out, or enough bids.
+PLACED, WAIT, FULL, ENOUGH = range(4)
+#: Share of the mean excess below which a row lets the others go first.
+SMALL = 0.25
+#: Rows from which searches are better shared among threads.
+MANY = 1024
+
+
+class Market(NamedTuple):
+    """The arrays of an auction between n rows and m columns."""
+
+    prices: Any  # (m,) what cost is added to
+    base: Any  # (m,) prices when the phase began
+    unsold: Any  # (m,) mass that no row holds
+    specks: Any  # (m,) mass that counts as nothing
+    heads: Any  # (m,) cheapest piece, or -1
+    excess: Any  # (n,) mass to place
+    dust: Any  # (n,) mass that is not worth a bid
+    child: Any  # pieces: first child and next sibling in the heap, or the next free piece
+    sibling: Any
+    piece_row: Any
+    piece_col: Any
+    piece_cost: Any
+    mass: Any
+    limit: Any  # price up to which the row keeps it
+    cols: Any  # (n, k) lists
+    costs: Any
+    thresholds: Any  # (n,) no other column's cost + price is below
+    queue: Any  # (n,) rows in line, a ring
+    is_queued: Any
+    waiting: Any  # (n,) rows that wait for a list
+    counts: Any  # (N_COUNTS,)
+
+
+@njit(**SUM)
+def _linked(a, b, child, sibling, limit):
+    """Join two heaps and return the root."""
+    if limit[b] < limit[a]:
+        a, b = b, a
+    sibling[b] = child[a]
+    child[a] = b
+    return a
+
+
+@njit(**SUM)
+def _popped(root, child, sibling, limit):
+    """Return what is left of a heap without its root."""
+    c, pairs = child[root], -1
+    while c >= 0:
+        a, b = c, sibling[c]
+        if b < 0:
+            sibling[a] = pairs
+            pairs = a
+            break
+        c = sibling[b]
+        a = _linked(a, b, child, sibling, limit)
+        sibling[a] = pairs
+        pairs = a
+    if pairs < 0:
+        return pairs
+    root, pairs = pairs, sibling[pairs]
+    while pairs >= 0:
+        following = sibling[pairs]
+        root = _linked(root, pairs, child, sibling, limit)
+        pairs = following
+    sibling[root] = -1
+    return root
+
+
+@njit(**SUM)
+def _add(piece, column, heads, child, sibling, limit):
+    """Put a piece into the heap of its column."""
+    child[piece] = sibling[piece] = -1
+    if heads[column] < 0:
+        heads[column] = piece
+    else:
+        heads[column] = _linked(heads[column], piece, child, sibling, limit)
+
+
+@njit(**SUM)
+def stale_rows(market, leasts, stale):
+    """Write the least value of every list, and the rows whose list no longer shows it."""
+    prices, cols, costs = market.prices, market.cols, market.costs
+    n, k = cols.shape
+    count = 0
+    for i in range(n):
+        least = np.inf
+        for s in range(k):
+            least = min(least, costs[i, s] + prices[cols[i, s]])
+        leasts[i] = least
+        if least > market.thresholds[i]:
+            stale[count] = i
+            count += 1
+    return count
+
+
+@njit(**SUM)
+def begin(market, leasts, eps):
+    """Release the pieces that break ε-complementary slackness, and put rows with mass in line.
+
+    ``leasts`` are the rows' least values under the prices. Pieces are moved to the front.
+    """
+    (
+        prices, base, unsold, _, heads, excess, dust, child, sibling, piece_row, piece_col,
+        piece_cost, mass, limit, _, _, _, queue, is_queued, _, counts,
+    ) = market  # fmt: skip
+    base[:] = prices
+    heads[:] = -1
+    kept = 0
+    for a in range(mass.size):
+        amount = mass[a]
+        if not amount > 0:
+            continue
+        i, j, cost = piece_row[a], piece_col[a], piece_cost[a]
+        mass[a] = 0.0
+        if cost + prices[j] > leasts[i] + eps:
+            excess[i] += amount
+            unsold[j] += amount
+            continue
+        piece_row[kept], piece_col[kept], piece_cost[kept] = i, j, cost
+        mass[kept], limit[kept] = amount, prices[j]
+        _add(kept, j, heads, child, sibling, limit)
+        kept += 1
+    for a in range(kept, mass.size):
+        sibling[a] = a + 1 if a + 1 < mass.size else -1
+    counts[FREE] = kept if kept < mass.size else -1
+    length = 0
+    for i in range(excess.size):
+        is_queued[i] = excess[i] > dust[i]
+        if is_queued[i]:
+            queue[length] = i
+            length += 1
+    counts[HEAD], counts[LENGTH], counts[TURN], counts[WAITING] = 0, length, 0, 0
+
+
+@njit(**SUM)
+def rejoin(market):
+    """Put the rows that have waited for a list back in line."""
+    queue, waiting, counts = market.queue, market.waiting, market.counts
+    for s in range(counts[WAITING]):
+        place = counts[HEAD] + counts[LENGTH]
+        queue[place if place < queue.size else place - queue.size] = waiting[s]
+        counts[LENGTH] += 1
+    counts[WAITING] = 0
+
+
+@njit(**SUM)
+def _left(market):
+    """Return the mass of the rows in line or waiting."""
+    excess, queue, waiting, counts = market.excess, market.queue, market.waiting, market.counts
+    total, at = 0.0, counts[HEAD]
+    for _ in range(counts[LENGTH]):
+        total += excess[queue[at]]
+        at = at + 1 if at + 1 < queue.size else 0
+    for s in range(counts[WAITING]):
+        total += excess[waiting[s]]
+    return total
+
+
+@njit(**SUM)
+def bid(market, eps, enough, most, small):
+    """Let rows bid until at most ``enough`` is left, lists are wanted, or ``most`` bids are made.
+
+    Return why it stopped, and the mass below which rows go last in this turn.
+    """
+    (
+        prices, _, unsold, specks, heads, excess, dust, child, sibling, piece_row, piece_col,
+        piece_cost, mass, limit, cols, costs, thresholds, queue, is_queued, waiting, counts,
+    ) = market  # fmt: skip
+    k, size = cols.shape[1], queue.size
+    while True:
+        if counts[TURN] == 0:
+            if counts[WAITING] > 0:
+                return WAIT, small
+            left = _left(market)
+            if counts[LENGTH] == 0 or left <= enough:
+                return PLACED, small
+            if counts[BIDS] >= most:
+                return ENOUGH, small
+            counts[TURN] = counts[LENGTH]
+            small = SMALL * left / counts[LENGTH]
+        if counts[BIDS] >= most:
+            return ENOUGH, small
+        i = queue[counts[HEAD]]
+        counts[HEAD] = counts[HEAD] + 1 if counts[HEAD] + 1 < size else 0
+        counts[TURN] -= 1
+        if excess[i] < small:  # go to the end of the line
+            place = counts[HEAD] + counts[LENGTH] - 1
+            queue[place if place < size else place - size] = i
+            continue
+        counts[LENGTH] -= 1
+        is_queued[i] = False
+        while excess[i] > dust[i]:
+            if counts[FREE] < 0:  # begin with this row again once there is room
+                counts[HEAD] = counts[HEAD] - 1 if counts[HEAD] > 0 else size - 1
+                queue[counts[HEAD]] = i
+                counts[LENGTH] += 1
+                counts[TURN] += 1
+                is_queued[i] = True
+                return FULL, small
+            best, second, s1 = np.inf, np.inf, 0
+            for s in range(k):
+                value = costs[i, s] + prices[cols[i, s]]
+                if value < second:
+                    if value < best:
+                        best, second, s1 = value, best, s
+                    else:
+                        second = value
+            counts[READ] += k
+            if best > thresholds[i]:
+                waiting[counts[WAITING]] = i
+                counts[WAITING] += 1
+                is_queued[i] = True
+                break
+            second = min(second, thresholds[i])
+            j = cols[i, s1]
+            rise = second - best + eps if second < np.inf else eps
+            offer = max(prices[j] + rise, np.nextafter(prices[j], np.inf))
+            counts[BIDS] += 1
+            wanted, got = excess[i], 0.0
+            if unsold[j] > 0:
+                got = min(wanted, unsold[j])
+                unsold[j] = unsold[j] - got if unsold[j] - got > specks[j] else 0.0
+                wanted -= got
+            a = heads[j]
+            while wanted > 0 and a >= 0 and limit[a] < offer:
+                r = piece_row[a]
+                if r != i and mass[a] > wanted:
+                    mass[a] -= wanted
+                    excess[r] += wanted
+                    got += wanted
+                    wanted = 0.0
+                else:
+                    got += mass[a]
+                    if r != i:
+                        wanted -= mass[a]
+                        excess[r] += mass[a]
+                    mass[a] = 0.0
+                    heads[j] = _popped(a, child, sibling, limit)
+                    sibling[a] = counts[FREE]
+                    counts[FREE] = a
+                    a = heads[j]
+                if r != i and not is_queued[r] and excess[r] > dust[r]:
+                    place = counts[HEAD] + counts[LENGTH]
+                    queue[place if place < size else place - size] = r
+                    counts[LENGTH] += 1
+                    is_queued[r] = True
+            if got > 0:
+                a = counts[FREE]
+                counts[FREE] = sibling[a]
+                piece_row[a], piece_col[a], piece_cost[a] = i, j, costs[i, s1]
+                mass[a], limit[a] = got, offer
+                _add(a, j, heads, child, sibling, limit)
+            excess[i] = wanted
+            if not unsold[j] > 0 and heads[j] >= 0:
+                prices[j] = limit[heads[j]]
+
+
+@njit(**SUM)
+def bid_and_search(market, eps, enough, most, small, X, Y, shift, metric, nodes, depth, axes):
+    """Let rows bid, searching new lists in a tree of the columns as long as few rows wait."""
+    cols, costs, waiting, counts = market.cols, market.costs, market.waiting, market.counts
+    k = cols.shape[1]
+    values, bounds, stack = np.empty(k), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
+    while True:
+        why, small = bid(market, eps, enough, most, small)
+        many = counts[WAITING] >= MANY or counts[SEARCHED] > X.shape[0] // 2
+        if why != WAIT or many:
+            return why, small
+        for s in range(counts[WAITING]):
+            i = waiting[s]
+            search(
+                X[i], Y, market.prices, shift, metric, nodes, depth, axes, stack, bounds, cols[i],
+                costs[i], values,
+            )  # fmt: skip
+            market.thresholds[i] = values[k - 1] if k < Y.shape[0] else np.inf
+        counts[SEARCHED] += counts[WAITING]
+        rejoin(market)
+
+
+@njit(**SUM)
+def arcs(market):
+    """Return rows, columns and flow of every listed and every held arc, each once, by rows."""
+    cols, piece_row, piece_col, mass = market.cols, market.piece_row, market.piece_col, market.mass
+    n, k = cols.shape
+    starts = np.zeros(n + 1, np.int64)
+    for a in range(mass.size):
+        if mass[a] > 0:
+            starts[piece_row[a] + 1] += 1
+    starts = np.cumsum(starts)
+    free, held = starts[:-1].copy(), np.empty(starts[n], np.int64)
+    for a in range(mass.size):
+        if mass[a] > 0:
+            held[free[piece_row[a]]] = a
+            free[piece_row[a]] += 1
+    i, j = np.empty(n * k + held.size, np.int64), np.empty(n * k + held.size, np.int64)
+    flow = np.zeros(n * k + held.size)
+    size = 0
+    for r in range(n):
+        first = size
+        for s in range(k):
+            i[size], j[size] = r, cols[r, s]
+            size += 1
+        for place in range(starts[r], starts[r + 1]):
+            a, at = held[place], first
+            while at < size and j[at] != piece_col[a]:
+                at += 1
+            if at == size:
+                i[size], j[size] = r, piece_col[a]
+                size += 1
+            flow[at] += mass[a]
+    return i[:size], j[:size], flow[:size]
+
+
+@njit(**SUM)
+def corner(left, right, least):
+    """Return arcs and flow of the north-west corner plan of what is left of rows and columns.
+
+    Only what is above ``least`` (a share of the total) counts.
+    """
+    n, m = left.size, right.size
+    i, j = np.empty(n + m, np.int64), np.empty(n + m, np.int64)
+    flow = np.empty(n + m)
+    r, c, size = 0, 0, 0
+    a, b = 0.0, 0.0
+    while True:
+        while r < n and not a > least:
+            a = max(left[r], 0.0)
+            r += 1
+        while c < m and not b > least:
+            b = max(right[c], 0.0)
+            c += 1
+        if not (a > least and b > least):
+            return i[:size], j[:size], flow[:size]
+        moved = min(a, b)
+        i[size], j[size], flow[size] = r - 1, c - 1, moved
+        size += 1
+        a -= moved
+        b -= moved

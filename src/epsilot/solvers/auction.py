@@ -1,0 +1,188 @@
+"""Exact transport by a multiscale auction that hands over to a network simplex.
+
+An auction with falling ε runs through coarse versions of the problem and then the problem itself,
+every row looking at a short list of columns only (``market``). Its prices and pieces leave a
+simplex little to do: the arcs of the lists, a basis from the pieces, rounds in which negative arcs
+join (``rounds``). Nothing needs the cost matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from .._types import Index, Potentials, Vector
+from ..kernels import auction as kernels
+from ..transport.plan import Arcs, Core
+from ..transport.problem import Additive, Problem
+from ..transport.work import Work
+from .about import About
+from .base import DirectSolver, Pace, Signal
+from .market import Market, PointMarket
+from .market_state import MarketState, empty_market
+from .rounds import (
+    TOLERANCE,
+    RoundState,
+    basic_flow,
+    duals,
+    no_rounds,
+    open_first,
+    pivot,
+    reopen,
+)
+
+#: Arcs of a row that may join in a round.
+JOINING = 12
+#: Mass that is nothing.
+NONE = 1e-19
+#: Bytes a row or column of trees, market, arcs and basis, at most.
+BYTES = 1200
+
+
+@dataclass(kw_only=True)
+class State(MarketState, RoundState):
+    """A market first, then the rounds of a simplex, in the market's order of rows and columns."""
+
+    def fits(self, n: int, m: int) -> bool:
+        """Tell whether arrays that were read have sizes and places that belong together."""
+        if self.is_flipped:
+            n, m = m, n
+        is_same = self.is_arranged(n, m) and self.is_market() and self.is_basis()
+        return bool(is_same)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auction(DirectSolver[State]):
+    """Auction from coarse to fine, then simplex rounds; a step is some bids or some pivots."""
+
+    about: ClassVar[About] = About(
+        family="exact",
+        paper="multiscale lazy auction with a simplex crossover",
+        year=2026,
+        note="n log n a phase in low dimension, simplex on O(n) arcs",
+        exactness="exact",
+        solves_entropic=False,
+    )
+    pace: ClassVar[Pace] = Pace(evaluate_after=None, warm_up=20)
+    starts_itself: ClassVar[bool] = True
+
+    def memory(self, problem: Problem) -> int:
+        """Return the bytes of trees, lists, pieces, arcs and the basis."""
+        return BYTES * sum(problem.shape)
+
+    def init(
+        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start with nothing: the first step opens the coarsest level."""
+        return State(**empty_market(), **no_rounds()), Work()
+
+    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+        """Sell for a while; when all is sold, hand over to the simplex and pivot."""
+        market = _market(problem)
+        if not state.is_over:
+            return market.step(state)
+        work = Work()
+        if not state.is_open:
+            work.record(self._open(problem, market, state))
+        if state.is_open:
+            work.record(pivot(state, problem.geometry.cost_unit))
+        return work
+
+    def _open(self, problem: Additive, market: Market, state: State) -> Work:
+        """Begin the first round from the auction's pieces, or another with negative arcs."""
+        n, m = state.rows.size, state.cols.size
+        unit = problem.geometry.cost_unit
+        if state.round == 0:
+            i, j, flow = kernels.arcs(state.market)
+            rest = _left(state, i, j, flow)
+            i, j, flow = (np.concatenate(pair) for pair in zip((i, j, flow), rest, strict=True))
+            open_first(
+                state, (n, m), (i, j, flow, market.costs(state, i, j)),
+                (state.weights, state.quotas), (state.leasts.copy(), -state.asked), unit,
+            )  # fmt: skip
+        else:
+            bar = -2 * TOLERANCE * unit
+            i, j = market.cheap_arcs(state, state.row, state.lam, JOINING, bar)
+            reopen(state, n, i, j, market.costs(state, i, j), unit)
+        return Work.of(arc_tested=state.sources.size)
+
+    def signal(self, problem: Additive, state: State) -> Signal:
+        """Ask for a certificate once in the auction, after it and after every round."""
+        is_between = state.is_over and not state.is_open
+        return Signal(is_finished=state.is_done, wants_certificate=is_between or state.is_ripe)
+
+    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+        """Return the plan of the basis, or what the auction has sold with a corner for the rest."""
+        if state.rows.size == 0:
+            return []
+        market = _market(problem)
+        if state.round > 0 or state.is_open:
+            i, j, flow = basic_flow(state)
+        else:
+            i, j, flow = self._sold(market, state)
+        f, g = self._potentials(problem, market, state)
+        if state.is_flipped:
+            row, i, j = _spread(g, state.cols, problem.shape[0]), state.cols[j], state.rows[i]
+        else:
+            row, i, j = _spread(f, state.rows, problem.shape[0]), state.rows[i], state.cols[j]
+        return [(Arcs(problem.shape, i, j, flow), row)]
+
+    def _sold(self, market: Market, state: State) -> tuple[Index, Index, Vector]:
+        """Return what is sold on the finest level, and a corner plan of the rest."""
+        none = np.zeros(0, dtype=np.int64)
+        i, j, flow = none, none, np.zeros(0)
+        if state.level == len(market.depths(state)):
+            i, j, flow = kernels.arcs(state.market)
+            held = flow > 0
+            i, j, flow = i[held], j[held], flow[held]
+        rest = _left(state, i, j, flow)
+        i, j, flow = (np.concatenate(pair) for pair in zip((i, j, flow), rest, strict=True))
+        keys, place = np.unique(i * state.cols.size + j, return_inverse=True)
+        i, j = np.divmod(keys, state.cols.size)
+        return i, j, np.bincount(place, flow, keys.size).astype(np.float64, copy=False)
+
+    def _potentials(self, problem: Additive, market: Market, state: State) -> Potentials:
+        """Return potentials in the market's order."""
+        if state.round > 0 or state.is_open:
+            return duals(state, problem.geometry.cost_unit)
+        f = market.rough_row(state)
+        if state.level < len(market.depths(state)):
+            return f, np.zeros(state.cols.size)
+        return f, -state.asked
+
+    def potentials(self, problem: Additive, state: State) -> Potentials:
+        """Return the current duals; columns and rows without mass have -inf."""
+        n, m = problem.shape
+        if state.rows.size == 0:
+            return np.zeros(n), np.zeros(m)
+        f, g = self._potentials(problem, _market(problem), state)
+        if state.is_flipped:
+            return _spread(g, state.cols, n), _spread(f, state.rows, m)
+        return _spread(f, state.rows, n), _spread(g, state.cols, m)
+
+
+def _market(problem: Additive) -> Market:
+    """Return the auction for a problem's kind of cost."""
+    embedding = problem.geometry.embedding
+    if embedding is None:
+        return Market(problem.geometry, problem.p, problem.q)
+    return PointMarket(embedding, problem.p, problem.q)
+
+
+def _left(state: State, i: Index, j: Index, flow: Vector) -> tuple[Index, Index, Vector]:
+    """Return the corner plan of what arcs leave of the masses."""
+    n, m = state.rows.size, state.cols.size
+    left = state.weights - np.bincount(i, flow, n)
+    right = state.quotas - np.bincount(j, flow, m)
+    found: tuple[Index, Index, Vector] = kernels.corner(left, right, NONE)
+    return found
+
+
+def _spread(x: Vector, index: Index, size: int) -> Vector:
+    """Return a potential for all rows, -inf for those without mass."""
+    out = np.full(size, -np.inf)
+    out[index] = x
+    return out

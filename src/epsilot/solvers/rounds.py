@@ -1,0 +1,145 @@
+"""Rounds of a network simplex on a growing set of arcs, a number of pivots at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._types import Index, Potentials, Vector
+from ..kernels import network
+from ..transport.work import Work
+
+#: Pivots in one step, so that limits are looked at now and then.
+PIVOTS = 4000
+#: Share of the largest cost: reduced costs that count as negative; arcs that join later must be
+#: below twice that.
+TOLERANCE = 1e-13
+#: First and last price of artificial arcs in units of the largest cost.
+BIG, BIGGEST = 4.0, 1e6
+#: Mass that artificial arcs may be left with: rounding, which the certificate repairs.
+NOTHING = 1e-13
+
+
+@dataclass(kw_only=True)
+class RoundState:
+    """Potentials, the arcs of a restricted problem and a basis of it."""
+
+    row: Vector  # row potential, while a round lasts that at its start
+    lam: Vector  # column potential, likewise
+    round: int  # restricted problems solved
+    is_open: bool  # whether a round has begun and not ended
+    sources: Any  # nodes that the arcs of the restricted problem join, columns counted from n
+    targets: Any
+    arc_costs: Vector  # their costs
+    reduced: Vector  # their reduced costs at the start of the round, over the largest cost
+    at: int  # where pricing goes on
+    links: Any  # the basis: see kernels.network
+    is_up: Any
+    flow: Vector
+    node_prices: Vector
+    big: float  # price of artificial arcs
+    is_done: bool  # no arc has a negative reduced cost
+
+    @property
+    def tree(self) -> tuple[Any, ...]:
+        """The basis as kernels take it."""
+        return *self.links.reshape(6, -1), self.is_up, self.flow, self.node_prices
+
+    def is_basis(self) -> bool:
+        """Tell whether sizes and places of saved arcs and a saved basis belong together."""
+        nodes, arcs = self.flow.size, self.sources.size
+        sizes = (
+            (self.links.size, 6 * nodes), (self.is_up.size, nodes), (self.node_prices.size, nodes),
+            (self.targets.size, arcs), (self.arc_costs.size, arcs), (self.reduced.size, arcs),
+        )  # fmt: skip
+        if any(found != wanted for found, wanted in sizes):
+            return False
+        if arcs == 0 or nodes == 0:
+            return bool(arcs == nodes == 0)
+        links = self.links.reshape(6, -1)
+        preds = links[1][links[1] != network.ARTIFICIAL]
+        is_inside = max(self.sources.max(), self.targets.max()) < nodes - 1
+        is_tree = np.delete(links, (1, 5), axis=0).max() < nodes and 0 <= self.at <= arcs
+        return bool(is_inside and is_tree and (preds.size == 0 or preds.max() < arcs))
+
+
+def no_rounds() -> dict[str, Any]:
+    """Return the fields of a state before its first round."""
+    none, nobody = np.zeros(0), np.zeros(0, dtype=np.uint32)
+    return {
+        "row": none, "lam": none, "round": 0, "is_open": False, "sources": nobody,
+        "targets": nobody, "arc_costs": none, "reduced": none, "at": 0, "links": nobody,
+        "is_up": np.zeros(0, dtype=np.bool_), "flow": none, "node_prices": none, "big": BIG,
+        "is_done": False,
+    }  # fmt: skip
+
+
+def open_first(
+    state: RoundState, shape: tuple[int, int], arcs: tuple[Index, Index, Vector, Vector],
+    masses: tuple[Vector, Vector], potentials: Potentials, unit: float,
+) -> None:  # fmt: skip
+    """Begin with arcs, flow and costs: the tree prefers much flow, then small reduced costs."""
+    n, m = shape
+    i, j, flow, costs = arcs
+    p, q = masses
+    nodes = n + m + 1
+    state.row, state.lam = potentials
+    state.sources, state.targets = i.astype(np.uint32), (j + n).astype(np.uint32)
+    state.arc_costs = costs
+    state.reduced = (costs - state.row[i] - state.lam[j]) / unit
+    state.links = np.zeros(6 * nodes, dtype=np.uint32)
+    state.is_up = np.zeros(nodes, dtype=np.bool_)
+    state.flow, state.node_prices = np.zeros(nodes), np.zeros(nodes)
+    key = np.where(flow > 0, -flow, np.abs(state.reduced))
+    order = np.argsort(key, kind="stable")
+    supply = np.concatenate([p, -q * (p.sum() / q.sum())])
+    network.crash(state.sources, state.targets, state.reduced, order, supply, state.big, state.tree)
+    state.at, state.is_open = 0, True
+
+
+def reopen(state: RoundState, n: int, i: Index, j: Index, costs: Vector, unit: float) -> None:
+    """Begin another round with more arcs; without any, the last basis is optimal."""
+    state.at = state.sources.size  # new arcs are priced first
+    state.sources = np.concatenate([state.sources, i.astype(np.uint32)])
+    state.targets = np.concatenate([state.targets, (j + n).astype(np.uint32)])
+    state.arc_costs = np.concatenate([state.arc_costs, costs])
+    i, j = state.sources, state.targets - np.uint32(n)
+    state.reduced = (state.arc_costs - state.row[i] - state.lam[j]) / unit
+    state.is_done = not (state.reduced[state.at :] < -TOLERANCE).any()
+    state.is_open = not state.is_done
+    state.at = 0 if state.is_done else state.at
+
+
+def pivot(state: RoundState, unit: float) -> Work:
+    """Improve the basis; at its optimum, end the round with the new potentials."""
+    pivots, state.at, priced, walked = network.pivots(
+        state.sources, state.targets, state.reduced, state.tree, state.at, TOLERANCE, PIVOTS
+    )
+    if pivots < PIVOTS:
+        if network.shortage(state.tree, 0.0) > NOTHING and state.big < BIGGEST:
+            network.shortage(state.tree, 7 * state.big)
+            state.big *= 8
+        else:
+            state.row, state.lam = duals(state, unit)
+            state.node_prices[:] = 0
+            state.round, state.is_open = state.round + 1, False
+    return Work.of(arc_tested=priced, vector=walked)
+
+
+def duals(state: RoundState, unit: float) -> Potentials:
+    """Return the current potentials."""
+    n = state.row.size
+    y = (state.node_prices - np.median(state.node_prices)) * unit
+    return state.row - y[:n], state.lam + y[n:-1]
+
+
+def basic_flow(state: RoundState) -> tuple[Index, Index, Vector]:
+    """Return the arcs of the basis that carry mass, without artificial ones, and their flow."""
+    preds = state.links.reshape(6, -1)[1]
+    used = np.flatnonzero((preds[:-1] != network.ARTIFICIAL) & (state.flow[:-1] > 0))
+    arcs = preds[used]
+    n = state.row.size
+    i, j = state.sources[arcs].astype(np.int64), state.targets[arcs].astype(np.int64) - n
+    return i, j, state.flow[used]

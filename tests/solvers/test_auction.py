@@ -1,0 +1,278 @@
+"""The multiscale auction: exact on hard shapes, certified, the same bits however it is run."""
+
+import numpy as np
+import ot
+import pytest
+from scipy.spatial.distance import cdist
+
+import epsilot
+from epsilot.geometry import Dense, Grid, PointCloud
+from epsilot.geometry.index import Embedding
+from epsilot.kernels import auction as kernels
+from epsilot.solvers import market as markets
+from epsilot.solvers.auction import Auction
+from epsilot.solvers.market_state import MarketState, empty_market
+from epsilot.transport.problem import make_problem
+
+EXACT = 1e-9
+
+
+def even(rng, n):
+    return np.full(n, 1 / n)
+
+
+def random(rng, n):
+    return rng.dirichlet(np.ones(n))
+
+
+def uneven(rng, n):
+    weights = 10.0 ** rng.uniform(-12, 0, n)
+    return weights / weights.sum()
+
+
+def sparse(rng, n):
+    weights = rng.random(n) * (rng.random(n) < 0.5)
+    weights[0] = 1.0
+    return weights / weights.sum()
+
+
+def uniform(rng, n, d):
+    return rng.random((n, d))
+
+
+def shifted(rng, n, d):
+    return rng.normal(size=(n, d)) + 3.0
+
+
+def duplicated(rng, n, d):
+    return rng.random((5, d))[rng.integers(0, 5, n)]
+
+
+def clustered(rng, n, d):
+    return rng.integers(0, 3, (n, 1)) + 1e-6 * rng.normal(size=(n, d))
+
+
+def collinear(rng, n, d):
+    return rng.random((n, 1)) * np.arange(1.0, d + 1)
+
+
+def far(rng, n, d):
+    return 1e6 + rng.random((n, d))
+
+
+def whole(rng, n, d):
+    return rng.integers(0, 5, (n, d)).astype(float)
+
+
+SHAPES = [uniform, shifted, duplicated, clustered, collinear, far, whole]
+WEIGHTS = [even, random, uneven, sparse]
+
+
+def exact_value(X, Y, a, b, metric):
+    return ot.emd2(a, b, PointCloud(X, Y, metric).block(0, len(X)), numItermax=10**7)
+
+
+def check(X, Y, a, b, metric, **keywords):
+    """Solve, and compare with POT and with brute force."""
+    result = epsilot.solve(
+        PointCloud(X, Y, metric), a, b, rtol=EXACT, method="auction", on_limit="ignore", **keywords
+    )
+    C = PointCloud(X, Y, metric).block(0, len(X))
+    size = max(result.value, 1e-9 * C.max())
+    assert abs(result.value - exact_value(X, Y, a, b, metric)) <= 2 * EXACT * size
+    assert result.gap <= EXACT * size
+    f, g = result.potentials
+    assert (f[:, None] + g <= C).all()
+    plan = result.plan_operator.tosparse()
+    assert np.abs(plan.sum(axis=1) - a).sum() + np.abs(plan.sum(axis=0) - b).sum() <= 1e-12
+    return result
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_hard_shapes_are_exact(rng, shape, metric, weights):
+    X, Y = shape(rng, 90, 2), uniform(rng, 90, 2) if shape is shifted else shape(rng, 90, 2)
+    check(X, Y, weights(rng, 90), weights(rng, 90), metric)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock", "cosine"])
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 10, 20, 64])
+def test_every_dimension(rng, metric, d):
+    X, Y = rng.normal(size=(120, d)), rng.normal(size=(100, d)) + 0.2
+    check(X, Y, random(rng, 120), random(rng, 100), metric)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 300), (300, 1), (2, 300), (300, 7), (40, 700)])
+def test_one_or_few_against_many(rng, n, m):
+    for weights in (even, random):
+        check(rng.random((n, 2)), rng.random((m, 2)), weights(rng, n), weights(rng, m), "euclidean")
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+@pytest.mark.parametrize("weights", [even, random])
+def test_levels_on_the_way_to_the_points(rng, metric, weights, monkeypatch):
+    monkeypatch.setattr(markets, "COARSEST", 8)
+    X, Y = rng.random((1500, 2)), rng.normal(size=(1300, 2))
+    check(X, Y, weights(rng, 1500), weights(rng, 1300), metric)
+
+
+def test_a_million_ties(rng):
+    X = np.zeros((60, 2))
+    result = check(X, X, random(rng, 60), random(rng, 60), "sqeuclidean")
+    assert result.value == 0
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_grids(rng, metric):
+    A, B = rng.random((12, 17)), rng.random((12, 17))
+    A[:4] = 0
+    A, B = A / A.sum(), B / B.sum()
+    result = epsilot.solve_grid(A, B, metric=metric, rtol=EXACT, method="auction")
+    C = Grid(A.shape, B.shape, metric).block(0, A.size)
+    assert result.value == pytest.approx(ot.emd2(A.ravel(), B.ravel(), C), rel=1e-9)
+    assert result.converged
+
+
+@pytest.mark.parametrize("weights", [even, random])
+def test_costs_of_no_points(rng, weights):
+    M, a, b = rng.normal(size=(150, 130)), weights(rng, 150), weights(rng, 130)
+    result = epsilot.solve(M, a, b, rtol=EXACT, method="auction")
+    assert result.value == pytest.approx(ot.emd2(a, b, M), rel=1e-9)
+    assert result.converged
+
+
+def test_the_bracket_holds_by_brute_force_at_20000(rng):
+    n = 20_000
+    X, Y = rng.random((n, 2)), rng.normal(size=(n, 2)) * 0.2
+    a = random(rng, n)
+    result = epsilot.solve_sample(X, Y, a, rtol=1e-9, method="auction")
+    assert result.converged
+    f, g = result.potentials
+    for start in range(0, n, 500):
+        C = cdist(X[start : start + 500], Y, "sqeuclidean")
+        assert (f[start : start + 500, None] + g - C).max() <= 4e-15
+    plan = result.plan_operator.tosparse().tocoo()
+    assert plan.nnz <= 2 * n - 1
+    cost = (plan.data * ((X[plan.row] - Y[plan.col]) ** 2).sum(axis=1)).sum()
+    assert cost == pytest.approx(result.value, rel=1e-12)
+    assert f @ a + g.mean() == pytest.approx(result.lower_bound, rel=1e-9)
+
+
+def same(left, right):
+    """Tell whether two results are the same bits."""
+    parts = [(x.value, x.lower_bound, x.work.operations, len(x.history)) for x in (left, right)]
+    potentials = zip(left.potentials, right.potentials, strict=True)
+    return parts[0] == parts[1] and all((x == y).all() for x, y in potentials)
+
+
+@pytest.mark.parametrize("weights", [even, random])
+def test_threads_do_not_matter(rng, weights, monkeypatch):
+    monkeypatch.setattr("epsilot.parallel.MIN_ENTRIES_PER_THREAD", 1)
+    monkeypatch.setattr(markets, "COARSEST", 64)
+    X, Y, a, b = rng.random((3000, 2)), rng.random((3000, 2)), weights(rng, 3000), even(rng, 3000)
+    results = [
+        epsilot.solve(PointCloud(X, Y), a, b, rtol=EXACT, method="auction", n_threads=n)
+        for n in (1, 2, 5)
+    ]
+    assert same(results[0], results[1])
+    assert same(results[0], results[2])
+
+
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_a_run_goes_on_where_it_stopped(rng, tmp_path, monkeypatch, is_dense):
+    monkeypatch.setattr(markets, "BIDS", 50)
+    monkeypatch.setattr(markets, "COARSEST", 16)
+    monkeypatch.setattr("epsilot.solvers.rounds.PIVOTS", 20)
+    cloud = PointCloud(rng.random((400, 2)), rng.random((300, 2)))
+    geometry = Dense(cloud.block(0, 400)) if is_dense else cloud
+    a, b = random(rng, 400), random(rng, 300)
+    keywords = {"rtol": EXACT, "method": "auction"}
+    whole_run = epsilot.solve(geometry, a, b, **keywords)
+    path, limit = tmp_path / "run.npz", 0
+    while True:
+        limit += whole_run.n_iter // 4
+        resume = {"resume": path} if path.exists() else {}
+        part = epsilot.solve(
+            geometry, a, b, checkpoint=path, max_iter=limit, on_limit="ignore", **resume, **keywords
+        )
+        assert part.gap >= 0
+        if part.converged:
+            break
+    assert (part.value, part.n_iter) == (whole_run.value, whole_run.n_iter)
+    assert part.work.operations == whole_run.work.operations
+
+
+def test_the_auction_alone_is_optimal_to_its_eps(rng):
+    n = 400
+    X, Y, p = rng.random((n, 2)), rng.random((n, 2)), even(rng, n)
+    state = MarketState(**empty_market())
+    market = markets.PointMarket(Embedding(X, Y, 0, 0.0), p, p)
+    while not state.is_over:
+        market.step(state)
+    found = state.market
+    held = found.mass > 0
+    value = found.piece_cost[held] @ found.mass[held]
+    exact = exact_value(X, Y, p, p, "sqeuclidean")
+    assert held.sum() == n
+    assert exact - 1e-12 <= value <= exact + state.eps
+    C = PointCloud(X[state.rows], Y[state.cols]).block(0, n)
+    leasts = (C + found.prices).min(axis=1)
+    np.testing.assert_array_equal(state.leasts, leasts)
+    i, j = found.piece_row[held], found.piece_col[held]
+    assert (C[i, j] + found.prices[j] <= leasts[i] + state.eps * (1 + 1e-9)).all()
+
+
+def test_pieces_make_room(rng, monkeypatch):
+    grown = []
+    grow = markets._grow
+    monkeypatch.setattr(markets, "_grow", lambda state: (grown.append(1), grow(state)))
+    zeros = np.zeros
+    monkeypatch.setattr(
+        markets.np, "zeros", lambda shape, *args, **kw: zeros(
+            12 if shape == 3 * 160 else shape, *args, **kw
+        )
+    )  # fmt: skip
+    full = np.full
+    monkeypatch.setattr(
+        markets.np, "full", lambda shape, *args, **kw: full(
+            16 if shape == 4 * 160 else shape, *args, **kw
+        )
+    )  # fmt: skip
+    X, Y = rng.random((80, 2)), rng.random((80, 2))
+    check(X, Y, random(rng, 80), random(rng, 80), "sqeuclidean")
+    assert grown
+
+
+def test_a_hopeless_level_is_left_to_the_simplex(rng, monkeypatch):
+    monkeypatch.setattr(markets, "BIDS", 10)
+    monkeypatch.setattr(markets, "GIVE_UP", 0.1)
+    check(rng.random((60, 2)), rng.random((60, 2)), random(rng, 60), random(rng, 60), "euclidean")
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 8, 15])
+def test_limits_leave_a_feasible_plan(rng, max_iter, monkeypatch):
+    monkeypatch.setattr(markets, "COARSEST", 16)
+    cloud = PointCloud(rng.random((500, 2)), rng.random((600, 2)))
+    a, b = random(rng, 500), random(rng, 600)
+    result = epsilot.solve(
+        cloud, a, b, rtol=EXACT, method="auction", max_iter=max_iter, on_limit="ignore"
+    )
+    exact = exact_value(cloud.X, cloud.Y, a, b, "sqeuclidean")
+    assert result.lower_bound <= exact * (1 + 1e-12)
+    assert result.value >= exact * (1 - 1e-12)
+    assert result.n_iter <= max_iter
+
+
+def test_corners_place_everything(rng):
+    left, right = rng.random(50) * (rng.random(50) < 0.5), rng.random(70)
+    right *= left.sum() / right.sum()
+    i, j, flow = kernels.corner(left, right, 1e-19)
+    np.testing.assert_allclose(np.bincount(i, flow, 50), left, atol=1e-14)
+    np.testing.assert_allclose(np.bincount(j, flow, 70), right, atol=1e-14)
+    assert flow.min() > 0
+
+
+def test_memory_is_known(rng):
+    problem = make_problem(PointCloud(rng.random((10, 2)), rng.random((20, 2))))
+    assert Auction().memory(problem) == 30 * 1200
