@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from .. import parallel
-from .._types import Matrix, Vector
+from .._types import Matrix, Passed, Vector
 from ..kernels import grid as kernels
 from ..kernels.vectors import LN2, expm1, log
 from .axes import decayed, filtered, is_lossless, moments, multiplied
@@ -185,7 +184,7 @@ class Grid(Cells):
         return float(m), float(k)
 
     @cached_property
-    def _kernels(self) -> dict[Hashable, Any]:
+    def _kernels(self) -> dict[Hashable, Passed]:
         return {}
 
     def _decays(self, eta: float) -> tuple[tuple[int, ...], Vector, Vector]:

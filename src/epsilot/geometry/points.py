@@ -6,13 +6,12 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .. import memory, parallel
-from .._types import Index, Matrix, Vector
+from .._types import Array, Index, Matrix, Vector
 from ..arguments import numeric, shown
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
@@ -119,8 +118,8 @@ class PointCloud(Geometry):
 
     def _costs(self, i: int) -> Vector:
         """Return what a callable metric says of source i, or what is wrong with it."""
-        metric: Any = self.metric
-        costs = numeric(metric(self.X[i], self.Y), "what the metric returned")
+        assert not isinstance(self.metric, str)  # those are _Fused
+        costs = numeric(self.metric(self.X[i], self.Y), "what the metric returned")
         if costs.shape != self.shape[1:]:
             raise InvalidProblem(
                 f"the metric returned an array of shape {costs.shape} for source {i}; it must "
@@ -189,7 +188,9 @@ class _Fused(PointCloud):
     is_blockwise = False
     can_coarsen = True
 
-    def _args(self, swap: bool = False, dtype: Precision = np.float64) -> tuple[Any, ...]:
+    def _args(
+        self, swap: bool = False, dtype: Precision = np.float64
+    ) -> tuple[Array, Array, int, np.floating]:
         """Return what every kernel takes first."""
         key = swap, dtype
         if key not in self._layouts:
@@ -212,7 +213,7 @@ class _Fused(PointCloud):
         return np.asarray(0.5 * low + 0.5 * high)
 
     @cached_property
-    def _layouts(self) -> dict[tuple[bool, Precision], tuple[NDArray[Any], NDArray[Any]]]:
+    def _layouts(self) -> dict[tuple[bool, Precision], tuple[Array, Array]]:
         return {}
 
     @property
@@ -227,7 +228,7 @@ class _Fused(PointCloud):
         return Searched.of(self.embedding)
 
     def _share(
-        self, kernel: Callable[..., None], swap: bool, *args: Any, dtype: Precision = np.float64
+        self, kernel: Callable[..., None], swap: bool, *args: object, dtype: Precision = np.float64
     ) -> None:
         n_items = self.shape[1] if swap else self.shape[0]
         n, m = self.shape

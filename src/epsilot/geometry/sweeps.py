@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from .. import parallel
-from .._types import FloatArray, Vector
+from .._types import Array, FloatArray, Vector
 
 #: Entries in a block of rows: 2 MiB of float64, about the second-level cache.
 BLOCK_ENTRIES = 1 << 18
@@ -36,7 +35,7 @@ class ByRow:
 
     __slots__ = ("array",)
 
-    def __init__(self, array: NDArray[Any]) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
 
 
@@ -50,9 +49,9 @@ class ColumnSums:
 
     def __init__(self, m: int, dtype: DTypeLike = np.float64) -> None:
         self.total, self.dtype = np.zeros(m), dtype
-        self.parts: NDArray[Any] = np.zeros((0, m), dtype)
+        self.parts: Array = np.zeros((0, m), dtype)
 
-    def cut(self, n_chunks: int) -> NDArray[Any]:
+    def cut(self, n_chunks: int) -> Array:
         """Return zeros for the sums of every chunk."""
         self.parts = np.zeros((n_chunks, self.total.size), self.dtype)
         return self.parts
@@ -65,12 +64,12 @@ class ColumnSums:
             self.total += self.parts.sum(axis=0, dtype=np.float64)
 
 
-def sweep(blocks: Iterable[Block], kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
+def sweep(blocks: Iterable[Block], kernel: Callable[..., None], args: tuple[object, ...]) -> None:
     """Call ``kernel(C, *args, start, stop)`` on every block, shared among threads."""
     sums = [x for x in args if type(x) is ColumnSums]
     for start, stop, C in blocks:
         n_items = n_chunks(C.size, stop - start) if sums else stop - start
-        mine = []
+        mine: list[object] = []
         for x in args:  # a function for this would cost as much as a pass over a small cost
             if type(x) is ByRow:
                 mine.append(x.array[start:stop])
@@ -86,7 +85,7 @@ def fold(
     kernel: Callable[..., None],
     combine: Callable[[Vector, Vector], Vector],
     m: int,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
 ) -> Vector:
     """Combine what ``kernel(C, *args, out, start, stop)`` says of the m columns of every block."""
     total: Vector | None = None

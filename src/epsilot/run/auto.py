@@ -12,8 +12,8 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import Any
 
+from .._types import Fields
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..transport.objective import Objective
@@ -44,14 +44,14 @@ class Choice:
 
 
 @lru_cache(maxsize=4)
-def _read(path: str | None) -> dict[str, Any]:
+def _read(path: str | None) -> dict[str, Fields]:
     try:
         if path is None:
             text = resources.files("epsilot").joinpath("data/cost_models.json").read_text()
         else:
             with open(path) as file:
                 text = file.read()
-        models: dict[str, Any] = json.loads(text)
+        models: dict[str, Fields] = json.loads(text)
         return models
     except (OSError, ValueError) as error:
         raise InvalidProblem(
@@ -60,7 +60,7 @@ def _read(path: str | None) -> dict[str, Any]:
         ) from None
 
 
-def cost_models() -> dict[str, Any]:
+def cost_models() -> dict[str, Fields]:
     """Return the cost models in force: method -> coefficients."""
     return _read(os.environ.get("EPSILOT_COST_MODELS"))
 

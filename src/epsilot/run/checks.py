@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,7 +81,7 @@ def internal_potentials(
     return f / problem.unit - problem.offset, g / problem.unit
 
 
-def _pair(given: Any) -> tuple[Vector, Vector]:
+def _pair(given: tuple[ArrayLike, ArrayLike]) -> tuple[Vector, Vector]:
     """Return two arrays, or say that there are not two."""
     try:
         f, g = given

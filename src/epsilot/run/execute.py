@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def execute(problem: Problem, request: Request) -> Result:
         warm_up(course.solver, course.schedule.first())
         with graceful_interrupts() as is_interrupted, ExitStack() as stack:
             run, resumed, observers = _watched(request, objective, goal, course, stack)
-            driver: Driver[Any, Any] = Driver(
+            driver = Driver(
                 objective=objective,
                 support=course.support,
                 solver=course.solver,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..transport.record import Record
 from .run import AnyMoment, Run
@@ -48,7 +48,7 @@ class History(Observer):
 class Callback(Observer):
     """Call the user's function, which may ask to stop."""
 
-    function: Callable[[Record], Any]
+    function: Callable[[Record], object]
 
     def starting(self, record: Record) -> bool:
         """Call the function."""

@@ -6,9 +6,9 @@ import enum
 import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
-from .._types import Matrix, Potentials
+from .._types import Fields, Matrix, Potentials
 from ..arguments import check_positive
 from ..errors import InvalidProblem
 from ..files.saved import Saved
@@ -20,6 +20,10 @@ from ..transport.record import Record
 from ..transport.work import Work
 from . import storage
 from .storage import pack_plan, unpack_plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 _FORMAT = "epsilot-result-2"
 
@@ -72,7 +76,7 @@ class Result:
     method: str
     reg: float
     seed: int
-    options: dict[str, Any]
+    options: dict[str, object]
     version: str
     n_iter: int
     work: Work
@@ -110,7 +114,7 @@ class Result:
             f"{self.seconds:.3g} s>"
         )
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
         """Draw upper and lower bound against operations; returns the figure."""
         from ..show.plotting import plot_convergence
 
@@ -133,7 +137,7 @@ class Result:
         storage.save(path, _FORMAT, header, arrays)
 
 
-def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[dict[str, Any], Certificate]:
+def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[Fields, Certificate]:
     """Prove a saved result again from its plan and potentials; return its header too."""
     header, arrays = storage.load(path, _FORMAT, "write one with Result.save")
     n, m = problem.shape

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from .._types import Potentials
+from .._types import Fields, Potentials
 from ..files.saved import Arrays, Saved
 from ..solvers.base import S, T
 from ..transport.objective import Objective
@@ -50,7 +50,7 @@ class Run:
 
     # -- files -------------------------------------------------------------------------------
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> dict[str, object]:
         """Return the counters and the history."""
         return {
             "units": self.work.units, "certificate": self.work.certificate,
@@ -66,7 +66,7 @@ class Run:
         return {**pack_plan(self.plan), "best.f": f, "best.g": g}
 
     @classmethod
-    def restored(cls, header: dict[str, Any], arrays: Arrays, objective: Objective) -> Self:
+    def restored(cls, header: Fields, arrays: Arrays, objective: Objective) -> Self:
         """Return the run of a file; its bracket is proved again from its plan and potentials.
 
         No counter may be negative, NaN or of another kind.
@@ -109,7 +109,7 @@ def _record(n_iter: object, operations: object, *others: object) -> Record:
     return Record(_whole(n_iter), _whole(operations), *map(_number, others))
 
 
-def _work(header: dict[str, Any]) -> Work:
+def _work(header: Fields) -> Work:
     units = {name: _whole(count) for name, count in header["units"].items()}
     if not units.keys() <= TABLE.keys():
         raise ValueError("unknown units of work")

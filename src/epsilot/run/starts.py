@@ -15,18 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from .._types import Index, Matrix, Potentials, Vector
+from .._types import Index, Matrix, Passed, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry import Geometry, PointCloud
 from ..kernels.vectors import log
 from ..transport.duals import softmin
 from ..transport.linear import dual_feasible
 from ..transport.objective import Objective
-from ..transport.plan import Arcs
+from ..transport.plan import Arcs, Gibbs
 from ..transport.problem import Problem, make_problem
 from ..transport.record import Record
 from ..transport.work import Work
@@ -118,7 +118,7 @@ class Coarse:
         """Return potentials extended from the coarse version; its runs heed the run's limits."""
         work = Work()
 
-        def solve(problem: Problem, **wish: Any) -> Result:
+        def solve(problem: Problem, **wish: Passed) -> Result:
             request = Request(
                 **wish, seed=self.seed, max_seconds=max(0.0, stage.seconds_left()),
                 callback=stage.look, on_limit="ignore",
@@ -127,7 +127,8 @@ class Coarse:
             work.record(result.work)
             return result
 
-        cloud: Any = self.problem.geometry
+        cloud = self.problem.geometry
+        assert isinstance(cloud, PointCloud)  # no other geometry can coarsen
         f, g = coarse_potentials(cloud, self.problem.p, self.problem.q, solve)
         return Started((f + cloud.shift, g), work=work)
 
@@ -200,7 +201,8 @@ def coarse_potentials(
         _uneven(coarse, p, q),
         rtol=MIDDLE_RTOL, method="sinkhorn", potentials_init=start, multiscale=False,
     )  # fmt: skip
-    core: Any = middle.plan_operator.core
+    core = middle.plan_operator.core
+    assert isinstance(core, Gibbs)  # what Sinkhorn's plans are
     log_a, log_b = (log(np.where(mass > 0, mass, 1.0)) for mass in (a, b))
     f = softmin(log_a, onto_Y.rough.lse_rows(core.g, core.eta), core.eta)
     g = softmin(log_b, onto_X.rough.lse_rows(core.f, core.eta), core.eta)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
+from .._types import Fields, Json, Passed
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own, read_archive, write_atomically
 from ..files.saved import Arrays, Saved
@@ -20,23 +21,23 @@ from ..transport.plan import Plan
 from ..transport.problem import Problem
 
 
-def save(path: StrPath, kind: str, header: dict[str, Any], arrays: Arrays) -> None:
+def save(path: StrPath, kind: str, header: Mapping[str, object], arrays: Arrays) -> None:
     """Write a file of a kind, atomically; a file of another kind is not replaced."""
     check_own(path, kind.rpartition("-")[0])
     text = json.dumps({"format": kind, **header}, default=_plain)
     arrays = {name: np.asarray(value) for name, value in arrays.items()}
     digest = _digest(text, arrays)
-    parts: dict[str, Any] = {"header": np.array(text), "digest": np.array(digest), **arrays}
+    parts: dict[str, Passed] = {"header": np.array(text), "digest": np.array(digest), **arrays}
     write_atomically(path, lambda file: np.savez(file, **parts))
 
 
-def load(path: StrPath, kind: str, remedy: str) -> tuple[dict[str, Any], Arrays]:
+def load(path: StrPath, kind: str, remedy: str) -> tuple[Fields, Arrays]:
     """Return header and arrays of a file of a kind, or say in one sentence what is wrong."""
     name = os.fspath(path)
     arrays = read_archive(path)
     try:
         text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))
-        header: dict[str, Any] = json.loads(text)
+        header: Fields = json.loads(text)
         if header["format"] != kind:
             raise KeyError(kind)
     except (KeyError, TypeError, ValueError):
@@ -56,7 +57,7 @@ def _digest(text: str, arrays: Arrays) -> str:
     return h.hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Json:
     """Turn NumPy scalars and arrays into JSON."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -109,7 +109,7 @@ class Arcs(Ordinary):
         kept = self.flow > threshold
         return Arcs(self.shape, self.i[kept], self.j[kept], self.flow[kept])
 
-    def tosparse(self) -> Any:
+    def tosparse(self) -> sparse.csr_array:
         """Return K as a SciPy CSR matrix."""
         return sparse.csr_array((self.flow, (self.i, self.j)), shape=self.shape)
 

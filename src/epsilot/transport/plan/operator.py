@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -183,7 +183,7 @@ class Plan(Ordinary):
             out[start : start + X.shape[0]] = X
         return out
 
-    def tosparse(self, threshold: float = 0.0) -> Any:
+    def tosparse(self, threshold: float = 0.0) -> sparse.csr_array:
         """Return the entries above ``threshold`` as a CSR matrix."""
         if not (is_real(threshold) and threshold >= 0):
             raise InvalidProblem(f"threshold is {shown(threshold)}; it must be a number >= 0.")
