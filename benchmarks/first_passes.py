@@ -168,13 +168,17 @@ def uniform(n, is_lazy):
 
 
 PROBLEMS = {
-    "images dense": (images, 8100, False), "2-d dense": (partial(points, 2), 8000, False),
-    "10-d dense": (partial(points, 10), 8000, False), "uniform dense": (uniform, 8000, False),
-    "images lazy": (images, 8100, True), "2-d lazy": (partial(points, 2), 8000, True),
-    "10-d lazy": (partial(points, 10), 8000, True), "2-d large": (partial(points, 2), 20_000, True),
+    "images dense": (images, 8100, False),
+    "2-d dense": (partial(points, 2), 8000, False),
+    "10-d dense": (partial(points, 10), 8000, False),
+    "uniform dense": (uniform, 8000, False),
+    "images lazy": (images, 8100, True),
+    "2-d lazy": (partial(points, 2), 8000, True),
+    "10-d lazy": (partial(points, 10), 8000, True),
+    "2-d large": (partial(points, 2), 20_000, True),
     "10-d large": (partial(points, 10), 20_000, True),
     "2-d very large": (partial(points, 2), 40_000, True),
-}  # fmt: skip
+}
 
 HEAD = [
     "first passes", "passes", "their s", "gap, round 1", "rounds to 1 %", "s", "CPU s", "speed-up",

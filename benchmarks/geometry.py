@@ -171,9 +171,13 @@ def peak():
 
 
 PARTS = {
-    "grid": grid_part, "megapixel": megapixel_part, "square": square_part,
-    "points": points_part, "million": million_part, "sweep": sweep_part,
-}  # fmt: skip
+    "grid": grid_part,
+    "megapixel": megapixel_part,
+    "square": square_part,
+    "points": points_part,
+    "million": million_part,
+    "sweep": sweep_part,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:

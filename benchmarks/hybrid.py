@@ -30,8 +30,10 @@ ACCURACIES = (0.02, 0.005)
 
 
 PROBLEMS = {
-    "images": lambda n, seed: images(math.isqrt(n), seed), "points": points, "random": random,
-}  # fmt: skip
+    "images": lambda n, seed: images(math.isqrt(n), seed),
+    "points": points,
+    "random": random,
+}
 
 
 def solved(kind, n, eps, seed, max_iter, options):

@@ -55,9 +55,11 @@ def target(name: str, features: str = "") -> Setting:
 
 FIRST = Setting("cold cache")
 ELSEWHERE = Setting(
-    "warm cache, two threads, arrays elsewhere, older NumPy and BLAS", n_threads=2, seed=1,
+    "warm cache, two threads, arrays elsewhere, older NumPy and BLAS",
+    n_threads=2,
+    seed=1,
     variables={"NPY_DISABLE_CPU_FEATURES": NUMPY_AVX512, "OPENBLAS_CORETYPE": "Haswell"},
-)  # fmt: skip
+)
 QUICK = [FIRST, ELSEWHERE, target("haswell")]
 SETTINGS = [
     FIRST,

@@ -208,9 +208,13 @@ CHOICES = {
     "aam": ("aam", {}),
 }
 TARGETS = [
-    {"eps": 0.05}, {"eps": 0.02}, {"eps": 0.005}, {"eps": 0.001},
-    {"reg": 0.02, "tol": 1e-6}, {"reg": 0.005, "tol": 1e-5},
-]  # fmt: skip
+    {"eps": 0.05},
+    {"eps": 0.02},
+    {"eps": 0.005},
+    {"eps": 0.001},
+    {"reg": 0.02, "tol": 1e-6},
+    {"reg": 0.005, "tol": 1e-5},
+]
 
 
 def mixed_instances(n_seeds: int) -> Iterator[Instance]:

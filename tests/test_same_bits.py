@@ -108,8 +108,13 @@ def flags(tree):
     """Yield the fast-math flags that a file names, and everything that ``fastmath`` is set to."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and node.value in (
-            "fast", "reassoc", "contract", "afn", "arcp", "ninf",
-        ):  # fmt: skip
+            "fast",
+            "reassoc",
+            "contract",
+            "afn",
+            "arcp",
+            "ninf",
+        ):
             yield node.value
         elif isinstance(node, ast.keyword) and node.arg == "fastmath":
             yield ast.unparse(node.value)

@@ -42,10 +42,15 @@ def assert_one_plan(result, cost, a, b):
     v, u = np.linspace(0.5, 1, cost.shape[1]), np.linspace(1, 0.5, cost.shape[0])
     rows, cols = operator.marginals()
     for found, expected in (
-        (plan.sum(axis=1), a), (plan.sum(axis=0), b), (rows, a), (cols, b),
-        (operator @ v, plan @ v), (operator.T @ u, u @ plan),
-        (operator.row(3), plan[3]), (operator.tosparse().toarray(), plan),
-    ):  # fmt: skip
+        (plan.sum(axis=1), a),
+        (plan.sum(axis=0), b),
+        (rows, a),
+        (cols, b),
+        (operator @ v, plan @ v),
+        (operator.T @ u, u @ plan),
+        (operator.row(3), plan[3]),
+        (operator.tosparse().toarray(), plan),
+    ):
         assert np.abs(found - expected).sum() <= 1e-12 * a.sum()
     assert abs((cost * plan).sum() - result.value_linear) <= 1e-12 * scale
 

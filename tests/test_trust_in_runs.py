@@ -157,8 +157,13 @@ def test_a_cloud_starts_alike_however_it_is_passed():
 def test_signals_end_a_run_with_its_best_answer(number):
     before = signal.getsignal(number)
     result = epsilot.solve(
-        COST, A, B, eps=1e-9, method="sinkhorn", on_limit="ignore",
+        COST,
+        A,
+        B,
+        eps=1e-9,
+        method="sinkhorn",
+        on_limit="ignore",
         callback=lambda record: signal.raise_signal(number),
-    )  # fmt: skip
+    )
     assert result.status is epsilot.Status.INTERRUPTED
     assert signal.getsignal(number) is before

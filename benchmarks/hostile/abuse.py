@@ -145,10 +145,12 @@ GREEDY: dict[str, Callable[[], Any]] = {
     "a million million inner loops": lambda: epsilot.solve(
         COST, method="pdasmd", inner_loops=10**12, **LIMITS
     ),
-    "the dense plan of a large grid": lambda: epsilot.solve_grid(
-        np.ones((160, 160)), np.ones((160, 160)), **{**LIMITS, "max_iter": 1}
-    ).plan,
-}  # fmt: skip
+    "the dense plan of a large grid": lambda: (
+        epsilot.solve_grid(
+            np.ones((160, 160)), np.ones((160, 160)), **{**LIMITS, "max_iter": 1}
+        ).plan
+    ),
+}
 
 
 def abuse(rng: Rng) -> Outcome:

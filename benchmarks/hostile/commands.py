@@ -43,10 +43,15 @@ OPTIONS = (
     "batch_size", "=", "", "average=x", "norm=x", "inner_loops=1000000000000", "max_pivots=-1",
 )  # fmt: skip
 PROBLEM = {
-    "--cost": (COSTS,), "--points": (POINTS, POINTS), "--images": (IMAGES, IMAGES),
-    "--metric": (METRICS,), "--a": (VECTORS,), "--b": (VECTORS,), "--normalize": (),
+    "--cost": (COSTS,),
+    "--points": (POINTS, POINTS),
+    "--images": (IMAGES, IMAGES),
+    "--metric": (METRICS,),
+    "--a": (VECTORS,),
+    "--b": (VECTORS,),
+    "--normalize": (),
     "--json": (),
-}  # fmt: skip
+}
 TARGETS = {f"--{name}": (NUMBERS,) for name in ("eps", "rtol", "reg", "tol", "max-iter", "seed")}
 #: Words that keep a command short, and its options with the words that may follow.
 GRAMMAR: dict[str, tuple[tuple[str, ...], dict[str, tuple[tuple[str, ...], ...]]]] = {

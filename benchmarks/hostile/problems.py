@@ -121,9 +121,15 @@ COSTS: dict[str, Callable[[Rng, int, int], Array]] = {
     "index distance": lambda rng, n, m: np.abs(np.subtract.outer(np.arange(n), np.arange(m))) * 1.0,
 }
 DTYPES = {
-    "float64": 12, "float32": 2, "float16": 1, "longdouble": 0.5, "int64": 1, "int8": 1,
-    "uint16": 1, "bool": 1,
-}  # fmt: skip
+    "float64": 12,
+    "float32": 2,
+    "float16": 1,
+    "longdouble": 0.5,
+    "int64": 1,
+    "int8": 1,
+    "uint16": 1,
+    "bool": 1,
+}
 LAYOUTS: dict[str, Callable[[Array], Any]] = {
     "C": np.ascontiguousarray,
     "Fortran": np.asfortranarray,

@@ -104,7 +104,7 @@ def solved():
         (lambda r: {"plan_operator": r.plan_operator.scaled(1 + 1e-9)}, "marginals of plan"),
         (lambda r: {"method": "exact", "plan_operator": Plan.of(Explicit(r.plan))}, "nonzeros"),
     ],
-)  # fmt: skip
+)
 def test_a_false_claim_is_found(solved, change, words):
     problem, result = solved
     claimed = epsilot.Result(**{**fields(result), **change(result)})

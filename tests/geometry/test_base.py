@@ -34,11 +34,17 @@ def test_every_question_has_the_dense_answer(case, eta, some_are_empty):
     slack = 2e-13 * (10 + M.max() / eta)
     np.testing.assert_allclose(geometry.bounds, dense.bounds, rtol=1e-9, atol=1e-12)
     for question in (
-        ("lse_rows", g, eta), ("lse_cols", f, eta), ("log_marginals", f, g, eta),
-        ("apply_rows", h, g, eta, v), ("apply_cols", h, g, eta, u),
-        ("price_rows", h, g, eta, v**2, v), ("matvec", v),
-        ("ctransform_rows", g), ("ctransform_cols", f), ("block", 0, n),
-    ):  # fmt: skip
+        ("lse_rows", g, eta),
+        ("lse_cols", f, eta),
+        ("log_marginals", f, g, eta),
+        ("apply_rows", h, g, eta, v),
+        ("apply_cols", h, g, eta, u),
+        ("price_rows", h, g, eta, v**2, v),
+        ("matvec", v),
+        ("ctransform_rows", g),
+        ("ctransform_cols", f),
+        ("block", 0, n),
+    ):
         name, *args = question
         for shift in (0.0, 1.25):
             ours = getattr(geometry.shifted(shift), name)(*args)

@@ -25,9 +25,13 @@ def test_only_rough_passes_are_in_float32(rng):
     single, double = PointCloud(X, Y, single=True), PointCloud(X, Y)
     f, g = rng.normal(size=(2, 70))
     for name, args in {
-        "lse_rows": (g, 0.1), "lse_cols": (f, 0.1), "log_marginals": (f, g, 0.1),
-        "marginals": (f, g, 0.1), "ctransform_rows": (g,), "matvec": (g,),
-    }.items():  # fmt: skip
+        "lse_rows": (g, 0.1),
+        "lse_cols": (f, 0.1),
+        "log_marginals": (f, g, 0.1),
+        "marginals": (f, g, 0.1),
+        "ctransform_rows": (g,),
+        "matvec": (g,),
+    }.items():
         found, wanted = (np.hstack(getattr(cloud, name)(*args)) for cloud in (single, double))
         np.testing.assert_array_equal(found, wanted)
     for name, x in (("lse_rows", g), ("lse_cols", f)):

@@ -71,9 +71,13 @@ def test_a_core_comes_back_from_its_arrays(name):
 
 @pytest.mark.parametrize(
     ("name", "names"),
-    [("gibbs", "f g eta"), ("explicit", "X"), ("arcs", "i j flow"), ("plan", "core.X core.mass "
-      "core.s core.t core.e core.d")],
-)  # fmt: skip
+    [
+        ("gibbs", "f g eta"),
+        ("explicit", "X"),
+        ("arcs", "i j flow"),
+        ("plan", "core.X core.mass core.s core.t core.e core.d"),
+    ],
+)
 def test_names_in_files_are_those_of_the_format(name, names):
     assert set(pack_plan(Plan.of(CORES[name]))) == {f"plan.{x}" for x in f"s t e d {names}".split()}
 
@@ -82,8 +86,11 @@ def test_names_in_files_are_those_of_the_format(name, names):
 def test_every_kind_is_known_by_its_mark(kind):
     (core,) = (core for name, core in CORES.items() if type(core) is kind and name != "no arcs")
     assert kind.mark in core.arrays()
-    assert not any(kind.mark in other.arrays() for other in CORES.values() if type(other) in KINDS
-                   and type(other) is not kind)  # fmt: skip
+    assert not any(
+        kind.mark in other.arrays()
+        for other in CORES.values()
+        if type(other) in KINDS and type(other) is not kind
+    )
 
 
 def test_a_detached_plan_does_not_see_later_changes():
@@ -123,9 +130,11 @@ WRONG = {
     "an infinite scaling": ("arcs", {"t": np.full(4, np.inf)}, "t holds negative or infinite"),
     "an arc to nowhere": ("arcs", {"j": np.full(6, 4)}, "j points beyond its 4 places"),
     "plans without end": (
-        "arcs", {"core." * k + "s": np.ones(3) for k in range(20)}, "within 8 others"
+        "arcs",
+        {"core." * k + "s": np.ones(3) for k in range(20)},
+        "within 8 others",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -140,10 +140,22 @@ class DijkstraDFS(HasConstants, DirectSolver[State]):
         head[m] = 0
         source, sink, amount = np.zeros((3, size), np.int64)
         state = State(
-            c=c, y=y, v=v, supply=supply, demand=demand, loose=np.zeros(m, np.int64),
-            head=head, follow=_chain(0, size), source=source, sink=sink, amount=amount,
-            unit=unit, theta=theta, allowed=allowed, is_done=bool(supply.sum() <= allowed),
-        )  # fmt: skip
+            c=c,
+            y=y,
+            v=v,
+            supply=supply,
+            demand=demand,
+            loose=np.zeros(m, np.int64),
+            head=head,
+            follow=_chain(0, size),
+            source=source,
+            sink=sink,
+            amount=amount,
+            unit=unit,
+            theta=theta,
+            allowed=allowed,
+            is_done=bool(supply.sum() <= allowed),
+        )
         return state, Work.of(scale=n * m, vector=2 * (n + m))
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:

@@ -123,11 +123,23 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
         kept = problem.shape if self.average else (0, 0)
         x, y = (np.full(n, 1 / n), np.full(m, 1 / m)), (np.zeros(n), np.zeros(m))
         state = State(
-            row_sum=np.zeros(n), col_sum=np.zeros(m), row_mass=np.zeros(n), col_mass=np.zeros(m),
-            row_z=y[0], col_z=y[1], row_x=x[0], col_x=x[1], row_w=y[0],
-            value=-P * beta * log(n * m), kappa=kappa, range=size, plan_f=np.zeros(n),
-            plan_g=np.zeros(m), plan=np.zeros(kept), plan_sum=np.zeros(kept),
-        )  # fmt: skip
+            row_sum=np.zeros(n),
+            col_sum=np.zeros(m),
+            row_mass=np.zeros(n),
+            col_mass=np.zeros(m),
+            row_z=y[0],
+            col_z=y[1],
+            row_x=x[0],
+            col_x=x[1],
+            row_w=y[0],
+            value=-P * beta * log(n * m),
+            kappa=kappa,
+            range=size,
+            plan_f=np.zeros(n),
+            plan_g=np.zeros(m),
+            plan=np.zeros(kept),
+            plan_sum=np.zeros(kept),
+        )
         if potentials is None:
             return state, Work.of(vector=4 * (n + m))
         return state, self._resume(problem, state, *centred(*potentials))
@@ -141,9 +153,12 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
         state.row_sum, state.col_sum = (-sigma * np.clip(x / scale, -1, 1) for x in (f, g))
         state.row_mass, state.col_mass = sigma * problem.p, sigma * problem.q
         z = self.prox(
-            problem, sigma, (state.row_sum, state.col_sum), (state.row_mass, state.col_mass),
+            problem,
+            sigma,
+            (state.row_sum, state.col_sum),
+            (state.row_mass, state.col_mass),
             (state.row_z, state.col_z),
-        )  # fmt: skip
+        )
         (state.row_z, state.col_z), (state.row_x, state.col_x) = z.y, z.x
         state.value, state.n_rounds = z.value, z.n_rounds
         return _prox_work(problem, z)

@@ -117,9 +117,18 @@ class HybridPrimalDual(EntropicSolver[State]):
         b = np.concatenate([problem.p, problem.q])
         X = np.zeros((n, m) if self.average else (0, 0))
         state = State(
-            inv=inv, fg=fg, log_mass=log_mass, AX=AX, w=w, w_old=w - step * (b - AX),
-            start=w.copy(), sigma=sigma, step=step, X=X, mean=w.copy(),
-        )  # fmt: skip
+            inv=inv,
+            fg=fg,
+            log_mass=log_mass,
+            AX=AX,
+            w=w,
+            w_old=w - step * (b - AX),
+            start=w.copy(),
+            sigma=sigma,
+            step=step,
+            X=X,
+            mean=w.copy(),
+        )
         return state, work
 
     def step(self, problem: Target, state: State, rng: Generator) -> Work:
@@ -211,9 +220,16 @@ def _try(problem: Target, state: State, step: float, sigma: float, is_priced: bo
         problem.geometry, fg[:n] / inv, fg[n:] / inv, 1 / inv, is_priced and is_cooling
     )
     return Trial(
-        step=step, sigma=sigma, th=th, w_bar=w_bar, inv=inv, fg=fg, AX=AX, cost=cost,
+        step=step,
+        sigma=sigma,
+        th=th,
+        w_bar=w_bar,
+        inv=inv,
+        fg=fg,
+        AX=AX,
+        cost=cost,
         log_mass=log_mass,
-    )  # fmt: skip
+    )
 
 
 def _is_too_long(state: State, trial: Trial) -> bool:

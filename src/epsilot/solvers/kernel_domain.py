@@ -41,9 +41,16 @@ class KernelState(Relaxed):
         n, m = problem.shape
         v = exp((lam - lam.max()) / problem.eta)
         state = cls(
-            row=row.copy(), lam=lam.copy(), base_row=np.zeros(n), base_lam=np.zeros(m),
-            K=np.empty((n, m)), u=np.ones(n), v=v, sums=np.zeros(m), omega=omega,
-        )  # fmt: skip
+            row=row.copy(),
+            lam=lam.copy(),
+            base_row=np.zeros(n),
+            base_lam=np.zeros(m),
+            K=np.empty((n, m)),
+            u=np.ones(n),
+            v=v,
+            sums=np.zeros(m),
+            omega=omega,
+        )
         is_kept = is_plain and v.min() > 1 / SCALING_RANGE
         return state, state.build(problem) if is_kept else state.absorb(problem)
 

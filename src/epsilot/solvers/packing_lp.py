@@ -138,10 +138,17 @@ class PackingLP(HasConstants, DirectSolver[State]):
         """Start from almost nothing on the first rung."""
         n, m = problem.shape
         state = State(
-            Z=np.zeros((n, m)), D=np.empty((n, m)), z_r=np.zeros(n), z_c=np.zeros(m),
-            d_r=np.zeros(n), d_c=np.zeros(m), scalars=np.zeros(2), constants=np.zeros(6),
-            dual_sum=np.zeros(n), row=np.zeros(n),
-        )  # fmt: skip
+            Z=np.zeros((n, m)),
+            D=np.empty((n, m)),
+            z_r=np.zeros(n),
+            z_c=np.zeros(m),
+            d_r=np.zeros(n),
+            d_c=np.zeros(m),
+            scalars=np.zeros(2),
+            constants=np.zeros(6),
+            dual_sum=np.zeros(n),
+            row=np.zeros(n),
+        )
         self._climb(problem, state)
         return state, Work.of(vector=4 * n * m)
 

@@ -175,11 +175,19 @@ class PDASMD(EntropicSolver[State]):
         shape = (0, 0) if self.average == "none" else (n, m)
         is_single = self.average == "none" and self._unit(problem)[1] is np.float32
         state = State(
-            lam=lam, y=lam.copy(), z=lam.copy(), lse=np.full(n, np.inf), mu=np.zeros(m),
-            step_scale=self._longest, is_single=is_single,
-            plan_sum=np.zeros(shape), column_sum=np.zeros(m),
-            best_lam=lam.copy(), best_lse=np.empty(n), best_mu=np.empty(m),
-        )  # fmt: skip
+            lam=lam,
+            y=lam.copy(),
+            z=lam.copy(),
+            lse=np.full(n, np.inf),
+            mu=np.zeros(m),
+            step_scale=self._longest,
+            is_single=is_single,
+            plan_sum=np.zeros(shape),
+            column_sum=np.zeros(m),
+            best_lam=lam.copy(),
+            best_lse=np.empty(n),
+            best_mu=np.empty(m),
+        )
         work = self._move(problem, state, lam)
         self._keep_best(state)
         return state, work

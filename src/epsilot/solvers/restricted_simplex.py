@@ -140,11 +140,18 @@ class RestrictedSimplex(DirectSolver[State]):
         done = 0 if potentials is None else self._n_sweeps - self.sweeps
         no_arcs, nodes = np.zeros(0, dtype=np.uint32), n + m + 1
         state = State(
-            row=row.copy(), lam=lam.copy(), usual=usual_cost(problem), sweep=done,
-            sources=no_arcs, targets=no_arcs, costs=np.zeros(0),
-            links=np.zeros((6, nodes), dtype=np.uint32), is_up=np.zeros(nodes, dtype=np.bool_),
-            flow=np.zeros(nodes), prices=np.zeros(nodes),
-        )  # fmt: skip
+            row=row.copy(),
+            lam=lam.copy(),
+            usual=usual_cost(problem),
+            sweep=done,
+            sources=no_arcs,
+            targets=no_arcs,
+            costs=np.zeros(0),
+            links=np.zeros((6, nodes), dtype=np.uint32),
+            is_up=np.zeros(nodes, dtype=np.bool_),
+            flow=np.zeros(nodes),
+            prices=np.zeros(nodes),
+        )
         return state, Work()
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:

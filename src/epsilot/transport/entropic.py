@@ -34,8 +34,9 @@ class EntropicTransport(Objective):
     )
     unpublished: ClassVar[str | None] = "stop='paper' chooses η from eps; pass eps instead of reg."
     own_method: ClassVar[tuple[str, str] | None] = (
-        "sinkhorn", "the entropic problem is Sinkhorn's own"
-    )  # fmt: skip
+        "sinkhorn",
+        "the entropic problem is Sinkhorn's own",
+    )
 
     @classmethod
     def of(cls, problem: Problem, reg: float) -> Self:

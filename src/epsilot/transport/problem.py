@@ -174,9 +174,13 @@ def make_problem(
     if 0 <= low <= NEGLIGIBLE_OFFSET * high:
         low = 0.0  # not worth a copy of the cost
     return Problem(
-        geometry.shifted(-low), _freeze(weights_a / weights_a.sum()),
-        _freeze(weights_b / weights_b.sum()), low, mass, unit,
-    )  # fmt: skip
+        geometry.shifted(-low),
+        _freeze(weights_a / weights_a.sum()),
+        _freeze(weights_b / weights_b.sum()),
+        low,
+        mass,
+        unit,
+    )
 
 
 def _check_size(cost: float, mass: float) -> None:

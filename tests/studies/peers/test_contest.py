@@ -18,10 +18,17 @@ from epsilot.studies.peers.selection import KEY
 
 CONSOLE = Console(stderr=True, force_terminal=False, quiet=True)
 TOY = replace(
-    QUICK, families=("images", "random"), sizes=(16, 36), rtols=(0.1, 1e-6), n_seeds=2,
-    solvers=("epsilot", "emd2", "sinkhorn"), tuning=Tuning((0.1,), (0.3,)), least_limit=20.0,
-    time_limit=60.0, most_repeats=2,
-)  # fmt: skip
+    QUICK,
+    families=("images", "random"),
+    sizes=(16, 36),
+    rtols=(0.1, 1e-6),
+    n_seeds=2,
+    solvers=("epsilot", "emd2", "sinkhorn"),
+    tuning=Tuning((0.1,), (0.3,)),
+    least_limit=20.0,
+    time_limit=60.0,
+    most_repeats=2,
+)
 
 
 def read(folder):

@@ -148,20 +148,23 @@ FAMILIES: dict[str, Family] = {
         Family("images", "paper's images, l1", _images, is_image=True),
         Family("mnist", "MNIST pairs, l1", _digits, is_image=True, largest=1024),
         Family(
-            "points2-squared", "2-d points, squared Euclidean",
+            "points2-squared",
+            "2-d points, squared Euclidean",
             partial(_points, dimension=2, metric="sqeuclidean"),
         ),
         Family(
             "points2", "2-d points, Euclidean", partial(_points, dimension=2, metric="euclidean")
         ),
         Family(
-            "points10-squared", "10-d points, squared Euclidean",
+            "points10-squared",
+            "10-d points, squared Euclidean",
             partial(_points, dimension=10, metric="sqeuclidean"),
         ),
         Family(
-            "points10", "10-d points, Euclidean",
+            "points10",
+            "10-d points, Euclidean",
             partial(_points, dimension=10, metric="euclidean"),
         ),
         Family("random", "uniform random costs", _random),
     )
-}  # fmt: skip
+}

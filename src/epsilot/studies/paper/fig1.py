@@ -119,9 +119,11 @@ def _pictures(
 
 
 _TITLES = {
-    "a": "PDASMD and deterministic methods", "b": "PDASMD and stochastic methods",
-    "c": "PDASMD-B, operations", "d": "PDASMD-B, running time",
-}  # fmt: skip
+    "a": "PDASMD and deterministic methods",
+    "b": "PDASMD and stochastic methods",
+    "c": "PDASMD-B, operations",
+    "d": "PDASMD-B, running time",
+}
 
 
 def _panel(lines: Sequence[Line], letter: str, kind: str, data: str, stop: str) -> Panel:

@@ -32,13 +32,19 @@ class Series:
 PDASMD = Series("PDASMD", "pdasmd")
 SHARP = Series("PDASMD with L̄ = 1/η", "pdasmd", (("smoothness", "sharp"),), style=7)
 DETERMINISTIC = (
-    PDASMD, SHARP, Series("APDAGD", "apdagd", style=1), Series("AAM", "aam", style=2),
+    PDASMD,
+    SHARP,
+    Series("APDAGD", "apdagd", style=1),
+    Series("AAM", "aam", style=2),
     Series("Sinkhorn", "sinkhorn", style=3),
-)  # fmt: skip
+)
 STOCHASTIC = (
-    PDASMD, SHARP, Series("PDASGD", "pdasgd", style=4), Series("APDRCD", "apdrcd", style=5),
+    PDASMD,
+    SHARP,
+    Series("PDASGD", "pdasgd", style=4),
+    Series("APDRCD", "apdrcd", style=5),
     Series("Stochastic Sinkhorn", "stochastic_sinkhorn", style=6),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,11 @@ ENTRANTS: dict[str, Entrant] = {
         _peer(REFERENCE, "ot.emd2", "emd2", "ot", "POT", (1, "-")),
         _ours("epsilot-exact", "epsilot exact", "exact", "epsilot_exact", largest=1024),
         _ours(
-            "epsilot-restricted", "epsilot restricted_simplex", "certified",
-            "epsilot_restricted", largest=512,
+            "epsilot-restricted",
+            "epsilot restricted_simplex",
+            "certified",
+            "epsilot_restricted",
+            largest=512,
         ),
         _peer("sinkhorn", "ot.sinkhorn", "pot_sinkhorn", "ot", "POT", (2, "-")),
         _peer("sinkhorn_log", "ot sinkhorn_log", "pot_sinkhorn_log", "ot", "POT", (2, "--")),
@@ -76,7 +79,7 @@ ENTRANTS: dict[str, Entrant] = {
         _peer("ott", "OTT-JAX", "ott", "ott", "ott-jax", (5, "-")),
         _peer("geomloss", "GeomLoss", "geomloss", "geomloss", "geomloss", (6, ":")),
     )
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

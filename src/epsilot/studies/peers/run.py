@@ -28,15 +28,26 @@ N = TypeVar("N", int, float)
 
 _EVERYTHING = tuple(FAMILIES)
 QUICK = Selection(
-    families=_EVERYTHING, sizes=(256, 512, 1024), rtols=(0.1, 0.01, 0.001, 1e-6), solvers=(),
-    n_seeds=2, tuning=Tuning((0.1, 0.01), (0.3,)), time_limit=5.0, least_limit=0.5,
-    most_repeats=3, entropic_families_up_to=256,
-)  # fmt: skip
+    families=_EVERYTHING,
+    sizes=(256, 512, 1024),
+    rtols=(0.1, 0.01, 0.001, 1e-6),
+    solvers=(),
+    n_seeds=2,
+    tuning=Tuning((0.1, 0.01), (0.3,)),
+    time_limit=5.0,
+    least_limit=0.5,
+    most_repeats=3,
+    entropic_families_up_to=256,
+)
 FULL = replace(
-    QUICK, sizes=(256, 512, 1024, 2304, 4096, 8192, 10_000), n_seeds=3,
-    tuning=Tuning((0.1, 0.02, 0.004, 0.001), (1.0, 0.1)), time_limit=20.0, least_limit=1.0,
+    QUICK,
+    sizes=(256, 512, 1024, 2304, 4096, 8192, 10_000),
+    n_seeds=3,
+    tuning=Tuning((0.1, 0.02, 0.004, 0.001), (1.0, 0.1)),
+    time_limit=20.0,
+    least_limit=1.0,
     entropic_families_up_to=1024,
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
