@@ -258,6 +258,8 @@ def test_large_problems_take_the_ordinary_path(rng):
         f, g = batch.potentials[k]
         assert (f[:, None] + g <= M[k]).all()
     assert batch[1].value == batch.value[1]
+    assert [plan.shape for plan in batch.plans[2:]] == [x.shape for x in M[2:]]
+    assert [f.size for f, _ in batch.potentials[::-1]] == [*sizes[::-1]]
 
 
 def test_geometries_are_costs_too(rng):

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
+from .._types import Passed
 from ..arguments import check_choice, check_flag, shown
 from ..errors import InvalidProblem
-from ..files import check_own
+from ..files import StrPath, check_own
 from ..geometry.points import MetricLike
 from ..run.batch.chunk import Wish
 from ..run.batch.clouds import clouds_of
 from ..run.batch.drive import Orders, run_batch
 from ..run.batch.result import BatchResult, Pairing
+from ..run.batch.source import Many
 from ..run.batch.sources import source_of
 from ..run.request import Request
 from .sample import cloud_geometry
 
 
 def solve_batch(
-    M: Any,
-    a: Any = None,
-    b: Any = None,
+    M: Many,
+    a: Many | None = None,
+    b: Many | None = None,
     *,
     eps: float | None = None,
     rtol: float | None = None,
@@ -33,8 +34,8 @@ def solve_batch(
     on_error: str = "raise",
     normalize: bool = False,
     max_seconds: float | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    resume: str | os.PathLike[str] | None = None,
+    checkpoint: StrPath | None = None,
+    resume: StrPath | None = None,
 ) -> BatchResult:
     """Solve many transport problems, each to a certified accuracy.
 
@@ -82,22 +83,31 @@ def solve_batch(
     array([1.   , 0.667, 1.   ])
     """
     orders = make_orders(
-        client=client, plans=plans, potentials=potentials, on_error=on_error, normalize=normalize,
-        checkpoint=checkpoint, resume=resume, eps=eps, rtol=rtol, n_threads=n_threads,
-        progress=progress, max_seconds=max_seconds,
-    )  # fmt: skip
+        client=client,
+        plans=plans,
+        potentials=potentials,
+        on_error=on_error,
+        normalize=normalize,
+        checkpoint=checkpoint,
+        resume=resume,
+        eps=eps,
+        rtol=rtol,
+        n_threads=n_threads,
+        progress=progress,
+        max_seconds=max_seconds,
+    )
     return run_batch(source_of(M, a, b, normalize), orders)
 
 
 def solve_sample_batch(
-    X_a: Any,
-    X_b: Any,
-    a: Any = None,
-    b: Any = None,
+    X_a: Many,
+    X_b: Many,
+    a: Many | None = None,
+    b: Many | None = None,
     *,
     metric: MetricLike = "sqeuclidean",
     normalize: bool = False,
-    **keywords: Any,
+    **keywords: Passed,
 ) -> BatchResult:
     """Solve transport between many pairs of weighted point clouds.
 
@@ -127,15 +137,15 @@ def solve_sample_batch(
 
 def make_orders(
     *,
-    client: Any = None,
-    plans: Any = False,
-    potentials: Any = False,
-    on_error: Any = "raise",
-    normalize: Any = False,
-    checkpoint: Any = None,
-    resume: Any = None,
+    client: object = None,
+    plans: bool = False,
+    potentials: bool = False,
+    on_error: str = "raise",
+    normalize: bool = False,
+    checkpoint: StrPath | None = None,
+    resume: StrPath | None = None,
     pairing: Pairing | None = None,
-    **wanted: Any,
+    **wanted: Passed,
 ) -> Orders:
     """Return what is asked of a batch, or say in one sentence what is wrong with it."""
     if client is not None:

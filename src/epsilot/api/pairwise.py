@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import sparray
 
-from .._types import Index, Matrix
+from .._types import Index, Matrix, Passed
 from ..arguments import check_flag, cost_matrix, numeric
 from ..errors import InvalidProblem
 from ..run.batch.drive import run_batch
@@ -17,13 +16,13 @@ from .batch import make_orders
 
 
 def pairwise(
-    H: Any,
+    H: ArrayLike | sparray,
     M: ArrayLike,
-    H2: Any = None,
+    H2: ArrayLike | sparray | None = None,
     *,
     pairs: ArrayLike | None = None,
     normalize: bool = False,
-    **keywords: Any,
+    **keywords: Passed,
 ) -> BatchResult:
     """Solve transport between the histograms of one or two collections, with one cost.
 
@@ -93,7 +92,7 @@ def _all_pairs(shape: tuple[int, int], is_symmetric: bool) -> Index:
     return np.stack(np.divmod(np.arange(shape[0] * shape[1]), max(shape[1], 1)), axis=1)
 
 
-def _checked(pairs: Any, shape: tuple[int, int]) -> Index:
+def _checked(pairs: ArrayLike, shape: tuple[int, int]) -> Index:
     """Return pairs of indices, or say what is wrong with them."""
     given = numeric(pairs, "pairs")
     if given.ndim != 2 or given.shape[1] != 2:

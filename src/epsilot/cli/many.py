@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from . import options as opt
 from .asking import asking
 
 if TYPE_CHECKING:
+    from .._types import Passed
     from ..run.batch.result import BatchResult
 
 #: Sentences of refused problems that are printed.
@@ -59,7 +60,7 @@ def pairwise(
     from .inputs import read
     from .many_inputs import read_histograms
 
-    def solve(**keywords: Any) -> BatchResult:
+    def solve(**keywords: Passed) -> BatchResult:
         from ..api.pairwise import pairwise
 
         H2 = None if second is None else read_histograms(second)
@@ -97,7 +98,7 @@ def batch(
     """
     from .many_inputs import read_problems
 
-    def solve(**keywords: Any) -> BatchResult:
+    def solve(**keywords: Passed) -> BatchResult:
         from ..api.batch import solve_batch, solve_sample_batch
 
         given = read_problems(problems, metric)
@@ -154,7 +155,7 @@ def _command(
         raise typer.Exit(1)
 
 
-def _fields(result: BatchResult) -> dict[str, Any]:
+def _fields(result: BatchResult) -> dict[str, object]:
     """Return what a script wants to know of a batch."""
     gap = result.gap[result.converged]
     return {

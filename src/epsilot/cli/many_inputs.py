@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidProblem
 from ..files import read_archive
 from .inputs import read
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from .._types import Array, Passed
 
 #: The arrays of an archive that SciPy's save_npz writes of a CSR matrix.
 CSR = {"format", "shape", "data", "indices", "indptr"}
 COSTS, CLOUDS, WEIGHTS = ("M",), ("X_a", "X_b"), ("a", "b")
 
 
-def read_histograms(name: str) -> Any:
+def read_histograms(name: str) -> Array | csr_array:
     """Read histograms as rows; an archive may hold a sparse matrix."""
     if not name.lower().endswith(".npz"):
         return read(name)
@@ -38,7 +43,7 @@ def read_histograms(name: str) -> Any:
         ) from None
 
 
-def read_problems(name: str, metric: str | None) -> dict[str, Any]:
+def read_problems(name: str, metric: str | None) -> dict[str, Passed]:
     """Read the costs (or clouds) and weights of many problems, by the names of their arrays."""
     if not name.lower().endswith(".npz"):
         raise InvalidProblem(
@@ -59,9 +64,9 @@ def read_problems(name: str, metric: str | None) -> dict[str, Any]:
     return given if metric is None else given | {"metric": metric}
 
 
-def _gathered(name: str, arrays: dict[str, Any]) -> dict[str, Any]:
+def _gathered(name: str, arrays: dict[str, Array]) -> dict[str, Passed]:
     """Return the arrays that are known; numbered ones (M_0, M_1, ...) are a list."""
-    found: dict[str, Any] = {}
+    found: dict[str, Passed] = {}
     for key in (*COSTS, *CLOUDS, *WEIGHTS):
         numbered = {
             int(match[1]): array

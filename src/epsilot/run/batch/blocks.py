@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, overload
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
-from ..._types import Index, Potentials, Vector
+from ..._types import Array, Index, Potentials, Vector
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from .packing import places
@@ -18,7 +19,7 @@ from .packing import places
 LONGEST = 2**62
 
 
-def _replaced(starts: Index, values: Any, k: int, item: Any) -> Any:
+def _replaced(starts: Index, values: Array, k: int, item: Array) -> Array:
     """Return values in which piece k is another one."""
     return np.concatenate((values[: starts[k]], item, values[starts[k + 1] :]))
 
@@ -30,12 +31,12 @@ def _moved(starts: Index, k: int, size: int) -> Index:
     return places(sizes)
 
 
-def _joined(parts: Iterable[Any], dtype: Any) -> Any:
+def _joined(parts: Iterable[Array], dtype: DTypeLike) -> Array:
     return np.concatenate([np.zeros(0, dtype), *parts])
 
 
 @dataclass(frozen=True)
-class Plans(Sequence[Any]):
+class Plans(Sequence[sparse.csr_array]):
     """The plans of a batch as sparse matrices: ``plans[k]`` is a SciPy CSR array.
 
     Plan k has the entries ``flow`` at (``i``, ``j``) from ``starts[k]`` to ``starts[k + 1]``.
@@ -50,19 +51,25 @@ class Plans(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.shapes)
 
-    def __getitem__(self, k: Any) -> Any:
+    @overload
+    def __getitem__(self, k: int) -> sparse.csr_array: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[sparse.csr_array]: ...
+    def __getitem__(self, k: int | slice) -> sparse.csr_array | list[sparse.csr_array]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(len(self))[k]]
         k = range(len(self))[k]
         own = slice(self.starts[k], self.starts[k + 1])
         entries = self.flow[own], (self.i[own], self.j[own])
         return sparse.csr_array(entries, shape=tuple(map(int, self.shapes[k])))
 
-    def tosparse(self) -> Any:
+    def tosparse(self) -> sparse.csr_array:
         """Return all plans as the blocks of one block-diagonal CSR array."""
         at = [np.repeat(places(self.shapes[:, c])[:-1], np.diff(self.starts)) for c in (0, 1)]
         shape = tuple(map(int, self.shapes.sum(axis=0)))
         return sparse.csr_array((self.flow, (self.i + at[0], self.j + at[1])), shape=shape)
 
-    def replaced(self, k: int, plan: Any) -> Plans:
+    def replaced(self, k: int, plan: sparse.sparray) -> Plans:
         """Return the plans with another one at k, a sparse matrix."""
         plan = sparse.coo_array(plan)
         shapes = self.shapes.copy()
@@ -78,7 +85,7 @@ class Plans(Sequence[Any]):
         own = slice(self.starts[n])
         return Plans(
             self.shapes[:n], self.starts[: n + 1], self.i[own], self.j[own], self.flow[own]
-        )  # fmt: skip
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[Plans]) -> Self:
@@ -94,9 +101,12 @@ class Plans(Sequence[Any]):
     def arrays(self) -> Arrays:
         """Return what a file holds of the plans."""
         return {
-            "shapes": self.shapes, "starts": self.starts, "i": self.i, "j": self.j,
+            "shapes": self.shapes,
+            "starts": self.starts,
+            "i": self.i,
+            "j": self.j,
             "flow": self.flow,
-        }  # fmt: skip
+        }
 
     @classmethod
     def from_arrays(cls, saved: Saved, size: int) -> Self:
@@ -123,7 +133,13 @@ class ManyPotentials(Sequence[Potentials]):
     def __len__(self) -> int:
         return self.f_starts.size - 1
 
-    def __getitem__(self, k: Any) -> Any:
+    @overload
+    def __getitem__(self, k: int) -> Potentials: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Potentials]: ...
+    def __getitem__(self, k: int | slice) -> Potentials | list[Potentials]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(len(self))[k]]
         k = range(len(self))[k]
         f = self.f[self.f_starts[k] : self.f_starts[k + 1]]
         return f, self.g[self.g_starts[k] : self.g_starts[k + 1]]
@@ -132,9 +148,11 @@ class ManyPotentials(Sequence[Potentials]):
         """Return the potentials with another pair at k."""
         f, g = pair
         return ManyPotentials(
-            _moved(self.f_starts, k, f.size), _replaced(self.f_starts, self.f, k, f),
-            _moved(self.g_starts, k, g.size), _replaced(self.g_starts, self.g, k, g),
-        )  # fmt: skip
+            _moved(self.f_starts, k, f.size),
+            _replaced(self.f_starts, self.f, k, f),
+            _moved(self.g_starts, k, g.size),
+            _replaced(self.g_starts, self.g, k, g),
+        )
 
     def first(self, n: int) -> ManyPotentials:
         """Return the potentials of the first n problems."""

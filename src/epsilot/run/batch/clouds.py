@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..._types import Matrix
 from ...errors import InvalidProblem
@@ -16,13 +16,13 @@ from ...kernels.clouds import cloud_costs
 from ...metrics import METRICS
 from .lists import ListChunk, source_of_parts
 from .packing import as_matrix, flat, places
-from .source import Given, Source
+from .source import AsGiven, Given, Source
 
 #: Metrics whose costs are compiled for many clouds at once.
 COMPILED = tuple(name for name, metric in METRICS.items() if metric.degree > 0)
 
 #: Makes the geometry of two clouds, or says what is wrong with them.
-MakeGeometry = Callable[[Any, Any, MetricLike], Geometry]
+MakeGeometry = Callable[[ArrayLike, ArrayLike, MetricLike], Geometry]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,13 @@ class CloudChunk(ListChunk):
 
 
 def clouds_of(
-    X_a: Any, X_b: Any, a: Any, b: Any, metric: MetricLike, geometry: MakeGeometry, normalize: bool
+    X_a: AsGiven,
+    X_b: AsGiven,
+    a: AsGiven,
+    b: AsGiven,
+    metric: MetricLike,
+    geometry: MakeGeometry,
+    normalize: bool,
 ) -> Source:
     """Return the problems that clouds and weights, or many of them, describe."""
 

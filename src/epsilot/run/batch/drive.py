@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from ... import parallel
 from ..._types import Vector
 from ...errors import CertificateError, ConvergenceWarning, InvalidBatch, InvalidProblem
+from ...files import StrPath
 from ..interrupts import graceful_interrupts
 from ..request import Request
 from ..result import Result, Status
@@ -39,8 +39,8 @@ class Orders:
     wish: Wish
     on_error: str = "raise"
     pairing: Pairing | None = None
-    checkpoint: Any = None
-    resume: Any = None
+    checkpoint: StrPath | None = None
+    resume: StrPath | None = None
 
 
 @dataclass
@@ -79,7 +79,11 @@ class Held:
         no_potentials = ManyPotentials(none, nothing[:0], none, nothing[:0])
         wish, request = orders.wish, orders.request
         return BatchResult(
-            value, lower, error, np.concatenate([*self.codes, rest]), dict(self.errors),
+            value,
+            lower,
+            error,
+            np.concatenate([*self.codes, rest]),
+            dict(self.errors),
             eps=request.eps,
             rtol=request.rtol,
             seconds=seconds,
@@ -93,9 +97,9 @@ class Held:
             pairing=orders.pairing,
             digest=self.digest,
             source=source,
-        )  # fmt: skip
+        )
 
-    def restore(self, path: Any) -> None:
+    def restore(self, path: StrPath) -> None:
         """Take the answers that a file holds, up to the first that is missing."""
         known, wish = BatchResult.load(path), self.orders.wish
         asked = self.orders.request.eps, self.orders.request.rtol, self.source.size, self.digest
@@ -219,7 +223,7 @@ def _report(result: BatchResult, on_error: str) -> None:
 
 
 @contextmanager
-def _counter(is_wanted: bool, size: int | None, start: int) -> Iterator[Any]:
+def _counter(is_wanted: bool, size: int | None, start: int) -> Iterator[Callable[[int], None]]:
     """Count on the terminal, if that is wanted."""
     if not is_wanted:
         yield lambda n_done: None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ...transport.problem import tolerance_of
 from .packing import as_matrix, pack
 from .source import (
     CHUNK_SECONDS,
+    AsGiven,
     Chunk,
     Given,
     Source,
@@ -30,14 +30,14 @@ from .source import (
 class Shared:
     """One thing for all problems."""
 
-    value: Any
+    value: AsGiven
 
 
 @dataclass(frozen=True)
 class Each:
     """One thing for each problem."""
 
-    values: Any
+    values: Sequence[AsGiven]
 
     def __len__(self) -> int:
         return len(self.values)
@@ -47,13 +47,13 @@ class Each:
 class Stream:
     """One thing for each problem, as long as they come."""
 
-    values: Iterator[Any]
+    values: Iterator[AsGiven]
 
 
 Part = Shared | Each | Stream
 
 
-def _depth(x: Any) -> int:
+def _depth(x: object) -> int:
     """Return the dimensions of an array, or of nested sequences by their first entries."""
     if isinstance(x, Geometry):
         return 2
@@ -64,7 +64,7 @@ def _depth(x: Any) -> int:
     return 0
 
 
-def part(x: Any, name: str, depth: int) -> Part:
+def part(x: AsGiven, name: str, depth: int) -> Part:
     """Tell whether x, whose things have so many dimensions, is one of them or many."""
     is_list = isinstance(x, (list, tuple))
     # One entry may be no array at all: it is that problem which is refused, not the list.
@@ -153,7 +153,7 @@ class Listed:
         return _given(*(x.value if isinstance(x, Shared) else x.values[k] for x in self.parts))
 
 
-def _given(*parts: Any) -> Given:
+def _given(*parts: AsGiven) -> Given:
     """Return a problem from its parts: the first, or the first two, are the cost."""
     *cost, a, b = parts
     return Given(cost[0] if len(cost) == 1 else tuple(cost), a, b)
@@ -200,7 +200,7 @@ def grouped(
         yield make(first, held)
 
 
-def _shape(M: Any) -> tuple[int, int]:
+def _shape(M: AsGiven) -> tuple[int, int]:
     """Return the shape of a cost, or the sizes of a pair of clouds; (1, 1) of anything else."""
     if type(M) is tuple and len(M) == 2:
         return len(M[0]), len(M[1])
@@ -208,7 +208,7 @@ def _shape(M: Any) -> tuple[int, int]:
     return shape if len(shape) == 2 else (1, 1)
 
 
-def source_of_parts(given: dict[str, tuple[Any, int]], make: MakeChunk) -> Source:
+def source_of_parts(given: dict[str, tuple[AsGiven, int]], make: MakeChunk) -> Source:
     """Return the problems of parts that have so many dimensions each, or one more."""
     parts = {name: part(x, name, depth) for name, (x, depth) in given.items()}
     size = n_problems(parts)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..._types import Index, Matrix, Vector
+from ..._types import Array, Index, Matrix, Vector
 from ...arguments import numeric
 from ...errors import InvalidProblem
 from ...geometry import Geometry
@@ -15,6 +14,7 @@ from ...kernels import histograms
 from ...kernels.histograms import Histograms
 from ...kernels.small import Limits, Problems
 from ...transport import certificate, problem, support
+from .source import Given
 
 #: What the ordinary path asks of every problem.
 LIMITS = Limits(
@@ -23,7 +23,7 @@ LIMITS = Limits(
 )  # fmt: skip
 
 
-def flat(x: Any) -> Vector:
+def flat(x: Array) -> Vector:
     """Return the entries one after the other, read-only: kernels then compile for one type only."""
     x = np.require(x, np.float64, ("C", "A")).reshape(-1).view()
     x.flags.writeable = False
@@ -40,7 +40,7 @@ def own(size: int) -> Index:
     return np.repeat(np.arange(size)[:, None], 3, axis=1)
 
 
-def masses(weights: Any, starts: Index, normalize: bool) -> Histograms:
+def masses(weights: Array, starts: Index, normalize: bool) -> Histograms:
     """Return histograms from weights one after the other."""
     kept = histograms.kept(flat(weights), starts, np.diff(starts), support.EMPTY)
     return normalized(kept) if normalize else kept
@@ -54,7 +54,7 @@ def normalized(side: Histograms) -> Histograms:
 _REAL = np.dtype(np.float64)
 
 
-def as_matrix(M: Any) -> Matrix | None:
+def as_matrix(M: object) -> Matrix | None:
     """Return a cost as an array, or None for what the ordinary path has to look at."""
     if type(M) is np.ndarray and M.dtype == _REAL and M.ndim == 2 and M.size:
         return M
@@ -65,7 +65,7 @@ def as_matrix(M: Any) -> Matrix | None:
     return None if C is None or C.ndim != 2 or C.size == 0 else C
 
 
-def as_weights(w: Any, size: int) -> Vector | None:
+def as_weights(w: object, size: int) -> Vector | None:
     """Return weights as a vector of some size; None if there are none, or none that fit."""
     if type(w) is np.ndarray and w.dtype == _REAL and w.shape == (size,):
         return w
@@ -80,9 +80,9 @@ def as_weights(w: Any, size: int) -> Vector | None:
 _NO_COST, _NO_WEIGHTS = np.full((1, 1), np.nan), np.full(1, np.nan)
 
 
-def pack(costs: list[Matrix | None], problems: Sequence[Any], normalize: bool) -> Problems:
+def pack(costs: list[Matrix | None], problems: Sequence[Given], normalize: bool) -> Problems:
     """Pack the costs and the weights of problems; what cannot be packed is packed as no problem."""
-    kept: list[Any] = [_together(C, x.a, x.b) for C, x in zip(costs, problems, strict=True)]
+    kept = [_together(C, x.a, x.b) for C, x in zip(costs, problems, strict=True)]
     sizes = np.array([C.shape for C, _, _ in kept], np.int64)
     entries = np.concatenate([C.ravel() for C, _, _ in kept])
     sides = [_side([x[c] for x in kept], sizes[:, c - 1], normalize) for c in (1, 2)]
@@ -91,7 +91,9 @@ def pack(costs: list[Matrix | None], problems: Sequence[Any], normalize: bool) -
     )
 
 
-def _together(C: Matrix | None, a: Any, b: Any) -> tuple[Matrix, Vector | None, Vector | None]:
+def _together(
+    C: Matrix | None, a: object, b: object
+) -> tuple[Matrix, Vector | None, Vector | None]:
     """Return a cost and weights that fit each other, or a cost and weights that no kernel takes."""
     if C is not None:
         x, y = as_weights(a, C.shape[0]), as_weights(b, C.shape[1])
@@ -100,7 +102,7 @@ def _together(C: Matrix | None, a: Any, b: Any) -> tuple[Matrix, Vector | None, 
     return _NO_COST, _NO_WEIGHTS, _NO_WEIGHTS
 
 
-def _side(weights: list[Any], sizes: Index, normalize: bool) -> Histograms:
+def _side(weights: list[Vector | None], sizes: Index, normalize: bool) -> Histograms:
     """Return the histograms of one side, those that are None being uniform."""
     is_given = np.array([w is not None for w in weights])
     if not is_given.any():

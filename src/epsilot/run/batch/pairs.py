@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ..._types import Index, Matrix, Vector
+from ..._types import Array, Index, Matrix, Vector
 from ...arguments import numeric
 from ...errors import InvalidProblem
 from ...kernels.histograms import Histograms
@@ -23,7 +23,7 @@ from .source import Chunk, Given, chunk_size, digest_of
 class Rows:
     """Histograms as rows: as they were given, and without their zeros."""
 
-    given: Any  # an array, or a sparse one in CSR form
+    given: Array | sparse.csr_array
     kept: Histograms
 
     def __len__(self) -> int:
@@ -31,15 +31,16 @@ class Rows:
 
     def row(self, h: int) -> Vector:
         """Return a histogram with its zeros."""
-        if not sparse.issparse(self.given):
-            return np.asarray(self.given[h])
-        out = np.zeros(self.given.shape[1], self.given.dtype)
-        own = slice(*self.given.indptr[h : h + 2])
-        out[self.given.indices[own]] = self.given.data[own]
+        given = self.given
+        if isinstance(given, np.ndarray):
+            return np.asarray(given[h])
+        out = np.zeros(given.shape[1], given.dtype)
+        own = slice(*given.indptr[h : h + 2])
+        out[given.indices[own]] = given.data[own]
         return out
 
 
-def rows_of(H: Any, name: str, size: int, normalize: bool) -> Rows:
+def rows_of(H: ArrayLike | sparse.sparray, name: str, size: int, normalize: bool) -> Rows:
     """Return histograms of a size, whose zeros are dropped here once and for all."""
     if hasattr(H, "tocsr"):
         given = sparse.csr_array(H)
@@ -124,7 +125,7 @@ class Pairs:
         pairs = self.pairs[start:stop]
         return PairChunk(
             start, self.M, self.sources, self.targets, pairs, self.normalize, tolerance
-        )  # fmt: skip
+        )
 
     def digest(self) -> str:
         """Return a hash of cost, histograms and pairs."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._types import Index, Matrix, Vector
+from ..._types import Fields, Index, Matrix, Passed, Vector
 from ...arguments import is_integer, shown
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
@@ -81,7 +81,7 @@ class BatchResult(Sequence[Result]):
         return self.value - self.lower_bound
 
     @property
-    def status(self) -> NDArray[Any]:
+    def status(self) -> NDArray[np.object_]:
         """How each problem ended: an array of :class:`Status`."""
         table = np.empty(len(STATUSES), dtype=object)
         table[:] = STATUSES
@@ -95,7 +95,11 @@ class BatchResult(Sequence[Result]):
     def __len__(self) -> int:
         return self.value.size
 
-    def __getitem__(self, k: Any) -> Any:
+    @overload
+    def __getitem__(self, k: int) -> Result: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Result]: ...
+    def __getitem__(self, k: int | slice) -> Result | list[Result]:
         if isinstance(k, slice):
             return [self[i] for i in range(len(self))[k]]
         if not is_integer(k):
@@ -152,16 +156,23 @@ class BatchResult(Sequence[Result]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all arrays, atomically, as ``.npz``; the problems themselves are not saved."""
-        header: dict[str, Any] = {
-            "size": len(self), "eps": self.eps, "rtol": self.rtol, "seconds": self.seconds,
+        header: dict[str, object] = {
+            "size": len(self),
+            "eps": self.eps,
+            "rtol": self.rtol,
+            "seconds": self.seconds,
             "is_complete": self.is_complete,
-            "errors": {str(k): text for k, text in self.errors.items()}, "digest": self.digest,
-            "statuses": [status.name for status in STATUSES], "version": __version__,
-        }  # fmt: skip
+            "errors": {str(k): text for k, text in self.errors.items()},
+            "digest": self.digest,
+            "statuses": [status.name for status in STATUSES],
+            "version": __version__,
+        }
         arrays: Arrays = {
-            "value": self.value, "lower_bound": self.lower_bound,
-            "marginal_error": self.marginal_error, "codes": self.codes,
-        }  # fmt: skip
+            "value": self.value,
+            "lower_bound": self.lower_bound,
+            "marginal_error": self.marginal_error,
+            "codes": self.codes,
+        }
         if self.pairing is not None:
             shape, arrays["pairs"], is_symmetric = self.pairing
             header |= {"shape": [*shape], "is_symmetric": is_symmetric}
@@ -180,7 +191,7 @@ class BatchResult(Sequence[Result]):
             raise InvalidProblem(f"{os.fspath(path)} cannot be read: {error}") from None
 
 
-def _unpacked(header: dict[str, Any], saved: Saved) -> dict[str, Any]:
+def _unpacked(header: Fields, saved: Saved) -> dict[str, Passed]:
     """Return the fields of a saved batch, each of the kind it must be."""
     size = int(header["size"])
     numbers = {
@@ -189,12 +200,16 @@ def _unpacked(header: dict[str, Any], saved: Saved) -> dict[str, Any]:
     }
     codes = saved.array("codes", (size,), np.int8)
     table = np.array([CODES[Status[name]] for name in header["statuses"]], np.int8)
-    fields = {
-        **numbers, "codes": table[codes], "seconds": float(header["seconds"]),
+    fields: dict[str, Passed] = {
+        **numbers,
+        "codes": table[codes],
+        "seconds": float(header["seconds"]),
         "errors": {int(k): str(text) for k, text in header["errors"].items()},
-        "eps": _optional(header["eps"]), "rtol": _optional(header["rtol"]),
-        "digest": header["digest"], "is_complete": bool(header["is_complete"]),
-    }  # fmt: skip
+        "eps": _optional(header["eps"]),
+        "rtol": _optional(header["rtol"]),
+        "digest": header["digest"],
+        "is_complete": bool(header["is_complete"]),
+    }
     if "pairs" in saved:
         n, m = (int(x) for x in header["shape"])
         pairs = saved.indices("pairs", (size, 2), max(n, m))
@@ -208,5 +223,5 @@ def _unpacked(header: dict[str, Any], saved: Saved) -> dict[str, Any]:
     return fields
 
 
-def _optional(x: Any) -> float | None:
+def _optional(x: float | None) -> float | None:
     return None if x is None else float(x)

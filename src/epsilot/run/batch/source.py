@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...geometry import Geometry
 from ...kernels.small import Problems
@@ -18,12 +19,18 @@ CHUNK_SECONDS = 0.01
 LARGEST_CHUNK, SMALL_CHUNK = 4096, 16
 
 
+#: A part of all problems: one for all of them, or a stack, a list or an iterator of one for each.
+Many: TypeAlias = ArrayLike | Geometry | Iterable[ArrayLike | Geometry | None]
+#: A part as it came, perhaps wrong: the ordinary path says in which way.
+AsGiven: TypeAlias = Any
+
+
 class Given(NamedTuple):
     """A problem as the caller gave it."""
 
-    M: Any
-    a: Any
-    b: Any
+    M: AsGiven
+    a: AsGiven
+    b: AsGiven
 
 
 class Chunk(Protocol):
@@ -83,7 +90,7 @@ def chunk_size(n: float, m: float, size: int) -> int:
     return max(1, min(int(CHUNK_SECONDS / seconds(n, m)), largest_chunk(size)))
 
 
-def digest_of(parts: Iterable[Any]) -> str:
+def digest_of(parts: Iterable[object]) -> str:
     """Return a hash of arrays and other things."""
     h = hashlib.sha256()
     for x in parts:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ...transport.problem import make_problem
 from .lists import ListChunk, source_of_parts
-from .source import Given, Source
+from .source import AsGiven, Given, Source
 from .stacks import Stack
 
 
-def source_of(M: Any, a: Any, b: Any, normalize: bool) -> Source:
+def source_of(M: AsGiven, a: AsGiven, b: AsGiven, normalize: bool) -> Source:
     """Return the problems that a cost and weights, or many of them, describe."""
 
     def make(first: int, problems: Sequence[Given]) -> ListChunk:
@@ -28,6 +27,6 @@ def source_of(M: Any, a: Any, b: Any, normalize: bool) -> Source:
     return Stack(source.size, M, a, b, normalize)
 
 
-def _is_stackable(x: Any) -> bool:
+def _is_stackable(x: object) -> bool:
     """Tell whether an argument is None, or an array of ordinary numbers."""
     return x is None or (type(x) is np.ndarray and x.dtype.kind in "biuf" and x.size > 0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..._types import Array
 from ...kernels import histograms
 from ...kernels.histograms import Histograms
 from ...kernels.small import Problems
@@ -22,9 +22,9 @@ class StackChunk:
 
     first: int
     size: int
-    M: Any  # (n, m), or (size, n, m)
-    a: Any  # None, (n,) or (size, n)
-    b: Any
+    M: Array  # (n, m), or (size, n, m)
+    a: Array | None  # None, (n,) or (size, n)
+    b: Array | None
     normalize: bool
     tolerance: float
 
@@ -35,11 +35,12 @@ class StackChunk:
         """Return the problems as the compiled solver takes them."""
         n, m = self.M.shape[-2:]
         of = own(self.size)
-        of[:, [self.M.ndim == 2, np.ndim(self.a) < 2, np.ndim(self.b) < 2]] = 0
+        sides = (w is None or w.ndim == 1 for w in (self.a, self.b))
+        of[:, [self.M.ndim == 2, *sides]] = 0
         starts = places(np.full(self.size, n * m))
         return Problems(flat(self.M), starts, self._side(self.a, n), self._side(self.b, m), of)
 
-    def _side(self, w: Any, size: int) -> Histograms:
+    def _side(self, w: Array | None, size: int) -> Histograms:
         """Return the histograms of one side: as many as there are, or one for all."""
         if w is None:
             return histograms.uniform(np.array([size]))
@@ -56,9 +57,9 @@ class Stack:
     """Problems of one shape, stacked or shared arrays of numbers."""
 
     size: int
-    M: Any
-    a: Any
-    b: Any
+    M: Array
+    a: Array | None
+    b: Array | None
     normalize: bool
 
     def chunks(self, first: int) -> Iterator[Chunk]:
