@@ -82,8 +82,9 @@ def beside_emd2(sizes: tuple[int, ...], rounds: int) -> Iterator[tuple[str, ...]
             a, b = rng.dirichlet(np.ones(n), (2, size))
             theirs, ours = compare(
                 {"emd2": partial(loop, emd2, a, b, M), "batch": partial(batched, M, a, b)},
-                size, rounds,
-            )  # fmt: skip
+                size,
+                rounds,
+            )
             yield name, str(n), *row(theirs, ours, AIMS.get(n))
 
 
@@ -127,8 +128,9 @@ def of_pairs(n_histograms: int, rounds: int) -> Iterator[tuple[str, ...]]:
                 "emd2": partial(loop, emd2, *zip(*parts, strict=True)),
                 "pairs": lambda M=M, H=H, pairs=pairs: epsilot.pairwise(H, M, pairs=pairs).value,
             },
-            len(some), 1,
-        )  # fmt: skip
+            len(some),
+            1,
+        )
         runs = in_turns(
             {
                 "emd2": partial(loop, emd2, *zip(*parts, strict=True)),
@@ -151,10 +153,14 @@ def on_threads(rounds: int) -> Iterator[tuple[str, ...]]:
         one, two = runs[1].least, runs[2].least
         share = max(run.processor / run.wall for run in runs[2].seconds)
         yield (
-            f"n = {n}, {size:,} problems", f"{one.wall:.2f}", f"{two.wall:.2f}",
-            f"{one.wall / two.wall:.2f}", f"{one.processor:.2f}", f"{two.processor:.2f}",
+            f"n = {n}, {size:,} problems",
+            f"{one.wall:.2f}",
+            f"{two.wall:.2f}",
+            f"{one.wall / two.wall:.2f}",
+            f"{one.processor:.2f}",
+            f"{two.processor:.2f}",
             f"{share:.2f}",
-        )  # fmt: skip
+        )
 
 
 def a_million(size: int) -> tuple[str, ...]:
@@ -172,9 +178,12 @@ def a_million(size: int) -> tuple[str, ...]:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert batch.converged.all()
     return (
-        f"{size:,}", f"{seconds.wall:.1f}", f"{seconds.processor:.1f}", f"{grown:.0f}",
+        f"{size:,}",
+        f"{seconds.wall:.1f}",
+        f"{seconds.processor:.1f}",
+        f"{grown:.0f}",
         f"{np.abs(batch.gap).max():.1e}",
-    )  # fmt: skip
+    )
 
 
 def row(theirs: float, ours: float, aim: float | None) -> tuple[str, ...]:

@@ -100,9 +100,10 @@ class PointCloud(Geometry):
         self.shift = 0.0
         if callable(metric):
             memory.ask(
-                self.workspace, f"a callable metric on {X.shape[0]:,} x {Y.shape[0]:,} points",
+                self.workspace,
+                f"a callable metric on {X.shape[0]:,} x {Y.shape[0]:,} points",
                 "use a metric that has a name, or fewer points",
-            )  # fmt: skip
+            )
 
     def __repr__(self) -> str:
         name = self.metric if isinstance(self.metric, str) else "callable"

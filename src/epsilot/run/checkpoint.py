@@ -39,9 +39,13 @@ def identify(
 ) -> dict[str, str | int]:
     """Return what a run must have in common with the one that resumes it."""
     asked = {
-        "eps": request.eps, "rtol": goal.rtol, "reg": request.reg, "tol": request.tol,
-        "stop": request.stop, "kind": None if request.kind == Balanced() else request.kind,
-    }  # fmt: skip
+        "eps": request.eps,
+        "rtol": goal.rtol,
+        "reg": request.reg,
+        "tol": request.tol,
+        "stop": request.stop,
+        "kind": None if request.kind == Balanced() else request.kind,
+    }
     return {
         "problem": objective.problem.digest(),
         "goal": ", ".join(f"{name}={value}" for name, value in asked.items() if value is not None),
@@ -62,8 +66,11 @@ class Checkpoint(Observer):
         """Save the state, the generator and what the run has found."""
         run, target, state, rng = moment
         header = {
-            **self.identity, "level": target.level, "rng": rng.bit_generator.state, **run.header()
-        }  # fmt: skip
+            **self.identity,
+            "level": target.level,
+            "rng": rng.bit_generator.state,
+            **run.header(),
+        }
         states = {f"state.{name}": value for name, value in _fields(state).items()}
         save(self.path, _FORMAT, header, states | run.arrays())
 

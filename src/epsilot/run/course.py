@@ -50,9 +50,13 @@ def set_course(objective: Objective, goal: Goal, request: Request, execute: Exec
         else Constant(fixed)
     )
     return Course(
-        method=method, choice=choice, solver=solver, support=support, start=start,
+        method=method,
+        choice=choice,
+        solver=solver,
+        support=support,
+        start=start,
         schedule=schedule,
-    )  # fmt: skip
+    )
 
 
 def _given(objective: Objective, support: Support, request: Request) -> Start | None:

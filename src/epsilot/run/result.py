@@ -123,15 +123,25 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything needed to re-prove the bracket, atomically, as ``.npz``."""
         header = {
-            "shape": self.plan_operator.shape, "problem_hash": self.problem_hash,
-            "value": self.value, "value_linear": self.value_linear, "gap": self.gap,
-            "lower_bound": self.lower_bound, "target": self.target, "method": self.method,
-            "status": self.status.name, "reg": self.reg, "seed": self.seed,
+            "shape": self.plan_operator.shape,
+            "problem_hash": self.problem_hash,
+            "value": self.value,
+            "value_linear": self.value_linear,
+            "gap": self.gap,
+            "lower_bound": self.lower_bound,
+            "target": self.target,
+            "method": self.method,
+            "status": self.status.name,
+            "reg": self.reg,
+            "seed": self.seed,
             "is_entropic": self.is_entropic,
-            "options": self.options, "version": self.version, "n_iter": self.n_iter,
-            "operations": self.work.operations, "seconds": self.seconds,
+            "options": self.options,
+            "version": self.version,
+            "n_iter": self.n_iter,
+            "operations": self.work.operations,
+            "seconds": self.seconds,
             "history": self.history,
-        }  # fmt: skip
+        }
         arrays = pack_plan(replace(self.plan_operator, mass=1.0))
         arrays["f"], arrays["g"] = self.potentials
         storage.save(path, _FORMAT, header, arrays)

@@ -53,10 +53,12 @@ class Run:
     def header(self) -> dict[str, object]:
         """Return the counters and the history."""
         return {
-            "units": self.work.units, "certificate": self.work.certificate,
-            "history": self.history, "last_progress": self.last_progress,
+            "units": self.work.units,
+            "certificate": self.work.certificate,
+            "history": self.history,
+            "last_progress": self.last_progress,
             **{name: getattr(self, name) for name in (*_WHOLE, *_REAL)},
-        }  # fmt: skip
+        }
 
     def arrays(self) -> Arrays:
         """Return the best plan and potentials, if there are any yet."""

@@ -120,9 +120,12 @@ class Coarse:
 
         def solve(problem: Problem, **wish: Passed) -> Result:
             request = Request(
-                **wish, seed=self.seed, max_seconds=max(0.0, stage.seconds_left()),
-                callback=stage.look, on_limit="ignore",
-            )  # fmt: skip
+                **wish,
+                seed=self.seed,
+                max_seconds=max(0.0, stage.seconds_left()),
+                callback=stage.look,
+                on_limit="ignore",
+            )
             result = self.execute(problem, request)
             work.record(result.work)
             return result
@@ -199,8 +202,11 @@ def coarse_potentials(
     start = coarse_potentials(coarse, p, q, solve, N_CELLS)
     middle = solve(
         _uneven(coarse, p, q),
-        rtol=MIDDLE_RTOL, method="sinkhorn", potentials_init=start, multiscale=False,
-    )  # fmt: skip
+        rtol=MIDDLE_RTOL,
+        method="sinkhorn",
+        potentials_init=start,
+        multiscale=False,
+    )
     core = middle.plan_operator.core
     assert isinstance(core, Gibbs)  # what Sinkhorn's plans are
     log_a, log_b = (log(np.where(mass > 0, mass, 1.0)) for mass in (a, b))

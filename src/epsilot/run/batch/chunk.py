@@ -59,10 +59,14 @@ def solve_chunk(chunk: Chunk, wish: Wish) -> Solved:
     problems, answers = answer(chunk, wish)
     value, lower, error = answers.numbers[:, :3].T.copy()
     return Solved(
-        chunk, answers.n_arcs > 0, value, lower, error,
+        chunk,
+        answers.n_arcs > 0,
+        value,
+        lower,
+        error,
         plans_of(problems, answers) if wish.plans else None,
         potentials_of(problems, answers) if wish.potentials else None,
-    )  # fmt: skip
+    )
 
 
 def plans_of(problems: Problems, answers: Answers) -> Plans:

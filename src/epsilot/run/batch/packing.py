@@ -18,9 +18,13 @@ from .source import Given
 
 #: What the ordinary path asks of every problem.
 LIMITS = Limits(
-    problem.SMALLEST, problem.LARGEST, *problem.ORDINARY, problem.NEGLIGIBLE_OFFSET,
-    certificate.FEASIBLE, certificate.ROUND_OFF,
-)  # fmt: skip
+    problem.SMALLEST,
+    problem.LARGEST,
+    *problem.ORDINARY,
+    problem.NEGLIGIBLE_OFFSET,
+    certificate.FEASIBLE,
+    certificate.ROUND_OFF,
+)
 
 
 def flat(x: Array) -> Vector:
