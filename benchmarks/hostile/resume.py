@@ -19,7 +19,7 @@ from .checks import ROUND_OFF, Scales, Wish, result_defects, truth_of
 from .damage import spoil
 from .outcome import Answer, Outcome, ask
 from .problems import Drawn, Rng, ordinary, pick
-from .solves import METHODS, NEEDS_DENSE, NEEDS_ROWS, bit_defects
+from .solves import METHODS, NEEDS_DENSE, NEEDS_LATTICE, NEEDS_ROWS, bit_defects
 
 LIMITS = {"max_seconds": 5.0, "on_limit": "ignore"}
 #: Epochs of the whole run and, at most, of its interrupted part.
@@ -74,6 +74,8 @@ def draw_method(rng: Rng, problem: Drawn, wish: Wish) -> str:
     if wish.reg is not None:
         names = [name for name in names if name == "auto" or METHODS[name].solves_entropic]
     unfit = {"dense": (), "lazy cloud": NEEDS_DENSE, "grid": NEEDS_ROWS}[problem.kind]
+    if getattr(problem.M, "lattice", None) is None:
+        unfit = (*unfit, *NEEDS_LATTICE)
     return str(rng.choice([name for name in names if name not in unfit]))
 
 

@@ -20,6 +20,7 @@ COST_ERROR = 1e-14
 SAFETY_SECONDS = 2.0  # ends a case that is slower than planned; its bits are then not compared
 #: Methods by the passes over the cost that the geometry must offer.
 NEEDS_DENSE = ("packing_lp", "exact", "greenkhorn", "apdgcd", "stochastic_sinkhorn", "apdrcd")
+NEEDS_LATTICE = tuple(name for name, method in METHODS.items() if method.costs != "any")
 NEEDS_ROWS = (*NEEDS_DENSE, "dijkstra_dfs", "pdasmd", "restricted_simplex", "pdasgd")
 
 
@@ -146,6 +147,8 @@ def may_be_refused(problem: Drawn, wish: Wish, method: str) -> bool:
         and not isinstance(problem.M, epsilot.Dense)
         and problem.kind != "dense"
     ):
+        return True
+    if method in NEEDS_LATTICE and getattr(problem.M, "lattice", None) is None:
         return True
     if method in NEEDS_ROWS and problem.kind == "grid":
         return True

@@ -24,7 +24,9 @@ def test_auto_says_what_it_chose(rng):
 def test_auto_suits_the_geometry():
     grid = make_problem(Grid((5, 5)))
     lazy = make_problem(PointCloud(np.arange(6.0), np.arange(5.0)))
-    assert choose(objective_of(grid)).method == "sinkhorn"
+    squares = make_problem(Grid((5, 5), None, "sqeuclidean"))
+    assert choose(objective_of(grid)).method == "grid_flow"
+    assert choose(objective_of(squares)).method == "sinkhorn"
     assert choose(objective_of(lazy)).method == "restricted_simplex"
     assert choose(objective_of(make_problem(np.eye(4)), reg=0.1)).method == "sinkhorn"
 

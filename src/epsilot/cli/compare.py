@@ -91,7 +91,7 @@ def method_names(text: str | None, *, entropic: bool) -> list[str]:
     """Return the methods to run, each once; the usual ones that fit the target by default."""
     import epsilot
 
-    known = epsilot.methods()
+    known = [entry for entry in epsilot.methods() if entry.costs == "any"]
     if text is None:
         fits = {entry.name for entry in known if entry.solves_entropic or not entropic}
         return [name for name in USUAL if name in fits]

@@ -12,7 +12,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -39,6 +39,14 @@ class LogSums(Protocol):
 
     def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
+
+
+class Lattice(NamedTuple):
+    """Cells of two grids with a common origin, and the lengths of steps between neighbours."""
+
+    shape_a: tuple[int, ...]
+    shape_b: tuple[int, ...]
+    spacing: tuple[float, ...]
 
 
 class Geometry(ABC):
@@ -70,14 +78,17 @@ class Geometry(ABC):
         """Points and a metric that give these costs in few dimensions, if there are any."""
         return None
 
+    @property
+    def lattice(self) -> Lattice | None:
+        """The cells between which costs are lengths of paths from neighbour to neighbour."""
+        return None
+
     # How it does it.
 
     #: What a certificate costs, in units of the seventeen operations an entry of a dense one.
     certificate_passes: int = 1
     #: Least η, as a share of the largest cost, whose exponents are in the range of floats.
     finest_eta: float = 1e-17
-    #: Roundings, beyond the one of C_ij - g_j, that a c-transform may add up.
-    ctransform_roundings: int = 0
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Matrix:
@@ -307,6 +318,10 @@ class Geometry(ABC):
         out = np.empty(self.shape[0])
         self.sweep(kernels.ctransform_rows, g, ByRow(out))
         return out
+
+    def ctransform_error(self, f: Vector, g: Vector) -> float:
+        """Return what rounding, beyond that of C_ij - g_j, may have added to f, its minimum."""
+        return 0.0
 
     def ctransform_cols(self, f: Vector) -> Vector:
         """Return min_i C_ij - f_i."""

@@ -15,12 +15,14 @@ from .._types import Index, Matrix, Vector
 from ..arguments import shown
 from ..errors import InvalidProblem
 from ..metrics import GRID_METRICS, METRICS
-from .base import Geometry
+from .base import Geometry, Lattice
 from .index import Embedding
 from .ranges import check_range, grid_shape, grid_spacing
 
 # Entries of a cost whose rows are computed in seconds.
 ROWS_ENTRIES = 1 << 32
+# Sums of whole numbers below this are exact.
+WHOLE = 2.0**52
 
 
 class Cells(Geometry):
@@ -58,6 +60,13 @@ class Cells(Geometry):
     def __repr__(self) -> str:
         return f"Grid({self.shape_a} to {self.shape_b}, {self.metric}, spacing {self.spacing})"
 
+    @property
+    def lattice(self) -> Lattice | None:
+        """The cells, if costs add up along paths: with the l1 metric."""
+        if self.metric != "cityblock":
+            return None
+        return Lattice(self.shape_a, self.shape_b, tuple(self.spacing))
+
     @cached_property
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost: the same cell, and opposite corners."""
@@ -70,10 +79,23 @@ class Cells(Geometry):
         distance = self.spacing[axis] * np.abs(steps)
         return distance if self.metric == "cityblock" else distance * distance
 
-    @property
-    def ctransform_roundings(self) -> int:  # type: ignore[override]
-        """One a cell along each axis of a recursive filter, and a few to compare with C."""
-        return 8 + 4 * sum(map(max, self.shape_a, self.shape_b))
+    def ctransform_error(self, f: Vector, g: Vector) -> float:
+        """Return the error of one rounding a cell along each axis, and a few to compare with C.
+
+        Whole numbers of a power of two that spacings are whole numbers of, too, are not rounded.
+        """
+        size = float(np.abs(f).max() + np.abs(g).max()) + self.bounds[1]
+        if self.metric == "cityblock" and size * self._per_unit < WHOLE:
+            parts = f * self._per_unit, g * self._per_unit
+            if all((x == np.rint(x)).all() for x in parts):
+                return 0.0
+        roundings = 8 + 4 * sum(map(max, self.shape_a, self.shape_b))
+        return float(roundings * np.finfo(float).eps * size)
+
+    @cached_property
+    def _per_unit(self) -> float:
+        """Least power of two whose multiples of all lengths are whole numbers."""
+        return float(max(x.as_integer_ratio()[1] for x in (*self.spacing, self.shift)))
 
     def rescaled(self, power: int) -> Self:
         """Return the geometry of 2**power C."""

@@ -147,9 +147,8 @@ def pivots(sources, targets, costs, tree, start, tolerance, most):
     walked over. Fewer pivots than ``most`` mean that no reduced cost is below -tolerance. The least
     of a block of arcs enters; blocks are about as long as the walks of a pivot.
     """
-    parents, _, after, _, last, sizes, is_up, flow, y = tree
-    n_arcs, n_nodes = np.uint32(sources.size), parents.size
-    root = np.uint32(n_nodes - 1)
+    y = tree[8]
+    n_arcs = np.uint32(sources.size)
     at, average = np.uint32(start), math.sqrt(n_arcs)
     priced, walked = 0, 0
     for done in range(most):
@@ -167,64 +166,77 @@ def pivots(sources, targets, costs, tree, start, tolerance, most):
         if entering == n_arcs:
             return done, at, priced, walked
         i, j = sources[entering], targets[entering]
+        steps = exchange(i, j, entering, least, np.inf, tree)
+        walked += steps
+        average += (steps - average) / MEMORY
+    return most, at, priced, walked
 
-        u, v = i, j
-        while u != v:
-            if sizes[u] < sizes[v]:
-                u = parents[u]
-            else:
-                v = parents[v]
-        join = u
 
-        # Of the arcs that empty first, the last on the cycle from the join leaves.
-        delta, out, is_source_side, length = np.inf, root, True, 0
+@njit(**OPTIONS)
+def exchange(i, j, entering, reduced, most, tree):
+    """Let the arc i -> j enter the tree; return the number of nodes walked over.
+
+    ``reduced`` is its reduced cost, and ``most`` is above every flow. Flows and prices may be
+    floats or integers.
+    """
+    parents, _, after, _, last, sizes, is_up, flow, y = tree
+    n_nodes = parents.size
+    root = np.uint32(n_nodes - 1)
+    u, v = i, j
+    while u != v:
+        if sizes[u] < sizes[v]:
+            u = parents[u]
+        else:
+            v = parents[v]
+    join = u
+
+    # Of the arcs that empty first, the last on the cycle from the join leaves.
+    delta, out, is_source_side, length = most, root, True, 0
+    u = i
+    while u != join:
+        if is_up[u] and flow[u] < delta:
+            delta, out = flow[u], u
+        u = parents[u]
+        length += 1
+    u = j
+    while u != join:
+        if not is_up[u] and flow[u] <= delta:
+            delta, out, is_source_side = flow[u], u, False
+        u = parents[u]
+        length += 1
+    if delta > 0:
         u = i
         while u != join:
-            if is_up[u] and flow[u] < delta:
-                delta, out = flow[u], u
+            flow[u] += -delta if is_up[u] else delta
             u = parents[u]
-            length += 1
         u = j
         while u != join:
-            if not is_up[u] and flow[u] <= delta:
-                delta, out, is_source_side = flow[u], u, False
+            flow[u] += delta if is_up[u] else -delta
             u = parents[u]
-            length += 1
-        if delta > 0:
-            u = i
-            while u != join:
-                flow[u] += -delta if is_up[u] else delta
-                u = parents[u]
-            u = j
-            while u != join:
-                flow[u] += delta if is_up[u] else -delta
-                u = parents[u]
 
-        inside, outside = (i, j) if is_source_side else (j, i)
-        moved = sizes[out]
-        u = parents[out]
-        while u != join:
-            sizes[u] -= moved
-            u = parents[u]
-        u = outside
-        while u != join:
-            sizes[u] += moved
-            u = parents[u]
-        _hang(inside, outside, out, entering, is_source_side, delta, tree)
+    inside, outside = (i, j) if is_source_side else (j, i)
+    moved = sizes[out]
+    u = parents[out]
+    while u != join:
+        sizes[u] -= moved
+        u = parents[u]
+    u = outside
+    while u != join:
+        sizes[u] += moved
+        u = parents[u]
+    _hang(inside, outside, out, entering, is_source_side, delta, tree)
 
-        # The smaller part changes its prices: only their differences matter.
-        by = -least if is_source_side else least
-        n_changed = int(moved)
-        u = inside
-        if 2 * n_changed > n_nodes:
-            n_changed, by = n_nodes - n_changed, -by
-            u = after[last[inside]]
-        for _ in range(n_changed):
-            y[u] += by
-            u = after[u]
-        walked += length + n_changed
-        average += (length + n_changed - average) / MEMORY
-    return most, at, priced, walked
+    # The smaller part changes its prices: only their differences matter.
+    by = -reduced if is_source_side else reduced
+    n_changed = int(moved)
+    u = inside
+    if 2 * n_changed > n_nodes:
+        n_changed, by = n_nodes - n_changed, -by
+        u = after[last[inside]]
+    for _ in range(n_changed):
+        y[u] += by
+        u = after[u]
+    return length + n_changed
 
 
 @njit(**OPTIONS)

@@ -80,6 +80,9 @@ def _predicted(path: str | None, method: str, n: int, m: int, is_dense: bool) ->
     if method == "auction":
         model = {"dense": 0.0, **models["auction"]}
         return _seconds(model, entries, nodes), AUCTION_BYTES * nodes
+    if method == "grid_flow":
+        model = models["grid_flow"]
+        return _seconds(model, entries, nodes), int(model["bytes"] * nodes)
     model = models["restricted_simplex"]
     # As on two threads, whatever there are: the choice must not depend on their number.
     speed = model["dense" if is_dense else "lazy"] / 2
@@ -104,6 +107,9 @@ def choose(objective: Objective) -> Choice:
     geometry = objective.problem.geometry
     if objective.own_method is not None:
         return Choice(*objective.own_method, 0.0, 0)
+    if geometry.lattice is not None:
+        reason = "with l1 costs, transport on a grid is a flow between neighbouring cells"
+        return Choice("grid_flow", reason, *predict("grid_flow", n, m, is_dense=False))
     if geometry.is_separable:
         reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
         return Choice("sinkhorn", reason, 0.0, 200 * (n + m))

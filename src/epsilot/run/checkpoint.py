@@ -19,6 +19,7 @@ from ..errors import CertificateError, InvalidProblem
 from ..files import StrPath
 from ..files.saved import Arrays, Saved
 from ..transport.objective import Objective
+from ..transport.problem import Target
 from .course import Course
 from .goal import Goal
 from .kinds import Balanced
@@ -94,7 +95,7 @@ def restore(
             raise ValueError("level")
         target = course.schedule.at(level)
         state, _ = course.solver.init(target, rng)
-        _read_state(state, arrays, target.shape)
+        _read_state(state, arrays, target)
         rng.bit_generator.state = header["rng"]
     except InvalidProblem as error:
         raise InvalidProblem(f"{name} cannot be resumed: {error}") from None
@@ -106,11 +107,11 @@ def restore(
     return Moment(run, target, state, rng)
 
 
-def _read_state(state: Any, arrays: Arrays, shape: tuple[int, int]) -> None:
+def _read_state(state: Any, arrays: Arrays, target: Target) -> None:
     """Set the fields of a fresh state, of the same types and shapes.
 
     Lists that are empty at first may have grown, but together; a state whose shapes change
-    otherwise says itself what ``fits``.
+    otherwise says itself what ``fits`` the target.
     """
     fits, grown = getattr(state, "fits", None), set()
     for name, value in _fields(state).items():
@@ -123,7 +124,7 @@ def _read_state(state: Any, arrays: Arrays, shape: tuple[int, int]) -> None:
                 wanted = arrays[key].shape
         saved = Saved(arrays).array(key, wanted, fresh.dtype)
         setattr(state, name, saved if isinstance(value, np.ndarray) else type(value)(saved.item()))
-    if not (len(grown) <= 1 if fits is None else fits(*shape)):
+    if not (len(grown) <= 1 if fits is None else fits(target)):
         raise ValueError("arrays of the state do not fit together")
 
 

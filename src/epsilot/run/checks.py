@@ -38,6 +38,11 @@ def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, st
         )
     if stop == "paper" and objective.unpublished is not None:
         raise InvalidProblem(objective.unpublished)
+    if about.needs_lattice and geometry.lattice is None:
+        raise InvalidProblem(
+            f"{name} was asked for on {geometry!r}; it needs masses on grids with the metric "
+            "'cityblock' (use solve_grid, or method='auto')."
+        )
     is_missing = about.needs_dense and not geometry.is_dense
     if not is_missing:
         n, m = problem.shape

@@ -35,6 +35,7 @@ REGISTRY: dict[str, str] = {
     "exact": "exact:Exact",
     "restricted_simplex": "restricted_simplex:RestrictedSimplex",
     "auction": "auction:Auction",
+    "grid_flow": "grid_flow:GridFlow",
 }
 
 
@@ -51,6 +52,7 @@ class Method:
     solves_entropic: bool
     measured: str
     options: tuple[str, ...]
+    costs: str  # which ones it takes
 
 
 @cache
@@ -116,6 +118,7 @@ def methods() -> list[Method]:
                 solves_entropic=about.solves_entropic,
                 measured=measured_operations(name),
                 options=tuple(f.name for f in dataclasses.fields(cls)),
+                costs=about.costs,
             )
         )
     return rows

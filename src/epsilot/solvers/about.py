@@ -54,11 +54,17 @@ class About:
     solves_entropic: bool = True
     needs_rows: bool = False
     needs_dense: bool = False
+    needs_lattice: bool = False
 
     @property
     def complexity(self) -> str:
         """The proved bound, or what is said in place of one."""
         return " + ".join(order.text for order in self.orders) or self.note
+
+    @property
+    def costs(self) -> str:
+        """Which costs it takes."""
+        return "l1 grids" if self.needs_lattice else "any"
 
     @property
     def printed(self) -> str:

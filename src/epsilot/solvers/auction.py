@@ -46,8 +46,9 @@ BYTES = 1200
 class State(MarketState, RoundState):
     """A market first, then the rounds of a simplex, in the market's order of rows and columns."""
 
-    def fits(self, n: int, m: int) -> bool:
+    def fits(self, problem: Additive) -> bool:
         """Tell whether arrays that were read have sizes and places that belong together."""
+        n, m = problem.shape
         if self.is_flipped:
             n, m = m, n
         is_same = self.is_arranged(n, m) and self.is_market() and self.is_basis()

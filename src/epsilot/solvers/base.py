@@ -175,7 +175,9 @@ class EntropicSolver(_Defaults, Generic[M]):
 class Finite(Protocol):
     """A state of a method that comes to an end."""
 
-    is_done: bool
+    @property
+    def is_done(self) -> bool:
+        """Whether it has come to its end."""
 
 
 F = TypeVar("F", bound=Finite)

@@ -30,8 +30,9 @@ class LogState(Relaxed):
         state = cls(row=row.copy(), lam=lam, lse=lse, omega=omega)
         return state, Work.of(scale=entries, lse=entries)
 
-    def fits(self, n: int, m: int) -> bool:
-        """Tell whether the sizes are those of an n x m problem."""
+    def fits(self, problem: Entropic) -> bool:
+        """Tell whether the sizes are those of a problem."""
+        n, m = problem.shape
         sizes = self.row.size, self.lam.size, self.lse.size
         return sizes == (n, m, n if self.is_row_next else m)
 

@@ -73,10 +73,8 @@ def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
     """
     g = geometry.ctransform_cols(f - f.max())
     f = geometry.ctransform_rows(g)
-    if geometry.ctransform_roundings:
-        size = np.abs(f).max() + np.abs(g).max() + geometry.bounds[1]
-        f = f - geometry.ctransform_roundings * np.finfo(float).eps * size
-    return below(f), g
+    error = geometry.ctransform_error(f, g)
+    return below(f - error if error else f), g
 
 
 def below(x: Vector) -> Vector:

@@ -1,0 +1,272 @@
+"""Flows between neighbouring cells of a grid: coarser grids, spanning trees, and a simplex.
+
+With the l1 cost, transport on a grid is a minimum-cost flow on its graph, in which every cell is
+joined to the next one along each axis. Grids here have three axes, those they lack of length 1;
+cell (i, j, k) has number (i n1 + j) n2 + k. A spanning tree is one byte a cell, *marks*: bit k is
+set if the edge to the next cell along axis k belongs to it. Masses, flows and prices are whole
+numbers: nothing is rounded, and no tolerance is needed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .network import ONE, OPTIONS, exchange
+
+#: Above every flow and every price.
+MOST = np.int64(1) << np.int64(62)
+#: Cells that are priced together.
+BLOCK = 128
+
+
+@njit(**OPTIONS)
+def strides(shape):
+    """Return what a step along each axis adds to the number of a cell."""
+    return np.array([shape[1] * shape[2], shape[2], 1])
+
+
+@njit(**OPTIONS)
+def halved(supply, shape, coarse):
+    """Return the sums over blocks of two cells along each axis; the last may have one."""
+    out = np.zeros(coarse[0] * coarse[1] * coarse[2], np.int64)
+    u = 0
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            line = ((i >> 1) * coarse[1] + (j >> 1)) * coarse[2]
+            for k in range(shape[2]):
+                out[line + (k >> 1)] += supply[u]
+                u += 1
+    return out
+
+
+@njit(**OPTIONS)
+def comb(shape):
+    """Return the tree of all lines along the last axis and one line across them."""
+    marks = np.zeros(shape[0] * shape[1] * shape[2], np.uint8)
+    u = 0
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            for k in range(shape[2]):
+                if k + 1 < shape[2]:
+                    marks[u] |= 4
+                if k == 0 and j + 1 < shape[1]:
+                    marks[u] |= 2
+                if k == 0 and j == 0 and i + 1 < shape[0]:
+                    marks[u] |= 1
+                u += 1
+    return marks
+
+
+@njit(**OPTIONS)
+def refined(marks, coarse, shape):
+    """Return the tree with one edge across for every edge of a coarse tree, and combs in blocks."""
+    out = np.zeros(shape[0] * shape[1] * shape[2], np.uint8)
+    u = 0
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            line = ((i >> 1) * coarse[1] + (j >> 1)) * coarse[2]
+            for k in range(shape[2]):
+                crossing = marks[line + (k >> 1)]
+                a, b, c = i & 1, j & 1, k & 1
+                mark = 0
+                if c == 0:
+                    mark |= 4 if k + 1 < shape[2] else 0
+                elif a + b == 0:
+                    mark |= crossing & 4
+                if c + b == 0:
+                    mark |= 2 if j + 1 < shape[1] else 0
+                elif c + a == 0:
+                    mark |= crossing & 2
+                if c + b + a == 0:
+                    mark |= 1 if i + 1 < shape[0] else 0
+                elif c + b == 0:
+                    mark |= crossing & 1
+                out[u] = mark
+                u += 1
+    return out
+
+
+@njit(**OPTIONS)
+def hang(marks, shape, parents):
+    """Hang a spanning tree from its first cell, breadth first; return the cells in that order."""
+    n = marks.size
+    step = strides(shape)
+    queue = np.empty(n, np.uint32)
+    parents[n] = n
+    parents[0], queue[0] = n, 0
+    tail = 1
+    for head in range(n):
+        u = int(queue[head])
+        parent = int(parents[u])
+        for k in range(3):
+            if marks[u] >> k & 1 and u + step[k] != parent:
+                parents[u + step[k]], queue[tail] = u, u + step[k]
+                tail += 1
+            v = u - step[k]
+            if v >= 0 and marks[v] >> k & 1 and v != parent:
+                parents[v], queue[tail] = u, v
+                tail += 1
+    return queue
+
+
+@njit(**OPTIONS)
+def basis(marks, supply, costs, shape, tree):
+    """Build the strongly feasible basis of a spanning tree: without flow, arcs point up."""
+    parents, _, after, before, last, sizes, is_up, flow, y = tree
+    n = supply.size
+    step = strides(shape)
+    queue = hang(marks, shape, parents)
+    surplus = np.zeros(n + 1, np.int64)
+    surplus[:n] = supply
+    sizes[:] = 1
+    for place in range(n - 1, -1, -1):
+        u = queue[place]
+        is_up[u], flow[u] = surplus[u] >= 0, abs(surplus[u])
+        surplus[parents[u]] += surplus[u]
+        sizes[parents[u]] += sizes[u]
+    free = np.empty(n + 1, np.uint32)  # the next free place in the preorder of each subtree
+    nodes = np.empty(n + 1, np.uint32)
+    free[n], nodes[0], y[n] = 1, n, 0
+    for u in queue:
+        parent = parents[u]
+        place = free[parent]
+        free[parent] += sizes[u]
+        free[u], nodes[place] = place + ONE, u
+        if parent == n:
+            y[u] = 0
+        else:
+            away = abs(np.int64(u) - np.int64(parent))
+            cost = costs[axis_of(away, step)]
+            y[u] = y[parent] - cost if is_up[u] else y[parent] + cost
+    for place in range(n + 1):
+        u, v = nodes[place], nodes[place + 1 if place < n else 0]
+        after[u], before[v], last[u] = v, u, nodes[free[u] - ONE]
+
+
+@njit(**OPTIONS)
+def is_basis(tree, supply, costs, shape):
+    """Tell whether a basis is what it should be: a file may hold anything."""
+    parents, _, after, before, last, sizes, is_up, flow, y = tree
+    n = supply.size
+    step = strides(shape)
+    nodes, place = np.empty(n + 1, np.int64), np.full(n + 1, -1, np.int64)
+    u = n
+    for k in range(n + 1):
+        if place[u] >= 0:
+            return False
+        nodes[k], place[u] = u, k
+        v = int(after[u])
+        if v > n or before[v] != u:
+            return False
+        u = v
+    counted, surplus = np.ones(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    surplus[:n] = supply
+    for k in range(n, 0, -1):
+        u = nodes[k]
+        v = int(parents[u])
+        if v > n or place[v] >= k:
+            return False
+        if surplus[u] != (flow[u] if is_up[u] else -flow[u]) or is_up[u] != (surplus[u] >= 0):
+            return False
+        if v < n:
+            axis = axis_of(abs(u - v), step)
+            line = min(u, v) // step[axis] % shape[axis]
+            rise = y[v] - y[u] if is_up[u] else y[u] - y[v]
+            if abs(u - v) != step[axis] or line + 1 >= shape[axis] or rise != costs[axis]:
+                return False
+        counted[v] += counted[u]
+        surplus[v] += surplus[u]
+    for u in range(n + 1):
+        if sizes[u] != counted[u] or last[u] != nodes[place[u] + counted[u] - 1]:
+            return False
+    return parents[n] == n and surplus[n] == 0
+
+
+@njit(**OPTIONS)
+def axis_of(away, step):
+    """Return the axis along which neighbours differ, given the difference of their numbers."""
+    return 2 if away == step[2] else (1 if away == step[1] else 0)
+
+
+@njit(**OPTIONS)
+def marks_of(tree, shape):
+    """Return the marks of the tree of a basis."""
+    parents = tree[0]
+    n = parents.size - 1
+    step = strides(shape)
+    marks = np.zeros(n, np.uint8)
+    for u in range(n):
+        v = int(parents[u])
+        if v < n:
+            marks[min(u, v)] |= 1 << axis_of(abs(u - v), step)
+    return marks
+
+
+@njit(**OPTIONS)
+def flows_of(tree, shape):
+    """Return the flow of a basis to the next cell along each axis, negative if it comes from it."""
+    parents, is_up, flow = tree[0], tree[6], tree[7]
+    n = parents.size - 1
+    step = strides(shape)
+    out = np.zeros((3, n), np.int64)
+    for u in range(n):
+        v = int(parents[u])
+        if v < n:
+            out[axis_of(abs(u - v), step), min(u, v)] = flow[u] if is_up[u] == (u < v) else -flow[u]
+    return out
+
+
+@njit(**OPTIONS)
+def steepest(y, first, stop, shape, costs):
+    """Return the least reduced cost of the arcs from cells first:stop to the next ones, or back.
+
+    With it, the ends of its arc; 0 if none is negative.
+    """
+    least, i, j = np.int64(0), first, first
+    step = strides(shape)
+    u = first
+    while u < stop:
+        line = u // shape[2]
+        end = min(np.int64(stop), (line + 1) * shape[2])
+        rest = line % shape[1] + 1 < shape[1], line // shape[1] + 1 < shape[0]
+        for k in range(3):
+            to = end
+            if k == 2:
+                to = min(end, (line + 1) * shape[2] - 1)
+            elif not rest[1 - k]:
+                continue
+            ahead, cost = step[k], costs[k]
+            for v in range(u, to):
+                rise = y[v + ahead] - y[v]
+                reduced = cost - abs(rise)
+                if reduced < least:
+                    least = reduced
+                    i, j = (v, v + ahead) if rise > 0 else (v + ahead, v)
+        u = end
+    return least, i, j
+
+
+@njit(**OPTIONS)
+def pivots(tree, shape, costs, start, left, budget):
+    """Pivot until an optimum, or until cells priced and nodes walked over exceed ``budget``.
+
+    ``left`` cells, from ``start``, are not known to have no negative reduced cost: at first all.
+    Return where pricing goes on and the cells left, none at an optimum, and the numbers of cells
+    priced and of nodes walked over. The least reduced cost of a block of cells enters, again and
+    again until the block has no negative one: what is settled near by moves smaller subtrees.
+    """
+    y = tree[8]
+    n = y.size - 1
+    at, priced, walked = start, 0, 0
+    while left > 0 and priced + walked < budget:
+        stop = min(at + BLOCK, n)
+        reduced, i, j = steepest(y, at, stop, shape, costs)
+        priced += stop - at
+        if reduced < 0:
+            walked += exchange(np.uint32(i), np.uint32(j), np.uint32(0), reduced, MOST, tree)
+            left = n
+        else:
+            left = max(0, left - (stop - at))
+            at = stop if stop < n else 0
+    return at, left, priced, walked

@@ -1,0 +1,320 @@
+"""Exact l1 transport on grids: a flow between neighbouring cells, by a multiscale simplex.
+
+The l1 distance of two cells is the length of a path of steps between neighbours, so transport is an
+uncapacitated minimum-cost flow on the graph of the grid: d n edges in place of n² pairs (Ling and
+Okada 2007). Masses matter only by their difference. A network simplex solves coarse grids first:
+the optimal tree of one, refined, is the first basis of the next. Masses and prices are whole
+numbers of small units, so there is no rounding in it, no tolerance and no cycling.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from .._types import Index, Potentials, Vector
+from ..geometry.base import Lattice
+from ..kernels import grid_flow as kernels
+from ..kernels.grid_parcels import parcels
+from ..transport.plan import Arcs, Core
+from ..transport.problem import Additive, Problem
+from ..transport.work import Work
+from .about import About
+from .base import DirectSolver, Pace, Signal
+
+#: Longest side of the coarsest grid.
+COARSEST = 16
+#: Cells priced and nodes walked over in one step: some hundredths of a second.
+BUDGET = 4_000_000
+#: Levels above the finest whose optimum is worth a certificate, and cells they must have.
+CERTIFIED, MANY = 3, 1 << 14
+#: Cells of the finest grid for each step on it between two certificates: a tenth of the time.
+CELLS_A_STEP = 1 << 11
+#: Bits of all mass that moves, of the diameter if spacings have no common measure, and of any path.
+MASS_BITS, COST_BITS, PATH_BITS = 60, 50, 62
+#: Ratio of spacings up to which the least is tried as the common measure.
+LARGEST_RATIO = 1 << 20
+#: Bytes a cell: two bases, the flow, parcels and arcs.
+CELL_BYTES = 320
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """The basis on the grid that is worked on; its arrays are as long as the finest needs."""
+
+    supply: Integers  # what each cell of the finest grid sends (or lacks), in units of mass
+    level: int  # halvings of the finest grid
+    steps: int = 0  # taken on this grid
+    at: int = 0  # cell where pricing goes on
+    left: int = 0  # cells that may still have a negative reduced cost
+    links: NDArray[np.uint32]  # the basis: see kernels.network
+    is_up: NDArray[np.bool_]
+    flow: Integers
+    prices: Integers
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the grid that is worked on is solved."""
+        return self.left == 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the finest grid is solved."""
+        return self.is_optimal and self.level == 0
+
+    def tree(self, n_cells: int) -> tuple[NDArray[np.generic], ...]:
+        """Return the basis of a grid of so many cells, as kernels take it."""
+        rest = self.is_up, self.flow, self.prices
+        return tuple(x[: n_cells + 1] for x in (*self.links, *rest))
+
+    def fits(self, problem: Additive) -> bool:
+        """Tell whether a saved state is one of this problem, and its basis whole."""
+        field, n = field_of(problem), self.supply.size
+        sizes = {x.size for x in (self.is_up, self.flow, self.prices)}
+        if n != field.n_cells or sizes != {n + 1} or not 0 <= self.level <= field.n_levels:
+            return False
+        supply, costs, shape = self.coarse(field), field.costs, field.at(self.level)
+        is_within = 0 <= self.at < supply.size and 0 <= self.left <= supply.size and self.steps >= 0
+        return is_within and kernels.is_basis(self.tree(supply.size), supply, costs, shape)
+
+    def coarse(self, field: Field) -> Integers:
+        """Return what each cell of the grid that is worked on sends."""
+        supply = self.supply
+        for level in range(self.level):
+            supply = kernels.halved(supply, field.at(level), field.at(level + 1))
+        return supply
+
+
+class Field(NamedTuple):
+    """The box of cells that holds both grids, and the units in which it is solved."""
+
+    shape: Integers  # of the box, three axes
+    costs: Integers  # of a step along each axis, in units of length
+    length: float  # that unit
+    rows: Index | slice  # cells of the sources in the box
+    cols: Index | slice  # and of the targets
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of the box."""
+        return self.n_at(0)
+
+    def n_at(self, level: int) -> int:
+        """Return the number of cells after some halvings."""
+        return math.prod(self.at(level).tolist())
+
+    def at(self, level: int) -> Integers:
+        """Return the shape after some halvings."""
+        return np.asarray(-(-self.shape >> level))
+
+    @property
+    def n_levels(self) -> int:
+        """Halvings that leave no side longer than the coarsest one."""
+        longest = int(self.shape.max())
+        return max(0, (-(-longest // COARSEST) - 1).bit_length())
+
+    def spread(self, x: Vector, cells: Index | slice) -> Vector:
+        """Return a field that is x on some cells and 0 elsewhere."""
+        out = np.zeros(self.n_cells)
+        out[cells] = x
+        return out
+
+    def difference(self, problem: Additive) -> Vector:
+        """Return what each cell has more than it shall have."""
+        return self.spread(problem.p, self.rows) - self.spread(problem.q, self.cols)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridFlow(DirectSolver[State]):
+    """Pivots on grids from coarse to fine; a step is some of them."""
+
+    about: ClassVar[About] = About(
+        family="exact",
+        paper="Ling, Okada 2007 (EMD-L1), by a multiscale network simplex",
+        year=2007,
+        note="simplex on d n arcs",
+        exactness="exact",
+        solves_entropic=False,
+        needs_lattice=True,
+    )
+    pace: ClassVar[Pace] = Pace(evaluate_after=None, warm_up=2)
+
+    def memory(self, problem: Problem) -> int:
+        """Return the bytes of bases, flows and arcs, all O(n)."""
+        lattice = problem.geometry.lattice
+        return 0 if lattice is None else CELL_BYTES * math.prod(_box(lattice))
+
+    def init(
+        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start from a comb on the coarsest grid; trees near given potentials are worse."""
+        field = field_of(problem)
+        n = field.n_cells
+        state = State(
+            supply=whole(field.difference(problem))[0],
+            level=field.n_levels,
+            links=np.zeros((6, n + 1), dtype=np.uint32), is_up=np.zeros(n + 1, dtype=np.bool_),
+            flow=np.zeros(n + 1, dtype=np.int64), prices=np.zeros(n + 1, dtype=np.int64),
+        )  # fmt: skip
+        return state, self._open(field, state, kernels.comb(field.at(state.level)))
+
+    def _open(self, field: Field, state: State, marks: NDArray[np.uint8]) -> Work:
+        """Begin a level from a spanning tree of its grid."""
+        tree, shape = state.tree(marks.size), field.at(state.level)
+        kernels.basis(marks, state.coarse(field), field.costs, shape, tree)
+        state.steps, state.at, state.left = 0, 0, marks.size
+        return Work.of(vector=4 * marks.size)
+
+    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+        """Pivot for a while, on the next finer grid if this one is solved."""
+        field, work = field_of(problem), Work()
+        if state.is_optimal and state.level > 0:
+            marks = self._marks(field, state, state.level - 1)
+            state.level -= 1
+            work.record(self._open(field, state, marks))
+        shape = field.at(state.level)
+        tree = state.tree(field.n_at(state.level))
+        state.at, state.left, priced, walked = kernels.pivots(
+            tree, shape, field.costs, state.at, state.left, BUDGET
+        )
+        state.steps += 1
+        axes = int((field.shape > 1).sum())
+        work.record(Work.of(arc_tested=axes * priced, vector=walked))
+        return work
+
+    def _marks(self, field: Field, state: State, level: int) -> NDArray[np.uint8]:
+        """Return the tree of the current basis, refined down to a level."""
+        shape = field.at(state.level)
+        marks: NDArray[np.uint8] = kernels.marks_of(state.tree(field.n_at(state.level)), shape)
+        for finer in range(state.level - 1, level - 1, -1):
+            marks = kernels.refined(marks, field.at(finer + 1), field.at(finer))
+        return marks
+
+    def signal(self, problem: Additive, state: State) -> Signal:
+        """Ask for a certificate when the finest grid or one near it is solved, and now and then."""
+        level, n = state.level, state.supply.size
+        if state.is_optimal:
+            is_telling = level <= CERTIFIED and field_of(problem).n_at(level) >= MANY
+            wants = level == 0 or is_telling
+        else:
+            wants = level == 0 and state.steps % max(16, n // CELLS_A_STEP) == 0
+        return Signal(is_finished=state.is_done, wants_certificate=wants)
+
+    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+        """Return the plan of the tree on the finest grid, and the potential of this one."""
+        field = field_of(problem)
+        tree = state.tree(field.n_cells)
+        if state.level > 0:
+            tree = tuple(np.zeros_like(x) for x in tree)
+            marks = self._marks(field, state, 0)
+            kernels.basis(marks, state.supply, field.costs, field.shape, tree)
+        flows = kernels.flows_of(tree, field.shape)
+        plan = plan_of(problem, field, state.supply, flows)
+        return [(plan, self.potentials(problem, state)[0])]
+
+    def potentials(self, problem: Additive, state: State) -> Potentials:
+        """Return the prices, interpolated from a coarse grid."""
+        field = field_of(problem)
+        f = -state.prices[: field.n_at(state.level)].astype(np.float64)
+        for level in range(state.level - 1, -1, -1):
+            f = interpolated(f.reshape(field.at(level + 1)), field.at(level))
+        f = field.length * f.ravel()
+        return f[field.rows], -f[field.cols]
+
+
+def _box(lattice: Lattice) -> tuple[int, ...]:
+    """Return the shape of the box that holds both grids, and the shortest paths between them."""
+    return tuple(map(max, lattice.shape_a, lattice.shape_b))
+
+
+def field_of(problem: Additive) -> Field:
+    """Return the box of a problem's cells and its units."""
+    lattice = problem.geometry.lattice
+    assert lattice is not None
+    box = _box(lattice)
+    # Axes of one cell come first: numbers of cells are the same, and no two strides are equal.
+    axes = sorted(zip(box, lattice.spacing, strict=True), key=lambda axis: axis[0] > 1)
+    sides, spacing = zip(*((1, 1.0),) * (3 - len(box)), *axes, strict=True)
+    shape = np.array(sides, dtype=np.int64)
+    costs, length = whole_lengths(np.array(spacing), shape)
+    rows, cols = (_cells(box, part) for part in (lattice.shape_a, lattice.shape_b))
+    return Field(shape, costs, length, rows, cols)
+
+
+def _cells(box: tuple[int, ...], part: tuple[int, ...]) -> Index | slice:
+    """Return the numbers in a box of the cells of a part with the same origin."""
+    if box == part:
+        return slice(None)
+    index = np.ravel_multi_index(np.indices(part).reshape(len(part), -1), box)
+    return np.asarray(index, dtype=np.int64)
+
+
+def whole_lengths(spacing: Vector, shape: Integers) -> tuple[Integers, float]:
+    """Return spacings as whole numbers of a unit, and that unit.
+
+    It is the least spacing if the others are multiples of it, and a tiny share of the diameter
+    otherwise. Axes without a step do not matter.
+    """
+    used = spacing[shape > 1]
+    if used.size == 0:
+        return np.ones(3, dtype=np.int64), 1.0
+    ratios = spacing / used.min()
+    if (used <= LARGEST_RATIO * used.min()).all() and (used % used.min() == 0).all():
+        return np.where(shape > 1, ratios, 1).astype(np.int64), float(used.min())
+    n_cells, diameter = math.prod(shape.tolist()), float((spacing * (shape - 1)).sum())
+    length = max(math.ldexp(diameter, -COST_BITS), math.ldexp(n_cells * used.max(), -PATH_BITS))
+    return np.where(shape > 1, np.maximum(np.rint(spacing / length), 1), 1).astype(np.int64), length
+
+
+def whole(difference: Vector) -> tuple[Integers, int]:
+    """Return masses as whole numbers of 2**-bits of total 0, and the bits.
+
+    What rounding leaves over goes to the largest.
+    """
+    moved = float(np.maximum(difference, 0).sum())
+    bits = MASS_BITS - math.frexp(moved)[1] if moved > 0 else 0
+    numbers = np.rint(np.ldexp(difference, bits)).astype(np.int64)
+    numbers[np.argmax(np.abs(numbers))] -= numbers.sum()
+    return numbers, bits
+
+
+def interpolated(f: NDArray[np.float64], shape: Integers) -> NDArray[np.float64]:
+    """Return a potential on a grid twice as fine: twice f at the quarter points of its cells."""
+    f = 2 * f
+    for axis in range(3):
+        if shape[axis] == f.shape[axis]:
+            continue
+        g = np.moveaxis(f, axis, 0)
+        fine = np.empty((2 * g.shape[0], *g.shape[1:]))
+        fine[::2] = 0.75 * g + 0.25 * np.concatenate((g[:1], g[:-1]))
+        fine[1::2] = 0.75 * g + 0.25 * np.concatenate((g[1:], g[-1:]))
+        f = np.moveaxis(fine[: shape[axis]], 0, axis)
+    return f
+
+
+def plan_of(problem: Additive, field: Field, supply: Integers, flows: Integers) -> Arcs:
+    """Return the plan of a flow: its parcels, and the mass that stays where it is."""
+    difference = field.difference(problem)
+    _, bits = whole(difference)
+    source, target, mass = parcels(supply, flows, field.shape)
+    stays = np.minimum(field.spread(problem.p, field.rows), field.spread(problem.q, field.cols))
+    still = np.flatnonzero(stays > 0)
+    i, j = np.concatenate((still, source)), np.concatenate((still, target))
+    flow = np.concatenate((stays[still], np.ldexp(mass.astype(np.float64), -bits)))
+    return Arcs(problem.shape, _place(field, field.rows, i), _place(field, field.cols, j), flow)
+
+
+def _place(field: Field, part: Index | slice, cells: Index) -> Index:
+    """Return the numbers that cells of the box have in a part of it."""
+    if isinstance(part, slice):
+        return cells
+    place = np.zeros(field.n_cells, dtype=np.int64)
+    place[part] = np.arange(part.size)
+    return place[cells]
