@@ -85,7 +85,7 @@ def certify(
         raise TypeError(f"certify() got an unexpected keyword argument {name!r}")
     problem = request.kind.problem(M, a, b, normalize=False)
     objective = request.kind.objective(problem, request.reg)
-    start = internal_potentials(potentials, problem)
+    start = None if potentials is None else internal_potentials(potentials, problem)
     core = None if plan is None else _core(plan, problem)
     if core is None or start is None:
         derived = execute(problem, request)

@@ -61,13 +61,11 @@ def largest_start(objective: Objective) -> float:
 
 
 def internal_potentials(
-    given: tuple[ArrayLike, ArrayLike] | None,
+    given: tuple[ArrayLike, ArrayLike],
     problem: Problem,
     largest: float = LARGEST_POTENTIAL,
-) -> Potentials | None:
+) -> Potentials:
     """Return potentials of at most a size in internal units."""
-    if given is None:
-        return None
     largest = min(largest, problem.unit * LARGEST_POTENTIAL)
     f, g = _pair(given)
     if (f.shape, g.shape) != tuple((size,) for size in problem.shape):

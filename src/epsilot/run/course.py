@@ -61,8 +61,8 @@ def set_course(objective: Objective, goal: Goal, request: Request, execute: Exec
 
 def _given(objective: Objective, support: Support, request: Request) -> Start | None:
     """Return a start from the user's potentials, if there are any."""
+    if request.potentials_init is None:
+        return None
     largest = largest_start(objective)
     given = internal_potentials(request.potentials_init, objective.problem, largest)
-    if given is None:
-        return None
     return Given.near(support.kept(*given), objective.on(support.problem))

@@ -9,6 +9,7 @@ needs to know of it, so that no run asks which kind it is.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self
@@ -78,7 +79,7 @@ class Objective(ABC):
     @property
     def slack(self) -> float:
         """What turning bounds into the user's units may add to a gap."""
-        return 8 * float(np.finfo(float).eps) * self.problem.scale
+        return 8 * sys.float_info.epsilon * self.problem.scale
 
     def on(self, problem: Problem) -> Self:
         """Return the objective of the same kind on another problem."""
