@@ -26,7 +26,7 @@ def test_auto_suits_the_geometry():
     lazy = make_problem(PointCloud(np.arange(6.0), np.arange(5.0)))
     squares = make_problem(Grid((5, 5), None, "sqeuclidean"))
     assert choose(objective_of(grid)).method == "grid_flow"
-    assert choose(objective_of(squares)).method == "sinkhorn"
+    assert choose(objective_of(squares)).method == "auction"
     assert choose(objective_of(lazy)).method == "restricted_simplex"
     assert choose(objective_of(make_problem(np.eye(4)), reg=0.1)).method == "sinkhorn"
 
@@ -56,3 +56,22 @@ def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(tmp_path / "none.json"))
     with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
         epsilot.solve(np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("geometry", "method"),
+    [
+        (PointCloud(np.eye(5000, 2), np.eye(5000, 2)), "auction"),
+        (PointCloud(np.eye(5000, 3), np.eye(4000, 3), "euclidean"), "auction"),
+        (PointCloud(np.eye(300, 2), np.eye(300, 2)), "restricted_simplex"),
+        (PointCloud(np.eye(5000, 10), np.eye(5000, 10)), "restricted_simplex"),
+        (Grid((9, 7), metric="sqeuclidean"), "auction"),
+        (Grid((512, 512), metric="sqeuclidean"), "auction"),
+        (Grid((1024, 1024), metric="sqeuclidean"), "sinkhorn"),
+    ],
+    ids=repr,
+)
+def test_points_and_images_are_auctioned_where_that_is_quick(geometry, method):
+    choice = choose(objective_of(make_problem(geometry)))
+    assert choice.method == method
+    assert choice.reason

@@ -16,6 +16,7 @@ from importlib import resources
 from .._types import Fields
 from ..errors import InvalidProblem
 from ..geometry import Geometry
+from ..metrics import METRICS
 from ..transport.objective import Objective
 
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
@@ -25,6 +26,8 @@ LARGEST_RESTRICTED = 2 * 10**9
 MARGIN = 0.8
 #: Highest dimension in which an auction is the choice, and the bytes a point that it takes.
 FLAT, AUCTION_BYTES = 3, 1200
+#: Cells of an image up to which it is the choice for squared distances: filters need less memory.
+LARGEST_IMAGE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,12 @@ def is_flat(geometry: Geometry) -> bool:
     return geometry.embedding is not None and dimension is not None and dimension <= FLAT
 
 
+def is_square(geometry: Geometry) -> bool:
+    """Tell whether costs are squared distances."""
+    embedding = geometry.embedding
+    return embedding is not None and embedding.metric == METRICS["sqeuclidean"].code
+
+
 def choose(objective: Objective) -> Choice:
     """Return the method for an objective: its own, a grid's, or the fastest simplex."""
     n, m = objective.problem.shape
@@ -110,6 +119,9 @@ def choose(objective: Objective) -> Choice:
     if geometry.lattice is not None:
         reason = "with l1 costs, transport on a grid is a flow between neighbouring cells"
         return Choice("grid_flow", reason, *predict("grid_flow", n, m, is_dense=False))
+    if geometry.is_separable and is_square(geometry) and max(n, m) <= LARGEST_IMAGE:
+        reason = "an auction from coarse to fine needs few cells for each"
+        return Choice("auction", reason, *predict("auction", n, m, is_dense=False))
     if geometry.is_separable:
         reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
         return Choice("sinkhorn", reason, 0.0, 200 * (n + m))
