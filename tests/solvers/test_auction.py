@@ -229,16 +229,16 @@ def test_pieces_make_room(rng, monkeypatch):
     monkeypatch.setattr(markets, "_grow", lambda state: (grown.append(1), grow(state)))
     zeros = np.zeros
     monkeypatch.setattr(
-        markets.np, "zeros", lambda shape, *args, **kw: zeros(
-            12 if shape == 3 * 160 else shape, *args, **kw
-        )
-    )  # fmt: skip
+        markets.np,
+        "zeros",
+        lambda shape, *args, **kw: zeros(12 if shape == 3 * 160 else shape, *args, **kw),
+    )
     full = np.full
     monkeypatch.setattr(
-        markets.np, "full", lambda shape, *args, **kw: full(
-            16 if shape == 4 * 160 else shape, *args, **kw
-        )
-    )  # fmt: skip
+        markets.np,
+        "full",
+        lambda shape, *args, **kw: full(16 if shape == 4 * 160 else shape, *args, **kw),
+    )
     X, Y = rng.random((80, 2)), rng.random((80, 2))
     check(X, Y, random(rng, 80), random(rng, 80), "sqeuclidean")
     assert grown

@@ -12,7 +12,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -182,7 +182,7 @@ class Geometry(ABC):
         for start, stop, C in self.blocks():
             yield start, stop, (C * (1 / unit)).astype(np.float32)
 
-    def sweep(self, kernel: Callable[..., None], *args: Any, unit: float | None = None) -> None:
+    def sweep(self, kernel: Callable[..., None], *args: object, unit: float | None = None) -> None:
         """Call ``kernel(C, *args, start, stop)`` on every block of rows of C.
 
         Arguments that are :class:`ByRow` are cut as the rows are, and :class:`ColumnSums` add up
@@ -194,7 +194,7 @@ class Geometry(ABC):
         self,
         kernel: Callable[..., None],
         combine: Callable[[Vector, Vector], Vector],
-        *args: Any,
+        *args: object,
     ) -> Vector:
         """Combine what a kernel says of the columns of every block of rows of C."""
         return fold(self.blocks(), kernel, combine, self.shape[1], args)

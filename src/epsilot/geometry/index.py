@@ -7,12 +7,12 @@ a :class:`Priced` tree, which says for any point which columns are least in cost
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import parallel
-from .._types import Index, Matrix, Vector
+from .._types import Index, Integers, Matrix, Vector
 from ..kernels import points as point_kernels
 from ..kernels import tree as kernels
 
@@ -117,7 +117,7 @@ class Priced:
         return (0.0,) * int(self.points.shape[1])
 
     @property
-    def args(self) -> tuple[Any, ...]:
+    def args(self) -> tuple[object, ...]:
         """What kernels take of the tree, after points and prices."""
         return self.shift, self.metric, self.nodes, self.depth, self.axes
 
@@ -130,7 +130,13 @@ class Priced:
         kernels.leasts(*args, top, self.nodes, 0, 0, 1)
 
     def least_columns(
-        self, X: Matrix, rows: Any, cols: Any, costs: Matrix, leasts: Vector, thresholds: Vector
+        self,
+        X: Matrix,
+        rows: Integers,
+        cols: Integers,
+        costs: Matrix,
+        leasts: Vector,
+        thresholds: Vector,
     ) -> None:
         """Write the columns of least cost + price of some rows; see the kernel."""
         parallel.share(

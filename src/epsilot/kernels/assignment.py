@@ -109,6 +109,4 @@ def assign(C, n, v, columns, rows, befores, reached, left, work):
     for k in range(n_left):
         left[k] = reached[k]
     for k in range(n_left):
-        _augment(
-            C, left[k], v, columns, rows, work[0], befores, work[1], reached, work[2], work[3]
-        )  # fmt: skip
+        _augment(C, left[k], v, columns, rows, work[0], befores, work[1], reached, work[2], work[3])

@@ -12,11 +12,13 @@ The pieces of a column are nodes of a pairing heap, the cheapest at its root.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
+from .._types import Index, Matrix, Vector
 from .dense import SUM
 from .tree import DEEPEST, search
 
@@ -32,30 +34,34 @@ SMALL = 0.25
 MANY = 1024
 
 
+#: Numbers of rows, columns and pieces, which are read by the million.
+Places: TypeAlias = NDArray[np.int32]
+
+
 class Market(NamedTuple):
     """The arrays of an auction between n rows and m columns."""
 
-    prices: Any  # (m,) what cost is added to
-    base: Any  # (m,) prices when the phase began
-    unsold: Any  # (m,) mass that no row holds
-    specks: Any  # (m,) mass that counts as nothing
-    heads: Any  # (m,) cheapest piece, or -1
-    excess: Any  # (n,) mass to place
-    dust: Any  # (n,) mass that is not worth a bid
-    child: Any  # pieces: first child and next sibling in the heap, or the next free piece
-    sibling: Any
-    piece_row: Any
-    piece_col: Any
-    piece_cost: Any
-    mass: Any
-    limit: Any  # price up to which the row keeps it
-    cols: Any  # (n, k) lists
-    costs: Any
-    thresholds: Any  # (n,) no other column's cost + price is below
-    queue: Any  # (n,) rows in line, a ring
-    is_queued: Any
-    waiting: Any  # (n,) rows that wait for a list
-    counts: Any  # (N_COUNTS,)
+    prices: Vector  # (m,) what cost is added to
+    base: Vector  # (m,) prices when the phase began
+    unsold: Vector  # (m,) mass that no row holds
+    specks: Vector  # (m,) mass that counts as nothing
+    heads: Places  # (m,) cheapest piece, or -1
+    excess: Vector  # (n,) mass to place
+    dust: Vector  # (n,) mass that is not worth a bid
+    child: Places  # pieces: first child and next sibling in the heap, or the next free piece
+    sibling: Places
+    piece_row: Places
+    piece_col: Places
+    piece_cost: Vector
+    mass: Vector
+    limit: Vector  # price up to which the row keeps it
+    cols: Places  # (n, k) lists
+    costs: Matrix
+    thresholds: Vector  # (n,) no other column's cost + price is below
+    queue: Places  # (n,) rows in line, a ring
+    is_queued: Places
+    waiting: Places  # (n,) rows that wait for a list
+    counts: Index  # (N_COUNTS,)
 
 
 @njit(**SUM)

@@ -69,9 +69,13 @@ def update(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, top
     sums[chosen] = masses[chosen]
     h[chosen] = 0
     errors[1 - own] = refresh(
-        masses[start:stop], inverses[start:stop], sums[start:stop],
-        masses[chosen] / mass - held, w, h[start:stop],
-    )  # fmt: skip
+        masses[start:stop],
+        inverses[start:stop],
+        sums[start:stop],
+        masses[chosen] / mass - held,
+        w,
+        h[start:stop],
+    )
     tops[0], tops[1] = largest(h[:n]), largest(h[n:])
 
 
@@ -141,9 +145,7 @@ def choose(h, n, tops, power, uniform, scaled):
 
 
 @njit(**SUM)
-def epoch(
-    C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, tops, power, uniforms
-):  # fmt: skip
+def epoch(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, tops, power, uniforms):
     """Choose and update one coordinate for each uniform number; return how many were rows."""
     n_rows = 0
     weights = np.empty(max(C.shape), C.dtype)

@@ -137,9 +137,7 @@ def search(c, y, v, supply, demand, head, follow, source, amount, level, reach, 
 
 
 @njit(**_PLAIN)
-def _give_back(
-    c, y, v, j, current, head, follow, source, amount, level, queue, n_queue, counts
-):  # fmt: skip
+def _give_back(c, y, v, j, current, head, follow, source, amount, level, queue, n_queue, counts):
     """Relax the arcs from column j to the rows that feed it; queue rows reached at no cost."""
     k = head[j]
     while k >= 0:
@@ -156,16 +154,12 @@ def _give_back(
 
 
 @njit(**_PLAIN)
-def start_phase(
-    c, y, v, supply, demand, head, follow, source, amount, row_at, col_at, counts
-):  # fmt: skip
+def start_phase(c, y, v, supply, demand, head, follow, source, amount, row_at, col_at, counts):
     """Drop empty flow entries, search, raise the duals, and rewind the pointers of the DFS."""
     n, m = c.shape
     level, reach = np.empty(n, c.dtype), np.empty(m, c.dtype)
     sweep(head, follow, amount)
-    distance = search(
-        c, y, v, supply, demand, head, follow, source, amount, level, reach, counts
-    )  # fmt: skip
+    distance = search(c, y, v, supply, demand, head, follow, source, amount, level, reach, counts)
     for i in range(n):
         if level[i] < distance:
             y[i] += distance - level[i]
@@ -227,7 +221,7 @@ def has_room(head, follow, wanted):
 @njit(**_PLAIN)
 def route(
     c, y, v, supply, demand, head, follow, source, sink, amount, row_at, col_at, first, counts
-):  # fmt: skip
+):
     """Augment along paths of zero slack, depth first, from each free row from ``first`` on.
 
     The pointers ``row_at`` and ``col_at`` only advance, so an arc is tested once a phase.

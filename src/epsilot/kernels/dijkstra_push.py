@@ -17,7 +17,7 @@ from .dijkstra import _PLAIN, TESTED, find, has_room, send, sweep
 @njit(**_PLAIN)
 def push_phases(
     c, y, v, supply, demand, head, follow, source, sink, amount, loose, allowed, budget, counts
-):  # fmt: skip
+):
     """Run phases until the free supply is within what is allowed or the budget of tests is spent.
 
     Returns the number of phases, or minus that number minus one when the lists of flow must be

@@ -63,6 +63,4 @@ def uniform(sizes: Index) -> Histograms:
     sizes = np.ascontiguousarray(sizes)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     places = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
-    return Histograms(
-        starts, places, np.repeat(1.0 / sizes, sizes), np.zeros(sizes.size), sizes
-    )  # fmt: skip
+    return Histograms(starts, places, np.repeat(1.0 / sizes, sizes), np.zeros(sizes.size), sizes)

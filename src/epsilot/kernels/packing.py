@@ -17,7 +17,7 @@ LARGEST_EXPONENT = 600.0
 @njit(cache=True, nogil=True, error_model="numpy")
 def coordinate_steps(
     C, unit, p, q, a, inv_mu, L, omega, Z, D, z_r, z_c, d_r, d_c, scalars, entries
-):  # fmt: skip
+):
     """Take a step at each of the flat entries with W = 1 - C / ‖C‖ > 0; return how many.
 
     ``scalars`` holds A (which grows) and g (which falls).

@@ -125,9 +125,7 @@ def _add_both(S, E, F, scale_E, scale_F, factor, part_E, part_F, plan):
 
 
 @njit(**SUM)
-def move_and_average(
-    C, lam, y, v_snap, p, inv_eta, factor, lse, parts, y_parts, plan, start, stop
-):  # fmt: skip
+def move_and_average(C, lam, y, v_snap, p, inv_eta, factor, lse, parts, y_parts, plan, start, stop):
     """Do :func:`snapshot` at λ and plan += factor X(y), with one exponential an entry.
 
     Both plans are ratios of the old snapshot's, exp((λ_j - ṽ_j) / η) and exp((y_j - ṽ_j) / η).

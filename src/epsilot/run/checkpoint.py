@@ -11,10 +11,11 @@ import dataclasses
 import math
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._types import Passed
 from ..errors import CertificateError, InvalidProblem
 from ..files import StrPath
 from ..files.saved import Arrays, Saved
@@ -27,6 +28,9 @@ from .observers import Observer
 from .request import Request
 from .run import AnyMoment, Moment, Run
 from .storage import load, save
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _FORMAT = "epsilot-checkpoint-2"
 _REMEDY = "write one with the argument checkpoint"
@@ -107,7 +111,7 @@ def restore(
     return Moment(run, target, state, rng)
 
 
-def _read_state(state: Any, arrays: Arrays, target: Target) -> None:
+def _read_state(state: DataclassInstance, arrays: Arrays, target: Target) -> None:
     """Set the fields of a fresh state, of the same types and shapes.
 
     Lists that are empty at first may have grown, but together; a state whose shapes change
@@ -128,5 +132,5 @@ def _read_state(state: Any, arrays: Arrays, target: Target) -> None:
         raise ValueError("arrays of the state do not fit together")
 
 
-def _fields(state: Any) -> dict[str, Any]:
+def _fields(state: DataclassInstance) -> dict[str, Passed]:
     return {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}

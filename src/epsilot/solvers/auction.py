@@ -101,9 +101,13 @@ class Auction(DirectSolver[State]):
             rest = _left(state, i, j, flow)
             i, j, flow = (np.concatenate(pair) for pair in zip((i, j, flow), rest, strict=True))
             open_first(
-                state, (n, m), (i, j, flow, market.costs(state, i, j)),
-                (state.weights, state.quotas), (state.leasts.copy(), -state.asked), unit,
-            )  # fmt: skip
+                state,
+                (n, m),
+                (i, j, flow, market.costs(state, i, j)),
+                (state.weights, state.quotas),
+                (state.leasts.copy(), -state.asked),
+                unit,
+            )
         else:
             bar = -2 * TOLERANCE * unit
             i, j = market.cheap_arcs(state, state.row, state.lam, JOINING, bar)

@@ -7,11 +7,9 @@ its columns. All of it is plain arrays of a state, so that a run can be saved at
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .._types import Index, Matrix, Vector
+from .._types import Index, Integers, Matrix, Vector
 from ..geometry import Geometry
 from ..geometry.index import Embedding, Priced, Tree, cells, pair_costs
 from ..kernels import auction as kernels
@@ -84,7 +82,7 @@ class Market:
         """Return masses of the next level's rows and columns, and first prices."""
         return state.weights, state.quotas, np.zeros(state.cols.size)
 
-    def search(self, state: MarketState, rows: Any) -> None:
+    def search(self, state: MarketState, rows: Integers) -> None:
         """Write new lists for some rows."""
         market = state.market
         prices = np.full(self.q.size, np.inf)
@@ -263,7 +261,7 @@ class PointMarket(Market):
         move = rmatvec(X, p) - rmatvec(Y, q)
         return 2 * SQUARES[self.embedding.metric] * matvec(Y - Y.mean(axis=0), move)
 
-    def search(self, state: MarketState, rows: Any) -> None:
+    def search(self, state: MarketState, rows: Integers) -> None:
         """Write new lists for some rows."""
         market, (X, _) = state.market, self._points(state)
         self._priced(state).least_columns(

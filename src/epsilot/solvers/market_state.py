@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .._types import Index, Vector
+from .._types import Index, Passed, Vector
 from ..kernels import auction as kernels
 
 
@@ -35,14 +34,14 @@ class MarketState:
     y: Vector
     nodes: Vector  # tree of the level's columns
     by_column: Vector  # prices, base, unsold, specks
-    heads: Any  # cheapest pieces of the columns
+    heads: kernels.Places  # cheapest pieces of the columns
     by_row: Vector  # excess, dust, thresholds, leasts
     pieces: Vector  # costs, masses and limits of pieces
-    piece_links: Any  # child, sibling, row and column of pieces
-    list_cols: Any
+    piece_links: kernels.Places  # child, sibling, row and column of pieces
+    list_cols: kernels.Places
     list_costs: Vector
-    line: Any  # queue, is_queued, waiting
-    counts: Any
+    line: kernels.Places  # queue, is_queued, waiting
+    counts: Index
 
     @property
     def market(self) -> kernels.Market:
@@ -54,13 +53,28 @@ class MarketState:
         child, sibling, piece_row, piece_col = self.piece_links.reshape(4, -1)
         n = excess.size
         return kernels.Market(
-            prices=prices, base=base, unsold=unsold, specks=specks, heads=self.heads,
-            excess=excess, dust=dust, child=child, sibling=sibling, piece_row=piece_row,
-            piece_col=piece_col, piece_cost=costs, mass=mass, limit=limit,
-            cols=self.list_cols.reshape(n, -1), costs=self.list_costs.reshape(n, -1),
-            thresholds=thresholds, queue=queue, is_queued=is_queued, waiting=waiting,
+            prices=prices,
+            base=base,
+            unsold=unsold,
+            specks=specks,
+            heads=self.heads,
+            excess=excess,
+            dust=dust,
+            child=child,
+            sibling=sibling,
+            piece_row=piece_row,
+            piece_col=piece_col,
+            piece_cost=costs,
+            mass=mass,
+            limit=limit,
+            cols=self.list_cols.reshape(n, -1),
+            costs=self.list_costs.reshape(n, -1),
+            thresholds=thresholds,
+            queue=queue,
+            is_queued=is_queued,
+            waiting=waiting,
             counts=self.counts,
-        )  # fmt: skip
+        )
 
     @property
     def leasts(self) -> Vector:
@@ -75,45 +89,76 @@ class MarketState:
     def is_arranged(self, n: int, m: int) -> bool:
         """Tell whether rows, columns, masses and points of a saved market belong together."""
         sides = (
-            (self.rows, self.weights, self.fine_x, n), (self.cols, self.quotas, self.fine_y, m),
-        )  # fmt: skip
+            (self.rows, self.weights, self.fine_x, n),
+            (self.cols, self.quotas, self.fine_y, m),
+        )
         return all(
-            index.size == weights.size and points.size % max(index.size, 1) == 0
+            index.size == weights.size
+            and points.size % max(index.size, 1) == 0
             and (index.size == 0 or 0 <= index.min() <= index.max() < size)
             for index, weights, points, size in sides
-        )  # fmt: skip
+        )
 
     def is_market(self) -> bool:
         """Tell whether sizes and places of a saved level belong together."""
         n, m, size = self.by_row.size // 4, self.heads.size, self.pieces.size // 3
         k = self.list_cols.size // max(n, 1)
         sizes = (
-            (self.by_row.size, 4 * n), (self.by_column.size, 4 * m), (self.pieces.size, 3 * size),
-            (self.piece_links.size, 4 * size), (self.list_cols.size, n * k),
-            (self.list_costs.size, n * k), (self.line.size, 3 * n),
+            (self.by_row.size, 4 * n),
+            (self.by_column.size, 4 * m),
+            (self.pieces.size, 3 * size),
+            (self.piece_links.size, 4 * size),
+            (self.list_cols.size, n * k),
+            (self.list_costs.size, n * k),
+            (self.line.size, 3 * n),
             (self.counts.size, kernels.N_COUNTS),
-        )  # fmt: skip
+        )
         if any(found != wanted for found, wanted in sizes):
             return False
         links = self.piece_links.reshape(4, -1)
         places = (
-            (self.heads, size), (links[:2], size), (links[2], n), (links[3], m),
-            (self.list_cols, m), (self.line, max(n, 2)),
+            (self.heads, size),
+            (links[:2], size),
+            (links[2], n),
+            (links[3], m),
+            (self.list_cols, m),
+            (self.line, max(n, 2)),
             (self.counts[: kernels.BIDS], n + size + 1),
-        )  # fmt: skip
+        )
         return all(x.size == 0 or -1 <= x.min() <= x.max() < end for x, end in places)
 
 
-def empty_market() -> dict[str, Any]:
+def empty_market() -> dict[str, Passed]:
     """Return the fields of a market before its first level."""
     none, nothing = np.zeros(0), np.zeros(0, dtype=np.int32)
     nobody = np.zeros(0, dtype=np.int64)
     return {
-        "is_flipped": False, "rows": nobody, "cols": nobody, "weights": none, "quotas": none,
-        "fine_x": none, "fine_y": none, "level": 0, "is_selling": False, "is_ripe": False,
-        "was_ripe": False, "is_over": False,
-        "eps": 0.0, "last_eps": 0.0, "enough": 0.0, "small": 0.0, "x": none, "y": none,
-        "nodes": none, "by_column": none, "heads": nothing, "by_row": none, "pieces": none,
-        "piece_links": nothing, "list_cols": nothing, "list_costs": none, "line": nothing,
+        "is_flipped": False,
+        "rows": nobody,
+        "cols": nobody,
+        "weights": none,
+        "quotas": none,
+        "fine_x": none,
+        "fine_y": none,
+        "level": 0,
+        "is_selling": False,
+        "is_ripe": False,
+        "was_ripe": False,
+        "is_over": False,
+        "eps": 0.0,
+        "last_eps": 0.0,
+        "enough": 0.0,
+        "small": 0.0,
+        "x": none,
+        "y": none,
+        "nodes": none,
+        "by_column": none,
+        "heads": nothing,
+        "by_row": none,
+        "pieces": none,
+        "piece_links": nothing,
+        "list_cols": nothing,
+        "list_costs": none,
+        "line": nothing,
         "counts": np.zeros(kernels.N_COUNTS, dtype=np.int64),
-    }  # fmt: skip
+    }

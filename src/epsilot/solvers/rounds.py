@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._types import Index, Potentials, Vector
+from .._types import Array, Index, Passed, Potentials, Vector
 from ..kernels import network
 from ..transport.work import Work
 
@@ -22,6 +23,10 @@ BIG, BIGGEST = 4.0, 1e6
 NOTHING = 1e-13
 
 
+#: Numbers of nodes and arcs, as kernels.network has them.
+Nodes: TypeAlias = NDArray[np.uint32]
+
+
 @dataclass(kw_only=True)
 class RoundState:
     """Potentials, the arcs of a restricted problem and a basis of it."""
@@ -30,20 +35,20 @@ class RoundState:
     lam: Vector  # column potential, likewise
     round: int  # restricted problems solved
     is_open: bool  # whether a round has begun and not ended
-    sources: Any  # nodes that the arcs of the restricted problem join, columns counted from n
-    targets: Any
+    sources: Nodes  # nodes that the arcs of the restricted problem join, columns counted from n
+    targets: Nodes
     arc_costs: Vector  # their costs
     reduced: Vector  # their reduced costs at the start of the round, over the largest cost
     at: int  # where pricing goes on
-    links: Any  # the basis: see kernels.network
-    is_up: Any
+    links: Nodes  # the basis: see kernels.network
+    is_up: NDArray[np.bool_]
     flow: Vector
     node_prices: Vector
     big: float  # price of artificial arcs
     is_done: bool  # no arc has a negative reduced cost
 
     @property
-    def tree(self) -> tuple[Any, ...]:
+    def tree(self) -> tuple[Array, ...]:
         """The basis as kernels take it."""
         return *self.links.reshape(6, -1), self.is_up, self.flow, self.node_prices
 
@@ -51,9 +56,13 @@ class RoundState:
         """Tell whether sizes and places of saved arcs and a saved basis belong together."""
         nodes, arcs = self.flow.size, self.sources.size
         sizes = (
-            (self.links.size, 6 * nodes), (self.is_up.size, nodes), (self.node_prices.size, nodes),
-            (self.targets.size, arcs), (self.arc_costs.size, arcs), (self.reduced.size, arcs),
-        )  # fmt: skip
+            (self.links.size, 6 * nodes),
+            (self.is_up.size, nodes),
+            (self.node_prices.size, nodes),
+            (self.targets.size, arcs),
+            (self.arc_costs.size, arcs),
+            (self.reduced.size, arcs),
+        )
         if any(found != wanted for found, wanted in sizes):
             return False
         if arcs == 0 or nodes == 0:
@@ -65,21 +74,36 @@ class RoundState:
         return bool(is_inside and is_tree and (preds.size == 0 or preds.max() < arcs))
 
 
-def no_rounds() -> dict[str, Any]:
+def no_rounds() -> dict[str, Passed]:
     """Return the fields of a state before its first round."""
     none, nobody = np.zeros(0), np.zeros(0, dtype=np.uint32)
     return {
-        "row": none, "lam": none, "round": 0, "is_open": False, "sources": nobody,
-        "targets": nobody, "arc_costs": none, "reduced": none, "at": 0, "links": nobody,
-        "is_up": np.zeros(0, dtype=np.bool_), "flow": none, "node_prices": none, "big": BIG,
+        "row": none,
+        "lam": none,
+        "round": 0,
+        "is_open": False,
+        "sources": nobody,
+        "targets": nobody,
+        "arc_costs": none,
+        "reduced": none,
+        "at": 0,
+        "links": nobody,
+        "is_up": np.zeros(0, dtype=np.bool_),
+        "flow": none,
+        "node_prices": none,
+        "big": BIG,
         "is_done": False,
-    }  # fmt: skip
+    }
 
 
 def open_first(
-    state: RoundState, shape: tuple[int, int], arcs: tuple[Index, Index, Vector, Vector],
-    masses: tuple[Vector, Vector], potentials: Potentials, unit: float,
-) -> None:  # fmt: skip
+    state: RoundState,
+    shape: tuple[int, int],
+    arcs: tuple[Index, Index, Vector, Vector],
+    masses: tuple[Vector, Vector],
+    potentials: Potentials,
+    unit: float,
+) -> None:
     """Begin with arcs, flow and costs: the tree prefers much flow, then small reduced costs."""
     n, m = shape
     i, j, flow, costs = arcs
@@ -105,8 +129,8 @@ def reopen(state: RoundState, n: int, i: Index, j: Index, costs: Vector, unit: f
     state.sources = np.concatenate([state.sources, i.astype(np.uint32)])
     state.targets = np.concatenate([state.targets, (j + n).astype(np.uint32)])
     state.arc_costs = np.concatenate([state.arc_costs, costs])
-    i, j = state.sources, state.targets - np.uint32(n)
-    state.reduced = (state.arc_costs - state.row[i] - state.lam[j]) / unit
+    rows, cols = state.sources, state.targets - np.uint32(n)
+    state.reduced = (state.arc_costs - state.row[rows] - state.lam[cols]) / unit
     state.is_done = not (state.reduced[state.at :] < -TOLERANCE).any()
     state.is_open = not state.is_done
     state.at = 0 if state.is_done else state.at
