@@ -67,8 +67,11 @@ class Counter:
         """Show a count, unless something was shown less than a tenth of a second ago."""
         now = time.monotonic()
         if self._live is not None and now - self._last_drawn >= REFRESH_SECONDS:
+            from rich.text import Text
+
             self._last_drawn = now
-            self._live.update(self.line(n_done, now - self._began), refresh=True)
+            line = Text(self.line(n_done, now - self._began), no_wrap=True, overflow="ellipsis")
+            self._live.update(line, refresh=True)
 
     def line(self, n_done: int, seconds: float) -> str:
         """Return the text of a count after some time.
