@@ -8,7 +8,7 @@ import pytest
 import epsilot
 from epsilot.geometry import Grid, PointCloud
 from epsilot.run.auto import choose, predict
-from epsilot.transport.kinds import objective_of
+from epsilot.transport.balanced import objective_of
 from epsilot.transport.problem import make_problem
 
 

@@ -20,7 +20,7 @@ from epsilot.show.progress import Progress
 from epsilot.solvers import make_solver
 from epsilot.solvers.base import Signal
 from epsilot.solvers.restricted_simplex import RestrictedSimplex
-from epsilot.transport.kinds import objective_of
+from epsilot.transport.balanced import objective_of
 from epsilot.transport.plan import Arcs
 from epsilot.transport.problem import Additive, Entropic, make_problem
 from epsilot.transport.work import Work

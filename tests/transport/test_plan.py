@@ -9,7 +9,7 @@ from epsilot.files.saved import Saved
 from epsilot.geometry import Dense
 from epsilot.run.storage import pack_plan
 from epsilot.transport.plan import Arcs, Explicit, Gibbs, Plan
-from epsilot.transport.plan.kinds import KINDS
+from epsilot.transport.plan.cores import CORES as KINDS
 from problems import M34
 
 PLAN = epsilot.solve(M34).plan_operator

@@ -61,7 +61,7 @@ class Balanced:
 
     def objective(self, problem: "Problem", reg: float | None) -> "Objective":
         """Return the cost, or the entropic objective."""
-        from ..transport.kinds import objective_of
+        from ..transport.balanced import objective_of
 
         return objective_of(problem, reg=reg)
 

@@ -12,8 +12,8 @@ from .._types import Fields, Matrix, Potentials
 from ..arguments import check_positive
 from ..errors import InvalidProblem
 from ..files.saved import Saved
+from ..transport.balanced import objective_of
 from ..transport.certificate import Certificate
-from ..transport.kinds import objective_of
 from ..transport.plan import Plan
 from ..transport.problem import Problem
 from ..transport.record import Record

@@ -7,7 +7,8 @@ def test_every_clock_is_read():
     seconds, result = timed(lambda: sum(range(10**5)))
     assert result == sum(range(10**5))
     assert seconds.wall > 0
-    assert seconds.processor >= seconds.thread > 0
+    assert seconds.processor > 0
+    assert seconds.thread > 0
     asleep, _ = timed(lambda: time.sleep(0.05))
     assert asleep.wall >= 0.05 > asleep.thread
 

@@ -1,7 +1,7 @@
 """Transport plans: products, rows and marginals without an n x m array.
 
 A plan is a core, two scalings and a rank-one term (``operator``). Its core is the Gibbs plan of
-two potentials, a dense array, a list of arcs with their flow, or another plan; ``kinds`` lists
+two potentials, a dense array, a list of arcs with their flow, or another plan; ``cores`` lists
 them for files, and ``core`` says what each answers.
 """
 

@@ -24,7 +24,7 @@ from ...geometry import Geometry
 from ...geometry.sweeps import row_blocks
 from ...kernels.vectors import dot, entropy
 from .core import Core, Kept, Ordinary, spread
-from .kinds import core_from_arrays
+from .cores import core_from_arrays
 
 #: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
 DENSE_LIMIT = 4 << 30

@@ -1,4 +1,4 @@
-"""The kinds of problem: one line each."""
+"""Transport between two marginals of equal mass: linear, or with an entropy."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ from .explicit import Explicit
 from .gibbs import Gibbs
 
 #: Every kind of core that a file can hold beside a plan's scalings.
-KINDS: tuple[type[Core], ...] = (Explicit, Arcs, Gibbs)
+CORES: tuple[type[Core], ...] = (Explicit, Arcs, Gibbs)
 
 
 def core_from_arrays(saved: Saved, geometry: Geometry) -> Core:
     """Return the core that a file holds, of whatever kind."""
-    for kind in KINDS:
+    for kind in CORES:
         if kind.mark in saved:
             return kind.from_arrays(saved, geometry)
-    names = ", ".join(saved.prefix + kind.mark for kind in KINDS)
+    names = ", ".join(saved.prefix + kind.mark for kind in CORES)
     raise InvalidProblem(f"the file has none of the arrays {names}; write it again.")
