@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.show import progress
+from epsilot.show import live
 from epsilot.show.progress import Progress
 from epsilot.transport.record import Record
 
@@ -44,7 +44,7 @@ def test_a_relative_target_follows_the_lower_bound(capsys):
 @pytest.mark.usefixtures("wide")
 def test_at_most_ten_updates_a_second(capsys, monkeypatch):
     times = iter([0.0, 0.04, 0.08, 0.12, 0.5])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(live.time, "monotonic", lambda: next(times))
     line = Progress("m", eps=1.0, rtol=None, force=True)
     line._live = drawn = Drawn()
     for n_iter in range(5):
@@ -54,7 +54,7 @@ def test_at_most_ten_updates_a_second(capsys, monkeypatch):
 
 def test_the_line_lives_between_evaluations(monkeypatch):
     times = iter(range(9))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(live.time, "monotonic", lambda: next(times))
     line = Progress("m", eps=1.0, rtol=None, force=True)
     line._live = drawn = Drawn()
     line.beat(1, 0.5)

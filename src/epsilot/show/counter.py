@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import sys
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from .progress import REFRESH_SECONDS
+from .live import LiveLine
 from .text import clock
 
 if TYPE_CHECKING:
-    from rich.live import Live
+    from rich.text import Text
 
 
-class Counter:
+class Counter(LiveLine):
     """Draw how many of some problems are solved on the terminal, and remove the line at the end.
 
     It writes to standard error, at most ten times a second, and nothing at all when standard error
@@ -37,41 +34,18 @@ class Counter:
     """
 
     def __init__(self, size: int | None, start: int = 0, *, force: bool = False) -> None:
+        super().__init__(force=force)
         self.size, self.start = size, start
-        self._force = force
-        self._live: Live | None = None
         self._began = time.monotonic()
-        self._last_drawn = -math.inf
-
-    def __enter__(self) -> Self:
-        if self._force or sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            console = Console(stderr=True, force_terminal=self._force or None)
-            self._live = Live(console=console, auto_refresh=False, transient=True)
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
     def show(self, n_done: int) -> None:
         """Show a count, unless something was shown less than a tenth of a second ago."""
-        now = time.monotonic()
-        if self._live is not None and now - self._last_drawn >= REFRESH_SECONDS:
-            from rich.text import Text
+        self.draw(lambda now: self._text(self.line(n_done, now - self._began)))
 
-            self._last_drawn = now
-            line = Text(self.line(n_done, now - self._began), no_wrap=True, overflow="ellipsis")
-            self._live.update(line, refresh=True)
+    def _text(self, line: str) -> Text:
+        from rich.text import Text
+
+        return Text(line, no_wrap=True, overflow="ellipsis")
 
     def line(self, n_done: int, seconds: float) -> str:
         """Return the text of a count after some time.

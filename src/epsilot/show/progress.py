@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import sys
-import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from .live import LiveLine
 from .text import clock, scientific
 
 if TYPE_CHECKING:
-    from rich.live import Live
     from rich.text import Text
 
     from ..transport.record import Record
 
-REFRESH_SECONDS = 0.1
 
-
-class Progress:
+class Progress(LiveLine):
     """Draw one line of a run's state on the terminal, and remove it at the end.
 
     An observer of the driver: call it with each record. It writes to standard error, at most ten
@@ -43,33 +37,11 @@ class Progress:
     def __init__(
         self, method: str, eps: float | None, rtol: float | None, *, force: bool = False
     ) -> None:
+        super().__init__(force=force)
         self.method = method
         self.eps = eps
         self.rtol = rtol
-        self._force = force
-        self._live: Live | None = None
-        self._last_drawn = -math.inf
         self._record: Record | None = None
-
-    def __enter__(self) -> Self:
-        if self._force or sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            console = Console(stderr=True, force_terminal=self._force or None)
-            self._live = Live(console=console, auto_refresh=False, transient=True)
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
     def __call__(self, record: Record) -> None:
         """Show a record, unless something was shown less than a tenth of a second ago."""
@@ -78,10 +50,7 @@ class Progress:
 
     def beat(self, n_iter: int, seconds: float) -> None:
         """Show that a run goes on, with the bounds it has, if any."""
-        now = time.monotonic()
-        if self._live is not None and now - self._last_drawn >= REFRESH_SECONDS:
-            self._last_drawn = now
-            self._live.update(self._line(n_iter, seconds), refresh=True)
+        self.draw(lambda _: self._line(n_iter, seconds))
 
     def _line(self, n_iter: int, seconds: float) -> Text:
         """Return the styled text of an epoch."""
