@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import argparse
 import resource
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import ot
@@ -73,11 +72,11 @@ def compare(rivals: dict[str, Callable[[], Any]], size: int, rounds: int) -> lis
     return [1e6 * run.median.processor / size for run in runs.values()]
 
 
-def beside_emd2(sizes: tuple[int, ...], rounds: int) -> Iterator[tuple[str, ...]]:
+def beside_emd2(sizes: tuple[int, ...], rounds: int, nodes: int) -> Iterator[tuple[str, ...]]:
     """Yield rows: ot.emd2 beside a batch, on weights drawn at random."""
     for name, draw in FAMILIES.items():
         for n in sizes:
-            rng, size = np.random.default_rng(n), max(32, 60_000 // n)
+            rng, size = np.random.default_rng(n), max(32, nodes // n)
             M = np.array([draw(n, rng) for _ in range(size)])
             a, b = rng.dirichlet(np.ones(n), (2, size))
             theirs, ours = compare(
@@ -88,11 +87,11 @@ def beside_emd2(sizes: tuple[int, ...], rounds: int) -> Iterator[tuple[str, ...]
             yield name, str(n), *row(theirs, ours, AIMS.get(n))
 
 
-def beside_scipy(sizes: tuple[int, ...], rounds: int) -> Iterator[tuple[str, ...]]:
+def beside_scipy(sizes: tuple[int, ...], rounds: int, nodes: int) -> Iterator[tuple[str, ...]]:
     """Yield rows: SciPy's assignment beside a batch, on uniform weights."""
     for name, draw in FAMILIES.items():
         for n in sizes:
-            rng, size = np.random.default_rng(n), max(32, 60_000 // n)
+            rng, size = np.random.default_rng(n), max(32, nodes // n)
             M = np.array([draw(n, rng) for _ in range(size)])
             theirs, ours = compare(
                 {"scipy": partial(loop, assigned, M), "batch": partial(batched, M)}, size, rounds
@@ -143,13 +142,16 @@ def of_pairs(n_histograms: int, rounds: int) -> Iterator[tuple[str, ...]]:
         yield name, f"{i.size:,} pairs", *row(theirs, ours, PAIRS_AIM)
 
 
-def on_threads(rounds: int) -> Iterator[tuple[str, ...]]:
+def on_threads(rounds: int, nodes: int) -> Iterator[tuple[str, ...]]:
     """Yield rows: wall time on one and on two threads, and what the processor gave to both."""
     for n in (16, 64):
-        rng, size = np.random.default_rng(n), 600_000 // n**2 * 16
+        rng, size = np.random.default_rng(n), 10 * nodes // n**2 * 16
         M = np.repeat(rng.random((size // 16, n, n)), 16, axis=0)
         a, b = rng.dirichlet(np.ones(n), (2, size))
-        runs = in_turns({k: partial(batched, M, a, b, n_threads=k) for k in (1, 2)}, max(rounds, 5))
+        runs = in_turns(
+            {k: partial(batched, M, a, b, n_threads=k) for k in (1, 2)},
+            min(2 * rounds, max(rounds, 5)),
+        )
         one, two = runs[1].least, runs[2].least
         share = max(run.processor / run.wall for run in runs[2].seconds)
         yield (
@@ -197,32 +199,49 @@ def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join(markdown_row(line) for line in lines)
 
 
-def main() -> None:
+class Amount(NamedTuple):
+    """How much is measured."""
+
+    sizes: tuple[int, ...] = SIZES
+    rounds: int = 7
+    nodes: int = 60_000  # rows of all problems of a size
+    histograms: int = 500
+    million: int = MILLION
+
+
+AMOUNTS = {
+    "full": Amount(),
+    "quick": Amount(SIZES[:4], 3, 60_000, 100, MILLION // 10),
+    "toy": Amount((8,), 1, 3000, 16, 500),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--quick", action="store_true", help="a minute instead of ten")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    sizes, rounds = (SIZES[:4], 3) if options.quick else (SIZES, 7)
-    count = 100 if options.quick else 500
+    amount = parser.add_mutually_exclusive_group()
+    for name, what in (("quick", "a minute instead of ten"), ("toy", "a trial: seconds")):
+        amount.add_argument(f"--{name}", action="store_const", const=name, dest="amount", help=what)
+    options = parser.parse_args(argv)
+    sizes, rounds, nodes, n_histograms, million = AMOUNTS[options.amount or "full"]
     cost = ("problem", "n", "µs theirs", "µs ours", "times faster", "aim")
     parts = [
         "# Many small problems",
         "`python benchmarks/batch_problems.py --out docs/results/batch`",
         "; ".join(f"{name} {value}" for name, value in (machine() | versions()).items()),
         "Microseconds of processor time a problem, one thread, medians of interleaved rounds.",
-        "## Beside `ot.emd2`", table(cost, list(beside_emd2(sizes, rounds))),
+        "## Beside `ot.emd2`", table(cost, list(beside_emd2(sizes, rounds, nodes))),
         "## Uniform weights, beside SciPy's assignment",
-        table(cost, list(beside_scipy(sizes, rounds))),
+        table(cost, list(beside_scipy(sizes, rounds, nodes))),
         "## All pairs, beside `ot.emd2` on the kept places",
-        table(cost, list(of_pairs(count, max(3, rounds // 2)))),
+        table(cost, list(of_pairs(n_histograms, min(rounds, max(3, rounds // 2))))),
         "## Threads",
         table(
             (
                 "problems", "wall s, 1 thread", "2 threads", "times faster",
                 "processor s, 1 thread", "2 threads", "cores had",
             ),
-            list(on_threads(rounds)),
+            list(on_threads(rounds, nodes)),
         ),
         "Least times of interleaved rounds. *Cores had* is the most of processor over wall time on "
         f"two threads, what other work left of the machine; {THREADS_AIM} times are aimed at where "
@@ -230,7 +249,7 @@ def main() -> None:
         "## A million problems of n = 16 from an iterator, two threads",
         table(
             ("problems", "wall s", "processor s", "MiB grown", "largest gap"),
-            [a_million(MILLION // 10 if options.quick else MILLION)],
+            [a_million(million)],
         ),
     ]  # fmt: skip
     text = "\n\n".join(parts) + "\n"

@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,12 +36,13 @@ CASES: dict[str, tuple[str, int, int, str, bool]] = {
     "2-d squared, uniform, a million": ("points", 1_000_000, 2, "sqeuclidean", False),
 }
 TARGETS = (1e-2, 1e-9)
-SEEDS = (0, 1, 2)
+N_SEEDS = 3
 
 
-def solve(case: str, seed: int, rtol: float) -> epsilot.Result:
-    """Solve one instance."""
+def solve(case: str, seed: int, rtol: float, scale: float) -> epsilot.Result:
+    """Solve one instance, of a share of its size."""
     kind, size, d, metric, has_weights = CASES[case]
+    size = max(2, round(scale * size))
     rng = np.random.default_rng([seed, size, d])
     keywords = {"metric": metric, "rtol": rtol, "method": "auction", "on_limit": "ignore"}
     if kind == "image":
@@ -54,14 +56,14 @@ def _unit(x: Any) -> Any:
     return x / x.sum()
 
 
-def child(case: str, seed: int, rtol: float) -> None:
+def child(case: str, seed: int, rtol: float, scale: float) -> None:
     """Print what one solve took, as a line of JSON."""
     _, _, d, metric, _ = CASES[case]
     small = np.random.default_rng(0).random((2, 400, d))
     epsilot.solve_sample(*small, metric=metric, lazy=True, method="auction")
     epsilot.solve_grid(np.ones((4, 4)), np.ones((4, 4)), metric="sqeuclidean", method="auction")
     cpu, wall = time.process_time(), time.perf_counter()
-    result = solve(case, seed, rtol)
+    result = solve(case, seed, rtol, scale)
     line = {
         "case": case, "seed": seed, "rtol": rtol, "gap": result.gap / result.value,
         "cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall,
@@ -76,15 +78,16 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
 
 
-def run(path: Path, names: list[str]) -> None:
+def run(path: Path, names: list[str], n_seeds: int, scale: float) -> None:
     """Run what is missing, one process a solve."""
     done = {(x["case"], x["seed"], x["rtol"]) for x in read(path)}
-    for seed in SEEDS:
+    for seed in range(n_seeds):
         for case in names:
             for rtol in TARGETS:
                 if (case, seed, rtol) in done:
                     continue
-                command = [sys.executable, __file__, "--child", case, str(seed), str(rtol)]
+                numbers = map(str, (seed, rtol, scale))
+                command = [sys.executable, __file__, "--child", case, *numbers]
                 made = subprocess.run(command, capture_output=True, text=True, check=True)
                 with path.open("a") as file:
                     file.write(made.stdout.splitlines()[-1] + "\n")
@@ -108,19 +111,22 @@ def show(path: Path) -> None:
                 )
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run, show, or be the process of one solve."""
-    if sys.argv[1] == "--child":
-        child(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["--child"]:
+        child(argv[1], int(argv[2]), float(argv[3]), float(argv[4]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", type=Path)
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--seeds", type=int, default=N_SEEDS)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the sizes, for a trial")
     parser.add_argument("--show", action="store_true")
-    arguments = parser.parse_args()
-    if not arguments.show:
-        run(arguments.path, arguments.cases)
-    show(arguments.path)
+    options = parser.parse_args(argv)
+    if not options.show:
+        run(options.path, options.cases, options.seeds, options.scale)
+    show(options.path)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ SCRIPTS = {path.stem for path in (Path(__file__).parents[2] / "benchmarks").glob
 RUNS = [
     ("accelerated_family", "--quick --only published --eps 0.2 --seeds 1", ["n=36 apdgcd"]),
     ("batch", "--sizes 36 --batches 1 4 --repeats 1", ["n = 36", "against B = 1"]),
+    ("batch_problems", "--toy", ["| points in 20-d | 8 |", "| 500 |"]),
     ("calibrate", "--quick", ["n = 256:", '"restricted_simplex": {']),
     ("color_transfer", "--quick --methods auto", ["at least 70%: yes", "peak memory"]),
     ("geometry", "--quick --part grid", ["24 x 24", "ot.emd2 ms"]),
@@ -31,7 +32,15 @@ RUNS = [
      ["| 64 | 2-d points, Euclidean | 1e-06 |", "certificates"]),
 ]  # fmt: skip
 #: Those with a test of their own, and a listing that another one runs.
-ELSEWHERE = {"campaign", "dijkstra_plain", "direct_family", "first_passes", "peers", "same_bits"}
+ELSEWHERE = {
+    "campaign",
+    "dijkstra_plain",
+    "direct_family",
+    "first_passes",
+    "large",
+    "peers",
+    "same_bits",
+}
 
 
 @pytest.mark.parametrize(("name", "arguments", "printed"), RUNS, ids=lambda x: str(x)[:40])
@@ -44,6 +53,16 @@ def test_a_script_runs_at_toy_size(name, arguments, printed, capsys):
 
 def test_every_script_is_run():
     assert {name for name, _, _ in RUNS} | ELSEWHERE == SCRIPTS
+
+
+def test_large_problems_are_run_once(tmp_path, capsys):
+    large, path = import_module("large"), tmp_path / "large.jsonl"
+    for _ in range(2):
+        large.main(
+            [str(path), "--cases", *list(large.CASES)[1:2], "--seeds", "1", "--scale", "2e-3"]
+        )
+        assert "| 2-d squared, random weights | 1e-09 |" in capsys.readouterr().out
+    assert [line["converged"] for line in large.read(path)] == [True, True]
 
 
 def test_the_direct_family_is_certified(capsys):
