@@ -23,6 +23,12 @@ def test_a_toy_run_prints_what_it_wrote(run, folder):
         (("--rtol", "2"), "the rtol is 2"),
         (("--time-limit", "0"), "the time limit is 0"),
         (("--seeds", "0"), "--seeds"),
+        (
+            ("--images", "--sizes", "2"),
+            "the size is 2; with --images it is the pixels along a side",
+        ),
+        (("--images", "--rtol", "0.1"), "--rtol was given with --images"),
+        (("--dotmark", "nowhere"), "--dotmark is 'nowhere', which is no folder"),
     ],
 )
 def test_bad_values_are_refused_in_one_sentence(run, folder, arguments, message):

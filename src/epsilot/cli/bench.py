@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -45,6 +45,13 @@ def bench(
     time_limit: Annotated[
         float | None, typer.Option(metavar="S", help="Seconds that a tuned solve may take at most.")
     ] = None,
+    images: Annotated[
+        bool,
+        typer.Option("--images", help="The image benchmark of the field; sizes are sides."),
+    ] = False,
+    dotmark: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="DOTmark's own files, for --images.")
+    ] = None,
 ) -> None:
     """Time solvers to a verified accuracy, and say where we win and where we lose.
 
@@ -56,6 +63,10 @@ def bench(
     from ..show.plotting import new_figure
     from ..studies.peers.run import FULL, QUICK, Wishes, run_bench, selected
 
+    if images or dotmark is not None:
+        unused = {"--solvers": solvers, "--problems": problems, "--rtol": rtol, "--seeds": seeds}
+        _bench_images(quick, out, _list(sizes, "--sizes", int), dotmark, unused)
+        return
     wishes = Wishes(
         _list(solvers, "--solvers", str),
         _list(problems, "--problems", str),
@@ -68,6 +79,28 @@ def bench(
     new_figure(1, 1)  # without matplotlib, say so now
     with resumable("bench", out):
         run_bench(out, selection, _command(out), Console(stderr=True))
+
+
+def _bench_images(
+    quick: bool,
+    out: Path,
+    sides: tuple[int, ...] | None,
+    folder: Path | None,
+    unused: Mapping[str, object],
+) -> None:
+    """Time exact transport between images, class by class."""
+    from rich.console import Console
+
+    from ..studies.peers.images import FULL, QUICK, run_images
+
+    if given := [name for name, value in unused.items() if value is not None]:
+        raise InvalidProblem(
+            f"{given[0]} was given with --images; only --quick, --full, --sizes and --out go with "
+            "it (leave it out)"
+        )
+    with resumable("bench", out):
+        scale = QUICK if quick else FULL
+        run_images(out, scale, sides, folder, _command(out), Console(stderr=True))
 
 
 def _list(text: str | None, option: str, kind: Callable[[str], T]) -> tuple[T, ...] | None:
