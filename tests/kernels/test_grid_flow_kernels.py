@@ -70,10 +70,34 @@ def fresh(n):
     return *links, np.zeros(n + 1, dtype=np.bool_), *numbers
 
 
+def n_tiles(shape):
+    return int(kernels.tiles(shape)[1].prod())
+
+
 def first_basis(shape, supply, costs):
     tree = fresh(supply.size)
     kernels.basis(kernels.comb(shape), supply, costs, shape, tree)
     return tree
+
+
+@pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_steepest_arc_of_a_box_is_found(shape, costs):
+    rng = np.random.default_rng(1)
+    y = whole(rng.integers(-30, 30, int(np.prod(shape)) + 1))
+    low = whole([rng.integers(0, n) for n in shape])
+    high = whole([rng.integers(a, n) + 1 for a, n in zip(low, shape, strict=True)])
+    inside = {
+        np.ravel_multi_index(c, shape)
+        for c in cells(shape)
+        if (low <= c).all() and (c < high).all()
+    }
+    steps = {(u, v): costs[axis] for (u, v), axis in edges(shape).items() if u in inside}
+    arcs = {**steps, **{(v, u): c for (u, v), c in steps.items()}}
+    reduced = {(u, v): int(c + y[u] - y[v]) for (u, v), c in arcs.items()}
+    least, i, j = kernels.steepest(y, low, high, whole(shape), whole(costs))
+    assert least == min([0, *reduced.values()])
+    assert least == 0 or reduced[i, j] == least
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -105,7 +129,7 @@ def test_trees_span_and_refine_along_the_coarse_one(shape):
 def test_every_pivot_leaves_a_basis_and_the_last_an_optimum(shape, costs, kind):
     sides, costs, supply = whole(shape), whole(costs), supplies(shape, kind)
     tree = first_basis(sides, supply, costs)
-    graph, at, left, values = edges(shape), 0, supply.size, []
+    graph, at, left, values = edges(shape), 0, n_tiles(sides), []
     while left > 0:
         assert kernels.is_basis(tree, supply, costs, sides)
         flows = kernels.flows_of(tree, sides)
@@ -169,7 +193,7 @@ def test_parcels_are_those_of_plain_python(shape, kind):
     sides, costs, supply = whole(shape), whole((1, 1, 1)), supplies(shape, kind)
     tree = first_basis(sides, supply, costs)
     for budget in (0, 1 << 40):
-        kernels.pivots(tree, sides, costs, 0, supply.size, budget)
+        kernels.pivots(tree, sides, costs, 0, n_tiles(sides), budget)
         flows = kernels.flows_of(tree, sides)
         source, target, mass = parcels(supply, flows, sides)
         found = list(zip(source.tolist(), target.tolist(), mass.tolist(), strict=True))

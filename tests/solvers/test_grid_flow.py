@@ -90,7 +90,7 @@ CASES = {
     "whole numbers": (*(np.rint(9 * x) for x in pair((25, 25))), 1.0),
     "short steps": (*pair((20, 20)), 1e-9),
     "long steps": (*pair((20, 20)), 1e9),
-}  # fmt: skip
+}
 
 
 def costs(A, B, spacing):

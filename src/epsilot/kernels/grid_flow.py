@@ -16,8 +16,8 @@ from .network import ONE, OPTIONS, exchange
 
 #: Above every flow and every price.
 MOST = np.int64(1) << np.int64(62)
-#: Cells that are priced together.
-BLOCK = 128
+#: Cells that are priced together, along each axis of a grid that has one, two or three.
+TILES = (128, 8, 4)
 
 
 @njit(**OPTIONS)
@@ -218,32 +218,39 @@ def flows_of(tree, shape):
 
 
 @njit(**OPTIONS)
-def steepest(y, first, stop, shape, costs):
-    """Return the least reduced cost of the arcs from cells first:stop to the next ones, or back.
+def tiles(shape):
+    """Return the sides of the tiles that cells are priced by, and the numbers of them."""
+    n_axes = (shape > 1).sum()
+    side = TILES[max(n_axes, 1) - 1]
+    sides = np.minimum(shape, side)
+    return sides, (shape + sides - 1) // sides
 
-    With it, the ends of its arc; 0 if none is negative.
+
+@njit(**OPTIONS)
+def steepest(y, low, high, shape, costs):
+    """Return the least reduced cost of the arcs from a box of cells to the next ones, or back.
+
+    The box is low:high along each axis. With the reduced cost, the ends of the arc; 0 if none is
+    negative.
     """
-    least, i, j = np.int64(0), first, first
+    least, i, j = np.int64(0), np.int64(0), np.int64(0)
     step = strides(shape)
-    u = first
-    while u < stop:
-        line = u // shape[2]
-        end = min(np.int64(stop), (line + 1) * shape[2])
-        rest = line % shape[1] + 1 < shape[1], line // shape[1] + 1 < shape[0]
-        for k in range(3):
-            to = end
-            if k == 2:
-                to = min(end, (line + 1) * shape[2] - 1)
-            elif not rest[1 - k]:
-                continue
-            ahead, cost = step[k], costs[k]
-            for v in range(u, to):
-                rise = y[v + ahead] - y[v]
-                reduced = cost - abs(rise)
-                if reduced < least:
-                    least = reduced
-                    i, j = (v, v + ahead) if rise > 0 else (v + ahead, v)
-        u = end
+    for a in range(low[0], high[0]):
+        for b in range(low[1], high[1]):
+            line = a * step[0] + b * step[1]
+            for k in range(3):
+                to = high[2]
+                if k == 2:
+                    to = min(to, shape[2] - 1)
+                elif (b if k == 1 else a) + 1 == shape[k]:
+                    continue
+                ahead, cost = step[k], costs[k]
+                for v in range(line + low[2], line + to):
+                    rise = y[v + ahead] - y[v]
+                    reduced = cost - abs(rise)
+                    if reduced < least:
+                        least = reduced
+                        i, j = (v, v + ahead) if rise > 0 else (v + ahead, v)
     return least, i, j
 
 
@@ -251,22 +258,28 @@ def steepest(y, first, stop, shape, costs):
 def pivots(tree, shape, costs, start, left, budget):
     """Pivot until an optimum, or until cells priced and nodes walked over exceed ``budget``.
 
-    ``left`` cells, from ``start``, are not known to have no negative reduced cost: at first all.
-    Return where pricing goes on and the cells left, none at an optimum, and the numbers of cells
-    priced and of nodes walked over. The least reduced cost of a block of cells enters, again and
-    again until the block has no negative one: what is settled near by moves smaller subtrees.
+    ``left`` tiles, from ``start``, are not known to have no negative reduced cost: at first all.
+    Return where pricing goes on and the tiles left, none at an optimum, and the numbers of cells
+    priced and of nodes walked over. The least reduced cost of a tile enters, again and again until
+    the tile has no negative one: what is settled near by moves smaller subtrees.
     """
     y = tree[8]
-    n = y.size - 1
+    sides, counts = tiles(shape)
+    n_tiles = counts[0] * counts[1] * counts[2]
     at, priced, walked = start, 0, 0
+    low, high = np.empty(3, np.int64), np.empty(3, np.int64)
     while left > 0 and priced + walked < budget:
-        stop = min(at + BLOCK, n)
-        reduced, i, j = steepest(y, at, stop, shape, costs)
-        priced += stop - at
+        rest = at
+        for k in range(2, -1, -1):
+            low[k] = rest % counts[k] * sides[k]
+            high[k] = min(low[k] + sides[k], shape[k])
+            rest //= counts[k]
+        reduced, i, j = steepest(y, low, high, shape, costs)
+        priced += (high[0] - low[0]) * (high[1] - low[1]) * (high[2] - low[2])
         if reduced < 0:
             walked += exchange(np.uint32(i), np.uint32(j), np.uint32(0), reduced, MOST, tree)
-            left = n
+            left = n_tiles
         else:
-            left = max(0, left - (stop - at))
-            at = stop if stop < n else 0
+            left -= 1
+            at = at + 1 if at + 1 < n_tiles else 0
     return at, left, priced, walked

@@ -52,8 +52,8 @@ class State:
     supply: Integers  # what each cell of the finest grid sends (or lacks), in units of mass
     level: int  # halvings of the finest grid
     steps: int = 0  # taken on this grid
-    at: int = 0  # cell where pricing goes on
-    left: int = 0  # cells that may still have a negative reduced cost
+    at: int = 0  # tile of cells where pricing goes on
+    left: int = 0  # tiles that may still have a negative reduced cost
     links: NDArray[np.uint32]  # the basis: see kernels.network
     is_up: NDArray[np.bool_]
     flow: Integers
@@ -81,7 +81,8 @@ class State:
         if n != field.n_cells or sizes != {n + 1} or not 0 <= self.level <= field.n_levels:
             return False
         supply, costs, shape = self.coarse(field), field.costs, field.at(self.level)
-        is_within = 0 <= self.at < supply.size and 0 <= self.left <= supply.size and self.steps >= 0
+        n_tiles = field.n_tiles(self.level)
+        is_within = 0 <= self.at < n_tiles and 0 <= self.left <= n_tiles and self.steps >= 0
         return is_within and kernels.is_basis(self.tree(supply.size), supply, costs, shape)
 
     def coarse(self, field: Field) -> Integers:
@@ -109,6 +110,10 @@ class Field(NamedTuple):
     def n_at(self, level: int) -> int:
         """Return the number of cells after some halvings."""
         return math.prod(self.at(level).tolist())
+
+    def n_tiles(self, level: int) -> int:
+        """Return the number of tiles that these cells are priced by."""
+        return math.prod(kernels.tiles(self.at(level))[1].tolist())
 
     def at(self, level: int) -> Integers:
         """Return the shape after some halvings."""
@@ -160,16 +165,18 @@ class GridFlow(DirectSolver[State]):
         state = State(
             supply=whole(field.difference(problem))[0],
             level=field.n_levels,
-            links=np.zeros((6, n + 1), dtype=np.uint32), is_up=np.zeros(n + 1, dtype=np.bool_),
-            flow=np.zeros(n + 1, dtype=np.int64), prices=np.zeros(n + 1, dtype=np.int64),
-        )  # fmt: skip
+            links=np.zeros((6, n + 1), dtype=np.uint32),
+            is_up=np.zeros(n + 1, dtype=np.bool_),
+            flow=np.zeros(n + 1, dtype=np.int64),
+            prices=np.zeros(n + 1, dtype=np.int64),
+        )
         return state, self._open(field, state, kernels.comb(field.at(state.level)))
 
     def _open(self, field: Field, state: State, marks: NDArray[np.uint8]) -> Work:
         """Begin a level from a spanning tree of its grid."""
         tree, shape = state.tree(marks.size), field.at(state.level)
         kernels.basis(marks, state.coarse(field), field.costs, shape, tree)
-        state.steps, state.at, state.left = 0, 0, marks.size
+        state.steps, state.at, state.left = 0, 0, field.n_tiles(state.level)
         return Work.of(vector=4 * marks.size)
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
