@@ -16,7 +16,7 @@ from epsilot.studies.paper import (
     table2,
     two_moons,
 )
-from epsilot.studies.peers import selection
+from epsilot.studies.peers import images, selection
 from epsilot.studies.peers.run import FULL, QUICK, Wishes, selected
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -59,6 +59,7 @@ FOLDERS = {
     ),
     "bench": (selection.KEY, lambda: contest(FULL), 0.9),
     "bench-quick": (selection.KEY, lambda: contest(QUICK), 0.9),
+    "images": (images.KEY, lambda: images.tasks_of(images.QUICK, (32, 64, 128, 256), None), 1.0),
 }
 
 

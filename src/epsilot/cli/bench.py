@@ -14,6 +14,8 @@ from ..errors import InvalidProblem
 from .exits import resumable
 
 OUT = Path("results/bench")
+#: The same of images, whose lines are others.
+IMAGES_OUT = Path("results/images")
 
 T = TypeVar("T")
 
@@ -65,7 +67,8 @@ def bench(
 
     if images or dotmark is not None:
         unused = {"--solvers": solvers, "--problems": problems, "--rtol": rtol, "--seeds": seeds}
-        _bench_images(quick, out, _list(sizes, "--sizes", int), dotmark, unused)
+        where = IMAGES_OUT if out == OUT else out
+        _bench_images(quick, where, _list(sizes, "--sizes", int), dotmark, unused)
         return
     wishes = Wishes(
         _list(solvers, "--solvers", str),

@@ -204,7 +204,7 @@ def run_images(
         )
     out.mkdir(parents=True, exist_ok=True)
     tasks = list(tasks_of(scale, sides, folder))
-    lines = run_tasks(tasks, Store(out / "images.jsonl", KEY), console, in_processes(1))
+    lines = run_tasks(tasks, Store(out / "solves.jsonl", KEY), console, in_processes(1))
     publish(out, "Exact transport between images", blocks_of(lines, command))
 
 
