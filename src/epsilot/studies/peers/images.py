@@ -210,7 +210,7 @@ def run_images(
 
 def blocks_of(lines: Sequence[Line], command: str) -> list[Block]:
     """Return the tables of a run: per class, both costs, beside others."""
-    drawn = "drawn after the definitions of" if lines[0]["images"] == "drawn" else "of"
+    drawn = "drawn in the manner of" if lines[0]["images"] == "drawn" else "of"
     found: list[Block] = [
         Paragraph(
             f"Images {drawn} DOTmark (Schrieber, Schuhmacher, Gottschlich 2017). Processor seconds "
