@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from epsilot.solvers.restricted_simplex import RestrictedSimplex, State, basic_plan, first_basis
+from epsilot.solvers.restricted_simplex import RestrictedSimplex, State, first_basis
+from epsilot.solvers.rounds import basic_flow
 from epsilot.studies.lab.document import markdown_row
 from epsilot.studies.lab.instances import FAMILIES
 from epsilot.studies.lab.timing import in_turns
@@ -44,8 +45,8 @@ def ours(solver: RestrictedSimplex, target: Additive, state: State) -> float:
     first_basis(target, state)
     while state.round == 0:
         solver._pivots(target, state)
-    plan = basic_plan(target.shape, state)
-    return float(target.geometry.entries(plan.i, plan.j) @ plan.flow)
+    i, j, flow = basic_flow(state)
+    return float(target.geometry.entries(i, j) @ flow)
 
 
 def theirs(target: Additive, i: Any, j: Any, row: Any, lam: Any) -> float:

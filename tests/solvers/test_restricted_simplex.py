@@ -6,9 +6,9 @@ import epsilot
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud, points
 from epsilot.kernels import pipeline, reference
-from epsilot.solvers import restricted_simplex
+from epsilot.solvers import restricted_simplex, rounds
 from epsilot.solvers.restricted_simplex import least_arcs, mixed, negative_arcs, staircase
-from epsilot.transport.problem import make_problem
+from epsilot.transport.problem import Additive, make_problem
 
 
 def cloud(rng, n=60, m=45):
@@ -121,7 +121,7 @@ def test_it_ends_at_the_optimum_however_poor_the_arcs(rng, options, lazy):
 
 
 def test_a_limit_in_sweeps_pivots_or_between_rounds_leaves_a_certified_plan(rng, monkeypatch):
-    monkeypatch.setattr(restricted_simplex, "PIVOTS", 10)
+    monkeypatch.setattr(rounds, "PIVOTS", 10)
     M = cloud(rng)
     exact = epsilot.exact(M).value
     gaps = []
@@ -144,7 +144,7 @@ def test_long_and_wide_problems(rng, n, m):
 
 
 def test_a_dear_detour_raises_the_price_of_artificial_arcs(rng, monkeypatch):
-    monkeypatch.setattr(restricted_simplex, "BIG", 1e-3)
+    monkeypatch.setattr(rounds, "BIG", 1e-3)
     M, a, b = rng.random((40, 40)), rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(40))
     result = epsilot.solve(M, a, b, rtol=1e-9, method="restricted_simplex", n_arcs=1, sweeps=0)
     assert result.converged
@@ -152,7 +152,7 @@ def test_a_dear_detour_raises_the_price_of_artificial_arcs(rng, monkeypatch):
 
 
 def test_it_resumes_in_the_middle_of_a_round(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(restricted_simplex, "PIVOTS", 10)
+    monkeypatch.setattr(rounds, "PIVOTS", 10)
     M, path = cloud(rng), str(tmp_path / "run.npz")
     options = {"rtol": 1e-9, "method": "restricted_simplex", "n_arcs": 3}
     whole = epsilot.solve(M, **options)
@@ -211,3 +211,26 @@ def test_a_few_large_costs_do_not_set_the_scale(rng):
     sparse = np.zeros((300, 300))
     sparse[::3] = 1.0  # the median is 0
     assert solver.init(make_problem(sparse), rng)[0].usual == 1.0
+
+
+#: What somebody may have changed in a saved state whose first round is open.
+ASTRAY = {
+    "a row too few": lambda state: setattr(state, "row", state.row[:-1]),
+    "no basis": lambda state: setattr(state, "flow", state.flow[:0]),
+    "a link": lambda state: state.links.__setitem__(3, 10**6),
+    "an end of an arc": lambda state: state.targets.__setitem__(3, 10**6),
+    "an arc too few": lambda state: setattr(state, "reduced", state.reduced[:-1]),
+}
+
+
+@pytest.mark.parametrize("name", ASTRAY)
+def test_a_saved_state_that_leads_astray_does_not_fit(rng, name):
+    problem = make_problem(Dense(cloud(rng)))
+    target = Additive(problem.geometry, 0.0, problem.p, problem.q)
+    solver = restricted_simplex.RestrictedSimplex(sweeps=0)
+    state, _ = solver.init(target, rng)
+    assert state.fits(target)
+    solver._open(target, state)
+    assert state.fits(target)
+    ASTRAY[name](state)
+    assert not state.fits(target)

@@ -23,17 +23,11 @@ from .about import About
 from .base import DirectSolver, Pace, Signal
 from .market import Market, PointMarket
 from .market_state import MarketState, empty_market
-from .rounds import (
-    TOLERANCE,
-    RoundState,
-    basic_flow,
-    duals,
-    no_rounds,
-    open_first,
-    pivot,
-    reopen,
-)
+from .rounds import RoundState, basic_flow, begin, crash, duals, no_rounds, pivot, reopen
 
+#: Share of the largest cost: reduced costs that count as negative; arcs that join later must be
+#: below twice that.
+TOLERANCE = 1e-13
 #: Arcs of a row that may join in a round.
 JOINING = 12
 #: Mass that is nothing.
@@ -78,7 +72,8 @@ class Auction(DirectSolver[State]):
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[State, Work]:
         """Start with nothing: the first step opens the coarsest level."""
-        return State(**empty_market(), **no_rounds()), Work()
+        none = np.zeros(0)
+        return State(row=none, lam=none, **empty_market(), **no_rounds()), Work()
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
         """Sell for a while; when all is sold, hand over to the simplex and pivot."""
@@ -89,7 +84,7 @@ class Auction(DirectSolver[State]):
         if not state.is_open:
             work.record(self._open(problem, market, state))
         if state.is_open:
-            work.record(pivot(state, problem.geometry.cost_unit))
+            work.record(pivot(state, problem.geometry.cost_unit, TOLERANCE))
         return work
 
     def _open(self, problem: Additive, market: Market, state: State) -> Work:
@@ -100,18 +95,15 @@ class Auction(DirectSolver[State]):
             i, j, flow = kernels.arcs(state.market)
             rest = _left(state, i, j, flow)
             i, j, flow = (np.concatenate(pair) for pair in zip((i, j, flow), rest, strict=True))
-            open_first(
-                state,
-                (n, m),
-                (i, j, flow, market.costs(state, i, j)),
-                (state.weights, state.quotas),
-                (state.leasts.copy(), -state.asked),
-                unit,
-            )
+            state.row, state.lam = state.leasts.copy(), -state.asked
+            begin(state, (n, m), i, j, market.costs(state, i, j), unit)
+            # The tree prefers much flow, then small reduced costs.
+            key = np.where(flow > 0, -flow, np.abs(state.reduced))
+            crash(state, (state.weights, state.quotas), np.argsort(key, kind="stable"))
         else:
             bar = -2 * TOLERANCE * unit
             i, j = market.cheap_arcs(state, state.row, state.lam, JOINING, bar)
-            reopen(state, n, i, j, market.costs(state, i, j), unit)
+            reopen(state, i, j, market.costs(state, i, j), unit, TOLERANCE)
         return Work.of(arc_tested=state.sources.size)
 
     def signal(self, problem: Additive, state: State) -> Signal:
@@ -124,7 +116,7 @@ class Auction(DirectSolver[State]):
         if state.rows.size == 0:
             return []
         market = _market(problem)
-        if state.round > 0 or state.is_open:
+        if state.has_basis:
             i, j, flow = basic_flow(state)
         else:
             i, j, flow = self._sold(market, state)
@@ -151,7 +143,7 @@ class Auction(DirectSolver[State]):
 
     def _potentials(self, problem: Additive, market: Market, state: State) -> Potentials:
         """Return potentials in the market's order."""
-        if state.round > 0 or state.is_open:
+        if state.has_basis:
             return duals(state, problem.geometry.cost_unit)
         f = market.rough_row(state)
         if state.level < len(market.depths(state)):

@@ -16,18 +16,17 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from .._types import Index, Integers, Potentials, Vector
+from .._types import Index, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry.sweeps import ByRow, ColumnSums
-from ..kernels import network
 from ..kernels import pipeline as kernels
 from ..kernels.vectors import log
-from ..transport.certificate import ROUND_OFF
 from ..transport.plan import Arcs, Core, Gibbs
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
 from .about import About
 from .base import DirectSolver, Pace, Signal
+from .rounds import RoundState, basic_flow, begin, crash, duals, no_rounds, pivot, reopen
 
 #: Arcs wanted of a row beyond which they are found by partitioning it.
 MANY_ARCS = 64
@@ -38,42 +37,25 @@ ETAS, SHARPEST = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015), 0.6
 FINEST = 5e-7
 #: Rows that tell the median cost, and the multiple of it above which costs are unusual.
 SAMPLE, UNUSUAL = 16, 16
-#: Pivots in one step, so that limits are looked at now and then.
-PIVOTS = 4000
 #: Shares of the largest cost: reduced costs that count as negative in the first round, where many
 #: changes of the prices add up, and in later ones; arcs that join later must be below twice that.
 TOLERANCE, FINE_TOLERANCE = 1e-11, 5e-14
-#: First and last price of artificial arcs in units of the largest cost.
-BIG, BIGGEST = 4.0, 1e6
 
 Floats = TypeVar("Floats", np.float32, np.float64)
 
 
-@dataclass(slots=True, kw_only=True)
-class State:
-    """Potentials first, then a basis; ``round`` counts simplex solves."""
+@dataclass(kw_only=True)
+class State(RoundState):
+    """Potentials of the sweeps first, then the rounds of a simplex."""
 
-    row: Vector  # row potential, while a round lasts that at its start
-    lam: Vector  # column potential, likewise
     usual: float  # cost that the regularisations are shares of
     sweep: int  # sweeps done
-    round: int = 0  # restricted problems solved
-    is_open: bool = False  # whether a round has begun and not ended
-    sources: Integers  # nodes that the arcs of the restricted problem join, columns counted from n
-    targets: Integers
-    costs: Vector  # their reduced costs at the start of the round, over the largest cost
-    at: int = 0  # where pricing goes on
-    links: Integers  # the basis: see kernels.network
-    is_up: NDArray[np.bool_]
-    flow: Vector
-    prices: Vector
-    big: float = BIG  # price of artificial arcs
-    is_done: bool = False  # no arc has a negative reduced cost
 
-    @property
-    def tree(self) -> tuple[object, ...]:
-        """The basis as kernels take it."""
-        return *self.links, self.is_up, self.flow, self.prices
+    def fits(self, problem: Additive) -> bool:
+        """Tell whether arrays that were read have sizes and places that belong together."""
+        n, m = problem.shape
+        is_whole = self.flow.size == (n + m + 1 if self.has_basis else 0)
+        return (self.row.size, self.lam.size) == (n, m) and is_whole and self.is_basis()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,19 +120,8 @@ class RestrictedSimplex(DirectSolver[State]):
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
         done = 0 if potentials is None else self._n_sweeps - self.sweeps
-        no_arcs, nodes = np.zeros(0, dtype=np.uint32), n + m + 1
         state = State(
-            row=row.copy(),
-            lam=lam.copy(),
-            usual=usual_cost(problem),
-            sweep=done,
-            sources=no_arcs,
-            targets=no_arcs,
-            costs=np.zeros(0),
-            links=np.zeros((6, nodes), dtype=np.uint32),
-            is_up=np.zeros(nodes, dtype=np.bool_),
-            flow=np.zeros(nodes),
-            prices=np.zeros(nodes),
+            row=row.copy(), lam=lam.copy(), usual=usual_cost(problem), sweep=done, **no_rounds()
         )
         return state, Work()
 
@@ -198,34 +169,19 @@ class RestrictedSimplex(DirectSolver[State]):
         else:
             keys = negative_arcs(problem, state.row, state.lam, self.n_arcs, 2 * FINE_TOLERANCE)
         i, j = np.divmod(keys, m)
-        state.at = state.sources.size  # new arcs are priced first
-        state.sources = np.concatenate([state.sources, i.astype(np.uint32)])
-        state.targets = np.concatenate([state.targets, (j + n).astype(np.uint32)])
-        i, j = state.sources.astype(np.intp), state.targets.astype(np.intp) - n
-        costs = problem.geometry.entries(i, j) - state.row[i] - state.lam[j]
-        state.costs = costs / problem.geometry.cost_unit
+        costs, unit = problem.geometry.entries(i, j), problem.geometry.cost_unit
         if state.round == 0:
+            begin(state, (n, m), i, j, costs, unit)
             first_basis(problem, state)
-        state.is_done = state.round > 0 and not (state.costs[state.at :] < -FINE_TOLERANCE).any()
-        state.is_open = not state.is_done
+        else:
+            reopen(state, i, j, costs, unit, FINE_TOLERANCE)
         return Work.of(ctransform=n * m)
 
     def _pivots(self, problem: Additive, state: State) -> Work:
         """Improve the basis; at its optimum, end the round with the new potentials."""
-        tolerance = FINE_TOLERANCE if state.round else TOLERANCE
-        pivots, state.at, priced, walked = network.pivots(
-            state.sources, state.targets, state.costs, state.tree, state.at, tolerance, PIVOTS
+        return pivot(
+            state, problem.geometry.cost_unit, FINE_TOLERANCE if state.round else TOLERANCE
         )
-        if pivots < PIVOTS:
-            # Less mass on artificial arcs is rounding, which the certificate repairs.
-            if network.shortage(state.tree, 0.0) > ROUND_OFF and state.big < BIGGEST:
-                network.shortage(state.tree, 7 * state.big)
-                state.big *= 8
-            else:
-                state.row, state.lam = self.potentials(problem, state)
-                state.prices[:] = 0
-                state.round, state.is_open = state.round + 1, False
-        return Work.of(arc_tested=priced, vector=walked)
 
     def signal(self, problem: Additive, state: State) -> Signal:
         """Ask for a certificate after a simplex round."""
@@ -238,16 +194,14 @@ class RestrictedSimplex(DirectSolver[State]):
         if state.round == 0:
             core = Gibbs(problem.geometry, state.row, state.lam, self._eta(problem, state))
             found.append((core, state.row))
-        if state.round > 0 or state.is_open:
+        if state.has_basis:
             row, _ = self.potentials(problem, state)
-            found.append((basic_plan(problem.shape, state), row))
+            found.append((Arcs(problem.shape, *basic_flow(state)), row))
         return found
 
     def potentials(self, problem: Additive, state: State) -> Potentials:
         """Return the current duals."""
-        n = problem.shape[0]
-        y = (state.prices - np.median(state.prices)) * problem.geometry.cost_unit
-        return state.row - y[:n], state.lam + y[n:-1]
+        return duals(state, problem.geometry.cost_unit)
 
 
 def usual_cost(problem: Additive) -> float:
@@ -261,18 +215,8 @@ def usual_cost(problem: Additive) -> float:
 
 def first_basis(problem: Additive, state: State) -> None:
     """Build a basis from a tree of arcs of least reduced cost."""
-    order = np.argsort(np.abs(state.costs).astype(np.float32), kind="stable")
-    supply = np.concatenate([problem.p, -problem.q * (problem.p.sum() / problem.q.sum())])
-    network.crash(state.sources, state.targets, state.costs, order, supply, BIG, state.tree)
-
-
-def basic_plan(shape: tuple[int, int], state: State) -> Arcs:
-    """Return the flow of the basis, without what artificial arcs carry."""
-    preds = state.links[1]
-    used = np.flatnonzero((preds[:-1] != network.ARTIFICIAL) & (state.flow[:-1] > 0))
-    arcs = preds[used]
-    i, j = state.sources[arcs].astype(np.int64), state.targets[arcs].astype(np.int64) - shape[0]
-    return Arcs(shape, i, j, state.flow[used])
+    order = np.argsort(np.abs(state.reduced).astype(np.float32), kind="stable")
+    crash(state, (problem.p, problem.q), order)
 
 
 def mixed(keys: Index) -> Index:

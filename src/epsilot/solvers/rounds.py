@@ -10,17 +10,13 @@ from numpy.typing import NDArray
 
 from .._types import Array, Index, Passed, Potentials, Vector
 from ..kernels import network
+from ..transport.certificate import ROUND_OFF
 from ..transport.work import Work
 
 #: Pivots in one step, so that limits are looked at now and then.
 PIVOTS = 4000
-#: Share of the largest cost: reduced costs that count as negative; arcs that join later must be
-#: below twice that.
-TOLERANCE = 1e-13
 #: First and last price of artificial arcs in units of the largest cost.
 BIG, BIGGEST = 4.0, 1e6
-#: Mass that artificial arcs may be left with: rounding, which the certificate repairs.
-NOTHING = 1e-13
 
 
 #: Numbers of nodes and arcs, as kernels.network has them.
@@ -46,6 +42,11 @@ class RoundState:
     node_prices: Vector
     big: float  # price of artificial arcs
     is_done: bool  # no arc has a negative reduced cost
+
+    @property
+    def has_basis(self) -> bool:
+        """Whether a first round has begun."""
+        return self.round > 0 or self.is_open
 
     @property
     def tree(self) -> tuple[Array, ...]:
@@ -75,11 +76,9 @@ class RoundState:
 
 
 def no_rounds() -> dict[str, Passed]:
-    """Return the fields of a state before its first round."""
+    """Return the fields of a state before its first round, without potentials."""
     none, nobody = np.zeros(0), np.zeros(0, dtype=np.uint32)
     return {
-        "row": none,
-        "lam": none,
         "round": 0,
         "is_open": False,
         "sources": nobody,
@@ -96,53 +95,58 @@ def no_rounds() -> dict[str, Passed]:
     }
 
 
-def open_first(
-    state: RoundState,
-    shape: tuple[int, int],
-    arcs: tuple[Index, Index, Vector, Vector],
-    masses: tuple[Vector, Vector],
-    potentials: Potentials,
-    unit: float,
+def begin(
+    state: RoundState, shape: tuple[int, int], i: Index, j: Index, costs: Vector, unit: float
 ) -> None:
-    """Begin with arcs, flow and costs: the tree prefers much flow, then small reduced costs."""
+    """Begin with arcs from rows to columns and their costs; ``crash`` makes the basis."""
     n, m = shape
-    i, j, flow, costs = arcs
-    p, q = masses
     nodes = n + m + 1
-    state.row, state.lam = potentials
     state.sources, state.targets = i.astype(np.uint32), (j + n).astype(np.uint32)
     state.arc_costs = costs
-    state.reduced = (costs - state.row[i] - state.lam[j]) / unit
+    state.reduced = _reduced(state, n, unit)
     state.links = np.zeros(6 * nodes, dtype=np.uint32)
     state.is_up = np.zeros(nodes, dtype=np.bool_)
     state.flow, state.node_prices = np.zeros(nodes), np.zeros(nodes)
-    key = np.where(flow > 0, -flow, np.abs(state.reduced))
-    order = np.argsort(key, kind="stable")
-    supply = np.concatenate([p, -q * (p.sum() / q.sum())])
-    network.crash(state.sources, state.targets, state.reduced, order, supply, state.big, state.tree)
     state.at, state.is_open = 0, True
 
 
-def reopen(state: RoundState, n: int, i: Index, j: Index, costs: Vector, unit: float) -> None:
-    """Begin another round with more arcs; without any, the last basis is optimal."""
+def crash(state: RoundState, masses: tuple[Vector, Vector], order: Index) -> None:
+    """Build a basis from the forest of the first arcs in an order."""
+    p, q = masses
+    supply = np.concatenate([p, -q * (p.sum() / q.sum())])
+    network.crash(state.sources, state.targets, state.reduced, order, supply, state.big, state.tree)
+
+
+def reopen(
+    state: RoundState, i: Index, j: Index, costs: Vector, unit: float, tolerance: float
+) -> None:
+    """Begin another round with more arcs; if none is negative, the last basis is optimal."""
+    n = state.row.size
     state.at = state.sources.size  # new arcs are priced first
     state.sources = np.concatenate([state.sources, i.astype(np.uint32)])
     state.targets = np.concatenate([state.targets, (j + n).astype(np.uint32)])
     state.arc_costs = np.concatenate([state.arc_costs, costs])
-    rows, cols = state.sources, state.targets - np.uint32(n)
-    state.reduced = (state.arc_costs - state.row[rows] - state.lam[cols]) / unit
-    state.is_done = not (state.reduced[state.at :] < -TOLERANCE).any()
+    state.reduced = _reduced(state, n, unit)
+    state.is_done = not (state.reduced[state.at :] < -tolerance).any()
     state.is_open = not state.is_done
     state.at = 0 if state.is_done else state.at
 
 
-def pivot(state: RoundState, unit: float) -> Work:
+def _reduced(state: RoundState, n: int, unit: float) -> Vector:
+    """Return the reduced costs of the arcs under the potentials, over the largest cost."""
+    rows, cols = state.sources, state.targets - np.uint32(n)
+    reduced: Vector = (state.arc_costs - state.row[rows] - state.lam[cols]) / unit
+    return reduced
+
+
+def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
     """Improve the basis; at its optimum, end the round with the new potentials."""
     pivots, state.at, priced, walked = network.pivots(
-        state.sources, state.targets, state.reduced, state.tree, state.at, TOLERANCE, PIVOTS
+        state.sources, state.targets, state.reduced, state.tree, state.at, tolerance, PIVOTS
     )
     if pivots < PIVOTS:
-        if network.shortage(state.tree, 0.0) > NOTHING and state.big < BIGGEST:
+        # Less mass on artificial arcs is rounding, which the certificate repairs.
+        if network.shortage(state.tree, 0.0) > ROUND_OFF and state.big < BIGGEST:
             network.shortage(state.tree, 7 * state.big)
             state.big *= 8
         else:
@@ -154,6 +158,8 @@ def pivot(state: RoundState, unit: float) -> Work:
 
 def duals(state: RoundState, unit: float) -> Potentials:
     """Return the current potentials."""
+    if not state.has_basis:
+        return state.row, state.lam
     n = state.row.size
     y = (state.node_prices - np.median(state.node_prices)) * unit
     return state.row - y[:n], state.lam + y[n:-1]
