@@ -31,13 +31,13 @@ Cell = tuple[float, float, float]
 #: worst gap ÷ ε. Published stop (rule V; "duality" is rule D):
 PUBLISHED = """
 eps                                   | 0.2               | 0.05              | 0.02
-36  apdagd                            | 136   6.5e6 0.009 | 572   2.8e7 0.008 | 1432  6.9e7  0.007
+36  apdagd violation                  | 136   6.5e6 0.009 | 572   2.8e7 0.008 | 1432  6.9e7  0.007
 36  apdamd                            | 145   6.9e6 0.009 | 621   3.0e7 0.008 | 1557  7.5e7  0.007
 36  hybrid_primal_dual accelerated    | 416   6.2e6 0.047 | 1715  2.6e7 0.040 | 4358  6.5e7  0.036
 36  hybrid_primal_dual line_search    | 95    3.3e6 0.044 | 381   1.3e7 0.035 | 954   3.3e7  0.033
 36  apdrcd                            | 6.1e4 3.4e7 0.008 | 2.8e5 1.6e8 0.007 | 6.9e5 3.8e8  0.007
 36  apdgcd                            | 5.4e4 6.5e8 0.006 | 4.9e5 5.9e9 0.010
-144 apdagd                            | 153   1.1e8 0.010 | 652   4.8e8 0.007 | 1671  1.2e9  0.007
+144 apdagd violation                  | 153   1.1e8 0.010 | 652   4.8e8 0.007 | 1671  1.2e9  0.007
 144 apdagd duality                    | 39    3.6e7 0.093 | 174   1.4e8 0.078 | 444   3.4e8  0.070
 144 apdamd                            | 178   1.3e8 0.010 | 781   5.7e8 0.007 | 1961  1.4e9  0.007
 144 hybrid_primal_dual accelerated    | 867   2.0e8 0.064 | 3776  8.7e8 0.041 | 9557  2.2e9  0.040

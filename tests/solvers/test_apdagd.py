@@ -48,7 +48,7 @@ def test_line_search_and_estimate_sequence(name, norm, seed):
 def test_duality_rule_stops_earlier_and_keeps_eps():
     M, a, b = synthetic(6, 0)
     run = {"M": M, "a": a, "b": b, "eps": 0.05, "method": "apdagd", "stop": "paper"}
-    early, late = epsilot.solve(**run, rule="duality"), epsilot.solve(**run)
+    early, late = epsilot.solve(**run), epsilot.solve(**run, rule="violation")
     assert early.status is Status.PUBLISHED_STOP
     assert early.gap <= 0.05
     assert early.n_iter < late.n_iter / 2

@@ -18,6 +18,7 @@ REFUSED = [
     ("aam", "variant", "x", "primal_dual"),
     ("aam", "search", "x", "line_search"),
     ("aam", "test_every", -1, "test_every"),
+    ("aam", "rule", "gap", "duality"),
     ("apdamd", "rule", "none", "duality"),
     ("apdgcd", "smoothness", 0.0, "must be positive"),
     ("hybrid_primal_dual", "form", "fast", "accelerated"),

@@ -7,6 +7,7 @@ from by_hand import synthetic
 import epsilot
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.run.result import Status
+from epsilot.solvers import appendix_c
 from problems import (
     equal_masses,
     exact_value,
@@ -18,12 +19,13 @@ from problems import (
     zero_masses,
 )
 
+DIRECT = ["dual_extrapolation", "dijkstra_dfs", "packing_lp"]
 ACCELERATED = ["apdagd", "apdamd", "apdrcd", "apdgcd", "hybrid_primal_dual"]
 
 
 # n = 36, ε = 0.2: iterations and operations of the specification, mean of three instances.
 PUBLISHED = [
-    ("apdagd", {}, 136, 6.5e6),
+    ("apdagd", {"rule": "violation"}, 136, 6.5e6),
     ("apdamd", {}, 145, 6.9e6),
     ("apdrcd", {}, 6.1e4, 3.4e7),
     ("hybrid_primal_dual", {"form": "accelerated"}, 416, 6.2e6),
@@ -74,7 +76,41 @@ def test_scale_of_the_cost_leaves_the_count(name):
     assert counts[1] == pytest.approx(counts[0], rel=0.02)
 
 
-DIRECT = ["dual_extrapolation", "dijkstra_dfs", "packing_lp"]
+#: Every method under Appendix C's criterion, those of Figure 1 first.
+ONE_CRITERION = [
+    *("pdasmd", "pdasgd", "apdagd", "aam", "sinkhorn", "apdrcd", "stochastic_sinkhorn"),
+    *("greenkhorn", "accelerated_sinkhorn", "apdamd", "hybrid_primal_dual", "box_newton"),
+]
+
+
+@pytest.mark.parametrize("name", ONE_CRITERION)
+def test_one_criterion_ends_every_entropic_method(name):
+    M, a, b = synthetic(4, 0)
+    eps, seen = 0.2, []
+    result = epsilot.solve(
+        M, a, b, eps=eps, method=name, stop="paper", callback=seen.append, **appendix_c(name)
+    )
+    assert result.status is Status.PUBLISHED_STOP
+    assert result.reg == pytest.approx(eps / (4 * np.log(16)))
+    slack = eps / (8 * M.max())  # ε', of which half is the violation and half the smoothing
+    assert result.marginal_error <= slack
+    # Not earlier: what was seen on the way missed p' and q' by more than ε'/2.
+    assert all(record.marginal_error > slack / 4 for record in seen[:-1])
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_a_direct_method_has_no_such_criterion(name):
+    with pytest.raises(epsilot.InvalidProblem, match=f"{name} solves no entropic problem"):
+        appendix_c(name)
+
+
+@pytest.mark.parametrize(("name", "rule"), [("apdagd", "duality"), ("apdamd", "violation")])
+def test_the_published_stop_is_the_rule_of_the_methods_own_paper(name, rule):
+    M, a, b = synthetic(4, 0)
+    result = epsilot.solve(M, a, b, eps=0.2, method=name, stop="paper")
+    assert result.options["rule"] == rule
+    share = {"duality": 3, "violation": 4}[rule]
+    assert result.reg == pytest.approx(0.2 / (share * np.log(16)))
 
 
 WITH_CONSTANTS = [*DIRECT, "box_newton"]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-from ..errors import UnknownMethod
-from .about import About, measured_operations
+from ..errors import InvalidProblem, UnknownMethod
+from .about import A_PRIORI, APPENDIX_C, About, measured_operations
 from .base import AnySolver
 from .options import converted
 
@@ -87,6 +87,25 @@ def make_solver(name: str, options: dict[str, object], keywords: Iterable[str] =
             )
     solver: AnySolver = cls(**converted(name, cls, options))
     return solver
+
+
+def appendix_c(name: str) -> dict[str, object]:
+    """Return the options with which ``stop="paper"`` ends a method by Appendix C's criterion.
+
+    That is the criterion of Luo, Xie, Huo: η = ε/(4 log n), smoothed marginals, and the plan's
+    violation at most ε'/2 with f(X) + φ <= ε/4. Methods whose own papers have another rule take
+    it as an option; the others have no rule but this.
+
+    >>> appendix_c("apdagd"), appendix_c("sinkhorn")
+    ({'rule': 'violation'}, {})
+    """
+    cls = solver_class(name)
+    if cls.about.rule == A_PRIORI:
+        raise InvalidProblem(
+            f"{name} solves no entropic problem and ends by itself; Appendix C's criterion is for "
+            "the methods whose solves_entropic is True."
+        )
+    return {"rule": "violation"} if cls.about.rule != APPENDIX_C else {}
 
 
 def options_of(solver: AnySolver) -> dict[str, object]:

@@ -19,7 +19,8 @@ from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic, Problem
 from ..transport.rounding import round_onto
 from ..transport.work import Work
-from .about import About, Order
+from .about import PRIMAL_DUAL, About, Order
+from .averaging import is_near_optimal
 from .base import EntropicSolver, Pace, Published, l1, published_parameters
 from .joint import block, joined, log_masses, log_sums, lse_value, masses, rescaled
 from .options import check_choices
@@ -37,12 +38,14 @@ class State:
     x: Vector  # main point
     w: Vector  # momentum
     betas: Vector  # β of the last two iterations, the older first
+    start: Vector  # where all began
     average: Matrix  # x̂, weighted average of the plans of y; empty if not kept
     phi: float = math.inf  # dual value at x, in units of η
     weight_sum: float = 0.0  # A = sum of the weights a
     smoothness: float = 1.0  # L of the backtracking
     n_steps: int = 0
     violation: float = math.inf  # l1 marginal violation of the plan of z
+    mean_violation: float = math.inf  # l1 marginal violation of x̂
     rise: float = math.inf  # <C, round(x̂) - x̂> at the last test
     duality: float = math.inf  # f(x̂) + η φ(x) at the last test
 
@@ -82,11 +85,16 @@ class AAM(EntropicSolver[State]):
     test_every : int, optional
         Iterations between tests of the published primal-dual stop; 0 for never. By default 10
         with ``stop="paper"``, else 0.
+    rule : {"duality", "violation"}, optional
+        What ends a run with ``stop="paper"``: the method's own primal-dual stop (the average
+        needed for it is kept by the variant "primal_dual"), or Appendix C of Luo, Xie, Huo, which
+        is all there is for the variant "dual".
     """
 
     variant: str | None = None
     search: str = "backtracking"
     test_every: int | None = None
+    rule: str | None = None
 
     about: ClassVar[About] = About(
         family="accelerated",
@@ -94,11 +102,17 @@ class AAM(EntropicSolver[State]):
         year=2021,
         orders=(Order(2.5, eps=1, log=0.5),),
         is_in_table1=True,
+        rule=PRIMAL_DUAL,
     )
     pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
 
     def __post_init__(self) -> None:
-        check_choices(self, variant=("primal_dual", "dual"), search=("backtracking", "line_search"))
+        check_choices(
+            self,
+            variant=("primal_dual", "dual"),
+            search=("backtracking", "line_search"),
+            rule=("duality", "violation"),
+        )
         if self.test_every is not None and not self.test_every >= 0:
             raise InvalidProblem(f"test_every is {self.test_every}; it must be zero or more.")
 
@@ -116,17 +130,24 @@ class AAM(EntropicSolver[State]):
                 f"variant='primal_dual' stores an n x m plan, for which "
                 f"{type(problem.geometry).__name__} is not meant (use variant='dual')."
             )
-        default = "primal_dual" if is_paper and can_average else "dual"
+        variant = self.variant or ("primal_dual" if is_paper and can_average else "dual")
+        own_rule = "duality" if is_paper and variant == "primal_dual" else "violation"
+        rule = self.rule or own_rule
+        if rule == "duality" and variant == "dual":
+            raise InvalidProblem(
+                "rule='duality' is about the average, which variant='dual' does not keep (use "
+                "variant='primal_dual' with stop='paper', or rule='violation')."
+            )
         test_every = (10 if is_paper else 0) if self.test_every is None else self.test_every
-        return replace(self, variant=self.variant or default, test_every=test_every)
+        return replace(self, variant=variant, test_every=test_every, rule=rule)
 
     def published(self, problem: Problem, epsilon: float) -> Published[Entropic]:
-        """Return η = 2ε/(3 log nm) and ε/6 for the primal-dual stop.
+        """Return η = 2ε/(3 log nm) and ε/6 for the primal-dual stop, else Appendix C's.
 
         Marginals are smoothed only if a mass is zero, then with 0.98 ε: smoothing shifts the
         optimum by at most ε/64.
         """
-        if not self.is_averaging:
+        if self.rule != "duality":
             return published_parameters(problem, epsilon)
         n, m = problem.shape
         p, q = problem.p, problem.q
@@ -147,7 +168,14 @@ class AAM(EntropicSolver[State]):
         n, m = problem.shape
         z = joined(problem, potentials)
         average = np.zeros((n, m) if self.is_averaging else (0, 0))
-        state = State(z=z, x=z.copy(), w=z.copy(), betas=np.full(2, np.nan), average=average)
+        state = State(
+            z=z,
+            x=z.copy(),
+            w=z.copy(),
+            betas=np.full(2, np.nan),
+            start=z.copy(),
+            average=average,
+        )
         return state, Work.of(scale=problem.geometry.pass_entries)
 
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
@@ -170,8 +198,11 @@ class AAM(EntropicSolver[State]):
         if a > 0:
             state.w = state.w - problem.eta * a * oracle.gradient
             state.weight_sum += a
+        # A x̂ - b is the weighted mean of the gradients, and w their sum.
+        moved = l1(state.start - state.w) / problem.eta
+        state.mean_violation = moved / state.weight_sum if a > 0 else state.violation
         state.n_steps += 1
-        if self.is_averaging and self.test_every and state.n_steps % self.test_every == 1:
+        if self.rule == "duality" and self.test_every and state.n_steps % self.test_every == 1:
             self._test(problem, state)
             work += Work.of(rounding=n * m, inner=n * m, vector=6 * n * m)
         return work
@@ -265,10 +296,13 @@ class AAM(EntropicSolver[State]):
         state.duality = cost - problem.eta * (entropy(state.average) - state.phi)
 
     def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
-        """Stop when rounding and the primal-dual gap of the average are both within ε/6."""
+        """Stop when rounding and duality gap of the average are within ε/6, or by Appendix C."""
+        if self.rule == "duality":
+            return max(state.rise, state.duality) <= tolerance
         if not self.is_averaging:
             return state.violation <= tolerance
-        return max(state.rise, state.duality) <= tolerance
+        is_feasible = state.mean_violation <= tolerance
+        return is_feasible and is_near_optimal(problem, state.average, problem.eta * state.phi)
 
     def candidates(self, problem: Entropic, state: State) -> list[tuple[Core, Vector]]:
         """Return the average if it is kept, and the plan of y."""

@@ -40,6 +40,13 @@ class Order:
         return f"n{_power(self.n)}{below}"
 
 
+#: What ends a run with ``stop="paper"``: Appendix C's rule, that of the primal-dual methods, and
+#: that of methods which come to an end by themselves.
+APPENDIX_C = "violation ≤ ε'/2 (Appendix C)"
+PRIMAL_DUAL = "rounding and duality gap ≤ ε/6 each"
+A_PRIORI = "its own end, proved beforehand"
+
+
 @dataclass(frozen=True, kw_only=True)
 class About:
     """The record of a method, which tables, documentation and experiments are derived from."""
@@ -50,6 +57,8 @@ class About:
     orders: tuple[Order, ...] = ()  # the proved bound is their sum, the leading one first
     note: str = "no proof"  # says what is known instead, where there are none
     is_in_table1: bool = False  # whether the paper compares with it there
+    rule: str = APPENDIX_C  # what ends a run with stop="paper": the rule of the method's own paper
+    departure: str = ""  # what stop="paper" runs that the method's paper does not print
     exactness: str = "to any ε"
     solves_entropic: bool = True
     needs_rows: bool = False

@@ -16,8 +16,8 @@ from ..transport.plan import Core, Explicit, Gibbs, Plan
 from ..transport.problem import Entropic, Problem
 from ..transport.rounding import round_onto
 from ..transport.work import Work
-from .about import About, Order
-from .averaging import keeps_average, mix
+from .about import PRIMAL_DUAL, About, Order
+from .averaging import is_near_optimal, keeps_average, mix
 from .base import EntropicSolver, Pace, Published, l1
 from .options import check_choices
 
@@ -62,10 +62,11 @@ class APDAGD(EntropicSolver[State]):
     average : bool, optional
         Keep the averaged plan, an (n, m) array. By default with ``stop="paper"`` and on dense
         costs.
-    rule : {"violation", "duality"}
-        What ends a run with ``stop="paper"``: the paper's Appendix C (η = ε/(4 log n), smoothed
-        marginals, violation of the average at most ε'/2), or Dvurechensky et al.'s own
-        (η = ε/(3 log n), <C, round(X) - X> ≤ ε/6 and f(X) + φ ≤ ε/6).
+    rule : {"duality", "violation"}, optional
+        What ends a run with ``stop="paper"``: the method's own rule, which is Dvurechensky et
+        al.'s (η = ε/(3 log n), <C, round(X) - X> ≤ ε/6 and f(X) + φ ≤ ε/6), or Appendix C of
+        Luo, Xie, Huo (η = ε/(4 log n), smoothed marginals, violation of the average at most ε'/2
+        and f(X) + φ ≤ ε/4).
 
     References
     ----------
@@ -74,7 +75,7 @@ class APDAGD(EntropicSolver[State]):
     """
 
     average: bool | None = None
-    rule: str = "violation"
+    rule: str | None = None
 
     about: ClassVar[About] = About(
         family="accelerated",
@@ -82,11 +83,14 @@ class APDAGD(EntropicSolver[State]):
         year=2018,
         orders=(Order(2.5, eps=1, log=0.5),),
         is_in_table1=True,
+        rule=PRIMAL_DUAL,
     )
     # Restarts cost acceleration: few of them, and from an η that is already small.
     pace: ClassVar[Pace] = Pace(start=0.025, factor=4.0, share=2.0)
     #: First and largest M, in units of 1/η.
     smoothness: ClassVar[tuple[float, float]] = (1.0, 2.0)
+    #: The rule of the method's own paper.
+    own_rule: ClassVar[str] = "duality"
 
     def __post_init__(self) -> None:
         check_choices(self, rule=("violation", "duality"))
@@ -98,13 +102,13 @@ class APDAGD(EntropicSolver[State]):
 
     def resolved(self, stop: str, problem: Problem) -> Self:
         """Decide whether to keep the average; a certificate leaves no rule to test."""
-        rule = self.rule if stop == "paper" else "violation"
+        rule = (self.rule or self.own_rule) if stop == "paper" else "violation"
         average = rule == "duality" or keeps_average(self.average, stop, problem)
         return replace(self, average=average, rule=rule)
 
     def published(self, problem: Problem, epsilon: float) -> Published[Entropic]:
         """Return the target and the tolerance of the chosen rule."""
-        if self.rule == "violation":
+        if self.rule != "duality":
             return super().published(problem, epsilon)
         n, m = problem.shape
         eta = 2 * epsilon / (3 * log(max(n * m, 2)))
@@ -166,7 +170,12 @@ class APDAGD(EntropicSolver[State]):
 
     def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
         """Apply the chosen rule."""
-        return state.is_done if self.rule == "duality" else state.mean_violation <= tolerance
+        if self.rule == "duality":
+            return state.is_done
+        if not self.average:
+            return state.violation <= tolerance
+        is_feasible = state.mean_violation <= tolerance
+        return is_feasible and is_near_optimal(problem, state.X, state.value)
 
     def candidates(self, problem: Entropic, state: State) -> list[tuple[Core, Vector]]:
         """Return the averaged plan if it is kept, and the plan of e."""

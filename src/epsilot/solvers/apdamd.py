@@ -25,7 +25,7 @@ class APDAMD(APDAGD):
     Parameters
     ----------
     average, rule
-        As in :class:`~epsilot.solvers.apdagd.APDAGD`.
+        As in :class:`~epsilot.solvers.apdagd.APDAGD`; its own rule is that of Appendix C.
 
     References
     ----------
@@ -41,6 +41,7 @@ class APDAMD(APDAGD):
         is_in_table1=True,
     )
     smoothness: ClassVar[tuple[float, float]] = (2.0, 4.0)
+    own_rule: ClassVar[str] = "violation"
 
     @staticmethod
     def squared_norm(d: Vector) -> float:

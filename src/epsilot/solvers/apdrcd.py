@@ -12,11 +12,12 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels import accelerated as kernels
+from ..transport.duals import lse_oracle
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic
 from ..transport.work import Work
 from .about import About, Order
-from .averaging import mix
+from .averaging import is_near_optimal, mix
 from .base import EntropicSolver, Pace, l1
 
 
@@ -109,8 +110,12 @@ class APDRCD(EntropicSolver[State]):
         return Work.of(lse=n_exp, gibbs=n * m, vector=3 * (n + m) ** 2 + n_exp + 4 * n * m)
 
     def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
-        """Stop when the violation of the averaged plan is within the tolerance."""
-        return state.mean_violation <= tolerance
+        """Apply Appendix C to the average: violation <= ε'/2 and f(X) + φ <= ε/4."""
+        n = problem.shape[0]
+        if not state.mean_violation <= tolerance:
+            return False
+        dual = lse_oracle(problem, state.lam[:n], state.lam[n:])[0]
+        return is_near_optimal(problem, state.X, dual)
 
     def candidates(self, problem: Entropic, state: State) -> list[tuple[Core, Vector]]:
         """Return the averaged plan and the plan of the current iterate."""

@@ -19,7 +19,7 @@ from ..kernels import auction as kernels
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
-from .about import About
+from .about import A_PRIORI, About
 from .base import DirectSolver, Pace, Signal
 from .market import Market, PointMarket
 from .market_state import MarketState, empty_market
@@ -60,6 +60,7 @@ class Auction(DirectSolver[State]):
         note="n log n a phase in low dimension, simplex on O(n) arcs",
         exactness="exact",
         solves_entropic=False,
+        rule=A_PRIORI,
     )
     pace: ClassVar[Pace] = Pace(evaluate_after=None, warm_up=20)
     starts_itself: ClassVar[bool] = True

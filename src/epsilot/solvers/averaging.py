@@ -1,4 +1,4 @@
-"""What the accelerated methods share: averaged plans, and a plan's marginals with its cost."""
+"""What the accelerated methods share: averaged plans, their rule, marginals with a cost."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..geometry import Geometry
 from ..geometry.dense import SAFE
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import accelerated as kernels
-from ..kernels.vectors import exp, log
-from ..transport.problem import Problem
+from ..kernels.vectors import entropy, exp, log
+from ..transport.problem import Entropic, Problem
 
 
 def keeps_average(average: bool | None, stop: str, problem: Problem) -> bool:
@@ -20,6 +20,17 @@ def keeps_average(average: bool | None, stop: str, problem: Problem) -> bool:
     that pays where the cost is dense too.
     """
     return stop == "paper" or problem.geometry.is_dense if average is None else average
+
+
+def is_near_optimal(problem: Entropic, X: Matrix, dual: float) -> bool:
+    """Tell whether f(X) + φ <= ε/4, given φ: Appendix C's condition beside the violation.
+
+    The target is Appendix C's, so that ε = 2 η log nm. φ is a bound: -φ <= f(x*).
+    """
+    total = dual
+    for start, stop, C in problem.geometry.blocks():
+        total += float((C * X[start:stop]).sum()) - problem.eta * entropy(X[start:stop])
+    return total <= problem.eta * log(max(X.size, 2)) / 2
 
 
 def mix(geometry: Geometry, X: Matrix, f: Vector, g: Vector, eta: float, share: float) -> None:

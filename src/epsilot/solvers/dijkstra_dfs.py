@@ -15,7 +15,7 @@ from ..kernels.dijkstra_push import push_phases
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
-from .about import About, Order
+from .about import A_PRIORI, About, Order
 from .base import DirectSolver, Pace
 from .options import HasConstants, check_choices
 
@@ -87,6 +87,7 @@ class DijkstraDFS(HasConstants, DirectSolver[State]):
         orders=(Order(2, eps=1), Order(1, eps=2)),
         is_in_table1=True,
         solves_entropic=False,
+        rule=A_PRIORI,
         needs_rows=True,
     )
     # A certificate costs several phases, and the a-priori rule is what ends the run.

@@ -15,7 +15,7 @@ from ..kernels.vectors import dot, exp, log
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
-from .about import About, Order
+from .about import A_PRIORI, About, Order
 from .base import DirectSolver, centred
 from .options import HasConstants
 
@@ -96,6 +96,7 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
         orders=(Order(2, eps=1, log=1),),
         is_in_table1=True,
         solves_entropic=False,
+        rule=A_PRIORI,
     )
     known_constants: ClassVar[tuple[str, ...]] = ("practical", "sharp", "published")
 

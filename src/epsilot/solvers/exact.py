@@ -14,7 +14,7 @@ from ..errors import InvalidProblem
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive
 from ..transport.work import Work
-from .about import About, Order
+from .about import A_PRIORI, About, Order
 from .base import DirectSolver
 
 
@@ -49,6 +49,7 @@ class Exact(DirectSolver[State]):
         orders=(Order(3, log=1),),
         exactness="exact",
         solves_entropic=False,
+        rule=A_PRIORI,
         needs_dense=True,
     )
 

@@ -24,7 +24,7 @@ from ..kernels.grid_parcels import parcels
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
-from .about import About
+from .about import A_PRIORI, About
 from .base import DirectSolver, Pace, Signal
 
 #: Longest side of the coarsest grid.
@@ -147,6 +147,7 @@ class GridFlow(DirectSolver[State]):
         note="simplex on d n arcs",
         exactness="exact",
         solves_entropic=False,
+        rule=A_PRIORI,
         needs_lattice=True,
     )
     pace: ClassVar[Pace] = Pace(evaluate_after=None, warm_up=2)

@@ -11,11 +11,12 @@ from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
 from ..kernels.vectors import dot, log
+from ..transport.duals import lse_oracle
 from ..transport.plan import Core, Explicit, Gibbs
-from ..transport.problem import Additive, Problem, Target
+from ..transport.problem import Additive, Entropic, Problem, Target
 from ..transport.work import Work
-from .about import About, Order
-from .averaging import keeps_average, mix, moments
+from .about import A_PRIORI, About, Order
+from .averaging import is_near_optimal, keeps_average, mix, moments
 from .base import DirectSolver, EntropicSolver, Pace, l1
 from .options import check_choices
 
@@ -171,9 +172,15 @@ class HybridPrimalDual(EntropicSolver[State]):
             work += Work.of(vector=2 * entries)
         return work
 
-    def meets_published_rule(self, problem: Target, state: State, tolerance: float) -> bool:
-        """Stop when the violation of the averaged plan is within the tolerance."""
-        return state.mean_violation <= tolerance
+    def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
+        """Apply Appendix C to the average: violation <= ε'/2 and f(X) + φ <= ε/4."""
+        n = problem.shape[0]
+        if not self.average:
+            return state.violation <= tolerance
+        if not state.mean_violation <= tolerance:
+            return False
+        dual = lse_oracle(problem, state.mean[:n], state.mean[n:])[0]
+        return is_near_optimal(problem, state.X, dual)
 
     def candidates(self, problem: Target, state: State) -> list[tuple[Core, Vector]]:
         """Return the averages of plan and potentials, and the current plan with its own."""
@@ -247,7 +254,7 @@ def _is_too_long(state: State, trial: Trial) -> bool:
 class _Plain(DirectSolver[State], HybridPrimalDual):  # type: ignore[misc]
     """The form without regularisation, which follows the protocol of direct methods."""
 
-    about: ClassVar[About] = replace(HybridPrimalDual.about, solves_entropic=False)
+    about: ClassVar[About] = replace(HybridPrimalDual.about, solves_entropic=False, rule=A_PRIORI)
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:  # type: ignore[override]
         """Take one step; the a-priori number of them proves the gap."""

@@ -15,7 +15,7 @@ from ..kernels.vectors import exp, log
 from ..transport.plan import Core, Explicit
 from ..transport.problem import Additive
 from ..transport.work import Work
-from .about import About, Order
+from .about import A_PRIORI, About, Order
 from .base import DirectSolver, Pace
 from .options import HasConstants
 
@@ -100,6 +100,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
         orders=(Order(2, eps=1, log=2),),
         is_in_table1=True,
         solves_entropic=False,
+        rule=A_PRIORI,
         needs_dense=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0, evaluate_after=0.3)

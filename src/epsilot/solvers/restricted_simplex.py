@@ -24,7 +24,7 @@ from ..kernels.vectors import log
 from ..transport.plan import Arcs, Core, Gibbs
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
-from .about import About
+from .about import A_PRIORI, About
 from .base import DirectSolver, Pace, Signal
 from .rounds import RoundState, basic_flow, begin, crash, duals, no_rounds, pivot, reopen
 
@@ -88,6 +88,7 @@ class RestrictedSimplex(DirectSolver[State]):
         note="n² + simplex on O(n) arcs",
         exactness="exact",
         solves_entropic=False,
+        rule=A_PRIORI,
         needs_rows=True,
     )
     pace: ClassVar[Pace] = Pace(evaluate_after=None, warm_up=20)
