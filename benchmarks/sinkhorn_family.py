@@ -65,11 +65,11 @@ ALGORITHMS = [
         0.05: [(21100, 1.6e7), (49508, 6.5e7), (73636, 1.5e8), (93852, 2.8e8)],
         0.02: [(52663, 3.9e7), (135298, 1.8e8), (208097, 4.3e8), (235926, 7.0e8)],
     }, is_coordinate=True, n_repeats=3, note="random, and the violation has plateaus"),
-    Algorithm("Accelerated, published", "accelerated_sinkhorn", {
+    Algorithm("Accelerated, printed", "accelerated_sinkhorn", {
         0.2: [(228, 5.4e6), (363, 2.6e7), (425, 7.4e7), (577, 2.1e8)],
         0.05: [(903, 2.1e7), (1469, 1.1e8), (1463, 2.5e8), (2026, 7.3e8)],
         0.02: [(1841, 4.3e7), (2451, 1.8e8), (2988, 5.2e8), (3992, 1.4e9)],
-    }, {"variant": "published"}),
+    }, {"variant": "printed"}),
     Algorithm("Accelerated, corrected", "accelerated_sinkhorn", {
         0.2: [(202, 4.8e6), (179, 1.3e7), (195, 3.4e7), (212, 7.6e7)],
         0.05: [(916, 2.2e7), (1653, 1.2e8), (1264, 2.2e8), (1819, 6.5e8)],

@@ -57,6 +57,10 @@ def test_every_method_has_a_page_that_agrees_with_its_record(method):
     assert card == f"> {method.family} · {method.complexity} · {method.exactness}"
     for paper in method.paper.split("; "):
         assert folded(paper) in folded(" ".join(rest))
+    about = solver_class(method.name).about
+    if about.is_in_table1:
+        assert folded(f'`stop="paper"` ends on: {about.rule}.') in folded(page)
+        assert folded(about.departure) in folded(page)
 
 
 def test_the_readme_names_methods_by_their_families():

@@ -32,6 +32,8 @@ RUNS = [
         for domain in ("auto", "log", "absorption")
         for relaxation in (None, 1.0, 1.9)
     ),
+    ("aam", {"eps": 0.1, "stop": "paper", "rule": "violation"}, "rectangular"),
+    ("apdagd", {"eps": 0.1, "stop": "paper", "rule": "violation"}, "rectangular"),
     *(("pdasmd", {"eps": 0.02, "stop": stop, "batch_size": 2}, "wide") for stop in STOPS),
 ]
 INSTANCES = {

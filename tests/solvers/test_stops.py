@@ -194,7 +194,7 @@ VARIANTS = {
     "stochastic": ("stochastic_sinkhorn", {}),
     "stochastic, power 2": ("stochastic_sinkhorn", {"power": 2.0}),
     "stochastic, uniform": ("stochastic_sinkhorn", {"power": 0.0}),
-    "accelerated, published": ("accelerated_sinkhorn", {"variant": "published"}),
+    "accelerated, printed": ("accelerated_sinkhorn", {"variant": "printed"}),
     "accelerated, corrected": ("accelerated_sinkhorn", {}),
     "accelerated, n/4": ("accelerated_sinkhorn", {"momentum_step": 9.0}),
     "aam dual line": ("aam", {"variant": "dual", "search": "line_search"}),

@@ -64,8 +64,10 @@ def solve(
     method : str
         A name from :func:`methods`, or "auto".
     stop : {"certificate", "paper"}
-        Stop at the certified gap, or follow the method's published procedure to the letter
-        (the certificate is still computed).
+        Stop at the certified gap, or follow the method's published procedure to the letter: the
+        plan that met its paper's rule is rounded and returned, with the certificate of that very
+        plan (better bounds seen on the way are in the history). A limit that comes first leaves
+        the best certified answer so far, as always: the procedure has none yet.
     max_iter, max_seconds : optional
         Limits in epochs and in seconds of wall time; the result is then still feasible and
         carries its true gap.

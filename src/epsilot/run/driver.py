@@ -2,7 +2,9 @@
 
 A driver advances a solver epoch by epoch, evaluates the certificate off the clock on a geometric
 schedule of operations, and ends when the certified gap is reached, a published rule fires, or a
-limit does. The best plan and the best dual are kept apart: their bracket only ever shrinks.
+limit does. The best plan and the best dual are kept apart: their bracket only ever shrinks. A
+published rule that fires is about one plan, which then is the answer; the bracket stays in the
+history.
 """
 
 from __future__ import annotations
@@ -87,6 +89,8 @@ class Driver(Generic[T, S]):
                 ending = Status.NOT_FINITE
         if run.plan is None:  # overflowed before the first evaluation: certify a fresh start
             self._evaluate(target, self._init(target, Started()))
+        if ending is Status.PUBLISHED_STOP:
+            self._answer_as_published(target, state)
         is_reached = self.goal.is_reached(run.upper, run.lower)
         if is_reached and ending is not Status.PUBLISHED_STOP:
             ending = Status.CERTIFIED
@@ -219,6 +223,16 @@ class Driver(Generic[T, S]):
         for observer in self.observers:
             is_told |= observer.evaluated(record)
         return is_told
+
+    def _answer_as_published(self, target: T, state: S) -> None:
+        """Return what the procedure returns: the plan that its rule is about, rounded.
+
+        That is the method's first candidate. The best lower bound proves it as well as any plan.
+        """
+        run, (pair, *_) = self.run, self.solver.candidates(target, state)
+        if _is_usable(*pair):
+            bracket = self.objective.bracket(*self.support.lifted(*pair))
+            run.upper, run.plan = bracket.upper, bracket.plan
 
     def _note_progress(self, target: T, state: S) -> None:
         """Note progress, and when the next certificate is due."""

@@ -103,6 +103,7 @@ class AAM(EntropicSolver[State]):
         orders=(Order(2.5, eps=1, log=0.5),),
         is_in_table1=True,
         rule=PRIMAL_DUAL,
+        departure="the primal-dual stop is tested at every tenth iteration",
     )
     pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
 

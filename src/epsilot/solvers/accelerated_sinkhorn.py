@@ -43,7 +43,7 @@ class AcceleratedSinkhorn(JointPlan[State], EntropicSolver[State]):
 
     Parameters
     ----------
-    variant : {"corrected", "published"}
+    variant : {"corrected", "printed"}
         Which block the last update of a step takes: the violated one, or the same again, as
         printed, which does nothing whenever the accelerated point was kept.
     momentum_step : float
@@ -60,11 +60,12 @@ class AcceleratedSinkhorn(JointPlan[State], EntropicSolver[State]):
         year=2022,
         orders=(Order(7 / 3, eps=4 / 3, log=2 / 3),),
         is_in_table1=True,
+        departure="step 6 updates the other block, as corrected (variant='printed' does not)",
     )
     pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
 
     def __post_init__(self) -> None:
-        check_choices(self, variant=("corrected", "published"))
+        check_choices(self, variant=("corrected", "printed"))
         if not 0 < self.momentum_step < math.inf:
             raise InvalidProblem(
                 f"momentum_step is {self.momentum_step}; it must be positive (0.5 is published)."
@@ -105,7 +106,7 @@ class AcceleratedSinkhorn(JointPlan[State], EntropicSolver[State]):
         else:
             state.z = state.main
             is_updated = False
-            is_violated_row = is_row == (self.variant == "published")
+            is_violated_row = is_row == (self.variant == "printed")
         # step 5
         violated = block(problem, is_violated_row)
         sums = log_block_sums(problem, state.z, is_violated_row)

@@ -84,6 +84,7 @@ class APDAGD(EntropicSolver[State]):
         orders=(Order(2.5, eps=1, log=0.5),),
         is_in_table1=True,
         rule=PRIMAL_DUAL,
+        departure="its rule is tested at steps that grow by a tenth",
     )
     # Restarts cost acceleration: few of them, and from an η that is already small.
     pace: ClassVar[Pace] = Pace(start=0.025, factor=4.0, share=2.0)

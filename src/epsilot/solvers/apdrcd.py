@@ -65,6 +65,7 @@ class APDRCD(EntropicSolver[State]):
         year=2020,
         orders=(Order(2.5, eps=1, log=0.5),),
         is_in_table1=True,
+        departure="one plan of each n + m steps stands for them in the average, which is unbiased",
         needs_dense=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.025, factor=4.0, share=2.0)

@@ -99,7 +99,8 @@ class Solver(Protocol[T, S]):
     def candidates(self, target: T, state: S, /) -> list[tuple[Core, Vector]]:
         """Return (plan, row potential) pairs worth certifying, the guaranteed one first.
 
-        Plans need not be rounded; later steps must not change what is returned.
+        The first is what the published rule is about and what a published procedure returns,
+        rounded. Plans need not be rounded; later steps must not change what is returned.
         """
 
     def potentials(self, target: T, state: S, /) -> Potentials:

@@ -167,6 +167,7 @@ class Greenkhorn(CoordinateDescent):
         year=2017,
         orders=(Order(2, eps=2, log=1),),
         is_in_table1=True,
+        departure="a scaling comes from a fresh sum of its row or column, not from running sums",
         needs_dense=True,
     )
 

@@ -83,6 +83,7 @@ class HybridPrimalDual(EntropicSolver[State]):
         year=2022,
         orders=(Order(2.5, eps=1, log=0.5),),
         is_in_table1=True,
+        departure="steps by a line search (form='accelerated' has none); the proof is ours",
     )
     pace: ClassVar[Pace] = Pace(start=0.025, share=1.0)
 

@@ -33,6 +33,7 @@ class PDASGD(PDASMD):
         year=2022,
         orders=(Order(2.5, eps=1, log=0.5),),
         is_in_table1=True,
+        departure="the conditions on the plan's expectation are tested on the plan in hand",
         needs_rows=True,
     )
     sharp_constant: ClassVar[float] = 3.0

@@ -124,6 +124,7 @@ class PDASMD(EntropicSolver[State]):
         year=2023,
         orders=(Order(2, eps=1, log=0.5),),
         is_in_table1=True,
+        departure="the conditions on the plan's expectation are tested on the plan in hand",
         needs_rows=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.03, factor=3.0, share=1.0)

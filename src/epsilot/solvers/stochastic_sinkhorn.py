@@ -36,6 +36,7 @@ class StochasticSinkhorn(CoordinateDescent):
         year=2018,
         orders=(Order(2, eps=2, log=1),),
         is_in_table1=True,
+        departure="a scaling comes from a fresh sum of its row or column, not from running sums",
         needs_dense=True,
     )
     _scans: ClassVar[int] = 2  # total, and the scan of its prefix sums
