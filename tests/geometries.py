@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from epsilot.geometry import Grid, PointCloud
+from epsilot.geometry.extended import Extended
 from epsilot.metrics import GRID_METRICS, POINT_METRICS
 
 
@@ -35,3 +36,16 @@ def grids(draw):
     metric = draw(st.sampled_from(GRID_METRICS))
     cells = [np.indices(s).reshape(d, -1).T * spacing for s in (shape_a, shape_b)]
     return Grid(shape_a, shape_b, metric, spacing), cdist(*cells, metric), rng
+
+
+@st.composite
+def with_dummies(draw):
+    """Draw a cloud or a grid with a dummy source and a dummy target."""
+    inner, M, rng = draw(st.one_of(clouds(), grids()))
+    n, m = M.shape
+    to_rows, to_cols, corner = rng.random(n), rng.random(m), float(rng.random())
+    return (
+        Extended(inner, to_rows, to_cols, corner),
+        np.block([[M, to_rows[:, None]], [to_cols, np.array([corner])]]),
+        rng,
+    )

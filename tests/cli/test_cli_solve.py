@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -130,3 +132,27 @@ def test_option_values_are_typed(text, value):
     (parsed,) = parse_options([f"batch-size={text}"]).values()
     assert parsed == value
     assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    "kind", [["--mass", 0.5], ["--unbalanced", "0.3,inf", "--unbalanced-type", "tv"]], ids=str
+)
+def test_a_kind_is_asked_for_and_audited(run, kind):
+    solved = run("solve", "--cost", "M.npy", "--out", "result.npz", "--json", *kind).json
+    for answer in (["--result", "result.npz"], ["--plan", "plan.npy"]):
+        np.save("plan.npy", epsilot.solve(np.load("M.npy"), **OF_KIND[kind[0]]).plan)
+        audited = run("certify", "--cost", "M.npy", *answer, "--json", *kind)
+        assert audited.json["upper"] == pytest.approx(solved["value"])
+
+
+OF_KIND = {
+    "--mass": {"mass": 0.5},
+    "--unbalanced": {"unbalanced": (0.3, math.inf), "unbalanced_type": "tv"},
+}
+
+
+def test_a_result_of_another_kind_is_refused(run):
+    run("solve", "--cost", "M.npy", "--out", "result.npz", "--mass", 0.5)
+    done = run("certify", "--cost", "M.npy", "--result", "result.npz")
+    assert done.code == 2
+    assert "another problem" in done.err

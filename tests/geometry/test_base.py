@@ -9,10 +9,10 @@ import epsilot
 from epsilot import memory
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.solvers import solver_class
-from geometries import by_hand, clouds, grids
+from geometries import by_hand, clouds, grids, with_dummies
 
 
-@given(st.one_of(clouds(), grids()))
+@given(st.one_of(clouds(), grids(), with_dummies()))
 def test_single_pairs_cost_what_their_rows_say(case):
     geometry, M, rng = case
     n, m = M.shape
@@ -21,7 +21,9 @@ def test_single_pairs_cost_what_their_rows_say(case):
     np.testing.assert_array_equal(geometry.entries(rows, cols), C[rows, cols])
 
 
-@given(st.one_of(clouds(), grids()), st.sampled_from([3.0, 0.1, 2e-3]), st.booleans())
+@given(
+    st.one_of(clouds(), grids(), with_dummies()), st.sampled_from([3.0, 0.1, 2e-3]), st.booleans()
+)
 def test_every_question_has_the_dense_answer(case, eta, some_are_empty):
     geometry, M, rng = case
     dense = Dense(M)
@@ -44,6 +46,9 @@ def test_every_question_has_the_dense_answer(case, eta, some_are_empty):
         ("ctransform_rows", g),
         ("ctransform_cols", f),
         ("block", 0, n),
+        ("gathered", np.arange(n)[::-1]),
+        ("gibbs", h, g, eta, 0, n),
+        ("marginals", h, g, eta),
     ):
         name, *args = question
         for shift in (0.0, 1.25):

@@ -8,7 +8,7 @@ import pytest
 
 import epsilot
 from epsilot import InvalidProblem, UnknownMethod
-from epsilot.run import goal
+from epsilot.run import goal, kinds
 from epsilot.run.request import KEYWORDS, OF_PROBLEM, SAID, Request
 from epsilot.transport.problem import make_problem
 from problems import M34
@@ -19,12 +19,13 @@ SOLVE = inspect.signature(epsilot.solve).parameters
 
 def test_solve_has_the_keywords_of_a_request_and_their_defaults():
     found = {name: p.default for name, p in SOLVE.items() if name not in {*OF_PROBLEM, "options"}}
-    assert found == {name: DEFAULTS[name] for name in KEYWORDS}
+    of_kinds = {name: word.default for name, word in kinds.keywords().items()}
+    assert found == {name: DEFAULTS[name] for name in KEYWORDS} | of_kinds
 
 
 def test_what_else_solve_has_describes_the_problem():
     assert tuple(inspect.signature(make_problem).parameters) == OF_PROBLEM
-    assert SOLVE.keys() - set(KEYWORDS) == {*OF_PROBLEM, "options"}
+    assert SOLVE.keys() - set(KEYWORDS) == {*OF_PROBLEM, *kinds.keywords(), "options"}
 
 
 def test_solve_has_the_types_of_a_request():

@@ -8,7 +8,7 @@ from epsilot import InvalidProblem
 from epsilot.files.saved import Saved
 from epsilot.geometry import Dense
 from epsilot.run.storage import pack_plan
-from epsilot.transport.plan import Arcs, Explicit, Gibbs, Plan
+from epsilot.transport.plan import Arcs, Explicit, Gibbs, Plan, plus
 from epsilot.transport.plan.cores import CORES as KINDS
 from problems import M34
 
@@ -23,6 +23,7 @@ CORES = {
     "explicit": Explicit(X34),
     "arcs": Arcs.of(np.where(X34 > 0.04, X34, 0.0)),
     "no arcs": Arcs.none((3, 4)),
+    "more arcs": plus(Gibbs(GEOMETRY, F, G, 0.5), Arcs.of(np.where(X34 > 0.04, X34, 0.0))),
     "plan": Plan(Explicit(X34), *AROUND, 0.7),
     "plan of a plan": Plan(Plan(Gibbs(GEOMETRY, F, G, 0.5), *AROUND, 0.7), *AROUND),
 }
@@ -48,6 +49,13 @@ def test_products_and_prices_are_those_of_the_array(name):
         np.testing.assert_allclose(x, y, rtol=1e-14, atol=1e-15)
     assert core.is_finite()
     assert core.is_nonnegative()
+
+
+@cores
+@pytest.mark.parametrize("raised", [0.0, 0.25])
+def test_a_cropped_core_is_its_first_part(name, raised):
+    core, part = CORES[name], Dense(M34[:2, :3] - raised)
+    np.testing.assert_allclose(dense(core.cropped(part, raised)), dense(core)[:2, :3], rtol=1e-13)
 
 
 @cores
@@ -119,7 +127,7 @@ def test_overflow_and_signs_are_seen_through_scalings(core, is_finite, is_nonneg
 
 ARRAYS = {name: Plan.of(CORES[name]).arrays() for name in ("gibbs", "explicit", "arcs")}
 WRONG = {
-    "no core": ("gibbs", {"eta": None}, "none of the arrays X, flow, eta"),
+    "no core": ("gibbs", {"eta": None}, "none of the arrays X, flow, eta, more.flow"),
     "half a core": ("gibbs", {"f": None}, "no array f"),
     "no scaling": ("gibbs", {"s": None}, "no array s"),
     "a negative η": ("gibbs", {"eta": np.array(-1.0)}, "η = -1"),

@@ -20,7 +20,7 @@ from ..transport.problem import Problem, make_problem
 from ..transport.rounding import round_onto
 
 #: Accuracy to which the half that was not given is derived.
-_DERIVED_RTOL = 1e-4
+DERIVED_RTOL = 1e-4
 
 
 def round_plan(X: ArrayLike, a: ArrayLike, b: ArrayLike) -> Matrix:
@@ -79,10 +79,23 @@ def certify(
     """
     if plan is None and potentials is None:
         raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
-    rtol = _DERIVED_RTOL if reg is None else None
+    rtol = DERIVED_RTOL if reg is None else None
     request = Request.of({"rtol": rtol, "reg": reg, "on_limit": "ignore", **kind})
     for name in request.options or ():
         raise TypeError(f"certify() got an unexpected keyword argument {name!r}")
+    return audit(request, M, a, b, plan=plan, potentials=potentials)
+
+
+def audit(
+    request: Request,
+    M: ArrayLike | Geometry,
+    a: ArrayLike | None,
+    b: ArrayLike | None,
+    *,
+    plan: ArrayLike | Plan | None,
+    potentials: tuple[ArrayLike, ArrayLike] | None,
+) -> Certificate:
+    """Return what ``certify`` does; the request says of which kind the problem is."""
     problem = request.kind.problem(M, a, b, normalize=False)
     objective = request.kind.objective(problem, request.reg)
     start = None if potentials is None else internal_potentials(potentials, problem)

@@ -92,6 +92,12 @@ def solve(
     multiscale : bool, optional
         For a point cloud: start from the potentials of a coarse version of it; by default for
         clouds of 5000 points and more in up to three dimensions.
+    mass : float, optional
+        Partial transport: move this much, and no more than either side has; totals may differ.
+    unbalanced : float or (float, float), optional
+        Marginals may be missed, at this price for sources and targets; ``math.inf`` keeps a side.
+    unbalanced_type : {"tv"}
+        How that is charged: by the l1 distance.
     **options
         Options of the method.
 

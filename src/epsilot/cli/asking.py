@@ -86,14 +86,22 @@ def _asked(name: str, panel: str | None, defaults: dict[str, object]) -> inspect
     """Return the option of a field of a request."""
     said = SAID[name]
     (field,) = (f for f in fields(Request) if f.name == name)
-    kind = field.type if said.kind is None else said.kind | None
-    return _option(name, defaults.get(name, field.default), kind, said, panel)
+    default = defaults.get(name, field.default)
+    return _option(name, default, _read_as(said, field.type), said, panel)
 
 
 def _of_kinds() -> dict[str, inspect.Parameter]:
     """Return the options of the kinds of problem."""
     words = kinds.keywords().items()
-    return {name: _option(name, word.default, word.annotation, word.said) for name, word in words}
+    return {
+        name: _option(name, word.default, _read_as(word.said, word.annotation), word.said)
+        for name, word in words
+    }
+
+
+def _read_as(said: Said, annotation: object) -> object:
+    """Return what the command line reads: the type of a keyword, or what is said of it."""
+    return annotation if said.kind is None else said.kind | None
 
 
 def _option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InvalidProblem
+from ..run.request import Request
 from . import options as opt
 from .asking import asking
 
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 ANSWER = "Answer to audit"
 
 
-@asking()
+@asking("kind")
 def certify(
     *,
     source: opt.Source,
+    request: Request,
     plan: Annotated[
         str | None,
         typer.Option(metavar="FILE", rich_help_panel=ANSWER, help="Plan, n by m, from anywhere."),
@@ -56,13 +58,13 @@ def certify(
     claim: dict[str, object] = {}
     if result is None:
         problem = problem.normalized() if source.normalize else problem
-        certificate = _audited(problem, plan, potentials)
+        certificate = _audited(problem, request, plan, potentials)
     else:
         from ..run.result import recertify
-        from ..transport.problem import make_problem
 
-        checked = make_problem(problem.M, problem.a, problem.b, normalize=source.normalize)
-        header, certificate = recertify(result, checked)
+        kind = request.kind
+        checked = kind.problem(problem.M, problem.a, problem.b, normalize=source.normalize)
+        header, certificate = recertify(result, checked, kind)
         claim = {key: header[key] for key in ("method", "value", "lower_bound") if key in header}
     if json:
         report.print_json(
@@ -73,12 +75,15 @@ def certify(
         report.print_lines("Certificate", report.certificate_lines(certificate), good=True)
 
 
-def _audited(problem: Inputs, plan: str | None, potentials: tuple[str, str] | None) -> Certificate:
+def _audited(
+    problem: Inputs, request: Request, plan: str | None, potentials: tuple[str, str] | None
+) -> Certificate:
     """Return the bracket that the files of a plan and of potentials prove."""
-    from ..api.certify import certify
+    from ..api.certify import DERIVED_RTOL, audit
     from .inputs import read, read_vector
 
-    return certify(
+    return audit(
+        dataclasses.replace(request, rtol=DERIVED_RTOL),
         problem.M,
         problem.a,
         problem.b,

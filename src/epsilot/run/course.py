@@ -31,12 +31,13 @@ class Course:
 def set_course(objective: Objective, goal: Goal, request: Request, execute: Execute) -> Course:
     """Choose method, start and targets, or say why what is asked for does not fit together."""
     is_published = request.stop == "paper"
-    choice = choose(objective) if request.method == "auto" else None
+    support = Support.all(objective.problem) if is_published else objective.support()
+    worked_on = objective.on(support.problem)
+    choice = choose(worked_on) if request.method == "auto" else None
     method = request.method if choice is None else choice.method
     made = make_solver(method, request.options or {}, known_keywords())
-    solver = made.resolved(request.stop, objective.problem)
-    check_fit(method, solver, objective, goal, request.stop)
-    support = Support.all(objective.problem) if is_published else objective.support()
+    solver = made.resolved(request.stop, support.problem)
+    check_fit(method, solver, worked_on, goal, request.stop)
     fixed = objective.fixed_target(support.problem)
     can_be_coarse = fixed is None and not is_published and not solver.starts_itself
     start = _given(objective, support, request)

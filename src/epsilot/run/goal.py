@@ -59,7 +59,7 @@ def make_goal(objective: Objective, request: Request) -> Goal:
     rtol = RTOL if request.rtol is None else float(request.rtol)
     # An optimum of 0 is certified to round-off.
     tiny = max(1e-9, ROUND_OFF / rtol) * problem.scale
-    return Goal(rtol=rtol, offset=problem.offset, tiny=tiny, slack=objective.slack)
+    return Goal(rtol=rtol, offset=objective.shift, tiny=tiny, slack=objective.slack)
 
 
 def make_limits(request: Request, patience: float) -> Limits:

@@ -96,7 +96,29 @@ class Entry(NamedTuple):
     keywords: Mapping[str, Keyword]
 
 
-KINDS: tuple[Entry, ...] = ()
+KINDS: tuple[Entry, ...] = (
+    Entry(
+        "partial:Partial",
+        {"mass": Keyword(Said("Move this much mass, no more than either side has.", PROBLEM))},
+    ),
+    Entry(
+        "unbalanced:kind_of",
+        {
+            "unbalanced": Keyword(
+                Said(
+                    "Price of a mass that is missed, or two of them (inf keeps a side).",
+                    PROBLEM,
+                    metavar="λ[,λ]",
+                    kind=str,
+                ),
+                float | tuple[float, float] | None,
+            ),
+            "unbalanced_type": Keyword(
+                Said("How it is charged: kl or tv.", PROBLEM), str, default="kl"
+            ),
+        },
+    ),
+)
 
 
 def keywords() -> dict[str, Keyword]:

@@ -12,13 +12,13 @@ from .._types import Fields, Matrix, Potentials
 from ..arguments import check_positive
 from ..errors import InvalidProblem
 from ..files.saved import Saved
-from ..transport.balanced import objective_of
 from ..transport.certificate import Certificate
 from ..transport.plan import Plan
 from ..transport.problem import Problem
 from ..transport.record import Record
 from ..transport.work import Work
 from . import storage
+from .kinds import Kind
 from .storage import pack_plan, unpack_plan
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ class Result:
         storage.save(path, _FORMAT, header, arrays)
 
 
-def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[Fields, Certificate]:
+def recertify(
+    path: str | os.PathLike[str], problem: Problem, kind: Kind
+) -> tuple[Fields, Certificate]:
     """Prove a saved result again from its plan and potentials; return its header too."""
     header, arrays = storage.load(path, _FORMAT, "write one with Result.save")
     n, m = problem.shape
@@ -165,7 +167,7 @@ def recertify(path: str | os.PathLike[str], problem: Problem) -> tuple[Fields, C
         reg = float(header["reg"]) if header["is_entropic"] else None
         if reg is not None:
             check_positive("the saved reg", reg)
-        objective = objective_of(problem, reg=reg)
+        objective = kind.objective(problem, reg)
     except (InvalidProblem, KeyError, TypeError, ValueError) as error:
         raise InvalidProblem(f"{os.fspath(path)} cannot be proved again: {error}") from None
     return header, objective.certificate(plan, objective.from_user(f))

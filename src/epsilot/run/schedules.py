@@ -56,10 +56,10 @@ def make_schedule(
 ) -> AnySchedule:
     """Return how a method approaches the unregularised problem."""
     if is_published:
-        target, tolerance = solver.published(inner, goal.allowed(-inner.offset))
+        target, tolerance = solver.published(inner, goal.allowed(-goal.offset))
         return Constant(target, tolerance, 0.5)  # evaluated for the record only
     if solver.about.exactness == "exact":
-        target = Additive(inner.geometry, goal.allowed(-inner.offset), inner.p, inner.q)
+        target = Additive(inner.geometry, goal.allowed(-goal.offset), inner.p, inner.q)
         return Constant(target, evaluate_after=solver.pace.evaluate_after)
     if not solver.about.solves_entropic:
         return Refinement(inner, goal, solver.pace)

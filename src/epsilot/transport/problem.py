@@ -148,39 +148,48 @@ def make_problem(
 ) -> Problem:
     """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
     geometry = M if isinstance(M, Geometry) else Dense(M)
-    n, m = geometry.shape
-    memory.ask(VECTORS * 8 * (n + m), f"a problem of {n:,} x {m:,}", "use fewer points or cells")
-    weights_a, tolerance_a = _weights(a, "a", n, m)
-    weights_b, tolerance_b = _weights(b, "b", m, n)
+    weights_a, weights_b = masses(geometry, a, b)
     total_a, total_b = float(weights_a.sum()), float(weights_b.sum())
-    if a is None:
-        total_a = total_b  # uniform weights carry whatever mass the other side has
-        weights_a *= total_b
-    elif b is None:
-        total_b = total_a
-        weights_b *= total_a
-    mass = 1.0 if normalize else total_a
-    if not normalize and abs(total_a - total_b) > max(tolerance_a, tolerance_b) * total_a:
+    is_given = a is not None and b is not None  # else the totals differ by rounding at most
+    tolerance = max(tolerance_of(a), tolerance_of(b))
+    if is_given and not normalize and abs(total_a - total_b) > tolerance * total_a:
         raise InvalidProblem(
             f"a sums to {total_a:.10g} and b to {total_b:.10g}; the totals must be equal "
             "(pass normalize=True to rescale both to 1)."
         )
+    mass = 1.0 if normalize else total_b if a is None else total_a
+    return scaled_problem(geometry, weights_a / total_a, weights_b / total_b, mass)
+
+
+def masses(
+    geometry: Geometry, a: ArrayLike | None, b: ArrayLike | None, *, normalize: bool = False
+) -> tuple[Vector, Vector]:
+    """Return checked weights; uniform ones carry whatever mass the other side has."""
+    n, m = geometry.shape
+    memory.ask(VECTORS * 8 * (n + m), f"a problem of {n:,} x {m:,}", "use fewer points or cells")
+    weights_a, weights_b = _weights(a, "a", n, m), _weights(b, "b", m, n)
+    if a is None:
+        weights_a *= float(weights_b.sum())
+    elif b is None:
+        weights_b *= float(weights_a.sum())
+    if normalize:
+        return weights_a / weights_a.sum(), weights_b / weights_b.sum()
+    return weights_a, weights_b
+
+
+def scaled_problem(
+    geometry: Geometry, p: Vector, q: Vector, mass: float, *, can_shift: bool = True
+) -> Problem:
+    """Return a problem whose costs have an ordinary size and begin at 0, if they can be shifted."""
     low, high = geometry.bounds
     if not np.isfinite(high - low):
         raise InvalidProblem(_infinite(geometry))
     _check_size(max(abs(low), abs(high)), mass)
     geometry, unit = _ordinary(geometry, max(abs(low), abs(high)))
     low, high = geometry.bounds
-    if 0 <= low <= NEGLIGIBLE_OFFSET * high:
+    if 0 <= low <= NEGLIGIBLE_OFFSET * high or not can_shift:
         low = 0.0  # not worth a copy of the cost
-    return Problem(
-        geometry.shifted(-low),
-        _freeze(weights_a / weights_a.sum()),
-        _freeze(weights_b / weights_b.sum()),
-        low,
-        mass,
-        unit,
-    )
+    return Problem(geometry.shifted(-low), _freeze(p), _freeze(q), low, mass, unit)
 
 
 def _check_size(cost: float, mass: float) -> None:
@@ -226,12 +235,11 @@ def tolerance_of(w: object) -> float:
     return 0.0 if w is None else _TOTALS.get(getattr(w, "dtype", None), _TOTALS_FLOAT64)
 
 
-def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float]:
-    """Return checked weights and the relative tolerance their dtype deserves."""
+def _weights(w: object, name: str, size: int, other: int) -> Vector:
+    """Return checked weights, uniform if there are none."""
     if w is None:
-        return np.full(size, 1.0 / size), 0.0
+        return np.full(size, 1.0 / size)
     x = numeric(w, name)
-    tolerance = tolerance_of(w)
     if x.shape != (size,):
         hint = " (are a and b swapped?)" if x.shape == (other,) else " (one weight each)"
         side = "row" if name == "a" else "column"
@@ -241,7 +249,7 @@ def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float
         )
     if not (x.min() >= 0 and 0 < x.sum() < math.inf):
         raise InvalidProblem(_no_weights(x, name))
-    return np.array(x), tolerance
+    return np.array(x)
 
 
 def _no_weights(x: Vector, name: str) -> str:

@@ -41,10 +41,7 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     geometry : Geometry, optional
         Prices the result.
     """
-    r, c = core.marginals()
-    if not (r.max() < TOO_LARGE and c.max() < TOO_LARGE):
-        core = core.tamed(p)
-        r, c = core.marginals()
+    core, r, c = tame(core, p)
     s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
     error = kernels.shrink(r, p, s) + kernels.shrink(c, q, t)
     arcs = core.arcs()
@@ -64,3 +61,12 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     kernels.shortfall(mass, s, p, e)
     plan = Plan(core, s, t, e, d)
     return Rounded(plan, plan.priced(cost, shipped), error)
+
+
+def tame(core: Core, p: Vector) -> tuple[Core, Vector, Vector]:
+    """Return a core whose products do not overflow, and its sums of rows and of columns."""
+    r, c = core.marginals()
+    if r.max() < TOO_LARGE and c.max() < TOO_LARGE:
+        return core, r, c
+    core = core.tamed(p)
+    return core, *core.marginals()

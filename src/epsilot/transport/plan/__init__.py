@@ -10,5 +10,6 @@ from .core import Core, spread
 from .explicit import Explicit
 from .gibbs import Gibbs
 from .operator import Plan
+from .total import plus
 
-__all__ = ["Arcs", "Core", "Explicit", "Gibbs", "Plan", "spread"]
+__all__ = ["Arcs", "Core", "Explicit", "Gibbs", "Plan", "plus", "spread"]

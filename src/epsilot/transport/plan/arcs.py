@@ -74,6 +74,12 @@ class Arcs(Ordinary):
         n, m = geometry.shape
         return Arcs((n, m), np.arange(n)[rows][self.i], np.arange(m)[cols][self.j], self.flow)
 
+    def cropped(self, geometry: Geometry, raised: float) -> Arcs:
+        """Return the arcs between the first rows and columns."""
+        n, m = geometry.shape
+        kept = (self.i < n) & (self.j < m)
+        return Arcs((n, m), self.i[kept], self.j[kept], self.flow[kept])
+
     def arrays(self) -> Arrays:
         """Return both ends and the flow of every arc."""
         return {"i": self.i, "j": self.j, "flow": self.flow}

@@ -47,6 +47,12 @@ class Core(Protocol):
     def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Core:
         """Return K on the kept rows and columns of a larger problem, zero elsewhere."""
 
+    def cropped(self, geometry: Geometry, raised: float) -> Core:
+        """Return K on the first rows and columns, whose costs are those of a geometry.
+
+        ``raised`` is by how much the costs that K was made from are higher.
+        """
+
     def detached(self) -> Self:
         """Return a core that later changes of the user's arrays do not reach."""
 

@@ -9,9 +9,10 @@ from .arcs import Arcs
 from .core import Core
 from .explicit import Explicit
 from .gibbs import Gibbs
+from .total import Total
 
 #: Every kind of core that a file can hold beside a plan's scalings.
-CORES: tuple[type[Core], ...] = (Explicit, Arcs, Gibbs)
+CORES: tuple[type[Core], ...] = (Explicit, Arcs, Gibbs, Total)
 
 
 def core_from_arrays(saved: Saved, geometry: Geometry) -> Core:

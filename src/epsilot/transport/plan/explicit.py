@@ -54,6 +54,11 @@ class Explicit(Ordinary):
         """Return the positive entries as arcs of the larger problem."""
         return Arcs.of(self.X).embedded(geometry, rows, cols)
 
+    def cropped(self, geometry: Geometry, raised: float) -> Explicit:
+        """Return the first rows and columns."""
+        n, m = geometry.shape
+        return Explicit(np.ascontiguousarray(self.X[:n, :m]))
+
     def arrays(self) -> Arrays:
         """Return the array."""
         return {"X": self.X}

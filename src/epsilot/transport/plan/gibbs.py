@@ -61,6 +61,11 @@ class Gibbs(Ordinary):
         f, g = spread(self.f, rows, n, -np.inf), spread(self.g, cols, m, -np.inf)
         return Gibbs(geometry, f, g, self.eta)
 
+    def cropped(self, geometry: Geometry, raised: float) -> Gibbs:
+        """Return the plan of the first potentials."""
+        n, m = geometry.shape
+        return Gibbs(geometry, self.f[:n] - raised, np.ascontiguousarray(self.g[:m]), self.eta)
+
     def detached(self) -> Gibbs:
         """Return the plan with costs that later changes of the user's arrays do not reach."""
         return replace(self, geometry=self.geometry.detached())

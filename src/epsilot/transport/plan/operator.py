@@ -97,6 +97,12 @@ class Plan(Ordinary):
         t, d = (spread(x, cols, m, 0.0) for x in (self.t, self.d))
         return Plan(self.core.embedded(geometry, rows, cols), s, t, e, d, self.mass)
 
+    def cropped(self, geometry: Geometry, raised: float) -> Plan:
+        """Return X on the first rows and columns."""
+        n, m = geometry.shape
+        core = self.core.cropped(geometry, raised)
+        return Plan(core, self.s[:n], self.t[:m], self.e[:n], self.d[:m], self.mass)
+
     def detached(self) -> Plan:
         """Return a plan that later changes of the user's arrays do not reach."""
         return replace(self, core=self.core.detached())

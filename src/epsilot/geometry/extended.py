@@ -1,0 +1,265 @@
+"""A cost with one source and one target more, which take what a problem leaves where it is."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from functools import cached_property
+
+import numpy as np
+
+from .. import memory
+from .._types import Index, Matrix, Vector
+from ..kernels.vectors import dot, exp, logaddexp
+from .base import Geometry, LogSums, log_total
+from .dense import Dense
+
+
+def extended(inner: Geometry, to_rows: Vector, to_cols: Vector, corner: float) -> Geometry:
+    """Return a cost with a dummy target, a dummy source, and the cost between these two.
+
+    A stored cost is stored again, with a row and a column more; any other is left as it is, and
+    n + m + 1 numbers are kept beside it.
+
+    Parameters
+    ----------
+    inner
+        The cost between n sources and m targets.
+    to_rows : (n,) array
+        Costs from each source to the dummy target.
+    to_cols : (m,) array
+        Costs from the dummy source to each target.
+    corner
+        Cost from the dummy source to the dummy target.
+    """
+    if not inner.is_dense:
+        return Extended(inner, to_rows, to_cols, corner)
+    n, m = inner.shape
+    memory.ask(
+        8 * (n + 1) * (m + 1), f"a cost of {n:,} x {m:,} with a dummy row and column",
+        "use a point cloud or a grid, which are not stored",
+    )  # fmt: skip
+    C = np.empty((n + 1, m + 1))
+    C[:n, :m], C[:n, m], C[n, :m], C[n, m] = inner.block(0, n), to_rows, to_cols, corner
+    return Dense(C)
+
+
+class Extended(Geometry):
+    """A cost that is not stored, with the costs of a dummy source and a dummy target beside it."""
+
+    def __init__(self, inner: Geometry, to_rows: Vector, to_cols: Vector, corner: float) -> None:
+        self.inner, self.to_rows, self.to_cols, self.corner = inner, to_rows, to_cols, corner
+        self.shape = inner.shape[0] + 1, inner.shape[1] + 1
+        self.has_rows, self.is_separable = inner.has_rows, inner.is_separable and not inner.has_rows
+        self.is_blockwise, self.finest_eta = inner.is_blockwise, inner.finest_eta
+        self.certificate_passes = inner.certificate_passes
+
+    def __repr__(self) -> str:
+        return f"Extended({self.inner!r})"
+
+    def _on(self, inner: Geometry, delta: float = 0.0) -> Extended:
+        """Return another cost with the same dummies, all of whose costs are higher by delta."""
+        return Extended(inner, self.to_rows + delta, self.to_cols + delta, self.corner + delta)
+
+    def shifted(self, delta: float) -> Extended:
+        """Return the geometry of C + delta."""
+        return self._on(self.inner.shifted(delta), delta)
+
+    def detached(self) -> Extended:
+        """Return a geometry that later changes of the user's arrays do not reach."""
+        return self._on(self.inner.detached())
+
+    @property
+    def exact(self) -> Extended:
+        """The same cost without float32 in rough passes either."""
+        return self._on(self.inner.exact)
+
+    @property
+    def rough(self) -> LogSums:
+        """Passes of iterates, as rough as the inner cost's."""
+        return _Sums(self, self.inner.rough)
+
+    def miniature(self) -> Extended:
+        """Return a tiny geometry of the same kind, on which kernels compile."""
+        inner = self.inner.miniature()
+        n, m = inner.shape
+        return Extended(inner, self.to_rows[:n], self.to_cols[:m], self.corner)
+
+    # -- sizes -----------------------------------------------------------------------------
+
+    @property
+    def workspace(self) -> int:
+        """Bytes that a pass of the inner cost needs."""
+        return self.inner.workspace
+
+    @cached_property
+    def pass_entries(self) -> int:
+        """Entries that one pass works through, for counting operations."""
+        return self.inner.pass_entries + sum(self.shape) - 1
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest cost."""
+        low, high = self.inner.bounds
+        others = self.to_rows, self.to_cols, np.array([self.corner])
+        return min(low, *(float(x.min()) for x in others)), max(
+            high, *(float(x.max()) for x in others)
+        )
+
+    def digest(self) -> str:
+        """Return a hash of the inner cost and of the dummies'."""
+        h = hashlib.sha256(self.inner.digest().encode())
+        h.update(self.to_rows.tobytes() + self.to_cols.tobytes())
+        h.update(np.array(self.corner).tobytes())
+        return h.hexdigest()[:16]
+
+    # -- entries ---------------------------------------------------------------------------
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of C."""
+        n, m = self.inner.shape
+        out, last = np.empty((stop - start, m + 1)), min(stop, n)
+        if start < last:
+            out[: last - start, :m] = self.inner.block(start, last)
+            out[: last - start, m] = self.to_rows[start:last]
+        if stop > n:
+            out[n - start, :m], out[n - start, m] = self.to_cols, self.corner
+        return out
+
+    def gathered(self, rows: Index) -> Matrix:
+        """Return some rows of C."""
+        n, m = self.inner.shape
+        out, inside = np.empty((rows.size, m + 1)), rows < n
+        if inside.any():
+            out[inside, :m] = self.inner.gathered(rows[inside])
+            out[inside, m] = self.to_rows[rows[inside]]
+        out[~inside, :m], out[~inside, m] = self.to_cols, self.corner
+        return out
+
+    def entries(self, rows: Index, cols: Index) -> Vector:
+        """Return the costs C[rows, cols] of single pairs."""
+        n, m = self.inner.shape
+        out = np.full(rows.size, self.corner)
+        inside, below, beside = (rows < n) & (cols < m), (rows == n) & (cols < m), cols == m
+        out[inside] = self.inner.entries(rows[inside], cols[inside])
+        out[below] = self.to_cols[cols[below]]
+        beside &= rows < n
+        out[beside] = self.to_rows[rows[beside]]
+        return out
+
+    # -- passes ----------------------------------------------------------------------------
+
+    def lse_rows(self, g: Vector, eta: float) -> Vector:
+        """Return log sum_j exp((g_j - C_ij) / η)."""
+        return _Sums(self, self.inner).lse_rows(g, eta)
+
+    def lse_cols(self, f: Vector, eta: float) -> Vector:
+        """Return log sum_i exp((f_i - C_ij) / η)."""
+        return _Sums(self, self.inner).lse_cols(f, eta)
+
+    def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
+        """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X."""
+        log_r, log_c = self.lse_rows(g, eta) + f / eta, self.lse_cols(f, eta) + g / eta
+        return log_r, log_c, log_total(log_r)
+
+    def _gibbs_border(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
+        """Return the dummies' part of the Gibbs plan: column, row and corner."""
+        column = exp((f[:-1] + g[-1] - self.to_rows) / eta)
+        row = exp((f[-1] + g[:-1] - self.to_cols) / eta)
+        return column, row, float(exp(float(f[-1] + g[-1] - self.corner) / eta))
+
+    def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
+        """Return X 1 and Xᵀ 1."""
+        column, row, corner = self._gibbs_border(f, g, eta)
+        r, c = self.inner.marginals(f[:-1], g[:-1], eta)
+        return np.append(r + column, row.sum() + corner), np.append(c + row, column.sum() + corner)
+
+    def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
+        """Return X v."""
+        column, row, corner = self._gibbs_border(f, g, eta)
+        inner = self.inner.apply_rows(f[:-1], g[:-1], eta, v[:-1])
+        return np.append(inner + column * v[-1], dot(row, v[:-1]) + corner * v[-1])
+
+    def apply_cols(self, f: Vector, g: Vector, eta: float, u: Vector) -> Vector:
+        """Return Xᵀ u."""
+        column, row, corner = self._gibbs_border(f, g, eta)
+        inner = self.inner.apply_cols(f[:-1], g[:-1], eta, u[:-1])
+        return np.append(inner + row * u[-1], dot(column, u[:-1]) + corner * u[-1])
+
+    def price_rows(
+        self, f: Vector, g: Vector, eta: float, v: Vector, d: Vector
+    ) -> tuple[Vector, Vector, Vector]:
+        """Return X v, (C * X) v and C d in one pass."""
+        column, row, corner = self._gibbs_border(f, g, eta)
+        mass, cost, shipped = self.inner.price_rows(f[:-1], g[:-1], eta, v[:-1], d[:-1])
+        last_mass, last_cost = corner * v[-1], self.corner * corner * v[-1]
+        return (
+            np.append(mass + column * v[-1], dot(row, v[:-1]) + last_mass),
+            np.append(cost + self.to_rows * column * v[-1], dot(self.to_cols * row, v[:-1]))
+            + np.append(np.zeros(mass.size), last_cost),
+            self._bordered(shipped, d),
+        )
+
+    def gibbs(self, f: Vector, g: Vector, eta: float, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of X."""
+        n, m = self.inner.shape
+        column, row, corner = self._gibbs_border(f, g, eta)
+        out, last = np.empty((stop - start, m + 1)), min(stop, n)
+        if start < last:
+            out[: last - start, :m] = self.inner.gibbs(f[:-1], g[:-1], eta, start, last)
+            out[: last - start, m] = column[start:last]
+        if stop > n:
+            out[n - start, :m], out[n - start, m] = row, corner
+        return out
+
+    def matvec(self, v: Vector) -> Vector:
+        """Return C v."""
+        return self._bordered(self.inner.matvec(v[:-1]), v)
+
+    def _bordered(self, inner: Vector, v: Vector) -> Vector:
+        """Return C v, given what the inner cost makes of v."""
+        return np.append(
+            inner + self.to_rows * v[-1], dot(self.to_cols, v[:-1]) + self.corner * v[-1]
+        )
+
+    def ctransform_rows(self, g: Vector) -> Vector:
+        """Return min_j C_ij - g_j."""
+        inner = np.minimum(self.inner.ctransform_rows(g[:-1]), self.to_rows - g[-1])
+        return np.append(inner, min((self.to_cols - g[:-1]).min(), self.corner - g[-1]))
+
+    def ctransform_cols(self, f: Vector) -> Vector:
+        """Return min_i C_ij - f_i."""
+        inner = np.minimum(self.inner.ctransform_cols(f[:-1]), self.to_cols - f[-1])
+        return np.append(inner, min((self.to_rows - f[:-1]).min(), self.corner - f[-1]))
+
+    def ctransform_error(self, f: Vector, g: Vector) -> float:
+        """Return what rounding, beyond that of C_ij - g_j, may have added to f, its minimum."""
+        return self.inner.ctransform_error(f[:-1], g[:-1])
+
+
+class _Sums:
+    """Log-sum-exp passes, those of the inner cost as exact or as rough as it offers them."""
+
+    def __init__(self, whole: Extended, inner: LogSums) -> None:
+        self.whole, self.inner = whole, inner
+
+    def lse_rows(self, g: Vector, eta: float) -> Vector:
+        """Return log sum_j exp((g_j - C_ij) / η)."""
+        whole = self.whole
+        inner = self.inner.lse_rows(g[:-1], eta)
+        return _bordered_lse(inner, whole.to_rows, whole.to_cols, whole.corner, g, eta)
+
+    def lse_cols(self, f: Vector, eta: float) -> Vector:
+        """Return log sum_i exp((f_i - C_ij) / η)."""
+        whole = self.whole
+        inner = self.inner.lse_cols(f[:-1], eta)
+        return _bordered_lse(inner, whole.to_cols, whole.to_rows, whole.corner, f, eta)
+
+
+def _bordered_lse(
+    inner: Vector, beside: Vector, below: Vector, corner: float, x: Vector, eta: float
+) -> Vector:
+    """Return log-sum-exps with the term of one dummy beside them, and those of the other."""
+    last = np.append(x[:-1] - below, x[-1] - corner) / eta
+    total = -math.inf if last.max() == -math.inf else log_total(last)
+    return np.append(logaddexp(inner, (x[-1] - beside) / eta), total)

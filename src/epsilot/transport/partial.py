@@ -1,0 +1,196 @@
+r"""Partial transport: a given mass is moved, and the rest stays where it is.
+
+.. math:: \min_X \langle M, X\rangle \quad X 1 \le a,\; X^\top 1 \le b,\; 1^\top X 1 = s,\; X \ge 0
+
+Its dual is :math:`\max \langle f, a\rangle + \langle g, b\rangle + s\mu` over :math:`f, g \le 0`,
+:math:`f_i + g_j + \mu \le M_{ij}`. Methods see a balanced problem with a dummy source and a dummy
+target, at no cost; between these two nothing is ever sent, whatever it costs, since the costs
+begin at 0. So no penalty enters: plan and potentials are made feasible, and priced, without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._types import Potentials, Vector
+from ..arguments import check_positive
+from ..errors import CertificateError, InvalidProblem
+from ..geometry import Dense, Geometry
+from ..kernels import rounding as kernels
+from ..kernels.vectors import dot
+from .certificate import BUG
+from .dummies import Dummies
+from .linear import below
+from .objective import Objective, linear
+from .plan import Core, Plan
+from .problem import Problem, masses, scaled_problem
+from .rounding import Rounded, tame
+from .support import Support
+
+#: Share of the mass that may be missing of a plan for it to be scaled instead of completed.
+MISSING = 1e-14
+#: Share by which the mass to move may exceed what there is: rounding.
+EXCESS = 1e-12
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The kind that ``mass=`` asks for."""
+
+    mass: float
+
+    def __post_init__(self) -> None:
+        """Refuse a mass that is none."""
+        check_positive("mass", self.mass)
+
+    def problem(
+        self,
+        M: ArrayLike | Geometry,
+        a: ArrayLike | None,
+        b: ArrayLike | None,
+        *,
+        normalize: bool,
+    ) -> Problem:
+        """Return a problem whose unit of mass is what sources, targets and dummies have."""
+        geometry = M if isinstance(M, Geometry) else Dense(M)
+        p, q = masses(geometry, a, b, normalize=normalize)
+        totals = float(p.sum()), float(q.sum())
+        if not self.mass <= min(totals) * (1 + EXCESS):
+            raise InvalidProblem(
+                f"mass is {self.mass:.10g}, a sums to {totals[0]:.10g} and b to {totals[1]:.10g}; "
+                "no more can be moved than either has (pass a smaller mass)."
+            )
+        unit = max(sum(totals) - self.mass, *totals)
+        return scaled_problem(geometry, p / unit, q / unit, unit)
+
+    def objective(self, problem: Problem, reg: float | None) -> PartialTransport:
+        """Return the cost of the mass that is moved."""
+        if reg is not None:
+            raise InvalidProblem(
+                f"mass and reg={reg:g} were given; partial transport is solved without "
+                "regularisation (pass eps or rtol instead of reg)."
+            )
+        share = self.mass / problem.mass
+        return PartialTransport(problem, min(share, float(problem.p.sum()), float(problem.q.sum())))
+
+
+@dataclass(frozen=True)
+class PartialTransport(Objective):
+    """min <C, X> over plans that move a share of the unit of mass."""
+
+    share: float
+
+    quantity: ClassVar[str] = "partial transport cost"
+    unpublished: ClassVar[str | None] = (
+        "stop='paper' follows procedures for balanced problems; leave it out with mass."
+    )
+
+    @property
+    def shift(self) -> float:
+        """The offset of the costs, for the mass that is moved."""
+        return self.problem.offset * self.share
+
+    @property
+    def size(self) -> float:
+        """The largest cost."""
+        return self.problem.cost_max
+
+    def support(self) -> Support:
+        """Return the balanced problem with dummies, and the way back from it."""
+        inner = Support.of(self.problem)
+        problem = inner.problem
+        n, m = problem.shape
+        stays = float(problem.q.sum()) - self.share, float(problem.p.sum()) - self.share
+        corner = problem.cost_max or 1.0
+        return Dummies.around(inner, (np.zeros(n), np.zeros(m), corner), stays)
+
+    # -- plans -------------------------------------------------------------------------------
+
+    def value(self, plan: Plan, cost: float) -> float:
+        """Return <C, X>."""
+        return cost
+
+    def to_user_cost(self, cost: float) -> float:
+        """Return <C, X> in the user's units."""
+        return self.to_user(cost)
+
+    def rounded(self, core: Core) -> Rounded:
+        """Return a plan that moves the share, and no more than there is, near any matrix.
+
+        Rows, then columns, that carry too much are scaled down; then all is scaled down to the
+        share, or what is missing is added where something is left, as a rank-one term.
+        """
+        p, q, share = self.problem.p, self.problem.q, self.share
+        core, r, c = tame(core, p)
+        s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
+        error = float(np.maximum(r - p, 0).sum() + np.maximum(c - q, 0).sum())
+        error += abs(float(r.sum()) - share)
+        kernels.shrink(r, p, s)
+        c = core.cols(s)
+        kernels.shrink(c, q, t)
+        total = dot(t, c)
+        if total >= share * (1 - MISSING):
+            s *= share / total
+            e[:], d[:] = 0.0, 0.0
+        else:
+            d /= kernels.shortfall(c, t, q, d)
+        mass, cost, shipped = core.price(self.problem.geometry, t, d)
+        if total < share * (1 - MISSING):
+            e *= (share - total) / kernels.shortfall(mass, s, p, e)
+        plan = Plan(core, s, t, e, d)
+        return Rounded(plan, plan.priced(cost, shipped), error)
+
+    def infeasibility(self, plan: Plan) -> float:
+        """Return by how much a plan takes or brings too much, and moves another mass."""
+        r, c = plan.marginals()
+        p, q = self.problem.p, self.problem.q
+        excess = np.maximum(r - p, 0).sum() + np.maximum(c - q, 0).sum()
+        return float(excess + abs(r.sum() - self.share))
+
+    # -- potentials --------------------------------------------------------------------------
+
+    def row_potential(self, g: Vector) -> Vector:
+        """Return the c-transform of a column potential that is nowhere positive."""
+        return self.problem.geometry.ctransform_rows(g - g.max())
+
+    def dual(self, f: Vector) -> tuple[Potentials, float]:
+        """Return feasible potentials made from any row potential, and the bound they prove."""
+        problem, geometry = self.problem, self.problem.geometry
+        k = geometry.ctransform_cols(f - f.max())
+        g = np.minimum(k - quantile(k, problem.q, self.share), 0.0)
+        h = geometry.ctransform_rows(g)
+        f = np.minimum(h - quantile(h, problem.p, self.share), 0.0)
+        return (f, g), self._bound((f, g), h)
+
+    def dual_value(self, potentials: Potentials) -> float:
+        """Return the bound of potentials that are nowhere positive, with the best µ."""
+        f, g = potentials
+        if not (f.max() <= 0 and g.max() <= 0):
+            raise CertificateError(f"a potential is positive. {BUG}")
+        return self._bound(potentials, self.problem.geometry.ctransform_rows(g))
+
+    def _bound(self, potentials: Potentials, h: Vector) -> float:
+        """Return <p, f> + <q, g> + share µ, where µ = min h - f and h is the c-transform of g."""
+        error = self.problem.geometry.ctransform_error(h, potentials[1])
+        µ = float(below(below(h - error) - potentials[0]).min())
+        return linear(self.problem, potentials) + self.share * µ
+
+    def from_user(self, f: Vector) -> Vector:
+        """Return a row potential in internal units."""
+        return f / self.problem.unit
+
+    def to_user_potentials(self, potentials: Potentials) -> Potentials:
+        """Return potentials in the user's units, nowhere positive."""
+        f, g = potentials
+        return self.problem.unit * f, self.problem.unit * g
+
+
+def quantile(values: Vector, weights: Vector, share: float) -> float:
+    """Return the least value up to which the weights reach a share, which is the best µ."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order[min(int(np.searchsorted(reached, share)), values.size - 1)]])

@@ -1,0 +1,93 @@
+"""The kinds that ``unbalanced=`` asks for: marginals that are wished for, not required."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from .._types import Passed
+from ..arguments import check_choice, is_real, shown
+from ..errors import InvalidProblem
+from ..geometry import Dense, Geometry
+from .linear import Transport
+from .objective import Objective
+from .problem import Problem, make_problem, masses, scaled_problem
+from .total_variation import TotalVariation
+
+#: How a marginal that is missed is charged.
+DIVERGENCES = ("kl", "tv")
+
+
+def kind_of(unbalanced: object, unbalanced_type: object) -> Unbalanced:
+    """Return the kind that two keywords ask for, or say in one sentence what is wrong with them."""
+    check_choice("unbalanced_type", unbalanced_type, DIVERGENCES)
+    if unbalanced is None:
+        raise InvalidProblem(
+            f"unbalanced_type is {unbalanced_type!r} without unbalanced; pass the price of a mass "
+            "that is missed as unbalanced=λ or (λ_a, λ_b)."
+        )
+    if unbalanced_type == "kl":
+        raise InvalidProblem(
+            "unbalanced_type is 'kl', which is not here yet; pass unbalanced_type='tv'."
+        )
+    return Unbalanced(*_prices(unbalanced))
+
+
+def _prices(given: object) -> tuple[float, float]:
+    """Return two positive prices, perhaps infinite, from one or two; text is split at commas."""
+    parts = given.split(",") if isinstance(given, str) else given
+    pair: list[Passed] = list(parts) if isinstance(parts, Iterable) else [parts, parts]
+    pair = pair * 2 if len(pair) == 1 else pair
+    try:
+        pair = [float(x) if isinstance(x, str) else x for x in pair]
+    except ValueError:
+        pair = []
+    if len(pair) != 2 or not all(is_real(x) and float(x) > 0 for x in pair):
+        raise InvalidProblem(
+            f"unbalanced is {shown(given)}; it must be one positive number or two, for sources and "
+            "targets (math.inf keeps a side as it is)."
+        )
+    return float(pair[0]), float(pair[1])
+
+
+@dataclass(frozen=True)
+class Unbalanced:
+    """Marginals that may be missed, at a price in total variation."""
+
+    price_a: float
+    price_b: float
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether both sides are kept, which is the balanced problem."""
+        return min(self.price_a, self.price_b) == math.inf
+
+    def problem(
+        self,
+        M: ArrayLike | Geometry,
+        a: ArrayLike | None,
+        b: ArrayLike | None,
+        *,
+        normalize: bool,
+    ) -> Problem:
+        """Return a problem whose unit of mass is what both sides have together."""
+        if self.is_hard:
+            return make_problem(M, a, b, normalize=normalize)
+        geometry = M if isinstance(M, Geometry) else Dense(M)
+        p, q = masses(geometry, a, b, normalize=normalize)
+        unit = float(p.sum() + q.sum())
+        return scaled_problem(geometry, p / unit, q / unit, unit, can_shift=False)
+
+    def objective(self, problem: Problem, reg: float | None) -> Objective:
+        """Return the cost and what missing the marginals costs."""
+        if reg is not None:
+            raise InvalidProblem(
+                f"unbalanced_type='tv' and reg={reg:g} were given; this problem is solved without "
+                "regularisation (pass eps or rtol instead of reg)."
+            )
+        if self.is_hard:
+            return Transport(problem)
+        return TotalVariation.of(problem, self.price_a, self.price_b)

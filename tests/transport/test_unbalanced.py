@@ -1,0 +1,151 @@
+"""Unbalanced transport in total variation, against a linear program, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import epsilot
+from epsilot import InvalidProblem
+from linear_programs import marginal_rows
+
+METHODS = {"auto": 1e-9, "exact": 1e-9, "restricted_simplex": 1e-9, "sinkhorn": 0.02, "aam": 0.05}
+
+
+def optimum(M, a, b, prices):
+    """Return the value of the linear program: each marginal has a surplus and a deficit."""
+    n, m = M.shape
+    identity = np.eye(n + m)
+    paid = np.repeat([min(price, 1e9) for price in prices], [n, m])
+    most = np.repeat([0.0 if price == math.inf else np.inf for price in prices], [n, m])
+    limits = np.concatenate([np.full(n * m, np.inf), most, most])
+    found = linprog(
+        np.concatenate([M.ravel(), paid, paid]),
+        A_eq=np.hstack([marginal_rows(n, m), -identity, identity]),
+        b_eq=np.append(a, b),
+        bounds=list(zip(np.zeros(limits.size), limits, strict=True)),
+    )
+    return found.fun
+
+
+def check(result, M, a, b, prices):
+    """Check the bracket, the plan and the potentials of a result against the problem."""
+    X, (f, g) = result.plan, result.potentials
+    size = (np.abs(M).max() + sum(x for x in prices if x < math.inf)) * (a.sum() + b.sum())
+    assert X.min() >= 0
+    paid = (X * M).sum()
+    for price, missed in zip(prices, (X.sum(axis=1) - a, X.sum(axis=0) - b), strict=True):
+        if price == math.inf:
+            assert np.abs(missed).sum() <= 1e-12 * (a.sum() + b.sum())
+        else:
+            paid += price * np.abs(missed).sum()
+    assert paid == pytest.approx(result.value, abs=1e-12 * size)
+    assert (f[:, None] + g - M).max() <= 1e-12 * size
+    assert min(f.min() + prices[0], g.min() + prices[1]) >= -1e-12 * size
+    bound = np.minimum(f, prices[0]) @ a + np.minimum(g, prices[1]) @ b
+    assert bound == pytest.approx(result.lower_bound, abs=1e-11 * size)
+    wanted = optimum(M, a, b, prices)
+    assert result.lower_bound - 1e-9 * size <= wanted <= result.value + 1e-9 * size
+    return wanted, size
+
+
+@st.composite
+def problems(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, m, scale = (
+        draw(st.integers(1, 9)),
+        draw(st.integers(1, 9)),
+        draw(st.sampled_from([1e-3, 1, 1e4])),
+    )
+    M = rng.random((n, m)) - draw(st.sampled_from([0.0, 0.1]))
+    if draw(st.booleans()):
+        M = np.round(4 * M) / 4
+    a, b = rng.random(n), draw(st.sampled_from([0.5, 1.0, 2.7])) * rng.random(m)
+    if draw(st.booleans()) and n > 1:
+        a[0] = 0.0
+    prices = [draw(st.sampled_from([0.15, 0.3, 1.0, 3.0, math.inf])) for _ in range(2)]
+    if prices == [math.inf, math.inf]:
+        prices[0] = 1.0
+    return scale * M, a, b, tuple(scale * price for price in prices)
+
+
+@given(problems(), st.sampled_from(["auto", "restricted_simplex"]))
+def test_the_value_is_that_of_the_linear_program(case, method):
+    M, a, b, prices = case
+    wish = {"rtol": 1e-9, "method": method, "on_limit": "ignore"}
+    result = epsilot.solve(M, a, b, unbalanced=prices, unbalanced_type="tv", **wish)
+    wanted, size = check(result, M, a, b, prices)
+    assert result.value == pytest.approx(wanted, abs=1e-9 * size)
+
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.random((14, 2)), RNG.random((11, 2)) + 0.4
+GEOMETRIES = {
+    "dense": epsilot.Dense(RNG.random((9, 7))),
+    "squared cloud": epsilot.PointCloud(X, Y),
+    "Euclidean cloud": epsilot.PointCloud(X, Y, "euclidean"),
+    "l1 grid": epsilot.Grid((4, 3), (3, 5), "cityblock"),
+    "squared grid": epsilot.Grid((4, 3), (3, 5), "sqeuclidean"),
+}
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("prices", [(0.2, 0.2), (0.1, 2.0), (math.inf, 0.5)])
+def test_every_geometry_and_method_is_certified(name, method, prices):
+    geometry = GEOMETRIES[name]
+    if method == "exact" and not geometry.is_dense:
+        pytest.skip("exact needs a stored cost")
+    n, m = geometry.shape
+    a, b = np.random.default_rng(1).random(n), 2 * np.random.default_rng(2).random(m)
+    wish = {"rtol": METHODS[method], "method": method}
+    result = epsilot.solve(geometry, a, b, unbalanced=prices, unbalanced_type="tv", **wish)
+    check(result, geometry.block(0, n), a, b, prices)
+    assert result.converged
+
+
+def test_two_infinite_prices_are_the_balanced_problem():
+    M = RNG.random((4, 5))
+    free = epsilot.solve(M, unbalanced=math.inf, unbalanced_type="tv", rtol=1e-9)
+    assert free.value == epsilot.solve(M, rtol=1e-9).value
+
+
+def test_an_audit_knows_the_kind():
+    M, a, b = RNG.random((9, 7)), RNG.random(9), RNG.random(7)
+    kind = {"unbalanced": 0.3, "unbalanced_type": "tv"}
+    result = epsilot.solve(M, a, b, rtol=1e-9, **kind)
+    found = epsilot.certify(M, a, b, plan=result.plan, **kind)
+    assert found.upper == pytest.approx(result.value)
+    assert found.gap <= 2e-4 * result.value
+    nothing = epsilot.certify(M, a, b, plan=np.zeros((9, 7)), **kind)
+    assert nothing.upper == pytest.approx(0.3 * (a.sum() + b.sum()))
+
+
+TV = {"unbalanced_type": "tv"}
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"unbalanced": 0.0} | TV, "unbalanced is 0.0; it must be one positive number or two"),
+        ({"unbalanced": -1.0} | TV, "unbalanced is -1.0; it must be"),
+        ({"unbalanced": math.nan} | TV, "unbalanced is nan; it must be"),
+        ({"unbalanced": (1.0, 2.0, 3.0)} | TV, r"unbalanced is \(1.0, 2.0, 3.0\); it must be"),
+        ({"unbalanced": "1,x"} | TV, "unbalanced is '1,x'; it must be"),
+        (TV, "unbalanced_type is 'tv' without unbalanced"),
+        ({"unbalanced": 1.0, "unbalanced_type": "l2"}, "unbalanced_type is 'l2'; it must be"),
+        ({"unbalanced": 1.0, "reg": 0.1} | TV, "without regularisation"),
+        ({"unbalanced": 1.0, "eps": 0.1, "stop": "paper"} | TV, "leave it out with unbalanced"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(keywords, words):
+    with pytest.raises(InvalidProblem, match=words):
+        epsilot.solve(np.ones((2, 3)), **keywords)
+
+
+def test_mass_made_at_a_profit_is_refused():
+    with pytest.raises(InvalidProblem, match="the optimum is -inf"):
+        epsilot.solve(np.array([[-5.0]]), unbalanced=1.0, unbalanced_type="tv")
