@@ -8,7 +8,10 @@ import pytest
 from epsilot.kernels import grid_flow as kernels
 from epsilot.kernels.grid_parcels import parcels
 
-SHAPES = [(1, 1, 1), (1, 1, 7), (1, 5, 8), (1, 16, 17), (4, 3, 5), (2, 2, 2), (5, 6, 7)]
+SHAPES = [
+    (1, 1, 1), (1, 1, 7), (1, 5, 8), (1, 16, 17), (4, 3, 5), (2, 2, 2), (5, 6, 7),
+    (1, 6, 1), (6, 1, 1), (4, 1, 5), (5, 4, 1), (3, 2, 7),
+]  # fmt: skip
 COSTS = [(1, 1, 1), (7, 2, 5)]
 
 

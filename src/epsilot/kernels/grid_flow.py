@@ -22,8 +22,12 @@ TILES = (128, 8, 4)
 
 @njit(**OPTIONS)
 def strides(shape):
-    """Return what a step along each axis adds to the number of a cell."""
-    return np.array([shape[1] * shape[2], shape[2], 1])
+    """Return what a step along each axis adds to the number of a cell; 0 where there is none."""
+    step = np.array([shape[1] * shape[2], shape[2], 1])
+    for k in range(3):
+        if shape[k] == 1:  # or it would be taken for that of another axis
+            step[k] = 0
+    return step
 
 
 @njit(**OPTIONS)
@@ -171,9 +175,11 @@ def is_basis(tree, supply, costs, shape):
             return False
         if v < n:
             axis = axis_of(abs(u - v), step)
+            if abs(u - v) != step[axis]:
+                return False
             line = min(u, v) // step[axis] % shape[axis]
             rise = y[v] - y[u] if is_up[u] else y[u] - y[v]
-            if abs(u - v) != step[axis] or line + 1 >= shape[axis] or rise != costs[axis]:
+            if line + 1 >= shape[axis] or rise != costs[axis]:
                 return False
         counted[v] += counted[u]
         surplus[v] += surplus[u]
