@@ -55,6 +55,13 @@ def test_the_largest_cost_of_a_large_cloud_is_between_corners_of_hulls(metric, r
         assert PointCloud(flat, flat, metric).bounds[1] >= cdist(flat, flat, metric).max() - 1e-12
 
 
+def test_flat_clouds_of_medium_size_compare_all_pairs(rng, monkeypatch):
+    monkeypatch.setattr(points_module, "FLAT_BOUNDS", 100)
+    for d in (2, 3):
+        X, Y = (rng.random((n, 1)) * np.arange(1.0, d + 1) for n in (40, 50))
+        assert PointCloud(X, Y).bounds[1] == cdist(X, Y, "sqeuclidean").max()
+
+
 def test_a_middle_cloud_starts_a_large_one_near_its_fixed_point(rng, monkeypatch):
     X, Y = rng.random((900, 2)), 0.2 * rng.normal(size=(800, 2)) + 0.5
     a = np.where(np.arange(900) % 3 == 0, 0.0, 1 / 600)

@@ -277,7 +277,7 @@ class _Fused(PointCloud):
             # All metrics are convex: the largest cost is one between extreme points.
             far = self._copy(extreme(self.X), extreme(self.Y), self.shift)
             if far.shape[0] * far.shape[1] <= EXACT_BOUNDS:
-                return self.shift, far.bounds[1]
+                return self.shift, max(float(C.max()) for _, _, C in far.blocks())
             low = np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
             high = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
             corners = self._copy(low[None], high[None], self.shift)
