@@ -264,6 +264,14 @@ def test_limits_leave_a_feasible_plan(rng, max_iter, monkeypatch):
     assert result.n_iter <= max_iter
 
 
+def test_a_loose_plan_is_a_list_of_few_arcs(rng):
+    cloud = PointCloud(np.round(6 * rng.random((700, 2))), np.round(6 * rng.random((600, 2))))
+    a, b = random(rng, 700), random(rng, 600)
+    result = epsilot.solve(cloud, a, b, rtol=0.1, method="auction")
+    assert result.gap > 1e-3 * result.value  # left before the simplex
+    assert result.plan_operator.tosparse().nnz <= 8 * 1300
+
+
 def test_corners_place_everything(rng):
     left, right = rng.random(50) * (rng.random(50) < 0.5), rng.random(70)
     right *= left.sum() / right.sum()

@@ -5,7 +5,7 @@ import pytest
 
 import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
-from epsilot.transport.plan import Explicit, Gibbs
+from epsilot.transport.plan import Arcs, Explicit, Gibbs
 from epsilot.transport.rounding import round_onto
 
 X, Y = np.random.default_rng(5).normal(size=(2, 40, 2))
@@ -76,6 +76,28 @@ def test_rounding_is_feasible_and_moves_at_most_the_violation(rng):
             assert np.abs(plan - X).sum() <= error * (1 + 1e-9) + 1e-13
         again = round_onto(Explicit(plan), p, q).plan.toarray()
         np.testing.assert_allclose(again, plan, atol=1e-14)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_few_arcs_stay_few_and_feasible_at_the_same_price(rng, share):
+    for _ in range(60):
+        n, m = rng.integers(1, 40, 2)
+        p, q, C = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m)), rng.random((n, m))
+        p[0], q[0] = p[0] + p[-1] * (n > 1), q[0] + q[-1] * (m > 1)  # and others without mass
+        p[-1], q[-1] = p[-1] * (n == 1), q[-1] * (m == 1)
+        X = np.where(rng.random((n, m)) < share, np.outer(p, q) * rng.exponential(size=(n, m)), 0)
+        X /= X.sum() or 1.0
+        arcs = Arcs.of(X)
+        plan, cost, error = round_onto(arcs, p, q, Dense(C))
+        found = plan.tosparse()
+        assert found.nnz <= arcs.flow.size + n + m - 1
+        assert plan.is_nonnegative()
+        np.testing.assert_array_equal(found.toarray(), plan.toarray())
+        assert np.abs(found.sum(axis=1) - p).sum() + np.abs(found.sum(axis=0) - q).sum() <= 1e-14
+        assert cost == pytest.approx((C * plan.toarray()).sum(), rel=1e-13)
+        if X.any():
+            assert cost <= (C * X).sum() + 0.5 * np.ptp(C) * error + 1e-14
+            assert np.abs(plan.toarray() - X).sum() <= error * (1 + 1e-9) + 1e-14
 
 
 def test_rounding_costs_at_most_half_the_violation(rng):

@@ -30,7 +30,8 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     a rank-one term. For a core of mass 1 the plan moves by at most the marginal error
     :math:`\delta` in l1, and its cost rises by at most :math:`\frac12\delta(\max C-\min C)`.
     Three passes over the core. Arcs that form a forest, as those of a simplex do, get the flow
-    that the marginals determine instead: a vertex stays one.
+    that the marginals determine instead: a vertex stays one. Other arcs get a few more for what
+    is missing, at the same bounds: few arcs stay few.
 
     Parameters
     ----------
@@ -46,11 +47,12 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     error = kernels.shrink(r, p, s) + kernels.shrink(c, q, t)
     arcs = core.arcs()
     vertex = None if arcs is None else arcs.settled(p, q)
-    if vertex is not None:
-        plan = Plan.of(vertex)
+    if vertex is None:
+        c = core.cols(s)
+        kernels.shrink(c, q, t)
+    if arcs is not None:
+        plan = Plan.of(vertex or arcs.completed(s, t, p, q))
         return Rounded(plan, 0.0 if geometry is None else plan.cost(geometry), error)
-    c = core.cols(s)
-    kernels.shrink(c, q, t)
     missing = kernels.shortfall(c, t, q, d)
     if missing > 0:
         d /= missing
