@@ -30,7 +30,7 @@ demo: $(VENV)/.stamp-plot
 	$(BIN)/epsilot demo
 
 test: $(VENV)/.stamp-dev
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .

@@ -13,6 +13,7 @@ LAYERS = [
     {"kernels"},
     {"files"},
     {"geometry"},
+    {"distributed"},
     {"transport"},
     {"finite_sum"},
     {"solvers"},
@@ -27,7 +28,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
-HEAVY = ["numba", "ot", "matplotlib", "rich", "scipy"]
+HEAVY = ["numba", "ot", "matplotlib", "rich", "scipy", "dask", "distributed"]
 
 
 def layer(module: Path) -> str:

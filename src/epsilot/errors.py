@@ -40,5 +40,9 @@ class CertificateError(RuntimeError):
     """A certified bound contradicts another one: a bug, never a success."""
 
 
+class ClusterError(RuntimeError):
+    """The cluster that was to do the work is gone, or cannot do it; checkpoints are kept."""
+
+
 class ConvergenceWarning(UserWarning):
     """A limit ended the run before the target was reached."""

@@ -173,7 +173,7 @@ def test_a_bad_problem_spoils_no_other_and_says_what_solve_says(rng, name, place
 
 
 REFUSED = {
-    "client": ({"client": "tcp://somewhere"}, "this machine only"),
+    "client": ({"client": "tcp://somewhere"}, "must be a distributed.Client"),
     "on_error": ({"on_error": "ignore"}, "on_error.*'raise' or 'collect'"),
     "plans": ({"plans": 3}, "plans is 3"),
     "eps and rtol": ({"eps": 1.0, "rtol": 1.0}, "eps and rtol"),

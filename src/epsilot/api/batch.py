@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from .._types import Passed
 from ..arguments import check_choice, check_flag, shown
+from ..distributed.cluster import Cluster
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own
 from ..geometry.points import MetricLike
+from ..run.batch.answers import AnswersFrom, answers_here
 from ..run.batch.chunk import Wish
 from ..run.batch.clouds import clouds_of
 from ..run.batch.drive import Orders, run_batch
@@ -17,6 +20,9 @@ from ..run.batch.source import Many
 from ..run.batch.sources import source_of
 from ..run.request import Request
 from .sample import cloud_geometry
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def solve_batch(
@@ -29,7 +35,7 @@ def solve_batch(
     plans: bool = False,
     potentials: bool = False,
     n_threads: int | None = None,
-    client: None = None,
+    client: Client | None = None,
     progress: bool = False,
     on_error: str = "raise",
     normalize: bool = False,
@@ -56,8 +62,9 @@ def solve_batch(
         Keep the plans, and the dual potentials, of all problems.
     n_threads : int, optional
         Threads to use; one per core by default.
-    client : None
-        Reserved for a cluster's client.
+    client : distributed.Client, optional
+        Solve on the workers of a Dask cluster instead, one task a thread of theirs; the answers
+        are the same.
     progress : bool
         Count the problems on a live line.
     on_error : {"raise", "collect"}
@@ -137,7 +144,7 @@ def solve_sample_batch(
 
 def make_orders(
     *,
-    client: object = None,
+    client: Client | None = None,
     plans: bool = False,
     potentials: bool = False,
     on_error: str = "raise",
@@ -148,11 +155,6 @@ def make_orders(
     **wanted: Passed,
 ) -> Orders:
     """Return what is asked of a batch, or say in one sentence what is wrong with it."""
-    if client is not None:
-        raise InvalidProblem(
-            f"client is {shown(client)}; batches run on this machine only (leave it out, and use "
-            "n_threads)."
-        )
     for name, flag in (("plans", plans), ("potentials", potentials), ("normalize", normalize)):
         check_flag(name, flag)
     check_choice("on_error", on_error, ("raise", "collect"))
@@ -163,4 +165,5 @@ def make_orders(
         check_own(checkpoint, "epsilot-batch")
     request = Request(**wanted, on_limit="ignore")
     wish = Wish.of(request, plans=bool(plans), potentials=bool(potentials))
-    return Orders(request, wish, on_error, pairing, checkpoint, resume)
+    answers = answers_here if client is None else AnswersFrom(Cluster.of(client))
+    return Orders(request, wish, on_error, pairing, checkpoint, resume, answers)

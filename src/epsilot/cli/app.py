@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import InvalidProblem, UnknownMethod
+from ..errors import ClusterError, InvalidProblem, UnknownMethod
 from ..version import __version__
 from . import bench, certify, compare, demo, many, methods, reproduce, solve, transfer
 
@@ -70,6 +70,8 @@ def main() -> None:
             app()
     except (InvalidProblem, UnknownMethod) as error:
         _refuse(str(error))
+    except ClusterError as error:
+        _refuse(str(error), 1)
     except MemoryError as error:
         _refuse(
             f"{str(error).rstrip('.') or 'memory is exhausted'}; a problem that fits in memory is "
@@ -97,7 +99,7 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _refuse(sentence: str) -> None:
-    """Print a sentence on standard error and exit with code 2."""
+def _refuse(sentence: str, code: int = 2) -> None:
+    """Print a sentence on standard error and exit, with code 2 where the input is to blame."""
     typer.echo(f"epsilot: {' '.join(sentence.split()).removesuffix('.')}.", err=True)
-    raise SystemExit(2)
+    raise SystemExit(code)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,8 @@ from . import options as opt
 from .asking import asking
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from .._types import Passed
     from ..run.batch.result import BatchResult
 
@@ -28,6 +31,12 @@ Out = Annotated[
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue what an earlier run has left in --out.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Solve on the workers of this Dask scheduler (tcp://...)."
+    ),
 ]
 Picture = Annotated[
     Path | None,
@@ -50,6 +59,7 @@ def pairwise(
     normalize: opt.Normalize = False,
     out: Out = None,
     resume: Resume = False,
+    scheduler: Scheduler = None,
     plot: Picture = None,
     json: opt.Json = False,
 ) -> None:
@@ -71,7 +81,7 @@ def pairwise(
 
         plot_matrix(result.to_matrix(), path)
 
-    _command(solve, draw, request, normalize, out, resume, plot, json)
+    _command(solve, draw, request, normalize, out, resume, scheduler, plot, json)
 
 
 @asking(*ASKED)
@@ -88,6 +98,7 @@ def batch(
     normalize: opt.Normalize = False,
     out: Out = None,
     resume: Resume = False,
+    scheduler: Scheduler = None,
     plot: Picture = None,
     json: opt.Json = False,
 ) -> None:
@@ -109,7 +120,7 @@ def batch(
 
         plot_values(result.value, result.gap, path)
 
-    _command(solve, draw, request, normalize, out, resume, plot, json)
+    _command(solve, draw, request, normalize, out, resume, scheduler, plot, json)
 
 
 def _command(
@@ -119,6 +130,7 @@ def _command(
     normalize: bool,
     out: Path | None,
     resume: bool,
+    scheduler: str | None,
     plot: Path | None,
     json: bool,
 ) -> None:
@@ -137,10 +149,15 @@ def _command(
         raise InvalidProblem("--resume was given without --out; name the file to continue")
     asked = {name: getattr(request, name) for name in (*ASKED, "progress")}
     known = out if resume and out is not None and out.exists() else None
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _client(scheduler) as client:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report says it
         result = solve(
-            **asked, normalize=normalize, on_error="collect", checkpoint=out, resume=known
+            **asked,
+            client=client,
+            normalize=normalize,
+            on_error="collect",
+            checkpoint=out,
+            resume=known,
         )
     if plot is not None:
         draw(result, plot)
@@ -153,6 +170,18 @@ def _command(
         report.print_lines(title, _lines(result) | files, good=is_good)
     if not is_good:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _client(scheduler: str | None) -> Iterator[Client | None]:
+    """Connect to a scheduler, if one is named."""
+    if scheduler is None:
+        yield None
+        return
+    from ..distributed.cluster import connected
+
+    with connected(scheduler) as client:
+        yield client
 
 
 def _fields(result: BatchResult) -> dict[str, object]:

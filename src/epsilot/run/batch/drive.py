@@ -6,24 +6,23 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import parallel
 from ..._types import Vector
-from ...errors import CertificateError, ConvergenceWarning, InvalidBatch, InvalidProblem
+from ...errors import ClusterError, ConvergenceWarning, InvalidBatch, InvalidProblem
 from ...files import StrPath
 from ..interrupts import graceful_interrupts
 from ..request import Request
-from ..result import Result, Status
+from ..result import Status
+from .answers import Answered, Answers, Watch, answers_here
 from .blocks import ManyPotentials, Plans
-from .chunk import Solved, Wish, solve_chunk
+from .chunk import Wish
 from .result import CODES, BatchResult, Pairing
-from .single import ordinary
-from .source import Chunk, Source
+from .source import Source
 
 #: Seconds between two checkpoints.
 SAVE_SECONDS = 20.0
@@ -41,6 +40,7 @@ class Orders:
     pairing: Pairing | None = None
     checkpoint: StrPath | None = None
     resume: StrPath | None = None
+    answers: Answers = answers_here  # who solves the chunks: threads, or a cluster
 
 
 @dataclass
@@ -57,15 +57,16 @@ class Held:
     plans: list[Plans] = field(default_factory=list)
     potentials: list[ManyPotentials] = field(default_factory=list)
 
-    def add(self, solved: Solved, codes: NDArray[np.int8]) -> None:
+    def add(self, answered: Answered) -> None:
         """Take the answers of the next chunk."""
-        self.numbers.append((solved.value, solved.lower_bound, solved.marginal_error))
-        self.codes.append(codes)
-        self.size += len(codes)
-        if solved.plans is not None:
-            self.plans.append(solved.plans)
-        if solved.potentials is not None:
-            self.potentials.append(solved.potentials)
+        self.errors |= {self.size + k: text for k, text in answered.errors.items()}
+        self.numbers.append((answered.value, answered.lower_bound, answered.marginal_error))
+        self.codes.append(answered.codes)
+        self.size += len(answered.codes)
+        if answered.plans is not None:
+            self.plans.append(answered.plans)
+        if answered.potentials is not None:
+            self.potentials.append(answered.potentials)
 
     def result(self, ending: Status | None, seconds: float) -> BatchResult:
         """Return all that is known; problems that were not reached hold NaN and the ending."""
@@ -132,37 +133,6 @@ class Held:
             self.potentials.append(known.potentials.first(n))
 
 
-@dataclass(frozen=True)
-class Watch:
-    """Tells whether a batch has to end, and with what status."""
-
-    began: float
-    limit: float | None
-    interrupted: Callable[[], bool]
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the batch began."""
-        return time.perf_counter() - self.began
-
-    def left(self) -> float | None:
-        """Return the seconds that are left."""
-        return None if self.limit is None else max(0.0, self.limit - self.seconds)
-
-    def ending(self) -> Status | None:
-        """Return how the batch ends now, if it has to."""
-        if self.interrupted():
-            return Status.INTERRUPTED
-        return Status.MAX_SECONDS if self.left() == 0 else None
-
-    def allowed(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Yield chunks until the batch has to end; what was taken from a source is still solved."""
-        for chunk in chunks:
-            yield chunk
-            if self.ending() is not None:
-                return
-
-
 def run_batch(source: Source, orders: Orders) -> BatchResult:
     """Solve all problems, and say in the end what was refused or left out."""
     request, is_filed = orders.request, orders.resume is not None or orders.checkpoint is not None
@@ -176,12 +146,17 @@ def run_batch(source: Source, orders: Orders) -> BatchResult:
     ):
         watch = Watch(time.perf_counter(), request.max_seconds, interrupted)
         chunks = watch.allowed(source.chunks(held.size))
-        for solved in parallel.in_order(partial(solve_chunk, wish=orders.wish), chunks):
-            held.add(*_completed(solved, request, watch, held.errors))
-            show(held.size)
-            if orders.checkpoint is not None and watch.seconds - saved > SAVE_SECONDS:
+        try:
+            for answered in orders.answers(chunks, orders.wish, request, watch):
+                held.add(answered)
+                show(held.size)
+                if orders.checkpoint is not None and watch.seconds - saved > SAVE_SECONDS:
+                    held.result(Status.INTERRUPTED, watch.seconds).save(orders.checkpoint)
+                    saved = watch.seconds
+        except ClusterError:
+            if orders.checkpoint is not None:
                 held.result(Status.INTERRUPTED, watch.seconds).save(orders.checkpoint)
-                saved = watch.seconds
+            raise
         ending = None if held.size == source.size else watch.ending()
     result = held.result(ending, watch.seconds)
     if orders.checkpoint is not None:
@@ -232,36 +207,3 @@ def _counter(is_wanted: bool, size: int | None, start: int) -> Iterator[Callable
 
     with Counter(size, start) as counter:
         yield counter.show
-
-
-def _completed(
-    solved: Solved, request: Request, watch: Watch, errors: dict[int, str]
-) -> tuple[Solved, NDArray[np.int8]]:
-    """Return the answers of a chunk, and how each ended; what is not done goes the ordinary way."""
-    codes = np.full(len(solved.is_done), CODES[Status.CERTIFIED], np.int8)
-    for k in np.flatnonzero(~solved.is_done).tolist():
-        ending = watch.ending()
-        if ending is not None:
-            codes[k] = CODES[ending]
-            continue
-        try:
-            result = ordinary(solved.chunk, k, replace(request, max_seconds=watch.left()))
-        except (InvalidProblem, CertificateError) as error:
-            errors[solved.chunk.first + k] = str(error)
-            codes[k] = CODES[Status.REFUSED]
-            continue
-        codes[k] = CODES[result.status]
-        solved = _with(solved, k, result)
-    return solved, codes
-
-
-def _with(solved: Solved, k: int, result: Result) -> Solved:
-    """Return the answers of a chunk with that to problem k."""
-    solved.value[k], solved.lower_bound[k] = result.value, result.lower_bound
-    solved.marginal_error[k] = result.marginal_error
-    plans, potentials = solved.plans, solved.potentials
-    if plans is not None:
-        plans = plans.replaced(k, result.plan_operator.tosparse())
-    if potentials is not None:
-        potentials = potentials.replaced(k, result.potentials)
-    return solved._replace(plans=plans, potentials=potentials)

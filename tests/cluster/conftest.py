@@ -1,0 +1,52 @@
+"""One cluster of real processes for all tests of a process, and the means to harm it.
+
+Test files have ``pytestmark = pytest.mark.xdist_group("cluster")``: one process runs them all.
+"""
+
+import logging
+import os
+import signal
+
+import pytest
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def client(cluster):
+    with distributed.Client(cluster, set_as_default=False) as made:
+        yield made
+
+
+@pytest.fixture
+def workers(client):
+    """Return a function that gives the processes of the workers; all are back afterwards."""
+
+    def pids():
+        return list(client.run(os.getpid).values())
+
+    yield pids
+    client.wait_for_workers(2, timeout=60)
+
+
+@pytest.fixture
+def kill(workers):
+    """Return a function that kills some workers, as a machine that fails would."""
+
+    def kill(n):
+        for pid in workers()[:n]:
+            os.kill(pid, signal.SIGKILL)
+
+    return kill
