@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .version import __version__
 
 if TYPE_CHECKING:
-    from . import finite_sum, theory
+    from . import distributed, finite_sum, theory
     from .api.batch import solve_batch, solve_sample_batch
     from .api.certify import certify, round_plan
     from .api.grid import solve_grid
@@ -65,7 +65,7 @@ _HOMES = {
     "api.sample": ("solve_sample",),
 }
 #: Modules that are part of the public API as such.
-_MODULES = ("finite_sum", "theory")
+_MODULES = ("distributed", "finite_sum", "theory")
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 # The estimators are left out: they need scikit-learn, and a star import must not.
@@ -87,6 +87,7 @@ __all__ = [
     "UnknownMethod",
     "__version__",
     "certify",
+    "distributed",
     "exact",
     "finite_sum",
     "methods",

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import memory
 from .._types import Matrix, Passed
 from ..arguments import check_flag
+from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry, PointCloud
 from ..geometry.coordinates import as_points
 from ..geometry.points import MetricLike
 from ..geometry.ranges import reach
 from ..run.result import Result
 from .solve import solve
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 #: Entries up to which a cloud's cost is stored: beyond, recomputing it beats reading it.
 DENSE_ENTRIES = 1 << 24
@@ -30,6 +36,7 @@ def solve_sample(
     metric: MetricLike = "sqeuclidean",
     lazy: bool | None = None,
     multiscale: bool | None = None,
+    client: Client | None = None,
     **keywords: Passed,
 ) -> Result:
     """Solve optimal transport between two weighted point clouds.
@@ -49,6 +56,10 @@ def solve_sample(
     multiscale : bool, optional
         Start from the potentials of a coarse version of the clouds; by default for lazy clouds
         of 5000 points and more in up to three dimensions.
+    client : distributed.Client, optional
+        Compute on the workers of a Dask cluster, to the same bits as with ``lazy=True``; see
+        :class:`epsilot.distributed.PointCloud` for what X_a and X_b may then be. Dask arrays go to
+        Dask's own client, if there is one.
     **keywords
         As in :func:`solve`.
 
@@ -61,8 +72,38 @@ def solve_sample(
     """
     check_flag("multiscale", multiscale)
     lazy = True if lazy is None and multiscale else lazy
-    geometry = cloud_geometry(X_a, X_b, metric, lazy)
+    client = client or _dask_client(X_a, X_b)
+    if client is None:
+        geometry = cloud_geometry(X_a, X_b, metric, lazy)
+    else:
+        geometry = _spread(X_a, X_b, metric, lazy, client)
     return solve(geometry, a, b, multiscale=multiscale, **keywords)
+
+
+def _dask_client(*clouds: object) -> Client | None:
+    """Return the client that Dask would use, if there is one and a cloud is a Dask array."""
+    if not any(hasattr(X, "__dask_graph__") for X in clouds):
+        return None
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def _spread(
+    X_a: ArrayLike, X_b: ArrayLike, metric: MetricLike, lazy: bool | None, client: Client
+) -> Geometry:
+    """Return the cost between two clouds that workers compute."""
+    from ..distributed import PointCloud
+
+    check_flag("lazy", lazy)
+    if lazy is False:
+        raise InvalidProblem(
+            "lazy=False was given with a cluster, whose workers store no costs; leave it out."
+        )
+    return PointCloud(X_a, X_b, metric, client, single=True)
 
 
 def cloud_geometry(

@@ -55,7 +55,7 @@ class Cluster:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._held: dict[int, tuple[Array, Future]] = {}
+        self._held: dict[tuple[int, int], tuple[object, Future]] = {}
         self._slots, self._looked = 1, -np.inf
 
     @classmethod
@@ -117,25 +117,30 @@ class Cluster:
     def send(self, x: Array) -> Future:
         """Send an array; the task that carries it is the way to have it again."""
         if x.nbytes <= SLAB:
-            return self.client.submit(tasks.keep, x, pure=False)
+            return self.submit(tasks.keep, x)
         step = max(1, SLAB * len(x) // x.nbytes)
         slabs = [self.send(x[start : start + step]) for start in range(0, len(x), step)]
-        return self.client.submit(tasks.join, slabs, pure=False)
+        return self.submit(tasks.join, slabs)
 
     def hold(self, x: Array) -> Future:
         """Send an array that does not change, once; the workers keep it as long as this object."""
-        if id(x) not in self._held:
-            self._held[id(x)] = x, self.send(x)
-        return self._held[id(x)][1]
+        return self.once(x, 0, lambda: self.send(x))
 
-    def holds(self, x: Array) -> bool:
-        """Tell whether the workers keep an array."""
-        return id(x) in self._held
+    def once(self, owner: object, place: int, ask: Callable[[], Future]) -> Future:
+        """Return the future of something that an owner has; what is lost is asked for again."""
+        key = id(owner), place
+        if key not in self._held:
+            self._held[key] = owner, ask()
+        return self._held[key][1]
 
-    def drop(self, kept: Iterable[Array]) -> None:
-        """Forget arrays but those that are named."""
+    def drop(self, kept: Iterable[object]) -> None:
+        """Forget what workers hold of all owners but those that are named."""
         names = {id(x) for x in kept}
-        self._held = {name: pair for name, pair in self._held.items() if name in names}
+        self._held = {key: pair for key, pair in self._held.items() if key[0] in names}
+
+    def submit(self, function: Callable[..., object], *args: Sent) -> Future:
+        """Submit a task."""
+        return self.client.submit(function, *args, pure=False, retries=RETRIES)
 
     def map(self, function: Callable[..., object], *args: Sequence[Sent]) -> list[Future]:
         """Submit a task for each place of the arguments."""

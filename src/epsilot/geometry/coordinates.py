@@ -30,6 +30,15 @@ def as_points(X: ArrayLike, name: str) -> Matrix:
     return points
 
 
+def check_space(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> None:
+    """Refuse clouds whose points have different numbers of coordinates."""
+    if shape_a[1] != shape_b[1]:
+        raise InvalidProblem(
+            f"X_a has {shape_a[1]} coordinates a point and X_b {shape_b[1]}; both clouds must live "
+            "in one space."
+        )
+
+
 def extreme(X: Matrix) -> Matrix:
     """Return the corners of the convex hull, or all points where they are not easily found."""
     if X.shape[1] == 1:

@@ -16,8 +16,9 @@ from ..arguments import numeric, shown
 from ..errors import InvalidProblem
 from ..kernels import points as kernels
 from ..metrics import METRICS, POINT_METRICS, Metric
+from . import passes
 from .base import Geometry, LogSums, log_total
-from .coordinates import HULL_DIMENSION, as_points, directions, extreme
+from .coordinates import HULL_DIMENSION, as_points, check_space, directions, extreme
 from .index import DIMENSIONS, Embedding, Searched
 from .ranges import check_range, reach
 from .sweeps import BLOCK_ENTRIES, Block, row_blocks
@@ -36,6 +37,15 @@ PAIR_ENTRIES = 16
 Precision = type[np.float64] | type[np.float32]
 #: The name of a metric, or a function of a source and all targets.
 MetricLike = str | Callable[[Vector, Matrix], ArrayLike]
+
+
+def check_metric(metric: object) -> None:
+    """Refuse what is neither the name of a metric nor a function."""
+    if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
+        raise InvalidProblem(
+            f"metric is {shown(metric)}; it must be one of {', '.join(POINT_METRICS)}, or a "
+            "callable (point, points) -> costs."
+        )
 
 
 @dataclass(frozen=True)
@@ -81,16 +91,8 @@ class PointCloud(Geometry):
         single: bool = False,
     ) -> None:
         X, Y = as_points(X_a, "X_a"), as_points(X_b, "X_b")
-        if X.shape[1] != Y.shape[1]:
-            raise InvalidProblem(
-                f"X_a has {X.shape[1]} coordinates a point and X_b {Y.shape[1]}; both clouds must "
-                "live in one space."
-            )
-        if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
-            raise InvalidProblem(
-                f"metric is {shown(metric)}; it must be one of {', '.join(POINT_METRICS)}, or a "
-                "callable (point, points) -> costs."
-            )
+        check_space(X.shape, Y.shape)
+        check_metric(metric)
         if not callable(metric) and METRICS[metric].degree == 0:
             X, Y = directions(X, "X_a"), directions(Y, "X_b")
         elif not callable(metric):
@@ -231,9 +233,13 @@ class _Fused(PointCloud):
     def _share(
         self, kernel: Callable[..., None], swap: bool, *args: object, dtype: Precision = np.float64
     ) -> None:
-        n_items = self.shape[1] if swap else self.shape[0]
-        n, m = self.shape
-        parallel.share(kernel, n_items, n * m, *self._args(swap, dtype), *args)
+        n, m = self.shape[::-1] if swap else self.shape
+        clouds = self._args(swap, dtype)
+        if m <= passes.WIDE:
+            parallel.share(kernel, n, n * m, *clouds, *args)
+        else:
+            n_out = passes.FORMS[kernel.__name__].n_out
+            passes.share_wide(kernel, clouds, args[:-n_out], args[-n_out:])
 
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""
