@@ -1,12 +1,15 @@
-"""Unbalanced transport in total variation, against a linear program, and what is refused."""
+"""Unbalanced transport, by references and by hand: total variation, Kullback-Leibler; refusals."""
 
 import math
+import warnings
 
 import numpy as np
+import ot
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from scipy.special import xlogy
 
 import epsilot
 from epsilot import InvalidProblem
@@ -124,6 +127,83 @@ def test_an_audit_knows_the_kind():
     assert nothing.upper == pytest.approx(0.3 * (a.sum() + b.sum()))
 
 
+# -- Kullback-Leibler ------------------------------------------------------------------------
+
+
+def divergence(price, r, a):
+    """Return λ KL(r | a), which is infinite where there is mass that a has not."""
+    if price == math.inf:
+        return 0.0 if np.abs(r - a).sum() <= 1e-12 * a.sum() else math.inf
+    assert r[a == 0].sum() == 0
+    return price * (xlogy(r, r / np.where(a > 0, a, 1.0)) - r + a).sum()
+
+
+def gain(price, a, f):
+    used, f = a > 0, np.where(a > 0, f, 0.0)
+    return a @ f if price == math.inf else -price * (a[used] @ np.expm1(-f[used] / price))
+
+
+def check_kl(result, M, a, b, prices, reg=0.0):
+    """Check value, bound and feasibility of a result by their definitions."""
+    X, (f, g) = result.plan, result.potentials
+    assert X.min() >= 0
+    upper = (X * M).sum() + divergence(prices[0], X.sum(axis=1), a)
+    upper += divergence(prices[1], X.sum(axis=0), b) + reg * xlogy(X, X).sum()
+    lower = gain(prices[0], a, f) + gain(prices[1], b, g)
+    size = (np.abs(M).max() + sum(x for x in prices if x < math.inf)) * (a.sum() + b.sum())
+    if reg:
+        lower -= reg * np.exp((f[:, None] + g - M) / reg - 1).sum()
+    else:
+        assert (f[:, None] + g - M).max() <= 1e-12 * np.abs(M).max()
+    assert upper == pytest.approx(result.value, abs=1e-11 * size)
+    assert lower == pytest.approx(result.lower_bound, abs=1e-11 * size)
+    assert result.lower_bound <= result.value + 1e-12 * size
+
+
+PRICES = [(0.05, 0.05), (0.1, 2.0), (math.inf, 0.5), (5.0, math.inf)]
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+@pytest.mark.parametrize("prices", PRICES)
+@pytest.mark.parametrize("reg", [None, 0.05])
+def test_divergences_are_certified_on_every_geometry(name, prices, reg):
+    geometry = GEOMETRIES[name]
+    n, m = geometry.shape
+    M, rng = geometry.block(0, n), np.random.default_rng(1)
+    a, b = rng.random(n), 2 * rng.random(m)
+    a[0] = 0.0
+    target = {"rtol": 0.01} if reg is None else {"reg": reg, "tol": 1e-8}
+    result = epsilot.solve(geometry, a, b, unbalanced=prices, **target)
+    check_kl(result, M, a, b, prices, reg or 0.0)
+    assert result.converged
+    assert result.method == "unbalanced_sinkhorn"
+
+
+@pytest.mark.parametrize(("scale", "mass"), [(1e-3, 1.0), (1e4, 1e-3), (1.0, 1e6)])
+def test_units_of_costs_and_masses_do_not_matter(scale, mass):
+    M, a, b = RNG.random((8, 9)) - 0.1, RNG.random(8), RNG.random(9)
+    usual = epsilot.solve(M, a, b, unbalanced=0.3, rtol=0.01)
+    other = epsilot.solve(scale * M, mass * a, mass * b, unbalanced=0.3 * scale, rtol=0.01)
+    assert other.value == pytest.approx(scale * mass * usual.value, rel=1e-9)
+    assert other.n_iter == usual.n_iter
+
+
+def test_the_entropic_plan_is_that_of_pot():
+    """POT takes reg ΣX off as well, so its costs are higher by reg."""
+    M, a, b, reg = RNG.random((8, 9)), RNG.random(8), RNG.random(9), 0.1
+    ours = epsilot.solve(M, a, b, unbalanced=0.5, reg=reg, tol=1e-12).plan
+    keywords = {"reg_type": "entropy", "numItermax": 10_000, "stopThr": 1e-15}
+    with warnings.catch_warnings(action="ignore"):
+        theirs = ot.unbalanced.sinkhorn_unbalanced(a, b, M + reg, reg, 0.5, **keywords)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-9)
+
+
+def test_mass_falls_as_missing_it_becomes_cheap():
+    M, a, b = RNG.random((8, 9)), np.full(8, 0.125), np.full(9, 1 / 9)
+    masses = [epsilot.solve(M, a, b, unbalanced=x, rtol=1e-3).plan.sum() for x in (0.05, 0.5, 50)]
+    assert masses[0] < masses[1] < masses[2] == pytest.approx(1.0, rel=0.01)
+
+
 TV = {"unbalanced_type": "tv"}
 
 
@@ -138,6 +218,10 @@ TV = {"unbalanced_type": "tv"}
         (TV, "unbalanced_type is 'tv' without unbalanced"),
         ({"unbalanced": 1.0, "unbalanced_type": "l2"}, "unbalanced_type is 'l2'; it must be"),
         ({"unbalanced": 1.0, "reg": 0.1} | TV, "without regularisation"),
+        ({"unbalanced": 1.0, "method": "exact"}, "exact solves balanced problems; use unbalanced_"),
+        ({"method": "unbalanced_sinkhorn"}, "solves unbalanced problems only"),
+        ({"method": "unbalanced_sinkhorn", "reg": 0.1}, "does not solve"),
+        ({"unbalanced": 1.0, "step_share": 0.0}, "step_share is 0.0; it must be"),
         ({"unbalanced": 1.0, "eps": 0.1, "stop": "paper"} | TV, "leave it out with unbalanced"),
     ],
 )

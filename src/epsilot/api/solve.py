@@ -96,8 +96,8 @@ def solve(
         Partial transport: move this much, and no more than either side has; totals may differ.
     unbalanced : float or (float, float), optional
         Marginals may be missed, at this price for sources and targets; ``math.inf`` keeps a side.
-    unbalanced_type : {"tv"}
-        How that is charged: by the l1 distance.
+    unbalanced_type : {"kl", "tv"}
+        How that is charged: by Kullback-Leibler divergences, or by l1 distances.
     **options
         Options of the method.
 

@@ -26,7 +26,7 @@ def warm_up(solver: AnySolver, target: Target) -> None:
     tiny = dataclasses.replace(target, geometry=geometry, p=np.full(n, 1 / n), q=np.full(m, 1 / m))
     unit = geometry.cost_unit
     if isinstance(tiny, Entropic):
-        tiny = dataclasses.replace(tiny, eta=0.5 * unit)
+        tiny = dataclasses.replace(tiny, eta=0.5 * unit if tiny.eta else 0.0)
     else:
         tiny = dataclasses.replace(tiny, epsilon=0.1 * unit)
     rng = np.random.default_rng(0)

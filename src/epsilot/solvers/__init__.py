@@ -36,6 +36,7 @@ REGISTRY: dict[str, str] = {
     "restricted_simplex": "restricted_simplex:RestrictedSimplex",
     "auction": "auction:Auction",
     "grid_flow": "grid_flow:GridFlow",
+    "unbalanced_sinkhorn": "unbalanced_sinkhorn:UnbalancedSinkhorn",
 }
 
 

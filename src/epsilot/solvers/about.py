@@ -64,6 +64,7 @@ class About:
     needs_rows: bool = False
     needs_dense: bool = False
     needs_lattice: bool = False
+    takes_penalties: bool = False  # for marginals that may be missed, and for these only
 
     @property
     def complexity(self) -> str:
@@ -73,6 +74,8 @@ class About:
     @property
     def costs(self) -> str:
         """Which costs it takes."""
+        if self.takes_penalties:
+            return "any, unbalanced (KL)"
         return "l1 grids" if self.needs_lattice else "any"
 
     @property

@@ -50,7 +50,7 @@ class EntropicTransport(Objective):
 
     def is_served_by(self, method: Abilities) -> bool:
         """Tell whether a method solves the entropic problem."""
-        return method.solves_entropic
+        return method.solves_entropic and super().is_served_by(method)
 
     def fixed_target(self, inner: Problem) -> Entropic:
         """Return the problem with this η."""

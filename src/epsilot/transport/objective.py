@@ -33,6 +33,10 @@ class Abilities(Protocol):
     def solves_entropic(self) -> bool:
         """Whether the method solves the entropic problem for its own sake."""
 
+    @property
+    def takes_penalties(self) -> bool:
+        """Whether marginals may be missed, at a price: balanced problems are then not served."""
+
 
 @dataclass(frozen=True)
 class Objective(ABC):
@@ -46,7 +50,7 @@ class Objective(ABC):
     #: The keyword that asks for an absolute gap.
     accuracy: ClassVar[str] = "eps"
     #: The end of the sentence that refuses a method which cannot serve.
-    unserved: ClassVar[str] = ""
+    unserved: ClassVar[str] = "solves unbalanced problems only (pass unbalanced=λ, or use auto)."
     #: Why no published procedure can be followed, if none can.
     unpublished: ClassVar[str | None] = None
     #: The method that is made for this objective, and why, if there is one.
@@ -56,7 +60,7 @@ class Objective(ABC):
 
     def is_served_by(self, method: Abilities) -> bool:
         """Tell whether a method can minimise this objective."""
-        return True
+        return not method.takes_penalties
 
     def support(self) -> Support:
         """Return the problem that methods work on, and the way back from it."""

@@ -128,6 +128,27 @@ class Additive(_OnGeometry):
         return 0.0
 
 
+@dataclass(frozen=True)
+class Penalised(Entropic):
+    """The problem whose marginals may be missed: λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q) is charged.
+
+    Without an entropy, η is 0.
+    """
+
+    price_a: float
+    price_b: float
+
+    @property
+    def level(self) -> float:
+        """No schedule lowers anything; files want a positive number."""
+        return self.eta or 1.0
+
+    @property
+    def transposed(self) -> Penalised:
+        """The same with sources and targets exchanged, but for the costs."""
+        return Penalised(self.geometry, self.eta, self.q, self.p, self.price_b, self.price_a)
+
+
 Target = Entropic | Additive
 
 

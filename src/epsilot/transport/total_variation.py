@@ -26,7 +26,7 @@ from .linear import below
 from .objective import Objective, finite_dot
 from .plan import Arcs, Core, Plan, plus
 from .problem import Problem
-from .rounding import Rounded, tame
+from .rounding import Rounded, tame, to_marginal
 from .support import Support
 
 #: Steps of float64 by which the bounds of potentials are narrower than the prices: rounding.
@@ -108,10 +108,10 @@ class TotalVariation(Objective):
         s, t, e, d = np.ones_like(p), np.ones_like(q), np.zeros_like(p), np.zeros_like(q)
         error = 0.0
         if self.price_a == math.inf:
-            s, e, error = _to_marginal(r, p)
+            s, e, error = to_marginal(r, p)
             d = np.full_like(q, 1 / q.size)
         elif self.price_b == math.inf:
-            t, d, error = _to_marginal(c, q)
+            t, d, error = to_marginal(c, q)
             e = np.full_like(p, 1 / p.size)
         _, cost, shipped = core.price(self.problem.geometry, t, d)
         plan = Plan(core, s, t, e, d)
@@ -234,10 +234,3 @@ def _nearest_sources(geometry: Geometry, cols: Index) -> Index:
             nearer = costs < best
             best[nearer], out[nearer] = costs[nearer], rows[nearer] + start
     return out
-
-
-def _to_marginal(mass: Vector, wanted: Vector) -> tuple[Vector, Vector, float]:
-    """Return scalings that give wanted sums, what empty ones need, and the distance from them."""
-    is_empty = mass <= 0
-    scaling = np.where(is_empty, 1.0, wanted / np.where(is_empty, 1.0, mass))
-    return scaling, np.where(is_empty, wanted, 0.0), float(np.abs(mass - wanted).sum())

@@ -12,7 +12,8 @@ from .._types import Passed
 from ..arguments import check_choice, is_real, shown
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
-from .linear import Transport
+from .balanced import objective_of
+from .kullback_leibler import KullbackLeibler
 from .objective import Objective
 from .problem import Problem, make_problem, masses, scaled_problem
 from .total_variation import TotalVariation
@@ -29,11 +30,7 @@ def kind_of(unbalanced: object, unbalanced_type: object) -> Unbalanced:
             f"unbalanced_type is {unbalanced_type!r} without unbalanced; pass the price of a mass "
             "that is missed as unbalanced=λ or (λ_a, λ_b)."
         )
-    if unbalanced_type == "kl":
-        raise InvalidProblem(
-            "unbalanced_type is 'kl', which is not here yet; pass unbalanced_type='tv'."
-        )
-    return Unbalanced(*_prices(unbalanced))
+    return Unbalanced(*_prices(unbalanced), str(unbalanced_type))
 
 
 def _prices(given: object) -> tuple[float, float]:
@@ -55,10 +52,11 @@ def _prices(given: object) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Unbalanced:
-    """Marginals that may be missed, at a price in total variation."""
+    """Marginals that may be missed, at prices for one of two ways to measure by how much."""
 
     price_a: float
     price_b: float
+    divergence: str
 
     @property
     def is_hard(self) -> bool:
@@ -83,11 +81,13 @@ class Unbalanced:
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
         """Return the cost and what missing the marginals costs."""
+        if self.is_hard:
+            return objective_of(problem, reg=reg)
+        if self.divergence == "kl":
+            return KullbackLeibler.of(problem, self.price_a, self.price_b, reg)
         if reg is not None:
             raise InvalidProblem(
                 f"unbalanced_type='tv' and reg={reg:g} were given; this problem is solved without "
                 "regularisation (pass eps or rtol instead of reg)."
             )
-        if self.is_hard:
-            return Transport(problem)
         return TotalVariation.of(problem, self.price_a, self.price_b)

@@ -1,0 +1,270 @@
+r"""Unbalanced transport by Kullback-Leibler divergences: marginals are wished for.
+
+.. math:: \min_{X \ge 0} \langle M, X\rangle + λ_a KL(X 1 | a) + λ_b KL(X^\top 1 | b) [- reg H(X)]
+
+with KL(r | a) = Σ r log(r/a) - r + a. Its dual is :math:`\max λ_a \sum a (1 - e^{-f/λ_a}) + λ_b
+\sum b (1 - e^{-g/λ_b})` over :math:`f \oplus g \le M`; with ``reg`` any potentials will do, and
+:math:`reg \sum e^{(f + g - M)/reg - 1}` is taken off. A constant moves between f and g freely, and
+the best one has a closed form; so has the best multiple of a plan.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from .._types import Potentials, Vector
+from ..errors import CertificateError
+from ..kernels.vectors import dot, exp, expm1, log
+from .certificate import BUG
+from .entropic import check_regularisation
+from .linear import below
+from .objective import Abilities, Objective, finite_dot
+from .plan import Core, Plan
+from .problem import Penalised, Problem
+from .rounding import Rounded, tame, to_marginal
+
+#: The gap to reach with ``reg`` if none is asked for, as a share of costs times masses.
+DEFAULT_GAP = 1e-6
+
+
+@dataclass(frozen=True)
+class KullbackLeibler(Objective):
+    """min <C, X> + λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q) - η H(X); a price of ∞ keeps a side."""
+
+    price_a: float
+    price_b: float
+    eta: float  # 0: no entropy
+
+    quantity: ClassVar[str] = "unbalanced transport cost (KL)"
+    unserved: ClassVar[str] = (
+        "solves balanced problems; use unbalanced_sinkhorn, which is what auto takes, or "
+        "unbalanced_type='tv'."
+    )
+    unpublished: ClassVar[str | None] = (
+        "stop='paper' follows procedures for balanced problems; leave it out with unbalanced."
+    )
+    own_method: ClassVar[tuple[str, str] | None] = (
+        "unbalanced_sinkhorn",
+        "it solves unbalanced problems",
+    )
+
+    @classmethod
+    def of(cls, problem: Problem, price_a: float, price_b: float, reg: float | None) -> Objective:
+        """Return the objective of a user's prices and regularisation.
+
+        The entropy of a plan of another mass is no multiple of its own, so that with one the masses
+        are the user's.
+        """
+        prices = price_a / problem.unit, price_b / problem.unit
+        if reg is None:
+            return cls(problem, *prices, 0.0)
+        check_regularisation(reg, problem)
+        p, q = problem.mass * problem.p, problem.mass * problem.q
+        exact = replace(problem, geometry=problem.geometry.exact, p=p, q=q, mass=1.0)
+        return EntropicKullbackLeibler(exact, *prices, reg / problem.unit)
+
+    # -- what a run needs to know ------------------------------------------------------------
+
+    def is_served_by(self, method: Abilities) -> bool:
+        """Tell whether a method knows such marginals."""
+        return method.takes_penalties
+
+    def fixed_target(self, inner: Problem) -> Penalised:
+        """Return the problem with its prices."""
+        return Penalised(inner.geometry, self.eta, inner.p, inner.q, self.price_a, self.price_b)
+
+    @property
+    def _total(self) -> float:
+        return float(self.problem.p.sum() + self.problem.q.sum())
+
+    @property
+    def shift(self) -> float:
+        """Nothing: mass is not fixed, so that no constant can be taken off the costs."""
+        return 0.0
+
+    @property
+    def size(self) -> float:
+        """The largest cost, price or regularisation, times the mass there is."""
+        prices = [x for x in (self.price_a, self.price_b) if x < math.inf]
+        costs = [abs(x) for x in self.problem.geometry.bounds]
+        return self._total * max(*costs, *prices, self.eta)
+
+    @property
+    def scale(self) -> float:
+        """The same."""
+        return self.size
+
+    # -- plans -------------------------------------------------------------------------------
+
+    def value(self, plan: Plan, cost: float) -> float:
+        """Return the objective of a plan that keeps what it must keep."""
+        r, c = plan.marginals()
+        p, q = self.problem.p, self.problem.q
+        divergences = _charged(self.price_a, r, p) + _charged(self.price_b, c, q)
+        return cost + divergences - (self.eta * plan.entropy() if self.eta else 0.0)
+
+    def rounded(self, core: Core) -> Rounded:
+        """Return the best multiple of a plan, or the plan with the sums of a side that is kept."""
+        p, q = self.problem.p, self.problem.q
+        core, *_ = tame(core, p)
+        s, t = np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0)
+        e, d, error = np.zeros_like(p), np.zeros_like(q), 0.0
+        if self.price_a == math.inf:
+            s, e, error = to_marginal(core.rows(t), p)
+            d = q / q.sum()
+        elif self.price_b == math.inf:
+            t, d, error = to_marginal(core.cols(s), q)
+            e = p / p.sum()
+        _, cost, shipped = core.price(self.problem.geometry, t, d)
+        plan = Plan(core, s, t, e, d)
+        paid = plan.priced(cost, shipped)
+        if math.inf in (self.price_a, self.price_b):
+            return Rounded(plan, paid, error)
+        factor = self._best_factor(plan, paid)
+        return Rounded(replace(plan, s=factor * s), factor * paid, error)
+
+    def _best_factor(self, plan: Plan, cost: float) -> float:
+        """Return the multiple of a plan that has the least objective."""
+        r, c = plan.marginals()
+        mass = float(r.sum())
+        if mass <= 0:
+            return 1.0
+        entropy = self.eta * plan.entropy() if self.eta else 0.0
+        paid = self.price_a * _log_ratio(r, self.problem.p)
+        paid += cost + self.price_b * _log_ratio(c, self.problem.q) - entropy
+        total = self.price_a + self.price_b + self.eta
+        return float(exp(-(paid + self.eta * mass) / (total * mass)))
+
+    def infeasibility(self, plan: Plan) -> float:
+        """Return by how much a plan misses a side it must keep, or has mass where there is none."""
+        r, c = plan.marginals()
+        missed = 0.0
+        for price, x, wanted in (
+            (self.price_a, r, self.problem.p),
+            (self.price_b, c, self.problem.q),
+        ):
+            is_kept = np.ones(x.size, bool) if price == math.inf else wanted == 0
+            missed += float(np.abs(x - wanted)[is_kept].sum())
+        return missed
+
+    # -- potentials --------------------------------------------------------------------------
+
+    def row_potential(self, g: Vector) -> Vector:
+        """Return the c-transform."""
+        return self.problem.geometry.ctransform_rows(g)
+
+    def dual(self, f: Vector) -> tuple[Potentials, float]:
+        """Return c-transforms of a row potential with the best constant between them."""
+        geometry = self.problem.geometry
+        g = geometry.ctransform_cols(f)
+        f = geometry.ctransform_rows(g)
+        f = f - geometry.ctransform_error(f, g)
+        f, g = self._balanced(f, g)
+        f = below(f - np.finfo(float).eps * (np.abs(f).max() + np.abs(g).max()))
+        return (f, g), self._bound(f, g)
+
+    def _balanced(self, f: Vector, g: Vector) -> Potentials:
+        """Return (f + t, g - t) with the t of the best bound."""
+        a, b = self.price_a, self.price_b
+        of_f, of_g = log_charge(self.problem.p, f, a), log_charge(self.problem.q, g, b)
+        if a == math.inf:
+            t = b * (of_f - of_g)
+        elif b == math.inf:
+            t = a * (of_f - of_g)
+        else:
+            t = a * b / (a + b) * (of_f - of_g)
+        return f + t, g - t
+
+    def dual_value(self, potentials: Potentials) -> float:
+        """Return the bound of potentials below the costs."""
+        f, g = potentials
+        if not (self.problem.geometry.ctransform_rows(g) >= f).all():
+            raise CertificateError(f"the potentials exceed the costs. {BUG}")
+        return self._bound(f, g)
+
+    def _bound(self, f: Vector, g: Vector) -> float:
+        """Return λ_a Σ p (1 - exp(-f/λ_a)) + λ_b Σ q (1 - exp(-g/λ_b))."""
+        p, q = self.problem.p, self.problem.q
+        return _gained(self.price_a, p, f) + _gained(self.price_b, q, g)
+
+    def to_user_potentials(self, potentials: Potentials) -> Potentials:
+        """Return potentials in the user's units."""
+        f, g = potentials
+        return self.problem.unit * f, self.problem.unit * g
+
+    def from_user(self, f: Vector) -> Vector:
+        """Return a row potential in internal units."""
+        return f / self.problem.unit
+
+
+@dataclass(frozen=True)
+class EntropicKullbackLeibler(KullbackLeibler):
+    """The same with an entropy: strictly convex, and any potentials prove a bound."""
+
+    quantity: ClassVar[str] = "entropic unbalanced objective (KL)"
+    is_entropic: ClassVar[bool] = True
+    accuracy: ClassVar[str] = "tol"
+
+    @property
+    def default_gap(self) -> float:
+        """A share of costs times masses."""
+        return DEFAULT_GAP * self.size
+
+    def row_potential(self, g: Vector) -> Vector:
+        """Return the exact row update."""
+        lse = self.problem.geometry.lse_rows(g, self.eta) - 1
+        return penalised_softmin(log(self.problem.p), lse, self.eta, self.price_a)
+
+    def dual(self, f: Vector) -> tuple[Potentials, float]:
+        """Return potentials after exact updates of columns and rows, with the best constant."""
+        lse = self.problem.geometry.lse_cols(f, self.eta) - 1
+        g = penalised_softmin(log(self.problem.q), lse, self.eta, self.price_b)
+        f, g = self._balanced(self.row_potential(g), g)
+        return (f, g), self.dual_value((f, g))
+
+    def dual_value(self, potentials: Potentials) -> float:
+        """Return the bound of any potentials."""
+        f, g = potentials
+        lse = self.problem.geometry.lse_rows(g, self.eta) - 1
+        return self._bound(f, g) - self.eta * float(exp(f / self.eta + lse).sum())
+
+
+def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: float) -> Vector:
+    """Return (log p - lse) / (1/η + 1/λ): the best potential of rows, or columns, by itself.
+
+    It is -inf where there is no mass, whatever the sums.
+    """
+    out, used = np.full_like(log_mass, -np.inf), log_mass > -np.inf
+    out[used] = (log_mass[used] - lse[used]) / (1 / eta + 1 / price)
+    return out
+
+
+def log_charge(weights: Vector, f: Vector, price: float) -> float:
+    """Return log Σ p exp(-f/λ) over the entries that have mass."""
+    used = weights > 0
+    terms = log(weights[used]) - (f[used] / price if price < math.inf else 0.0)
+    highest = float(terms.max())
+    return highest + float(log(float(exp(terms - highest).sum())))
+
+
+def _gained(price: float, weights: Vector, f: Vector) -> float:
+    """Return λ Σ p (1 - exp(-f/λ)), which is <p, f> for a price of ∞."""
+    used = np.where(weights > 0, f, 0.0)
+    if price == math.inf:
+        return finite_dot(weights, used)
+    return -price * dot(weights, expm1(-used / price))
+
+
+def _log_ratio(r: Vector, p: Vector) -> float:
+    """Return Σ r log(r / p) over the entries that have mass."""
+    used = (r > 0) & (p > 0)
+    return dot(r[used], log(r[used] / p[used]))
+
+
+def _charged(price: float, r: Vector, p: Vector) -> float:
+    """Return λ KL(r | p); a side that is kept is not charged."""
+    return 0.0 if price == math.inf else price * (_log_ratio(r, p) - float((r - p).sum()))
