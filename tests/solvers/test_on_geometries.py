@@ -20,7 +20,7 @@ SAME = {
     "pdasgd": {"precision": "double"},
 }
 N_EPOCHS = 5
-ENTROPIC = [m.name for m in epsilot.methods() if m.solves_entropic]
+ENTROPIC = [m.name for m in epsilot.methods() if m.solves_entropic and m.costs == "any"]
 LAZY = [name for name in ENTROPIC if not solver_class(name).about.needs_dense]
 
 
