@@ -22,7 +22,7 @@ REFUSED = [
     ("apdamd", "rule", "none", "duality"),
     ("apdgcd", "smoothness", 0.0, "must be positive"),
     ("hybrid_primal_dual", "form", "fast", "accelerated"),
-    ("pdasmd", "norm", "l1", "linf"),
+    ("pdasmd", "norm", "l0", "linf"),
     ("pdasmd", "batch_size", 0, "batch_size"),
     ("pdasmd", "average", "all", "sampled"),
     ("pdasmd", "inner_loops", 0, "inner_loops"),

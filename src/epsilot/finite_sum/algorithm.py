@@ -22,9 +22,9 @@ from .. import memory
 from .._types import Index, Vector
 from ..arguments import check_choice, check_count, check_least, check_positive, numeric, shown
 from ..errors import InvalidProblem
-from ..kernels.vectors import dot
+from .mirrors import Mirror, euclidean
+from .norms import dual_norm, exponent, proximal_step
 
-NORMS = ("linf", "l2")
 AVERAGES = ("predrawn", "reservoir")
 
 
@@ -52,35 +52,10 @@ class FiniteSumDual(Protocol):
         """Return ∇φ_i(λ); the mean over i is the gradient."""
 
     def smoothness(self, norm: str) -> Vector:
-        """Return L_i of every component with respect to "linf" or "l2"."""
+        """Return L_i of every component in a norm: "l2", "linf", "l1", or as "l1.5"."""
 
     def primal(self, lam: Vector) -> NDArray[np.float64]:
         """Return x(λ), the minimiser of the Lagrangian."""
-
-
-@dataclass(frozen=True)
-class Mirror:
-    """A mirror map w given by its gradient and the inverse of that gradient.
-
-    w must be 1-strongly convex in the chosen norm; ``gamma(size, norm)`` is its smoothness
-    constant γ there, which only the bounds of :mod:`epsilot.theory` need.
-    """
-
-    gradient: Callable[[Vector], Vector]
-    inverse: Callable[[Vector], Vector]
-    gamma: Callable[[int, str], float] = lambda size, norm: math.nan
-
-    def step(self, z: Vector, direction: Vector) -> Vector:
-        """Return argmin_u V_z(u) + <direction, u> = (∇w)⁻¹(∇w(z) - direction)."""
-        return self.inverse(self.gradient(z) - direction)
-
-
-def _identity(x: Vector) -> Vector:
-    return x
-
-
-#: w = ‖·‖₂² / 2: 1-strongly convex in both norms, and γ = 1 in l2, γ = size in l∞.
-EUCLIDEAN = Mirror(_identity, _identity, lambda size, norm: 1.0 if norm == "l2" else float(size))
 
 
 @dataclass(frozen=True)
@@ -104,18 +79,6 @@ def draw(rng: Generator, cumulative: Vector, n_inner: int, batch_size: int) -> t
     return selected, np.minimum(sample, cumulative.size - 1)
 
 
-def proximal_step(g: Vector, norm: str) -> Vector:
-    """Return -argmin_u ‖u‖²_H / 2 + <g, u>: the direction of step 11."""
-    if norm == "l2":
-        return g
-    return np.where(g > 0, 1.0, -1.0) * float(np.abs(g).sum())
-
-
-def dual_norm(g: Vector, norm: str) -> float:
-    """Return ‖g‖_{H,*}: the l1 norm for l∞, the l2 norm for l2."""
-    return float(np.abs(g).sum() if norm == "linf" else math.sqrt(dot(g, g)))
-
-
 def _reduced_gradient(
     dual: FiniteSumDual, mu: Vector, v: Vector, v_snap: Vector, sample: Index, weights: Vector
 ) -> Vector:
@@ -130,7 +93,7 @@ def minimize(
     dual: FiniteSumDual,
     *,
     norm: str = "l2",
-    mirror: Mirror = EUCLIDEAN,
+    mirror: Mirror | None = None,
     batch_size: int = 1,
     inner_loops: int | None = None,
     step_constant: float = 9.0,
@@ -153,10 +116,11 @@ def minimize(
     ----------
     dual : FiniteSumDual
         Value, gradients, smoothness constants and x(λ).
-    norm : {"l2", "linf"}
-        The norm H, in which components are smooth and the proximal step is taken.
-    mirror : Mirror
-        The mirror map, Euclidean by default.
+    norm : str
+        The norm H, in which components are smooth and the proximal step is taken: "l2", "linf",
+        "l1", or "l" and a number, as "l1.5".
+    mirror : Mirror, optional
+        The mirror map, 1-strongly convex in the norm; the Euclidean one by default.
     batch_size : int
         Components B drawn for each inner step; 1 is Algorithm 1.
     inner_loops : int, optional
@@ -207,7 +171,7 @@ def minimize(
     L = dual.smoothness(norm)  # step 1
     L_bar, law = float(L.mean()), L / L.sum()
     cumulative = np.cumsum(law)
-    tau2 = 1 / (2 * B)
+    tau2, mirror = 1 / (2 * B), mirror or euclidean(dual.size, norm)
     v_snap = np.zeros(dual.size) if start is None else _start(start, dual.size)
     y, z = v_snap.copy(), v_snap.copy()
     weight_sum, x_sum = 0.0, np.zeros_like(dual.primal(v_snap))
@@ -246,7 +210,7 @@ def minimize(
 def _check_objects(dual: object, mirror: object, callback: object) -> None:
     for name, value, is_good in (
         ("dual", dual, hasattr(dual, "n_components")),
-        ("mirror", mirror, isinstance(mirror, Mirror)),
+        ("mirror", mirror, mirror is None or isinstance(mirror, Mirror)),
         ("callback", callback, callback is None or callable(callback)),
     ):
         if not is_good:
@@ -254,7 +218,7 @@ def _check_objects(dual: object, mirror: object, callback: object) -> None:
 
 
 def _check_words(norm: object, average: object) -> None:
-    check_choice("norm", norm, NORMS)
+    exponent(norm)
     check_choice("average", average, AVERAGES)
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from .._types import Matrix, Vector
 from ..kernels.vectors import dot, entropy, exp, log, matvec, rmatvec
 from ..transport.problem import Entropic
+from .mirrors import EUCLIDEAN
+from .norms import dual_norms
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,7 @@ class SeparableQuadratic:
 
     def smoothness(self, norm: str) -> Vector:
         """Return m ‖a_i‖²_{H,*} / d_i."""
-        order = 1 if norm == "linf" else 2
-        return np.asarray(self.n_components * np.linalg.norm(self.A, order, axis=0) ** 2 / self.d)
+        return np.asarray(self.n_components * dual_norms(self.A, norm) ** 2 / self.d)
 
     def solution(self) -> tuple[Vector, Vector]:
         """Return x* and λ* = (A D⁻¹ Aᵀ)⁻¹ (A c - b)."""
@@ -151,7 +152,7 @@ class EntropicTransport(_RowTransport):
         return self.eta * dot(self.p, lse - log(self.p)) - dot(lam, self.q)
 
     def smoothness(self, norm: str) -> Vector:
-        """Return n p_i / η, times ``factor`` for l∞."""
+        """Return n p_i / η, times ``factor`` for l∞; ‖u‖∞ is the least of all the norms."""
         factor = self.factor if norm == "linf" else 1.0
         return factor * self.n_components * self.p / self.eta
 
@@ -168,7 +169,7 @@ class QuadraticTransport(_RowTransport):
 
     .. math:: φ(λ) = \sum_i \max_{x} (<λ - C_i, x> - \tfrac γ2 ‖x‖²) - <λ, q>.
 
-    L_i = n/γ in l2 and n m/γ in l∞, since ‖x‖₁² <= m ‖x‖₂².
+    L_i = n/γ in l2 and n m/γ in l∞, since ‖x‖₁² <= m ‖x‖₂²; m^(1 - 2/p) times n/γ in lp, p > 2.
     """
 
     C: Matrix
@@ -197,6 +198,6 @@ class QuadraticTransport(_RowTransport):
         return float((self.C * X).sum() + self.gamma / 2 * (X**2).sum())
 
     def smoothness(self, norm: str) -> Vector:
-        """Return n/γ, times m for l∞."""
-        factor = float(self.size) if norm == "linf" else 1.0
+        """Return n/γ, times m^(1 - 2/p) in lp for p > 2: the γ of the Euclidean map there."""
+        factor = EUCLIDEAN.gamma(self.size, norm)
         return np.full(self.n_components, factor * self.n_components / self.gamma)

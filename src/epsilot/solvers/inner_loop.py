@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from .. import parallel
-from .._types import FloatArray, Index
+from .._types import FloatArray, Index, Vector
+from ..finite_sum.mirrors import Mirror
+from ..finite_sum.norms import proximal_step
 from ..geometry import Geometry
 from ..kernels import pdasmd as kernels
 from ..kernels import pdasmd_batch as batch_kernels
+from ..kernels.vectors import exp
+from ..transport.problem import Entropic
 
 #: Chunks of a batch, which as many threads may share if it has enough entries.
 BATCH_CHUNKS = 4
@@ -61,3 +66,91 @@ def sampled_rows(
         C = np.stack([geometry.row(int(i)) for i in part.ravel()])
         C.setflags(write=False)  # as stored costs are: one compiled kernel for both
         yield first, C, np.arange(part.size).reshape(part.shape), part
+
+
+class Steps(NamedTuple):
+    """The constants of an outer loop (step 3)."""
+
+    tau1: float
+    tau2: float
+    alpha: float  # of the mirror step
+    h: float  # of the proximal step
+
+
+class Sequences(Protocol):
+    """The sequences of a state, and what is known at its snapshot."""
+
+    lam: Vector  # ṽ
+    y: Vector
+    z: Vector
+    lse: Vector
+    mu: Vector
+
+
+def step_operations(norm: str) -> int:
+    """Return the operations of an inner step for each column, beside those of its rows.
+
+    Other norms than l∞ and l2 take powers; a mirror map is not counted.
+    """
+    return {"linf": 14, "l2": 11}.get(norm, 20)
+
+
+def take_steps(
+    problem: Entropic,
+    state: Sequences,
+    steps: Steps,
+    sample: Index,
+    selected: int,
+    *,
+    unit: float,
+    dtype: type[np.floating],
+    norm: str,
+) -> tuple[Vector, Vector]:
+    """Advance y and z through a sample in a kernel; return the mean of the y, and one of them.
+
+    All is relative to the snapshot, so that it vanishes with the distance from there.
+    """
+    tau1, tau2, alpha, h = steps
+    m = problem.shape[1]
+    z, y = (state.z - state.lam) / unit, (state.y - state.lam) / unit
+    y_sum, y_selected = np.zeros(m), np.empty(m)
+    snap, mu = (state.lam / unit).astype(dtype), state.mu.astype(dtype)
+    for first, C, rows, part in sampled_rows(problem.geometry, sample, unit, dtype):
+        run_inner_loop(
+            C, rows, part, snap, state.lse, mu, unit / problem.eta, tau1, 1 - tau1 - tau2,
+            alpha / unit, h / unit, norm == "linf", selected - first, z, y, y_sum, y_selected,
+        )  # fmt: skip
+    state.z, state.y = state.lam + unit * z, state.lam + unit * y
+    return state.lam + unit * (y_sum / len(sample)), state.lam + unit * y_selected
+
+
+def take_mirror_steps(
+    problem: Entropic,
+    state: Sequences,
+    steps: Steps,
+    sample: Index,
+    selected: int,
+    *,
+    norm: str,
+    mirror: Mirror,
+) -> tuple[Vector, Vector]:
+    """Do the same in any norm and with any mirror map, which no kernel knows (steps 7 to 11)."""
+    tau1, tau2, alpha, h = steps
+    z, y, found = state.z, state.y, []
+    for rows in sample:
+        v = tau1 * z + tau2 * state.lam + (1 - tau1 - tau2) * y
+        g = state.mu.copy()
+        for i in rows:
+            C = problem.geometry.row(int(i))
+            there = exp((state.lam - C) / problem.eta - state.lse[i])
+            g += (_softmax((v - C) / problem.eta) - there) / rows.size
+        z = mirror.step(z, alpha * g)
+        y = v - h * proximal_step(g, norm)
+        found.append(y)
+    state.z, state.y = z, y
+    return np.mean(found, axis=0), found[selected]
+
+
+def _softmax(t: Vector) -> Vector:
+    e = exp(t - t.max())
+    return np.asarray(e / e.sum())

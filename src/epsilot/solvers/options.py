@@ -67,13 +67,15 @@ def _as(value: object, kind: object) -> object:
         return float(value)
     if (kind is str and isinstance(value, str)) or (kind is type(None) and value is None):
         return value
+    if isinstance(kind, type) and kind not in _NAMES and isinstance(value, kind):
+        return value
     raise TypeError
 
 
 def _described(kind: object) -> str:
     if get_origin(kind) is tuple:
         return f"a sequence, each {_described(get_args(kind)[0])}"
-    return _NAMES[kind]
+    return _NAMES.get(kind) or f"a {getattr(kind, '__name__', kind)}"
 
 
 def check_choices(solver: DataclassInstance, **choices: tuple[str, ...]) -> None:

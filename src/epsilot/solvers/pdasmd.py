@@ -10,8 +10,11 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Matrix, Passed, Potentials, Vector
+from ..arguments import check_choice
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
+from ..finite_sum.mirrors import Mirror, euclidean
+from ..finite_sum.norms import exponent
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import pdasmd as kernels
 from ..kernels.vectors import entropy, log
@@ -23,7 +26,7 @@ from ..transport.work import Work
 from .about import About, Order
 from .averaging import is_near_optimal
 from .base import EntropicSolver, Pace, l1
-from .inner_loop import run_inner_loop, sampled_rows
+from .inner_loop import Steps, step_operations, take_mirror_steps, take_steps
 from .options import check_choices
 
 #: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
@@ -42,11 +45,9 @@ SINGLE_ERROR = 1e-8
 LEAST_SHARE = 1e-15
 
 _CHOICES = {
-    "norm": ("linf", "l2"),
     "smoothness": ("sharp", "paper"),
     "average": ("sampled", "snapshot", "none"),
     "precision": ("single", "double"),
-    "mirror": ("euclidean",),
     "hybrid": ("sinkhorn",),
 }
 
@@ -84,8 +85,8 @@ class PDASMD(EntropicSolver[State]):
 
     Parameters
     ----------
-    norm : {"linf", "l2"}
-        Norm H of the proximal step.
+    norm : str
+        Norm H of the proximal step: "linf", "l2", or any lp, as "l1" or "l1.5".
     batch_size : int
         Rows B drawn for an inner step.
     inner_loops : int, optional
@@ -101,8 +102,9 @@ class PDASMD(EntropicSolver[State]):
     precision : {"single", "double"}, optional
         Of the exponentials where C is stored: all of the inner loop, and those of the snapshot
         while its violation is large and no plan is averaged.
-    mirror : {"euclidean"}
-        Mirror map; :func:`epsilot.finite_sum.minimize` takes any.
+    mirror : {"euclidean"} or Mirror
+        Mirror map w, 1-strongly convex in the norm (:mod:`epsilot.finite_sum`). Other maps than
+        the Euclidean one, and other norms than l∞ and l2, run in NumPy.
     hybrid : {"sinkhorn"}, optional
         After each outer loop, update the columns of the snapshot exactly, as Sinkhorn would.
     """
@@ -115,7 +117,7 @@ class PDASMD(EntropicSolver[State]):
     average: str | None = None
     is_adaptive: bool | None = None
     precision: str | None = None
-    mirror: str = "euclidean"
+    mirror: str | Mirror = "euclidean"
     hybrid: str | None = None
 
     about: ClassVar[About] = About(
@@ -132,6 +134,9 @@ class PDASMD(EntropicSolver[State]):
 
     def __post_init__(self) -> None:
         check_choices(self, **_CHOICES)
+        exponent(self.norm)
+        if isinstance(self.mirror, str):
+            check_choice("mirror", self.mirror, ("euclidean",))
         for name in ("batch_size", "inner_loops", "step_constant"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -148,12 +153,13 @@ class PDASMD(EntropicSolver[State]):
                 f"rows ({size_text(16 * rows)}) in one outer loop, which no limit interrupts; at "
                 f"most {most:,} are allowed (lower batch_size or inner_loops)."
             )
+        can_be_single = self._is_compiled and problem.geometry.is_dense
         defaults: dict[str, Passed] = {
             "smoothness": "paper" if is_paper else "sharp",
             "step_constant": 9.0 if is_paper else self.sharp_constant,
             "average": "sampled" if is_paper else "none",
             "is_adaptive": not is_paper,
-            "precision": "double" if is_paper or not problem.geometry.is_dense else "single",
+            "precision": "single" if can_be_single and not is_paper else "double",
         }
         chosen = {k: v for k, v in defaults.items() if getattr(self, k) is None}
         return dataclasses.replace(self, **chosen)
@@ -202,23 +208,17 @@ class PDASMD(EntropicSolver[State]):
         h = problem.eta / (self._constant * self._smoothness)
         alpha = state.step_scale * h / tau1
         selected, sample = draw(rng, np.cumsum(problem.p), n_inner, self.batch_size)  # step 8
-        is_linf, (unit, dtype) = self.norm == "linf", self._unit(problem)
-        z, y = (state.z - state.lam) / unit, (state.y - state.lam) / unit
-        y_sum, y_selected = np.zeros(m), np.empty(m)
-        snap, mu = (state.lam / unit).astype(dtype), state.mu.astype(dtype)
-        for first, C, rows, part in sampled_rows(problem.geometry, sample, unit, dtype):
-            run_inner_loop(
-                C, rows, part, snap, state.lse, mu, unit / problem.eta, tau1, 1 - tau1 - tau2,
-                alpha / unit, h / unit, is_linf, selected - first, z, y, y_sum, y_selected,
-            )  # fmt: skip
-        state.z, state.y = state.lam + unit * z, state.lam + unit * y
-        lam = state.lam + unit * (y_sum / n_inner)  # step 13
+        drawn = problem, state, Steps(tau1, tau2, alpha, h), sample, selected
+        if self._is_compiled:
+            unit, dtype = self._unit(problem)
+            lam, y = take_steps(*drawn, unit=unit, dtype=dtype, norm=self.norm)  # up to step 13
+        else:
+            lam, y = take_mirror_steps(*drawn, norm=self.norm, mirror=self._map(m))
         work = Work.of(
             softmax=n_inner * self.batch_size * m,
-            vector=n_inner * m * (self.batch_size + (14 if is_linf else 11)),
+            vector=n_inner * m * (self.batch_size + step_operations(self.norm)),
         )
         if self.average != "none":
-            y = state.lam + unit * y_selected
             work += self._average(problem, state, lam, y, 1 / tau1)  # steps 14 to 16
         else:
             work += self._move(problem, state, lam)
@@ -228,6 +228,15 @@ class PDASMD(EntropicSolver[State]):
         if self.hybrid == "sinkhorn":
             work += self._update_columns(problem, state)
         return work
+
+    @property
+    def _is_compiled(self) -> bool:
+        """Whether a kernel knows the norm and the mirror map."""
+        return self.norm in ("linf", "l2") and self.mirror == "euclidean"
+
+    def _map(self, size: int) -> Mirror:
+        """Return the mirror map, the Euclidean one made 1-strongly convex in the norm."""
+        return euclidean(size, self.norm) if isinstance(self.mirror, str) else self.mirror
 
     @property
     def _smoothness(self) -> float:
