@@ -8,8 +8,10 @@ import pytest
 import epsilot
 from epsilot import theory
 from epsilot.files.images import grid_cost, synthetic_pair
+from epsilot.solvers import solver_class
 from epsilot.solvers.base import published_parameters
 from epsilot.transport.problem import make_problem
+from problems import random
 
 TERMS = {"smoothness": 30.0, "radius": 0.7, "inner_loops": 20, "gamma": 20.0}
 
@@ -132,7 +134,38 @@ def test_sinkhorn_stays_within_its_bound():
     assert theory.accelerated_sinkhorn_iterations(*arguments) < stochastic
     assert theory.apdagd_iterations(*arguments) < theory.sinkhorn_iterations(*arguments)
     assert theory.hybrid_primal_dual_iterations(0.1, 1.0, 36, 36) == 228
+    assert theory.hybrid_primal_dual_iterations(0.05, 1.0, 1000, 10) == 1929
     assert theory.dijkstra_phases(0.1, 1.0) == 41
+
+
+@pytest.mark.parametrize("shape", [(12, 12), (40, 3), (3, 40)], ids=str)
+def test_the_plain_hybrid_method_takes_the_iterations_that_are_proved(shape):
+    M, a, b = random(*shape, seed=1)
+    run = epsilot.solve(M, a, b, eps=0.2, method="hybrid_primal_dual", form="plain", stop="paper")
+    size = float(np.ptp(M))  # the least cost is taken off
+    assert run.n_iter == theory.hybrid_primal_dual_iterations(0.2, size, *shape)
+    assert run.gap <= 0.2
+
+
+@pytest.mark.parametrize("start", ["zero", "rows"])
+@pytest.mark.parametrize("seed", range(3))
+def test_theorem_3_holds_for_runs(seed, start):
+    # Both starts stay far below either form; only that of mass 1 is proved.
+    target, tolerance = published(5, seed, 0.2)
+    A, B = synthetic_pair(5, seed)
+    M = grid_cost((5, 5))
+    run = epsilot.solve(
+        M, A.ravel(), B.ravel(), eps=0.2, method="stochastic_sinkhorn", stop="paper", start=start,
+        seed=seed,
+    )  # fmt: skip
+    bounds = [
+        theory.stochastic_sinkhorn_iterations(
+            tolerance, 1.0, target.eta, target.p, target.q, printed=printed
+        )
+        for printed in (True, False)
+    ]
+    assert 50 * run.n_iter <= 0.01 * bounds[0] < 0.01 * bounds[1]
+    assert run.gap <= 0.2
 
 
 @pytest.mark.parametrize(
@@ -149,10 +182,22 @@ def test_orders_are_the_published_ones(method, expected):
     assert theory.order(method, 100, 0.1) == theory.order(method, 100, 0.2, cost_max=2.0)
 
 
+def test_every_order_has_one_source():
+    records = {entry.name: entry.complexity for entry in epsilot.methods()}
+    assert records["pdasgd"] == "n^2.5 ‖C‖ √log n / ε"
+    for name in records:
+        about = solver_class(name).about
+        if about.orders:
+            assert records[name] == " + ".join(order.text for order in about.orders)
+            total = sum(order.at(100, 0.1) for order in about.orders)
+            assert theory.order(name, 100, 0.1) == total
+
+
 def test_a_method_without_proof_has_no_order():
     with pytest.raises(epsilot.InvalidProblem, match=r"apdgcd has no published order \(no proof\)"):
         theory.order("apdgcd", 100, 0.1)
 
 
-def test_examples():
-    assert doctest.testmod(theory).failed == 0
+@pytest.mark.parametrize("module", [theory, theory.finite_sum, theory.methods, theory.transport])
+def test_examples(module):
+    assert doctest.testmod(module).failed == 0

@@ -202,6 +202,15 @@ class HybridPrimalDual(EntropicSolver[State]):
         return fg[:n], fg[n:]
 
 
+def plain_iterations(epsilon: float, cost_max: float, n: int, m: int) -> int:
+    """Return ⌈‖C‖∞ √((n + m) log nm) / ε⌉, after which the plain form is proved to be within ε.
+
+    Its steps are 1/(2σ) and σ, so the gap after K of them is at most (log(nm)/σ + R² σ) / K with
+    R² = ‖C‖∞² (n + m) / 4, the largest ‖w‖² that rounding asks for; and σ = √log(nm) / R.
+    """
+    return math.ceil(cost_max * math.sqrt((n + m) * log(max(n * m, 2))) / epsilon)
+
+
 class Trial(NamedTuple):
     """A primal step of some length: the extrapolated dual, and the plan it leads to."""
 
@@ -261,6 +270,6 @@ class _Plain(DirectSolver[State], HybridPrimalDual):  # type: ignore[misc]
         """Take one step; the a-priori number of them proves the gap."""
         work = HybridPrimalDual.step(self, problem, state, rng)
         n, m = problem.shape
-        bound = problem.geometry.bounds[1] * math.sqrt((n + m) * log(max(n * m, 2)))
-        state.is_done = state.n_steps >= bound / problem.epsilon
+        bound = plain_iterations(problem.epsilon, problem.geometry.bounds[1], n, m)
+        state.is_done = state.n_steps >= bound
         return work

@@ -1,0 +1,26 @@
+"""The examples of the pages run, and tables of the pages are those of the code."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+from epsilot import theory
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.mark.parametrize("page", ["finite_sum", "theory"])
+def test_examples_of_a_page(page):
+    found = doctest.testfile(str(DOCS / f"{page}.md"), module_relative=False, encoding="utf-8")
+    assert found.attempted > 5
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize("statement", theory.STATEMENTS, ids=lambda s: s.name)
+def test_the_page_says_how_well_a_statement_stands(statement):
+    page = (DOCS / "theory.md").read_text(encoding="utf-8")
+    s, errata = statement, ", ".join(statement.errata)
+    row = f"| {s.name} | {s.says} | `{s.function}` | **{s.standing.value}** | {s.why} | {errata} |"
+    assert row.replace("|  |", "| |") in page
+    assert callable(getattr(theory, s.function))
