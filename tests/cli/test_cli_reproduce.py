@@ -6,14 +6,17 @@ from epsilot.studies.paper.fig1_panels import Scale
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    monkeypatch.setattr(fig1_panels, "QUICK", Scale((2, 3), (3,), (1,), seeds=1, eps=0.5))
+    monkeypatch.setattr(
+        fig1_panels, "QUICK", Scale((2, 3), (3,), (1,), seeds=1, eps=0.5, certified_eps=(0.3,))
+    )
 
 
 def test_a_panel_is_made_where_it_was_asked_for(run, folder):
     done = run("reproduce", "fig1", "--quick", "--panel", "a", "--out", "here", "--jobs", "1")
     assert done.code == 0, done.err
     made = sorted(path.name for path in (folder / "here" / "fig1").iterdir())
-    pictures = ["fig1-synthetic-n.png", "fig1-synthetic-n.svg"]
+    names = ("fig1-synthetic-certificate", "fig1-synthetic-n")
+    pictures = [f"{name}.{kind}" for name in names for kind in ("png", "svg")]
     assert made == [*pictures, "report.html", "solves.jsonl", "summary.md"]
     assert done.out.splitlines() == [f"here/fig1/{name}" for name in made]
     assert (
@@ -43,6 +46,16 @@ def test_a_choice_that_an_experiment_does_not_have_is_refused(run, monkeypatch):
     done = run("reproduce", "other", "--data", "mnist")
     assert done.code == 2
     assert "other has no choice of data" in done.err
+
+
+def test_all_experiments_make_one_report(run, folder, monkeypatch):
+    for name in list(EXPERIMENTS):
+        monkeypatch.delitem(EXPERIMENTS, name)
+    monkeypatch.setitem(EXPERIMENTS, "fig1", "fig1:run")
+    done = run("reproduce", "all", "--quick", "--panel", "a", "--data", "synthetic", "--jobs", "1")
+    assert done.code == 0, done.err
+    assert "3 claims of the paper" in (folder / "results" / "claims.md").read_text()
+    assert "Figure 1 of the paper" in (folder / "results" / "report.html").read_text()
 
 
 def test_an_interrupted_run_says_how_to_continue(run, monkeypatch):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,10 +15,13 @@ from ..errors import InvalidProblem
 from ..studies.paper import EXPERIMENTS
 from .exits import resumable
 
+if TYPE_CHECKING:
+    from ..studies.lab.report import Page
+
 OUT = Path("results")
 
 #: Takes a folder, whether to be quick, seeds, jobs, a console, and the choices that it has.
-Experiment = Callable[..., None]
+Experiment = Callable[..., "Page"]
 
 
 def reproduce(
@@ -60,13 +63,18 @@ def reproduce(
             f"{', '.join([*EXPERIMENTS, 'all'])} (see epsilot reproduce --help)"
         )
     console = Console(stderr=True)
+    pages: dict[str, Page] = {}
     for each in names:
         run = _function(each)
         choices = _choices(each, run, {"data": data, "panel": panel})
         folder = out / each
         folder.mkdir(parents=True, exist_ok=True)
         with resumable(each, folder):
-            run(folder, quick, seeds, jobs or os.cpu_count() or 1, console, **choices)
+            pages[each] = run(folder, quick, seeds, jobs or os.cpu_count() or 1, console, **choices)
+    if name == "all":
+        from ..studies.lab.report import publish_all
+
+        publish_all(out, "The paper, reproduced", pages)
 
 
 def _function(name: str) -> Experiment:

@@ -1,7 +1,3 @@
-import math
-
-import pytest
-
 from epsilot.studies.lab.document import (
     Claim,
     Command,
@@ -9,13 +5,12 @@ from epsilot.studies.lab.document import (
     Paragraph,
     Picture,
     Table,
-    judge,
     markdown_row,
     tally,
     to_markdown,
 )
-from epsilot.studies.lab.fitting import NO_FIT, Fit
-from epsilot.studies.lab.report import to_html
+from epsilot.studies.lab.judging import Statement
+from epsilot.studies.lab.report import Page, publish_all, to_html
 
 BLOCKS = [
     Paragraph("`code` and <tags> and **strength**"),
@@ -53,20 +48,24 @@ def test_a_bar_in_a_cell_ends_no_cell():
 
 
 def test_the_tally_counts_what_was_tested():
-    made = [Claim("x", "here", "1", word) for word in ("holds", "does not hold", "not measured")]
+    made = [
+        Claim("x", "here", "1", word) for word in ("holds", "does not hold", "not measured yet")
+    ]
     assert tally(made) == "1 of 2 tested claims hold. These do not: x here."
     assert tally(made[:1]) == "1 of 1 tested claims hold."
 
 
-@pytest.mark.parametrize(
-    ("fit", "expected"),
-    [
-        (Fit(2.1, 2.0, 2.2, 0.0), "holds"),
-        (Fit(2.3, 1.9, 2.7, 0.0), "undecided"),
-        (Fit(2.3, 2.1, 2.5, 0.0), "does not hold"),
-        (Fit(2.3, math.nan, math.nan, 0.0), "does not hold"),
-        (NO_FIT, "not measured"),
-    ],
-)
-def test_a_wide_interval_decides_nothing(fit, expected):
-    assert judge(fit, 2.0, 0.15) == expected
+def test_pages_become_one_report_with_every_claim_once(tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "one.svg").write_text("<svg/>")
+    tests = tuple(Claim("c", f"on {k}", "1", "holds") for k in (1, 2))
+    statements = Statement("first", "Figure 1", tests), Statement("second", "Table 1", tests[:0])
+    pages = {"x": Page("A page", tuple(BLOCKS), statements[:1]), "y": Page("B", (), statements[1:])}
+    publish_all(tmp_path, "All", pages)
+    listed = (tmp_path / "claims.md").read_text()
+    assert "1 of 2 claims of the paper hold in every test. Not measured yet (1): second." in listed
+    assert "| first | Figure 1 | holds: 2 | holds |" in listed
+    page = (tmp_path / "report.html").read_text()
+    assert '<h2 id="a-page">A page</h2>' in page
+    assert "<h3>A part &amp; more</h3>" in page
+    assert "data:image/svg+xml;base64,PHN2Zy8+" in page

@@ -31,6 +31,21 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(rng):
     assert 0.91 < np.mean([fit.low <= 2 <= fit.high for fit in fits]) < 0.985
 
 
+def test_problems_of_different_levels_do_not_blur_the_slope():
+    x, problem = np.tile([1.0, 2.0, 4.0], 3), np.repeat([0, 1, 2], 3)
+    y = 10.0**problem * x**0.5
+    assert str(fit_power(x, y, list(problem))) == "0.50 [0.50, 0.50]"
+    assert fit_power(x, y).high > 1
+    noisy = y * np.exp(0.1 * np.sin(np.arange(9)))
+    design = np.column_stack([np.log(x), *(problem == k for k in range(3))])
+    (slope, *_), (rest,), *_ = np.linalg.lstsq(design, np.log(noisy), rcond=None)
+    deviation = np.sqrt(rest / 5 * np.linalg.inv(design.T @ design)[0, 0])
+    fit = fit_power(x, noisy, list(problem))
+    assert (fit.slope, fit.high) == pytest.approx(
+        (slope, slope + stats.t.ppf(0.975, 5) * deviation)
+    )
+
+
 @pytest.mark.parametrize(
     ("x", "y", "text"),
     [

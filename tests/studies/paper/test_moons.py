@@ -7,8 +7,8 @@ from rich.console import Console
 
 from epsilot.studies.lab.runner import in_processes, run_tasks
 from epsilot.studies.lab.store import Store
-from epsilot.studies.paper import table2, two_moons
-from epsilot.studies.paper.moons import KEY, MoonTask, rotated, sample
+from epsilot.studies.paper import table2, table2_claims, two_moons
+from epsilot.studies.paper.moons import CHOSEN, KEY, PAPER, PUBLISHED, MoonTask, rotated, sample
 
 
 @pytest.fixture
@@ -36,22 +36,29 @@ def test_the_samples_are_what_the_paper_says():
     assert not np.array_equal(data.Xs, sample(30, seed=1).Xs)
 
 
+GOAL = ("reg", 0.1)
+
+
 def test_table2_at_toy_size(tmp_path, console):
-    tasks = list(
-        table2.tasks_of(2, (table2.MAIN,), (table2.PUBLISHED,), angles=(10, 90), n_moon=15)
-    )
+    tasks = list(table2.tasks_of(2, (GOAL,), (100,), angles=(10, 90), n_moon=15))
     path = tmp_path / "solves.jsonl"
     lines = solved(path, tasks, 1, console)
-    assert len(lines) == len(tasks) == 2 * 2 * 4
+    assert len(lines) == len(tasks) == 2 * (2 * 5 + 1)
     assert read(path) == lines
-    table2.write(tmp_path, lines, "epsilot reproduce table2")
+    page = table2.write(tmp_path, lines, "epsilot reproduce table2")
     text = (tmp_path / "summary.md").read_text(encoding="utf-8")
-    assert "| 10° | 0.022 |" in text
-    assert "| 90° | 0.488 |" in text
-    assert "the paper's procedure, ε = 0.5" in text
-    easy, hard = (table2.select(lines, angle, "sinkhorn", table2.MAIN) for angle in (10, 90))
+    first = text.partition("## Beside the paper")[2].partition("##")[0]
+    assert "| 10° | 0.022 |" in first
+    assert "| 90° | 0.488 |" in first
+    assert "mean absolute difference" in first
+    assert "PDASMD, the paper's procedure, ε = 0.5" in text
+    assert "Sinkhorn, the paper's procedure, ε = 0.5" in text
+    assert "PDASMD, η = 0.1, " in text.partition("## Our own choice")[2]
+    assert len(page.statements) == 2
+    easy, hard = (table2_claims.select(lines, angle, "sinkhorn", GOAL) for angle in (10, 90))
+    assert easy.size == hard.size == 2
     assert easy.mean() < hard.mean()
-    first, second = (table2.select(lines, 10, m, table2.MAIN) for m in table2.METHODS)
+    first, second = (table2_claims.select(lines, 10, m, GOAL) for m in table2_claims.METHODS)
     np.testing.assert_allclose(first, second, atol=0.02)
 
 
@@ -73,22 +80,68 @@ def test_processes_give_the_same_lines(tmp_path, console):
     assert one == two
 
 
-def test_the_standard_the_paper_sets():
-    def lines(errors):
-        return [
-            {"angle": 10, "method": "sinkhorn", "goal": list(table2.MAIN), "errors": {"default": e}}
-            for e in errors
-        ]
+def made(errors, method="pdasmd", goal=PUBLISHED, seed=0):
+    """Return lines with the given errors at all rotations."""
+    return [
+        {
+            "angle": angle,
+            "seed": seed,
+            "method": method,
+            "goal": list(goal),
+            "errors": {"cross-validated": error, "default": 0.5},
+        }
+        for angle, error in zip(table2.ANGLES, errors, strict=True)
+    ]
 
-    assert table2.reaches(lines([0.0, 0.0]), 10, "sinkhorn")
-    assert not table2.reaches(lines([0.1, 0.11]), 10, "sinkhorn")
-    assert not table2.reaches(lines([0.1]), 10, "sinkhorn")
+
+@pytest.mark.parametrize(
+    ("shift", "expected"),
+    [(0.0, "holds"), (0.03, "undecided"), (-0.03, "undecided"), (0.1, "does not hold")],
+)
+def test_the_column_is_compared_both_ways(shift, expected):
+    lines = made([error + shift for error in PAPER["pdasmd"]])
+    column, better = table2_claims.statements(lines)
+    assert column.verdict == expected
+    assert f"{abs(shift):.3f} (from" in column.tests[0].measured
+    assert better.verdict == "not measured yet"
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"), [(0.4, "holds"), (0.2, "does not hold"), (0.3, "undecided")]
+)
+def test_methods_are_compared_on_the_same_samples(other, expected):
+    lines = [
+        line
+        for seed in range(5)
+        for line in made([0.3] * 7, seed=seed) + made([other] * 7, "sinkhorn", seed=seed)
+    ]
+    _, better = table2_claims.statements(lines)
+    assert better.verdict == expected
+
+
+def test_our_choice_is_made_on_samples_that_no_table_shows():
+    rival = ("reg", 0.03)
+    lines = made([0.1] * 7, "sinkhorn", rival, 100) + made([0.2] * 7, "sinkhorn", GOAL, 100)
+    shown = made([0.9] * 7, "sinkhorn", rival) + made([0.0] * 7, "sinkhorn", GOAL)
+    assert table2_claims.chosen(shown) is None
+    assert table2_claims.chosen(shown + lines) == (rival, "cross-validated", pytest.approx(0.1))
+    assert table2_claims.select(shown + lines, 10, "sinkhorn", rival) == pytest.approx([0.9])
+
+
+def test_the_figure_judges_the_fit_up_to_50_degrees():
+    lines = [
+        {"angle": angle, "goal": list(goal), "distances": [1.0, after]}
+        for goal in (PUBLISHED, CHOSEN[0])
+        for angle, after in ((20, 0.1), (50, 0.4), (90, 0.9))
+    ]
+    (found,) = two_moons.statements(lines)
+    assert [test.verdict for test in found.tests] == ["holds", "does not hold"]
 
 
 def test_two_moons_at_toy_size(tmp_path, console):
     goals = (("reg", 0.1), ("rtol", 0.05))
     tasks = [MoonTask(angle, 0, "sinkhorn", goal, 20) for goal in goals for angle in (20, 90)]
-    figure = two_moons.draw(tasks)
+    figure = two_moons.draw(tasks, dict.fromkeys(goals, "default"))
     assert len(figure.axes) == 4
     figure.savefig(tmp_path / "f.png", dpi=40)
     with Image.open(tmp_path / "f.png") as image:

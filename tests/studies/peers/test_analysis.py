@@ -51,8 +51,8 @@ def test_targets_are_judged_by_the_worst_problem():
         lines += [line("emd2", size=1024, seconds=large)]
         return [claim.verdict for claim in judged(Cells(lines), lines)][:3]
 
-    assert verdicts(0.9, 1.4) == ["holds", "holds", "not measured"]
-    assert verdicts(0.8, 1.2) == ["does not hold", "does not hold", "not measured"]
+    assert verdicts(0.9, 1.4) == ["holds", "holds", "not measured yet"]
+    assert verdicts(0.8, 1.2) == ["does not hold", "does not hold", "not measured yet"]
 
 
 def test_accuracies_in_words():

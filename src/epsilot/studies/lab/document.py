@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...files import write_atomically
 from .environment import machine, versions
-from .fitting import Fit
 from .store import Line
 
 
@@ -72,16 +70,7 @@ class Claim:
 
 def verdict(holds: bool | None) -> str:
     """Return the word for a claim that was tested, or could not be."""
-    return {True: "holds", False: "does not hold", None: "not measured"}[holds]
-
-
-def judge(fit: Fit, limit: float, slack: float) -> str:
-    """Return whether a fitted exponent stays below a bound, as far as its interval tells."""
-    if math.isnan(fit.slope):
-        return verdict(None)
-    if limit + slack < fit.slope and fit.low <= limit:
-        return "undecided"
-    return verdict(fit.slope <= limit + slack)
+    return {True: "holds", False: "does not hold", None: "not measured yet"}[holds]
 
 
 def tally(claims: Sequence[Claim]) -> str:

@@ -58,16 +58,18 @@ def draw_panels(rows: Sequence[Sequence[Panel]], title: str, is_shared: bool = F
 def _draw(ax: Axes, panel: Panel) -> None:
     styles = panel.styles or tuple(range(len(panel.curves)))
     for k, curve in zip(styles, panel.curves, strict=True):
+        colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
         if not curve.x:
-            ax.plot([], [], label=f"{curve.label}: no solve ended")
+            what = f"{curve.label}: not measured yet"
+            ax.plot([], [], color=colour, marker=marker, ls="", label=what)
             continue
         middle = np.array(curve.median)
         ax.errorbar(
             curve.x,
             middle,
             yerr=[middle - curve.low, curve.high - middle],
-            color=COLOURS[k % len(COLOURS)],
-            marker=MARKERS[k % len(MARKERS)],
+            color=colour,
+            marker=marker,
             ls=("-", "--")[k // len(COLOURS) % 2],
             ms=5,
             lw=1.5,
@@ -76,6 +78,8 @@ def _draw(ax: Axes, panel: Panel) -> None:
             label=f"{curve.label}: slope {curve.fit}",
         )
     places = sorted({x for curve in panel.curves for x in curve.x})
+    if not places:
+        ax.text(0.5, 0.5, "not measured yet", transform=ax.transAxes, ha="center", color="0.4")
     if panel.guide is not None and len(places) > 1:
         _guide(ax, panel, np.array([places[0], places[-1]]))
     log_axes(ax, places)
@@ -84,6 +88,8 @@ def _draw(ax: Axes, panel: Panel) -> None:
     ax.set_ylabel(panel.ylabel)
     handles, labels = ax.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda k: labels[k].startswith("slope"))
+    if not labels:
+        return
     ax.legend(
         [handles[k] for k in order],
         [labels[k] for k in order],
@@ -128,13 +134,16 @@ def _guide(ax: Axes, panel: Panel, ends: Vector) -> None:
 
 
 def _spaced(places: list[float]) -> list[float]:
-    """Return the abscissae that can be labelled without touching each other."""
+    """Return the abscissae that can be labelled without touching each other, the last among them.
+
+    A character is about 1/60 of the width of a panel, and labels stand two of them apart.
+    """
     kept: list[float] = []
     width = np.log(places[-1] / places[0]) or 1.0
-    for x in places:
-        if not kept or np.log(x / kept[-1]) > 0.06 * width:
+    for x in reversed(places):
+        if not kept or np.log(kept[-1] / x) > width * (len(f"{x:g}{kept[-1]:g}") / 2 + 2) / 60:
             kept.append(x)
-    return kept
+    return kept[::-1]
 
 
 def write_figure(figure: Figure, folder: Path, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,11 +40,13 @@ class Fit:
 NO_FIT = Fit(math.nan, math.nan, math.nan, math.nan)
 
 
-def fit_power(x: ArrayLike, y: ArrayLike) -> Fit:
+def fit_power(x: ArrayLike, y: ArrayLike, groups: Sequence[Hashable] | None = None) -> Fit:
     r"""Fit a power law by least squares of log y on log x, all points alike.
 
     The interval is Student's, :math:`\hat a \pm t_{N-2}\, s / \sqrt{\sum (\log x_i - m)^2}`, at
-    95 %; it needs three points, the slope two different abscissae.
+    95 %; it needs three points, the slope two different abscissae. Points of one group, such as
+    the solves of one problem, have a factor of their own: means are then those of the groups, of
+    which each but the first takes a degree of freedom.
 
     Examples
     --------
@@ -54,16 +56,30 @@ def fit_power(x: ArrayLike, y: ArrayLike) -> Fit:
     from scipy.stats import t as student
 
     u, v = np.log(np.asarray(x, dtype=np.float64)), np.log(np.asarray(y, dtype=np.float64))
-    if u.size == 0 or np.ptp(u) == 0:
+    members = _members(groups if groups is not None else [0] * u.size)
+    du, dv = u.copy(), v.copy()
+    for own in members:
+        du[own] -= u[own].mean()
+        dv[own] -= v[own].mean()
+    spread = float((du**2).sum())
+    if u.size == 0 or spread <= 1e-20:
         return NO_FIT
-    spread = float(((u - u.mean()) ** 2).sum())
-    slope = float(((u - u.mean()) * (v - v.mean())).sum()) / spread
+    slope = float((du * dv).sum()) / spread
     intercept = float(v.mean() - slope * u.mean())
-    if u.size < 3:
+    freedom = u.size - 1 - len(members)
+    if freedom < 1:
         return Fit(slope, math.nan, math.nan, intercept)
-    residual = float(((v - intercept - slope * u) ** 2).sum()) / (u.size - 2)
-    reach = float(student.ppf((1 + CONFIDENCE) / 2, u.size - 2)) * math.sqrt(residual / spread)
+    residual = float(((dv - slope * du) ** 2).sum()) / freedom
+    reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(residual / spread)
     return Fit(slope, slope - reach, slope + reach, intercept)
+
+
+def _members(groups: Sequence[Hashable]) -> list[list[int]]:
+    """Return the indices of every group."""
+    found: dict[Hashable, list[int]] = {}
+    for k, group in enumerate(groups):
+        found.setdefault(group, []).append(k)
+    return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -88,15 +104,22 @@ def curve(
     lines: Iterable[Line],
     x: Callable[[Line], float],
     y: Callable[[Line], float | None],
+    group: str | None = None,
 ) -> Curve:
-    """Return the curve of those lines that ended as they should and have both numbers."""
+    """Return the curve of those lines that ended as they should and have both numbers.
+
+    Lines with the same value of the field ``group`` have a factor of their own in the fit.
+    """
     points: dict[float, list[float]] = {}
+    pairs: list[tuple[float, float, Hashable]] = []
     for line in lines:
         value = y(line)
         if line["has_ended"] and value is not None and value > 0:
-            points.setdefault(float(x(line)), []).append(float(value))
+            place = float(x(line))
+            points.setdefault(place, []).append(float(value))
+            pairs.append((place, float(value), line[group] if group else 0))
     places = sorted(points)
-    pairs = [(place, value) for place in places for value in points[place]]
+    pairs.sort(key=lambda pair: pair[0])
     fit = fit_power(*zip(*pairs, strict=True)) if pairs else NO_FIT
     return Curve(
         label,

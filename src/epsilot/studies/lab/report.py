@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .document import (
@@ -18,6 +19,7 @@ from .document import (
     to_markdown,
     write_text,
 )
+from .judging import Statement, count, statement_table
 
 _STYLE = """
 :root { color-scheme: light; --ink: #1b1f24; --faint: #59636e; --line: #d1d9e0; --soft: #f6f8fa }
@@ -50,12 +52,45 @@ code { font: .9em ui-monospace, monospace }
 # Whatever a file might try, a browser loads nothing but what is written in it.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _VERDICTS = {"holds": "yes", "does not hold": "no"}
+#: What browsers call the kinds of pictures.
+_IMAGES = {".svg": "svg+xml", ".png": "png", ".jpg": "jpeg"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """What an experiment found, and which claims of the paper it tested."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    statements: tuple[Statement, ...] = ()
 
 
 def publish(folder: Path, title: str, blocks: Sequence[Block]) -> None:
     """Write the blocks as ``summary.md`` and as ``report.html``."""
     write_text(folder / "summary.md", to_markdown(title, blocks))
     write_text(folder / "report.html", to_html(title, blocks, folder))
+
+
+def publish_all(folder: Path, title: str, pages: Mapping[str, Page]) -> None:
+    """Write the claims of all pages as ``claims.md``, and everything as one ``report.html``.
+
+    Pages are named by their folders, in which their pictures are.
+    """
+    statements = [statement for page in pages.values() for statement in page.statements]
+    overview: list[Block] = [Paragraph(count(statements)), statement_table(statements)]
+    write_text(folder / "claims.md", to_markdown(title, overview))
+    blocks = [Heading("Claims of the paper"), *overview]
+    for name, page in pages.items():
+        blocks.append(Heading(page.title))
+        blocks += [_inside(block, name) for block in page.blocks]
+    write_text(folder / "report.html", to_html(title, blocks, folder))
+
+
+def _inside(block: Block, folder: str) -> Block:
+    """Return a block as a part of a larger page: one level down, its picture in a folder."""
+    if isinstance(block, Heading):
+        return replace(block, level=block.level + 1)
+    return replace(block, name=f"{folder}/{block.name}") if isinstance(block, Picture) else block
 
 
 def to_html(title: str, blocks: Sequence[Block], folder: Path) -> str:
@@ -76,8 +111,8 @@ def to_html(title: str, blocks: Sequence[Block], folder: Path) -> str:
 
 def _block(block: Block, folder: Path) -> str:
     if isinstance(block, Heading):
-        tag = f"h{block.level}"
-        return f'<{tag} id="{_slug(block.text)}">{html.escape(block.text)}</{tag}>'
+        tag, anchor = f"h{block.level}", f' id="{_slug(block.text)}"' if block.level == 2 else ""
+        return f"<{tag}{anchor}>{html.escape(block.text)}</{tag}>"
     if isinstance(block, Command):
         return f"<pre><code>{html.escape(block.text)}</code></pre>"
     if isinstance(block, Picture):
@@ -90,9 +125,9 @@ def _block(block: Block, folder: Path) -> str:
 
 def _picture(block: Picture, folder: Path) -> str:
     content = base64.b64encode((folder / block.name).read_bytes()).decode()
-    caption = html.escape(block.caption)
+    caption, kind = html.escape(block.caption), _IMAGES[Path(block.name).suffix]
     return (
-        f'<figure><img src="data:image/svg+xml;base64,{content}" alt="{caption}">'
+        f'<figure><img src="data:image/{kind};base64,{content}" alt="{caption}">'
         f"<figcaption>{caption}</figcaption></figure>"
     )
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ...solvers.about import About
-    from .table1 import Row
+    from .table1_rows import Row
 
 _STYLES = {
     "paper": ("the paper's stop", COLOURS[0], "o", -0.16),
@@ -27,7 +27,10 @@ def draw_exponents(rows: Sequence[Row], published: Mapping[str, About]) -> Figur
     names = list(dict.fromkeys(_name(row, several) for row in rows))
     figure: Figure = new_figure(11.0, 1.9 + 0.42 * len(names))
     left, right = figure.subplots(1, 2, sharey=True)
-    for ax, axis, label in ((left, "n", "exponent of n"), (right, "eps", "exponent of 1/ε")):
+    for ax, axis, label in (
+        (left, "n", "exponent of n without log factors (with them: pale)"),
+        (right, "eps", "exponent of 1/ε"),
+    ):
         for row in rows:
             place = names.index(_name(row, several))
             _draw_row(ax, row, axis, place)
@@ -63,10 +66,14 @@ def _name(row: Row, several: bool) -> str:
 
 
 def _draw_row(ax: Axes, row: Row, axis: str, place: int) -> None:
-    fit = getattr(row, axis).fit
+    """Draw an exponent with its interval; of n without logarithms, and with them, pale."""
+    fit = row.without_logs if axis == "n" else row.eps.fit
     if math.isnan(fit.slope):
         return
     _, colour, marker, shift = _STYLES[row.stop]
+    if axis == "n":
+        raw = [row.n.fit.slope], [place + shift]
+        ax.plot(*raw, color=colour, marker=marker, ms=4, alpha=0.3, ls="", zorder=1)
     reach = None
     if not math.isnan(fit.low):
         reach = [[fit.slope - fit.low], [fit.high - fit.slope]]

@@ -14,25 +14,43 @@ from ..lab.document import (
     Picture,
     claim_table,
     environment_table,
-    tally,
 )
 from ..lab.figures import Panel, draw_panels, write_figure
-from ..lab.report import publish
+from ..lab.judging import Statement, count, statement_table, table_of_tests
+from ..lab.report import Page, publish
 from ..lab.runner import in_processes, run_tasks
 from ..lab.store import Line, Store
-from .fig1_claims import claims, reference_table
+from .fig1_claims import certificate_claims, directions, loop_claims, slope_table, statements
+from .fig1_curves import batch_curves, batch_lines, certified_eps, seconds, size_curves
 from .fig1_panels import (
+    CONSTANTS,
     LETTERS,
     NAMES,
+    ONE_CRITERION,
+    OWN_RULES,
+    PRINTED,
+    SHARP,
     Scale,
-    batch_curves,
+    Series,
+    certified_series,
     chosen_panels,
-    series_of,
-    size_curves,
+    kind_of,
     tasks_of,
 )
+from .fig1_reference import reference_table
+from .fig1_words import (
+    BATCHES,
+    CERTIFICATE,
+    CONSTANTS_EXPLAINED,
+    DIRECTIONS,
+    INTRODUCTION,
+    REFERENCE,
+    RULES,
+    TIMES,
+    accuracies,
+)
 from .image_tasks import KEY, source_name
-from .measures import STOPS, operations, soundness
+from .measures import operations, soundness
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,7 +65,7 @@ def run(
     data: Sequence[str] = ("synthetic", "mnist"),
     panel: Sequence[str] = (),
     scale: Scale | None = None,
-) -> None:
+) -> Page:
     """Solve what is missing, then draw and summarise."""
     scale = scale or Scale.of(quick)
     panels = chosen_panels(data, panel)
@@ -60,105 +78,173 @@ def run(
         + ([f" --panel {','.join(panel)}"] if panel else [])
         + ([f" --seeds {seeds}"] if seeds else [])
     )
-    write(out, lines, panels, f"epsilot reproduce fig1{arguments}")
+    return write(out, lines, panels, f"epsilot reproduce fig1{arguments}")
 
 
-def write(out: Path, lines: Sequence[Line], panels: dict[str, str], command: str) -> None:
+def write(out: Path, lines: Sequence[Line], panels: dict[str, str], command: str) -> Page:
     """Write figures, summary and report from the lines alone."""
     pictures: list[Block] = []
     for data in dict.fromkeys(panels.values()):
-        letters = [letter for letter, own in panels.items() if own == data]
-        pictures += _pictures(out, lines, data, letters)
-    found = {stop: claims(lines, panels, stop) for stop in STOPS}
+        kinds = {kind_of(letter) for letter, own in panels.items() if own == data}
+        pictures += _pictures(out, lines, data, kinds)
+    found = statements(lines, panels)
     blocks: list[Block] = [
-        Paragraph(_INTRODUCTION),
+        Paragraph(INTRODUCTION),
         Command(command),
         Heading("Claims of the paper"),
-        Paragraph(tally(found["paper"])),
-        claim_table(found["paper"], "Under the paper's stop, as in the paper."),
-        Paragraph(_BATCHES),
-        Paragraph(soundness(lines)),
+        Paragraph(count(found)),
+        statement_table(found),
+        *_tests(lines, panels, found),
+        Heading("Slopes of all methods"),
+        slope_table(lines, panels, certified_eps(lines)),
         Heading("The same under our certificate"),
-        Paragraph(_CERTIFICATE),
-        claim_table(found["certificate"], "Under our certificate."),
+        Paragraph(CERTIFICATE + accuracies(lines)),
+        *_certificates(lines, panels),
         Heading("Figures"),
         *pictures,
         Heading("Beside the numbers of the specifications"),
-        Paragraph(_REFERENCE),
+        Paragraph(REFERENCE),
         reference_table(lines),
         Heading("Environment"),
         environment_table(lines),
     ]
-    publish(out, "Figure 1 of the paper, reproduced", blocks)
+    title = "Figure 1 of the paper, reproduced"
+    publish(out, title, blocks)
+    return Page(title, tuple(blocks), tuple(found))
 
 
-def _pictures(
-    out: Path, lines: Sequence[Line], data: str, letters: Sequence[str]
-) -> Iterator[Picture]:
-    """Draw what was asked for of one data set: against n, and against B."""
+def _tests(
+    lines: Sequence[Line], panels: dict[str, str], found: Sequence[Statement]
+) -> Iterator[Block]:
+    """Yield every test, and what it takes to read them."""
+    yield Heading("Every test", 3)
+    yield table_of_tests(found, "Under the stops of the papers.")
+    yield Paragraph(CONSTANTS_EXPLAINED)
+    yield Paragraph(RULES)
+    if others := directions(lines, panels):
+        yield Paragraph(DIRECTIONS)
+        yield claim_table(others, "Of the methods that the paper compares in the figure only.")
+    if grown := loop_claims(lines, panels):
+        yield Paragraph(BATCHES)
+        yield claim_table(grown, "Outer loops, which the paper does not plot.")
+        yield Paragraph(TIMES)
+    yield Paragraph(soundness(lines))
+
+
+def _certificates(lines: Sequence[Line], panels: dict[str, str]) -> Iterator[Block]:
+    for eps in certified_eps(lines):
+        if claims := certificate_claims(lines, panels, eps):
+            yield claim_table(claims, f"Under our certificate, ε = {eps:g}.")
+
+
+# -- pictures ------------------------------------------------------------------------------------
+
+
+def _pictures(out: Path, lines: Sequence[Line], data: str, kinds: set[str]) -> Iterator[Picture]:
+    """Draw what was asked for of one data set: against n, against B, under the certificate."""
     group = "synthetic" if data == "synthetic" else "mnist"
     name = NAMES.get(data, source_name(data))
-    eps = ", ".join(f"{eps:g}" for eps in sorted({line["eps"] for line in lines}))
-    for axis, kinds in (("n", "ab"), ("B", "cd")):
-        wanted = [(LETTERS[group]["abcd".index(kind)], kind) for kind in kinds]
-        rows = [
-            [_panel(lines, letter, kind, data, stop) for stop in STOPS]
-            for letter, kind in wanted
-            if letter in letters
-        ]
+    eps = ", ".join(f"{e:g}" for e in sorted({x["eps"] for x in lines if x["stop"] == "paper"}))
+    drawn = (
+        ("n", size_panels(lines, data, kinds), f"operations against n, ε = {eps}"),
+        ("B", batch_panels(lines, data, kinds), f"PDASMD-B against B, ε = {eps}"),
+        ("certificate", certificate_panels(lines, data, kinds), "under our certificate"),
+    )
+    for suffix, rows, what in drawn:
         if rows:
-            shown = ", ".join(letter for letter, _ in wanted if letter in letters)
-            figure = draw_panels(rows, f"Figure 1 ({shown}): {name}, ε = {eps}", axis == "n")
-            file = write_figure(figure, out, f"fig1-{group}-{axis}")
+            figure = draw_panels(rows, f"Figure 1: {name}, {what}", suffix == "n")
+            file = write_figure(figure, out, f"fig1-{group}-{suffix}")
             yield Picture(
                 file,
-                f"Panels {shown}: {name}, ε = {eps} of the largest cost. Medians over the pairs of "
-                "marginals with their range; slopes with 95 % intervals. Left: the paper's stop; "
-                "right: the certificate.",
+                f"{name[0].upper()}{name[1:]}, {what}. Medians over the pairs of marginals with "
+                "their range; slopes with 95 % intervals; ε in units of the largest cost.",
             )
 
 
-_TITLES = {
-    "a": "PDASMD and deterministic methods",
-    "b": "PDASMD and stochastic methods",
-    "c": "PDASMD-B, operations",
-    "d": "PDASMD-B, running time",
-}
+_TITLES = {"a": "PDASMD and deterministic methods", "b": "PDASMD and stochastic methods"}
+_NUMBER = "n (pixels of an image)"
+_COUNT = "arithmetic operations"
 
 
-def _panel(lines: Sequence[Line], letter: str, kind: str, data: str, stop: str) -> Panel:
-    title = f"({letter}) {_TITLES[kind]}: {STOPS[stop]}"
-    count = "arithmetic operations" + (", certificates included" if stop == "certificate" else "")
-    if kind in "ab":
-        curves = size_curves(lines, kind, data, stop)
-        styles = tuple(series.style for series in series_of(kind, stop))
-        return Panel(title, "n (pixels of an image)", count, curves, 2.0, styles)
-    if kind == "c":
-        return Panel(title, "batch size B", count, batch_curves(lines, data, stop, operations), 0.5)
-    curves = batch_curves(lines, data, stop, lambda line: line["seconds"])
+def size_panels(lines: Sequence[Line], data: str, kinds: set[str]) -> list[list[Panel]]:
+    """Return the panels against n: under one criterion, and a under the methods' own rules."""
+    rows = []
+    for kind in sorted(kinds & {"a", "b"}):
+        title = f"({_letter(data, kind)}) {_TITLES[kind]}"
+        row = [_against_n(lines, f"{title}: one criterion", ONE_CRITERION[kind], data)]
+        if kind == "a":
+            row.append(_against_n(lines, f"{title}: own rules", OWN_RULES, data))
+        rows.append(row)
+    return rows
+
+
+def _against_n(lines: Sequence[Line], title: str, shown: Sequence[Series], data: str) -> Panel:
+    curves = size_curves(lines, shown, data, "paper")
+    return Panel(title, _NUMBER, _COUNT, curves, 2.0, tuple(series.style for series in shown))
+
+
+def _letter(data: str, kind: str) -> str:
+    return LETTERS["synthetic" if data == "synthetic" else "mnist"]["abcd".index(kind)]
+
+
+def batch_panels(lines: Sequence[Line], data: str, kinds: set[str]) -> list[list[Panel]]:
+    """Return the panels against B: operations for both constants, times for both codes."""
+    rows = []
+    if "c" in kinds:
+        rows.append(
+            [
+                Panel(
+                    f"({_letter(data, 'c')}) operations, {constant}",
+                    "batch size B",
+                    _COUNT,
+                    batch_curves(batch_lines(lines, data, "paper", options), operations),
+                    0.5,
+                )
+                for constant, options in CONSTANTS.items()
+            ]
+        )
+    if "d" in kinds:
+        letter = _letter(data, "d")
+        rows.append(
+            [
+                _times(
+                    f"({letter}) {what}, L̄ = 1/η", batch_lines(lines, data, "paper", SHARP, code)
+                )
+                for what, code in (("compiled kernel", False), ("vectorised NumPy", True))
+            ]
+        )
+    return rows
+
+
+def _times(title: str, own: Sequence[Line]) -> Panel:
+    curves = batch_curves(own, seconds)
     return Panel(title, "batch size B", "running time (seconds)", curves)
 
 
-_INTRODUCTION = (
-    "Optimal transport between pairs of images under the l1 distance of pixels over its maximum: "
-    "operations until an ε-solution is found, against the number n of pixels and the batch size "
-    "B. Everything is measured twice: under the stop of each method's paper, which waits for a "
-    "small marginal violation, and under the certificate, which stops as soon as the plan is "
-    "proved to be within ε of the optimum. This page was made from `solves.jsonl`, one line a "
-    "solve, by"
-)
-_BATCHES = (
-    "The work of an outer loop falls with B: per inner step a part of it is paid once for the "
-    "whole batch, so that a loop of n/B steps costs between 41 n² operations (B = 1) and 27 n² "
-    "(B large). Operations therefore grow more slowly with B than outer loops do."
-)
-_CERTIFICATE = (
-    "The paper makes no claim for this stop. The same statements are tested, since this is what "
-    "a user of the library pays: a method chooses its η, starts warm, takes the constants that "
-    "are proved to be sharp, and stops as soon as the gap is proved to be within ε. The "
-    "operations of the proofs are included."
-)
-_REFERENCE = (
-    "Medians of operations on the synthetic images under the paper's stop beside those of "
-    "verified prototypes (3 or 5 pairs of images, ε = 0.05)."
-)
+def certificate_panels(lines: Sequence[Line], data: str, kinds: set[str]) -> list[list[Panel]]:
+    """Return the panels under the certificate: against n for each ε, and against B."""
+    rows = []
+    proved = f"{_COUNT}, certificates included"
+    for kind in sorted(kinds & {"a", "b"}):
+        shown = certified_series(kind)
+        title = f"({_letter(data, kind)}) {_TITLES[kind]}"
+        rows.append(
+            [
+                Panel(
+                    f"{title}: ε = {eps:g}",
+                    _NUMBER,
+                    proved,
+                    size_curves(lines, shown, data, "certificate", eps),
+                    2.0,
+                    tuple(series.style for series in shown),
+                )
+                for eps in certified_eps(lines)
+            ]
+        )
+    own = batch_lines(lines, data, "certificate", PRINTED)
+    if kinds & {"c", "d"}:
+        title = f"({_letter(data, 'c')}) PDASMD-B"
+        work = batch_curves(own, operations)
+        rows.append([Panel(f"{title}, operations", "batch size B", proved, work, 0.5)])
+        rows[-1].append(_times(f"({_letter(data, 'd')}) PDASMD-B, compiled", own))
+    return [row for row in rows if row]

@@ -3,102 +3,222 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from ..lab.document import Claim, Table, verdict
-from ..lab.fitting import Curve, ratios
+from ..lab.document import Claim, Table
+from ..lab.fitting import Curve, Fit
+from ..lab.judging import Pairs, Statement, above, paired, united, within
 from ..lab.store import Line
-from .fig1_panels import NAMES, batch_curves, kind_of, size_curves
+from .fig1_curves import batch_curves, batch_lines, loops, seconds, series_lines, size_curves
+from .fig1_panels import (
+    AAM,
+    APDAGD,
+    APDRCD,
+    CONSTANTS,
+    NAMES,
+    ONE_CRITERION,
+    OWN_RULES,
+    PDASGD,
+    PDASMD,
+    PDASMD_SHARP,
+    SHARP,
+    SINKHORN,
+    STOCHASTIC_SINKHORN,
+    Series,
+    certified,
+    kind_of,
+)
 from .image_tasks import source_name
 from .measures import operations
 
 #: A measured slope "close to" the claimed one lies in these bounds.
 SLOPE_N = (1.85, 2.15)
 SLOPE_B = (0.4, 0.6)
+#: A running time that fell as 1/√B would have a slope below this.
+PARALLEL = -0.4
 #: Up to this batch size the paper's running time falls.
 TURNING_BATCH = math.exp(2.5)
-BELOW = ("AAM", "Sinkhorn", "Stochastic Sinkhorn")
-
-#: (method, given options) -> n -> operations of verified prototypes, ε = 0.05, synthetic images.
-REFERENCE: dict[tuple[str, str], dict[int, float]] = {
-    ("pdasmd", ""): {36: 7.3e7, 144: 1.3e9},
-    ("pdasmd", "smoothness=sharp"): {36: 3.2e7, 144: 5.8e8},
-    ("pdasgd", ""): {144: 5.4e8},
-    ("apdagd", ""): {36: 2.8e7, 144: 4.8e8},
-    ("apdrcd", ""): {36: 1.6e8, 144: 5.2e9},
-    ("sinkhorn", ""): {36: 1.0e7, 64: 5.0e7, 100: 6.4e7, 144: 1.9e8},
-    ("stochastic_sinkhorn", ""): {36: 1.6e7, 64: 6.5e7, 100: 1.5e8, 144: 2.8e8},
-    ("aam", ""): {36: 2.9e6, 64: 1.2e7, 100: 2.8e7, 144: 6.2e7},
-}
+#: What the paper calls lower than PDASMD, with the panel; of the others it says nothing in words.
+BELOW = {AAM: "a", SINKHORN: "a", STOCHASTIC_SINKHORN: "b"}
+OTHERS = {APDAGD: "a", PDASGD: "b", APDRCD: "b"}
+#: The methods of panel a under the rules of their own papers.
+OWN = dict(zip(ONE_CRITERION["a"], OWN_RULES, strict=True))
+TWICE = {"with B = 1": 1, "from B = 2 on": 2}
 
 
-def claims(lines: Sequence[Line], panels: dict[str, str], stop: str) -> list[Claim]:
-    """Return every claim that the panels test."""
-    found: list[Claim] = []
-    for letter, data in panels.items():
-        kind = kind_of(letter)
-        where = f"({letter}) {NAMES.get(data, source_name(data))}"
-        if kind in "ab":
-            found += _of_sizes(size_curves(lines, kind, data, stop), where)
-        elif kind == "c":
-            work = batch_curves(lines, data, stop, operations)
-            loops = batch_curves(lines, data, stop, lambda line: line["n_iter"])
-            found += _of_batches(work, loops, where)
-        else:
-            times = batch_curves(lines, data, stop, lambda line: line["seconds"])
-            found += _of_times(times, where)
+def statements(lines: Sequence[Line], panels: dict[str, str]) -> list[Statement]:
+    """Return the paper's claims on Figure 1, each once, with all tests that the panels allow."""
+    found = [
+        Statement(
+            "operations of PDASMD grow as n²",
+            "Figure 1 a, b, e, f",
+            tuple(_growths(lines, _data_of(panels, "ab"))),
+        )
+    ]
+    for series, kind in BELOW.items():
+        text = fewer(series)
+        tests = tuple(_comparisons(lines, series, _data_of(panels, kind)))
+        found.append(Statement(text, f"Figure 1 {_letters(kind)}", tests))
+    found.append(
+        Statement(
+            "operations of PDASMD-B grow as √B",
+            "Figure 1 c, g",
+            tuple(_batches(lines, _data_of(panels, "c"))),
+        )
+    )
+    for text, test in (
+        ("running time does not fall as 1/√B", _speedup),
+        (f"running time falls up to B ≈ {TURNING_BATCH:.0f}", _falls),
+    ):
+        tests = tuple(
+            Claim(text, where, *test(own)) for where, own in _timed(lines, _data_of(panels, "d"))
+        )
+        found.append(Statement(text, "Figure 1 d, h", tests))
+    return [statement for statement in found if statement.tests]
+
+
+def directions(lines: Sequence[Line], panels: dict[str, str]) -> list[Claim]:
+    """Return which way the methods go that the paper draws but does not compare in words."""
+    return [
+        claim
+        for series, kind in OTHERS.items()
+        for claim in _comparisons(lines, series, _data_of(panels, kind))
+    ]
+
+
+def _letters(kind: str) -> str:
+    return {"a": "a, e", "b": "b, f"}[kind]
+
+
+def _data_of(panels: dict[str, str], kinds: str) -> list[str]:
+    """Return the data sets for which one of the panels is shown."""
+    return list(dict.fromkeys(data for k, data in panels.items() if kind_of(k) in kinds))
+
+
+def _name(data: str) -> str:
+    return NAMES.get(data, source_name(data))
+
+
+def fewer(series: Series) -> str:
+    """Return what is claimed of a method."""
+    return f"{series.label.partition(',')[0]} uses fewer operations than PDASMD"
+
+
+# -- operations against n ----------------------------------------------------------------------
+
+
+def _growths(lines: Sequence[Line], every: Iterable[str]) -> Iterator[Claim]:
+    for data in every:
+        for constant, options in CONSTANTS.items():
+            series = Series("", "pdasmd", options)
+            (found,) = size_curves(lines, (series,), data, "paper")
+            yield _growth(found.fit, f"{_name(data)}, {constant}")
+
+
+def _growth(fit: Fit, where: str) -> Claim:
+    text = "operations of PDASMD grow as n²"
+    return Claim(text, where, f"slope {fit}", within(fit, *SLOPE_N))
+
+
+def _comparisons(lines: Sequence[Line], series: Series, every: Iterable[str]) -> Iterator[Claim]:
+    """Compare on every pair, for both constants, and for both rules where they differ."""
+    rules = {"one criterion": series, "own rule": OWN.get(series, series)}
+    if rules["own rule"] == series:
+        del rules["own rule"]
+    for data in every:
+        for rule, own in rules.items():
+            for constant, options in CONSTANTS.items():
+                rival = Series("", "pdasmd", options)
+                pairs = paired(
+                    series_lines(lines, own, data, "paper"),
+                    series_lines(lines, rival, data, "paper"),
+                    operations,
+                )
+                where = f"{_name(data)}, {constant}, {rule}"
+                yield Claim(fewer(series), where, str(pairs), pairs.verdict)
+
+
+def certificate_claims(lines: Sequence[Line], panels: dict[str, str], eps: float) -> list[Claim]:
+    """Return the same statements under the certificate, of which the paper says nothing."""
+    found = []
+    for data in _data_of(panels, "ab"):
+        where = f"{_name(data)}, ε = {eps:g}"
+        own = series_lines(lines, certified(PDASMD), data, "certificate", eps)
+        (grown,) = size_curves(lines, (certified(PDASMD),), data, "certificate", eps)
+        found.append(_growth(grown.fit, where))
+        for series, kind in (BELOW | OTHERS).items():
+            if data in _data_of(panels, kind):
+                theirs = series_lines(lines, certified(series), data, "certificate", eps)
+                pairs = paired(theirs, own, operations)
+                found.append(Claim(fewer(series), where, str(pairs), pairs.verdict))
     return found
 
 
-def _of_sizes(curves: Sequence[Curve], where: str) -> Iterator[Claim]:
-    own = curves[0]
-    slope = own.fit.slope
-    yield Claim(
-        "operations of PDASMD grow as n²",
-        where,
-        f"slope {own.fit}",
-        verdict(None if math.isnan(slope) else SLOPE_N[0] <= slope <= SLOPE_N[1]),
-    )
-    for other in curves[1:]:
-        if other.label in BELOW:
-            found = ratios(other, own)
-            yield Claim(
-                f"{other.label} uses fewer operations than PDASMD",
-                where,
-                _range(found, "of PDASMD's"),
-                verdict(max(found) < 1 if found else None),
-            )
+# -- against B ---------------------------------------------------------------------------------
 
 
-def _of_batches(work: Sequence[Curve], loops: Sequence[Curve], where: str) -> Iterator[Claim]:
-    for what, curves in (("operations", work), ("outer loops", loops)):
-        slopes = [c.fit.slope for c in curves if not math.isnan(c.fit.slope)]
-        yield Claim(
-            f"{what} of PDASMD-B grow as √B",
-            where,
-            "; ".join(f"{c.label}: slope {c.fit}" for c in curves) or "–",
-            verdict(all(SLOPE_B[0] <= s <= SLOPE_B[1] for s in slopes) if slopes else None),
-        )
+def _batches(lines: Sequence[Line], every: Iterable[str]) -> Iterator[Claim]:
+    text = "operations of PDASMD-B grow as √B"
+    for data in every:
+        for constant, options in CONSTANTS.items():
+            own = batch_lines(lines, data, "paper", options)
+            for how, least in TWICE.items():
+                curves = batch_curves(own, operations, least)
+                where = f"{_name(data)}, {constant}, {how}"
+                yield Claim(text, where, slopes(curves), _all_within(curves))
 
 
-def _of_times(curves: Sequence[Curve], where: str) -> Iterator[Claim]:
-    usable = [c for c in curves if len(c.x) > 1]
-    slopes = "; ".join(f"{c.label}: slope {c.fit}" for c in usable) or "–"
-    yield Claim(
-        "running time does not fall as 1/√B",
-        where,
-        slopes,
-        verdict(all(c.fit.slope > -0.4 for c in usable) if usable else None),
-    )
-    yield Claim(
-        f"running time falls up to B ≈ {TURNING_BATCH:.0f}",
-        where,
-        "; ".join(map(_minimum, usable)) or "–",
-        verdict(all(_falls(c) for c in usable) if usable else None),
-    )
+def loop_claims(lines: Sequence[Line], panels: dict[str, str]) -> list[Claim]:
+    """Return how outer loops grow with B, which is what the paper proves and counts alike."""
+    found = []
+    for data in _data_of(panels, "c"):
+        for constant, options in CONSTANTS.items():
+            curves = batch_curves(batch_lines(lines, data, "paper", options), loops)
+            where = f"{_name(data)}, {constant}"
+            text = "outer loops of PDASMD-B grow as √B"
+            found.append(Claim(text, where, slopes(curves), _all_within(curves)))
+    return found
+
+
+def _all_within(curves: Sequence[Curve]) -> str:
+    return united(within(c.fit, *SLOPE_B) for c in curves)
+
+
+def slopes(curves: Sequence[Curve]) -> str:
+    """Return the slope of every curve."""
+    return "; ".join(f"{c.label}: slope {c.fit}" for c in curves) or "–"
+
+
+def _timed(lines: Sequence[Line], every: Iterable[str]) -> Iterator[tuple[str, list[Line]]]:
+    """Yield the timed solves, by what was timed: the compiled kernel, and NumPy as the paper."""
+    for data in every:
+        for constant, options in CONSTANTS.items():
+            where = f"{_name(data)}, {constant}, compiled"
+            yield where, batch_lines(lines, data, "paper", options)
+        where = f"{_name(data)}, L̄ = 1/η, NumPy"
+        yield where, batch_lines(lines, data, "paper", SHARP, is_numpy=True)
+
+
+def _speedup(own: Sequence[Line]) -> tuple[str, str]:
+    curves = batch_curves(own, seconds)
+    return slopes(curves), united(above(c.fit, PARALLEL) for c in curves)
+
+
+def _falls(own: Sequence[Line]) -> tuple[str, str]:
+    """Compare the times of successive B up to the turning point, on every pair."""
+    times = {(line["n"], line["seed"], line["B"]): seconds(line) for line in own}
+    ratios: dict[Hashable, tuple[float, ...]] = {}
+    for n, seed in dict.fromkeys(key[:2] for key in times):
+        early = sorted(B for m, s, B in times if (m, s) == (n, seed) and B <= TURNING_BATCH)
+        for small, large in pairwise(early):
+            ratio = times[n, seed, large] / times[n, seed, small]
+            ratios[n, small] = (*ratios.get((n, small), ()), ratio)
+    pairs = Pairs(ratios, "steps from B to 2B")
+    least = "; ".join(map(_minimum, batch_curves(own, seconds)))
+    return (f"{pairs}. {least}" if least else "–"), pairs.verdict
 
 
 def _minimum(curve: Curve) -> str:
@@ -107,40 +227,28 @@ def _minimum(curve: Curve) -> str:
     return f"{curve.label}: least at B = {curve.x[best]:g} ({share:.2f} of the time of B = 1)"
 
 
-def _falls(curve: Curve) -> bool:
-    """Tell whether the medians decrease for all measured B up to the turning point."""
-    early = [m for x, m in zip(curve.x, curve.median, strict=True) if x <= TURNING_BATCH]
-    return all(later < sooner for sooner, later in pairwise(early))
+# -- slopes of all ------------------------------------------------------------------------------
 
 
-def _range(values: Sequence[float], unit: str) -> str:
-    if not values:
-        return "–"
-    return f"{min(values):.2g} to {max(values):.2g} {unit}"
-
-
-def reference_table(lines: Sequence[Line]) -> Table:
-    """Return measured medians beside those of the prototypes."""
+def slope_table(lines: Sequence[Line], panels: dict[str, str], certified_to: list[float]) -> Table:
+    """Return the exponent of n of every method, under every stop and on all data."""
+    every = _data_of(panels, "ab")
     rows = []
-    for (method, given), expected in REFERENCE.items():
-        for n, count in expected.items():
-            found = [
-                operations(line)
-                for line in lines
-                if line["data"] == "synthetic"
-                and line["stop"] == "paper"
-                and line["n"] == n
-                and line["method"] == method
-                and not line["is_timed"]
-                and line["has_ended"]
-                and ",".join(f"{k}={v}" for k, v in line["given"].items()) == given
+    for series in dict.fromkeys(s for kind in "ab" for s in ONE_CRITERION[kind]):
+        cells = [series.label]
+        for data in every:
+            fits = [
+                size_curves(lines, (shown,), data, "paper")[0].fit
+                for shown in (series, OWN.get(series, series))
             ]
-            values = [value for value in found if value is not None]
-            if values:
-                middle = float(np.median(values))
-                name = f"{method} ({given})" if given else method
-                rows.append(
-                    (name, str(n), f"{middle:.2e}", f"{count:.1e}", f"{middle / count:.2f}")
-                )
-    columns = ("method", "n", "measured", "specification", "ratio")
-    return Table(columns, tuple(rows))
+            if series is not PDASMD_SHARP:
+                fits += [
+                    size_curves(lines, (certified(series),), data, "certificate", eps)[0].fit
+                    for eps in certified_to
+                ]
+            missing = len(certified_to) + 2 - len(fits)
+            cells += [*map(str, fits), *["as above"] * missing]
+        rows.append(tuple(cells))
+    stops = ("one criterion", "own rule", *(f"certificate, ε = {e:g}" for e in certified_to))
+    columns = ("method", *(f"{_name(data)}: {stop}" for data in every for stop in stops))
+    return Table(columns, tuple(rows), "Exponents of n with 95 % intervals.")

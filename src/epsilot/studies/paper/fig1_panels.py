@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ..._types import Passed
 from ...errors import InvalidProblem
-from ..lab.fitting import Curve, curve, select
-from ..lab.store import Line
 from .costs import priced
 from .image_tasks import ImageTask, source_name
-from .measures import STOPS, operations
+from .numpy_pdasmd import NumpyTask
 
 NAMES = {"synthetic": "synthetic images", "mnist": "MNIST digits"}
-#: What is read off a line, None where it was not counted.
-Measure = Callable[[Line], float | None]
 LETTERS = {"synthetic": "abcd", "mnist": "efgh"}
+Options = tuple[tuple[str, Passed], ...]
+Fig1Task = ImageTask | NumpyTask
 
 
 @dataclass(frozen=True)
@@ -25,25 +23,38 @@ class Series:
 
     label: str
     method: str
-    options: tuple[tuple[str, Passed], ...] = ()
+    options: Options = ()
     style: int = 0
 
 
-PDASMD = Series("PDASMD", "pdasmd")
-SHARP = Series("PDASMD with L̄ = 1/η", "pdasmd", (("smoothness", "sharp"),), style=7)
-DETERMINISTIC = (
+#: L̄ as printed, and as it is in the authors' code, where 1/η is proved to be enough.
+PRINTED: Options = ()
+SHARP: Options = (("smoothness", "sharp"),)
+CONSTANTS = {"L̄ = 5/η": PRINTED, "L̄ = 1/η": SHARP}
+APPENDIX_C: Options = (("rule", "violation"),)
+OWN_RULE: Options = (("rule", "duality"),)
+
+PDASMD = Series("PDASMD, L̄ = 5/η", "pdasmd", PRINTED)
+PDASMD_SHARP = Series("PDASMD, L̄ = 1/η", "pdasmd", SHARP, style=7)
+SINKHORN = Series("Sinkhorn", "sinkhorn", style=3)
+APDAGD = Series("APDAGD", "apdagd", APPENDIX_C, style=1)
+AAM = Series("AAM", "aam", APPENDIX_C, style=2)
+PDASGD = Series("PDASGD", "pdasgd", style=4)
+APDRCD = Series("APDRCD", "apdrcd", style=5)
+STOCHASTIC_SINKHORN = Series("Stochastic Sinkhorn", "stochastic_sinkhorn", style=6)
+
+#: Panel -> its lines under one criterion for all, the paper's Appendix C.
+ONE_CRITERION = {
+    "a": (PDASMD, PDASMD_SHARP, APDAGD, AAM, SINKHORN),
+    "b": (PDASMD, PDASMD_SHARP, PDASGD, APDRCD, STOCHASTIC_SINKHORN),
+}
+#: Panel a, each method under the rule of its own paper; those of panel b have Appendix C's.
+OWN_RULES = (
     PDASMD,
-    SHARP,
-    Series("APDAGD", "apdagd", style=1),
-    Series("AAM", "aam", style=2),
-    Series("Sinkhorn", "sinkhorn", style=3),
-)
-STOCHASTIC = (
-    PDASMD,
-    SHARP,
-    Series("PDASGD", "pdasgd", style=4),
-    Series("APDRCD", "apdrcd", style=5),
-    Series("Stochastic Sinkhorn", "stochastic_sinkhorn", style=6),
+    PDASMD_SHARP,
+    replace(APDAGD, options=OWN_RULE),
+    replace(AAM, options=()),
+    SINKHORN,
 )
 
 
@@ -54,9 +65,13 @@ class Scale:
     sides: tuple[int, ...]
     batch_sides: tuple[int, ...]
     batches: tuple[int, ...]
+    numpy_sides: tuple[int, ...] = ()
     seeds: int = 5
     budget: float = 10.0
+    certificate_budget: float = 4.0
     eps: float = 0.05
+    #: Of the certificate: small enough that no first guess qualifies.
+    certified_eps: tuple[float, ...] = (0.005, 0.001)
 
     @classmethod
     def of(cls, quick: bool) -> Scale:
@@ -64,9 +79,14 @@ class Scale:
         return QUICK if quick else FULL
 
 
-QUICK = Scale((4, 6, 8, 10, 12, 16), (8, 12), (1, 2, 4, 8, 16))
+QUICK = Scale((4, 6, 8, 10, 12, 16), (8,), (1, 2, 4, 8, 16), (6,), certified_eps=(0.005,))
 FULL = Scale(
-    (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32), (8, 12, 16), (1, 2, 4, 8, 16, 32), budget=150.0
+    (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32),
+    (8, 12, 16),
+    (1, 2, 4, 8, 16, 32),
+    (8, 12),
+    budget=150.0,
+    certificate_budget=20.0,
 )
 
 
@@ -94,67 +114,67 @@ def kind_of(letter: str) -> str:
     return "abcd"["abcdefgh".index(letter) % 4]
 
 
-def tasks_of(scale: Scale, panels: dict[str, str], seeds: int) -> Iterator[ImageTask]:
+def certified(series: Series) -> Series:
+    """Return a series as it runs under the certificate, where options are left to the method."""
+    return replace(series, options=(), label=series.label.partition(",")[0])
+
+
+def certified_series(kind: str) -> tuple[Series, ...]:
+    """Return the lines of a panel under the certificate."""
+    return tuple(certified(s) for s in ONE_CRITERION[kind] if s is not PDASMD_SHARP)
+
+
+# -- solves ------------------------------------------------------------------------------------
+
+
+def tasks_of(scale: Scale, panels: dict[str, str], seeds: int) -> Iterator[Fig1Task]:
     """Yield the solves of the panels, each once, in the order of the file."""
     seen = set()
     for letter, data in panels.items():
         kind = kind_of(letter)
-        for stop in STOPS:
-            made = _batches(scale, data, stop) if kind in "cd" else _sizes(scale, kind, data, stop)
-            for side, series, is_timed in made:
-                for seed in range(seeds):
-                    goal = series.method, stop, scale.eps, series.options
-                    task = priced(ImageTask(data, side, seed, *goal, is_timed))
-                    if task not in seen and task.seconds <= scale.budget:
-                        seen.add(task)
-                        yield task
+        made = _of_batches(scale, kind, data) if kind in "cd" else _of_sizes(scale, kind, data)
+        for task in made:
+            for seed in range(seeds):
+                own = replace(task, seed=seed)
+                limit = scale.budget if _stop(own) == "paper" else scale.certificate_budget
+                if own not in seen and own.seconds <= limit:
+                    seen.add(own)
+                    yield own
 
 
-def _sizes(scale: Scale, kind: str, data: str, stop: str) -> Iterator[tuple[int, Series, bool]]:
-    for side in scale.sides:
-        if data == "synthetic" or side <= 28:
-            for series in series_of(kind, stop):
-                yield side, series, False
+def _stop(task: Fig1Task) -> str:
+    return task.stop if isinstance(task, ImageTask) else "paper"
 
 
-def series_of(kind: str, stop: str) -> tuple[Series, ...]:
-    """Return the lines of a panel; under the certificate the sharp constant is the default."""
-    every = DETERMINISTIC if kind == "a" else STOCHASTIC
-    return every if stop == "paper" else tuple(s for s in every if s is not SHARP)
+def _of_sizes(scale: Scale, kind: str, data: str) -> Iterator[ImageTask]:
+    """Yield the solves against n of the first pair of images."""
+    published = dict.fromkeys(ONE_CRITERION[kind] + (OWN_RULES if kind == "a" else ()))
+    goals = [(series, "paper", scale.eps) for series in published]
+    goals += [
+        (series, "certificate", eps)
+        for eps in scale.certified_eps
+        for series in certified_series(kind)
+    ]
+    for series, stop, eps in goals:
+        for side in scale.sides:
+            if data == "synthetic" or side <= 28:
+                task = ImageTask(data, side, 0, series.method, stop, eps, options=series.options)
+                yield priced(task)
 
 
-def _batches(scale: Scale, data: str, stop: str) -> Iterator[tuple[int, Series, bool]]:
-    for side in scale.batch_sides:
-        for batch in scale.batches:
-            if 4 * batch <= side**2:
-                yield side, _batch(batch), True
+def _of_batches(scale: Scale, kind: str, data: str) -> Iterator[Fig1Task]:
+    """Yield the solves against B of the first pair of images, all of them timed."""
+    goals = [("paper", scale.eps, options) for options in CONSTANTS.values()]
+    goals += [("certificate", eps, PRINTED) for eps in scale.certified_eps[:1]]
+    for stop, eps, options in goals:
+        for side, batch in _sizes_and_batches(scale.batch_sides, scale.batches):
+            given = (("batch_size", batch), *options)
+            task = ImageTask(data, side, 0, "pdasmd", stop, eps, options=given, is_timed=True)
+            yield priced(task)
+    if kind == "d":
+        for side, batch in _sizes_and_batches(scale.numpy_sides, scale.batches):
+            yield NumpyTask(data, side, 0, scale.eps, batch)
 
 
-def _batch(size: int) -> Series:
-    return Series(f"B = {size}", "pdasmd", (("batch_size", size),))
-
-
-# -- what was found ---------------------------------------------------------------------------
-
-
-def size_curves(lines: Sequence[Line], kind: str, data: str, stop: str) -> tuple[Curve, ...]:
-    """Return operations against n for each line of a panel."""
-    own = select(lines, data=source_name(data), stop=stop, is_timed=False)
-    return tuple(
-        curve(
-            series.label,
-            select(own, method=series.method, given=dict(series.options)),
-            lambda line: line["n"],
-            operations,
-        )
-        for series in series_of(kind, stop)
-    )
-
-
-def batch_curves(lines: Sequence[Line], data: str, stop: str, what: Measure) -> tuple[Curve, ...]:
-    """Return a quantity of PDASMD-B against B for each n."""
-    own = select(lines, data=source_name(data), stop=stop, is_timed=True)
-    return tuple(
-        curve(f"n = {n}", select(own, n=n), lambda line: line["B"], what)
-        for n in sorted({line["n"] for line in own})
-    )
+def _sizes_and_batches(sides: Sequence[int], batches: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return ((side, batch) for side in sides for batch in batches if 4 * batch <= side**2)

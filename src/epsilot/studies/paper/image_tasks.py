@@ -25,6 +25,9 @@ from ..lab.tasks import Interrupted
 PATIENCE = 8.0
 ALWAYS_ALLOWED = 1e9
 
+#: Whose value and gap a line holds. Lines without the field are older: theirs are of the best
+#: plan seen on the way, where the paper's stop returns the one that met its rule.
+RETURNED = "the returned plan"
 #: The fields that identify a line.
 KEY = ("data", "side", "seed", "method", "stop", "eps", "given", "is_timed", "version")
 
@@ -129,6 +132,7 @@ def line_of(task: ImageTask, result: Result) -> Line:
         "gap": result.gap,
         "value": result.value,
         "lower_bound": result.lower_bound,
+        "value_of": RETURNED,
         "marginal_error": result.marginal_error,
         "reg": result.reg,
         "status": result.status.name.lower(),

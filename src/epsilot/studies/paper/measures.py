@@ -25,11 +25,22 @@ def soundness(lines: Sequence[Line]) -> str:
         return "No solve has been made."
     ended = [line for line in lines if line["has_ended"]]
     texts = [f"{len(ended)} of {len(lines)} solves ended by their stop rule."]
-    for stop, what in (("paper", "the paper's stop"), ("certificate", "the certificate")):
-        shares = [line["gap"] / line["eps"] for line in ended if line["stop"] == stop]
-        if shares:
+    groups = {
+        "Under the certificate the certified gap": [
+            line for line in ended if line["stop"] == "certificate"
+        ],
+        "Under the paper's stop the certified gap of the returned plan": [
+            line for line in ended if line["stop"] == "paper" and "value_of" in line
+        ],
+        "In older lines under the paper's stop, which hold the best plan seen on the way, it": [
+            line for line in ended if line["stop"] == "paper" and "value_of" not in line
+        ],
+    }
+    for what, own in groups.items():
+        if own:
+            shares = [line["gap"] / line["eps"] for line in own]
             texts.append(
-                f"Under {what} the certified gap was {np.median(shares):.2g} ε in the median and "
-                f"at most {max(shares):.2g} ε."
+                f"{what} was {np.median(shares):.2g} ε in the median and at most "
+                f"{max(shares):.2g} ε ({len(own)} solves)."
             )
     return " ".join(texts)

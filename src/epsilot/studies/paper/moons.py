@@ -35,6 +35,13 @@ N_TEST = 2000
 TOL = 1e-3
 #: The grid of the cross-validated classifier.
 GRID = {"C": [1.0, 10.0, 100.0], "gamma": [0.1, 1.0, 10.0]}
+KINDS = ("cross-validated", "default")
+#: The paper's own procedure: η, tolerance and smoothed marginals follow from ε, which is about
+#: Figure 1's 0.05 of the largest cost.
+PUBLISHED = ("published", 0.5)
+#: Our own choice, goal and classifier: best on the samples of these seeds, which no table shows.
+VALIDATION = tuple(range(100, 105))
+CHOSEN = ("reg", 0.3), "default"
 
 
 @dataclass(frozen=True)
@@ -125,8 +132,8 @@ class MoonTask:
         keywords: dict[str, Passed] = {name: value}
         if name == "reg":
             keywords["tol"] = TOL
-        if name == "eps":
-            keywords["stop"] = "paper"
+        if name == "published":
+            keywords = {"eps": value, "stop": "paper"}
         adapter = DomainAdapter(method=self.method, seed=self.seed, **keywords)
         return adapter.fit(data.Xs, data.ys, data.Xt)
 
@@ -141,6 +148,7 @@ class MoonTask:
             self.identity
             | {
                 "errors": errors(adapter.transported_, data),
+                "distances": [distance(X, data.Xt) for X in (data.Xs, adapter.transported_)],
                 "value": result.value,
                 "value_linear": result.value_linear,
                 "gap": result.gap,
@@ -175,8 +183,15 @@ def errors(X: Matrix, data: Sample) -> dict[str, float]:
     """Return the test error of each classifier trained on the given points."""
     return {
         kind: float(1 - classifier(kind).fit(X, data.ys).score(data.X_test, data.y_test))
-        for kind in ("default", "cross-validated")
+        for kind in KINDS
     }
+
+
+def distance(X: Matrix, Y: Matrix) -> float:
+    """Return the sliced Wasserstein distance between two samples (200 directions)."""
+    import ot
+
+    return float(ot.sliced_wasserstein_distance(X, Y, n_projections=200, seed=0))
 
 
 def _origin() -> Line:
