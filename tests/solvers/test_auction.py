@@ -10,9 +10,10 @@ from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.geometry.index import Embedding
 from epsilot.kernels import auction as kernels
 from epsilot.solvers import market as markets
-from epsilot.solvers.auction import Auction
+from epsilot.solvers.auction import Auction, _market
 from epsilot.solvers.market_state import MarketState, empty_market
-from epsilot.transport.problem import make_problem
+from epsilot.transport.linear import Transport
+from epsilot.transport.problem import Additive, make_problem
 
 EXACT = 1e-9
 
@@ -221,6 +222,37 @@ def test_the_auction_alone_is_optimal_to_its_eps(rng):
     np.testing.assert_array_equal(state.leasts, leasts)
     i, j = found.piece_row[held], found.piece_col[held]
     assert (C[i, j] + found.prices[j] <= leasts[i] + state.eps * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("weights", [even, random])
+def test_the_gap_that_is_expected_is_proved(rng, weights, monkeypatch):
+    monkeypatch.setattr("epsilot.solvers.rounds.PIVOTS", 20)
+    X, Y, p, q = rng.random((300, 2)), rng.random((300, 2)), weights(rng, 300), weights(rng, 300)
+    solver, target = Auction(), Additive(PointCloud(X, Y), 0.0, p, q)
+    objective, market = Transport(make_problem(PointCloud(X, Y), p, q)), _market(target)
+    state, _ = solver.init(target, rng)
+    expected, proved = [], []
+    while state.round == 0:
+        solver.step(target, state, rng)
+        if state.is_over and state.round == 0:
+            expected.append(solver._gap(state) if state.is_open else market.gap(state))
+            bracket = objective.bracket(*solver.candidates(target, state)[0])
+            proved.append(1 - bracket.lower / bracket.upper)
+    expected, proved = np.array(expected), np.array(proved)
+    is_feasible = np.isfinite(expected)
+    assert is_feasible[0]
+    # The proof improves the prices by c-transforms.
+    assert (proved <= expected * (1 + 1e-9))[is_feasible].all()
+    assert (expected <= 3 * proved)[is_feasible].all()
+
+
+def test_a_loose_goal_is_met_before_the_first_optimum(rng, monkeypatch):
+    monkeypatch.setattr("epsilot.solvers.rounds.PIVOTS", 50)
+    monkeypatch.setattr(markets, "LEFT_ASSIGNED", 1e-2)
+    cloud = PointCloud(rng.random((2000, 2)), rng.random((2000, 2)))
+    loose, exact = (epsilot.solve(cloud, rtol=x, method="auction") for x in (1e-2, EXACT))
+    assert loose.converged
+    assert loose.n_iter < exact.n_iter - 5
 
 
 def test_pieces_make_room(rng, monkeypatch):

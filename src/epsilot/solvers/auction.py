@@ -8,6 +8,7 @@ join (``rounds``). Nothing needs the cost matrix.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,22 +17,33 @@ from numpy.random import Generator
 
 from .._types import Index, Potentials, Vector
 from ..kernels import auction as kernels
+from ..kernels import network
+from ..kernels.vectors import dot
+from ..transport.certificate import ROUND_OFF
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
 from .about import A_PRIORI, About
 from .base import DirectSolver, Pace, Signal
-from .market import Market, PointMarket
+from .market import NONE, Market, PointMarket, relative_gap
 from .market_state import MarketState, empty_market
-from .rounds import RoundState, basic_flow, begin, crash, duals, no_rounds, pivot, reopen
+from .rounds import (
+    RoundState,
+    basic_arcs,
+    basic_flow,
+    begin,
+    crash,
+    duals,
+    no_rounds,
+    pivot,
+    reopen,
+)
 
 #: Share of the largest cost: reduced costs that count as negative; arcs that join later must be
 #: below twice that.
 TOLERANCE = 1e-13
 #: Arcs of a row that may join in a round.
 JOINING = 12
-#: Mass that is nothing.
-NONE = 1e-19
 #: Bytes a row or column of trees, market, arcs and basis, at most.
 BYTES = 1200
 
@@ -86,7 +98,17 @@ class Auction(DirectSolver[State]):
             work.record(self._open(problem, market, state))
         if state.is_open:
             work.record(pivot(state, problem.geometry.cost_unit, TOLERANCE))
+            state.ripen(self._gap(state))
         return work
+
+    def _gap(self, state: State) -> float:
+        """Return the relative gap of the basis to the auction's prices; infinite if infeasible."""
+        is_wanted = state.round == 0 and state.wanted > 0
+        if not is_wanted or network.shortage(state.tree, 0.0) > ROUND_OFF:
+            return math.inf
+        arcs, flow = basic_arcs(state)
+        dual = dot(state.weights, state.row) + dot(state.quotas, state.lam)
+        return relative_gap(dot(state.arc_costs[arcs], flow), dual)
 
     def _open(self, problem: Additive, market: Market, state: State) -> Work:
         """Begin the first round from the auction's pieces, or another with negative arcs."""
@@ -108,8 +130,8 @@ class Auction(DirectSolver[State]):
         return Work.of(arc_tested=state.sources.size)
 
     def signal(self, problem: Additive, state: State) -> Signal:
-        """Ask for a certificate once in the auction, after it and after every round."""
-        is_between = state.is_over and not state.is_open
+        """Ask for certificates on the way to a first optimum, and after every round."""
+        is_between = state.round > 0 and not state.is_open
         return Signal(is_finished=state.is_done, wants_certificate=is_between or state.is_ripe)
 
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
@@ -143,9 +165,10 @@ class Auction(DirectSolver[State]):
         return i, j, np.bincount(place, flow, keys.size).astype(np.float64, copy=False)
 
     def _potentials(self, problem: Additive, market: Market, state: State) -> Potentials:
-        """Return potentials in the market's order."""
+        """Return potentials in the market's order; a first basis' own are far off for long."""
         if state.has_basis:
-            return duals(state, problem.geometry.cost_unit)
+            is_first = state.round == 0
+            return (state.row, state.lam) if is_first else duals(state, problem.geometry.cost_unit)
         f = market.rough_row(state)
         if state.level < len(market.depths(state)):
             return f, np.zeros(state.cols.size)

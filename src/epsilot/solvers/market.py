@@ -7,6 +7,8 @@ its columns. All of it is plain arrays of a state, so that a run can be saved at
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._types import Index, Integers, Matrix, Vector
@@ -24,14 +26,15 @@ COARSEST, HALVINGS = 512, 2
 #: First ε of a level in units of the spacing of its values (of the coarsest: of its lists), the
 #: factor by which it falls, and the last: on coarse levels, with weights, and of an assignment.
 FIRST_EPS, EPS_FACTOR, LAST_COARSE, LAST_WEIGHTED, LAST_ASSIGNED = 4.0, 4.0, 0.1, 0.25, 0.03
-#: Mass that may be left when a phase ends, likewise.
-LEFT_COARSE, LEFT_WEIGHTED, LEFT_ASSIGNED = 1e-3, 5e-4, 1e-12
+#: Mass that may be left when a phase ends, likewise, and rows of an assignment that may be. What is
+#: left last has far to go: bids move it in steps of ε, and a simplex is quicker.
+LEFT_COARSE, LEFT_WEIGHTED, LEFT_ASSIGNED, ROWS_LEFT = 1e-3, 5e-4, 1e-3, 100
 #: Shares of a row's and of a column's mass that are not worth a bid.
 DUST, SPECK = 1e-9, 1e-9
 #: Bids in one step: at most, and a row; four times as many a row, and a level is given up.
 BIDS, GIVE_UP = 1_000_000, 100
-#: Share of the value that ε may be for a plan that is worth a certificate on the way.
-RIPE = 0.01
+#: Mass that is nothing.
+NONE = 1e-19
 #: Metrics that are squared distances, by the factor that they have.
 SQUARES = {0: 1.0, 3: 0.5}
 
@@ -161,7 +164,7 @@ class Market:
         if not is_last:
             last, state.enough = LAST_COARSE, LEFT_COARSE
         elif is_even and market.excess.size == market.unsold.size:
-            last, state.enough = LAST_ASSIGNED, LEFT_ASSIGNED
+            last, state.enough = LAST_ASSIGNED, min(LEFT_ASSIGNED, ROWS_LEFT / market.excess.size)
         else:
             last, state.enough = LAST_WEIGHTED, LEFT_WEIGHTED
         first = k * spread if state.level == 0 else max(FIRST_EPS * spread, off)
@@ -197,8 +200,17 @@ class Market:
         state.is_selling = False
         is_last = state.level == len(self.depths(state))
         state.is_over = is_last and state.eps <= state.last_eps
-        state.is_ripe = is_last and not state.was_ripe and state.eps <= RIPE * _value(state)
-        state.was_ripe |= state.is_ripe
+        state.ripen(self.gap(state) if is_last else math.inf)
+
+    def gap(self, state: MarketState) -> float:
+        """Return the relative gap of what the finest level has sold, with a corner for the rest.
+
+        Nothing is proved by it: it tells whether a proof is worth its while.
+        """
+        market = state.market
+        i, j, flow = kernels.corner(market.excess, market.unsold, NONE)
+        cost = dot(market.piece_cost, market.mass) + dot(self.costs(state, i, j), flow)
+        return relative_gap(cost, dot(state.weights, state.leasts) - dot(state.quotas, state.asked))
 
 
 class PointMarket(Market):
@@ -310,6 +322,11 @@ def _ordered(points: Matrix, masses: Vector, kept: Index) -> tuple[Index, Vector
     tree = Tree.of(points[kept])
     order = kept[tree.order]
     return order, masses[order], tree.points.ravel()
+
+
+def relative_gap(cost: float, dual: float) -> float:
+    """Return how far a plan's cost is above a lower bound, as a share of it."""
+    return (cost - dual) / cost if cost > 0 else math.inf
 
 
 def _value(state: MarketState) -> float:

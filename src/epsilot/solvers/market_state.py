@@ -9,6 +9,9 @@ import numpy as np
 from .._types import Index, Passed, Vector
 from ..kernels import auction as kernels
 
+#: Relative gaps from which on a plan on the way is worth a certificate: a first, and a second one.
+RIPE, RIPEST = 0.1, 0.01
+
 
 @dataclass(kw_only=True)
 class MarketState:
@@ -24,7 +27,7 @@ class MarketState:
     level: int  # levels begun
     is_selling: bool  # whether a phase has begun and not ended
     is_ripe: bool  # whether the phase that has just ended may satisfy a loose goal
-    was_ripe: bool  # whether one did before
+    wanted: float  # relative gap from which on a plan on the way is worth a certificate
     is_over: bool  # whether the last phase of the last level has ended
     eps: float
     last_eps: float
@@ -86,6 +89,12 @@ class MarketState:
         """Prices of the level's columns."""
         return np.asarray(self.by_column.reshape(4, -1)[0])
 
+    def ripen(self, gap: float) -> None:
+        """Note the relative gap of a plan on the way, and whether it is worth a certificate."""
+        self.is_ripe = gap <= self.wanted
+        if self.is_ripe:
+            self.wanted = RIPEST if gap > RIPEST else 0.0
+
     def is_arranged(self, n: int, m: int) -> bool:
         """Tell whether rows, columns, masses and points of a saved market belong together."""
         sides = (
@@ -143,7 +152,7 @@ def empty_market() -> dict[str, Passed]:
         "level": 0,
         "is_selling": False,
         "is_ripe": False,
-        "was_ripe": False,
+        "wanted": RIPE,
         "is_over": False,
         "eps": 0.0,
         "last_eps": 0.0,

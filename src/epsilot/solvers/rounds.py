@@ -165,11 +165,15 @@ def duals(state: RoundState, unit: float) -> Potentials:
     return state.row - y[:n], state.lam + y[n:-1]
 
 
-def basic_flow(state: RoundState) -> tuple[Index, Index, Vector]:
-    """Return the arcs of the basis that carry mass, without artificial ones, and their flow."""
+def basic_arcs(state: RoundState) -> tuple[Nodes, Vector]:
+    """Return the numbers of the basis' arcs that carry mass, without artificial ones, and it."""
     preds = state.links.reshape(6, -1)[1]
     used = np.flatnonzero((preds[:-1] != network.ARTIFICIAL) & (state.flow[:-1] > 0))
-    arcs = preds[used]
-    n = state.row.size
-    i, j = state.sources[arcs].astype(np.int64), state.targets[arcs].astype(np.int64) - n
-    return i, j, state.flow[used]
+    return preds[used], state.flow[used]
+
+
+def basic_flow(state: RoundState) -> tuple[Index, Index, Vector]:
+    """Return rows and columns of the basis' arcs that carry mass, and it."""
+    arcs, flow = basic_arcs(state)
+    i, j = state.sources[arcs].astype(np.int64), state.targets[arcs].astype(np.int64)
+    return i, j - state.row.size, flow
