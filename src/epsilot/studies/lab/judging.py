@@ -57,7 +57,7 @@ class Pairs:
         sizes = sum(_share(g, lambda r: r < 1) >= SHARE_AT_EACH for g in self.ratios.values())
         return (
             f"lower in {below} of {len(found)} pairs, clearly at {sizes} of {len(self.ratios)} "
-            f"{self.size}; ratio {np.median(found):.2g} ({min(found):.2g} to {max(found):.2g})"
+            f"{self.size}; ratio {np.median(found):.3g} ({min(found):.3g} to {max(found):.3g})"
         )
 
 
