@@ -142,6 +142,34 @@ def test_solvers_run_unchanged(client, method, d, options):
     assert_same(there, epsilot.solve_sample(X, Y, a, lazy=True, **how))
 
 
+def test_workers_look_for_arcs(client, monkeypatch):
+    from epsilot.distributed import searches
+
+    sent = []
+    send = searches.Searches._ask
+    monkeypatch.setattr(searches, "MANY_ROWS", 50)
+    monkeypatch.setattr("epsilot.geometry.index.SEARCHED_ENTRIES", 1000)
+    monkeypatch.setattr("epsilot.geometry.index.VISIT_ENTRIES", 0)
+    monkeypatch.setattr(
+        searches.Searches, "_ask", lambda self, *args: sent.append(args[2]) or send(self, *args)
+    )
+    X, Y = clouds(90, 80, 2)
+    there = epsilot.solve_sample(X, Y, client=client, method="auction", rtol=1e-9)
+    assert {*sent} == {searches.least_there, searches.ctransform_there}
+    assert_same(there, epsilot.solve_sample(X, Y, lazy=True, method="auction", rtol=1e-9))
+
+
+def test_points_that_are_far_away_are_for_sinkhorn(client, tmp_path):
+    X, Y = clouds(30, 20, 5)
+    np.save(tmp_path / "X.npy", X)
+    result = epsilot.solve_sample(
+        tmp_path / "X.npy", Y, client=client, rtol=0.5, max_iter=1, on_limit="ignore"
+    )
+    assert "far away" in result.choice
+    with pytest.raises(InvalidProblem, match="restricted_simplex"):
+        epsilot.solve_sample(tmp_path / "X.npy", Y, client=client, method="restricted_simplex")
+
+
 def test_a_checkpoint_of_one_process_is_resumed_on_a_cluster(client, tmp_path):
     X, Y = clouds(60, 50, 2)
     path = tmp_path / "run.npz"
@@ -190,3 +218,23 @@ def test_a_bad_point_that_only_workers_see(client, tmp_path):
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(InvalidProblem, match=r"X_b\[6\] has a coordinate that is not finite"):
         Spread(np.ones((3, 5)), tmp_path / "X.npy", client=client)
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_a_plan_times_a_dask_array_is_one(client, tmp_path, d):
+    X, Y = clouds(60, 50, d)
+    np.save(tmp_path / "X.npy", X)
+    how = {"method": "sinkhorn", "rtol": 0.5, "max_iter": 1, "on_limit": "ignore"}
+    there = epsilot.solve_sample(tmp_path / "X.npy", Y, client=client, **how).plan_operator
+    here = epsilot.solve_sample(X, Y, lazy=True, **how).plan_operator
+    rng = np.random.default_rng(1)
+    for plan, own, size in ((there, here, 50), (there.T, here.T, 60)):
+        V = rng.random((size, 2))
+        for U in (V, V[:, 0]):
+            found = plan @ dask_array.from_array(U, chunks=17)
+            assert isinstance(found, dask_array.Array)
+            np.testing.assert_array_equal(client.compute(found).result(), own @ U)
+    lazy = here @ dask_array.from_array(V[:50], chunks=(17, 1))
+    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), here @ V[:50])
+    with pytest.raises(InvalidProblem, match="must be a vector of 50"):
+        there @ dask_array.zeros(7)

@@ -34,6 +34,7 @@ class FarCloud(PointCloud):
     """A cloud of which this process knows the sizes; ``X`` and ``Y`` have no rows here."""
 
     can_coarsen = False
+    has_rows = False
 
     def __init__(
         self,

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._types import Matrix
+from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..geometry import points as local
 from ..geometry.coordinates import HULL_DIMENSION, check_space
+from ..geometry.index import Embedding
 from ..geometry.passes import FORMS
 from ..geometry.points import MetricLike, Precision, check_metric
+from ..kernels import points as kernels
 from ..metrics import METRICS
 from . import rows
 from .cluster import Cluster
 from .readers import Points
+from .searches import Searches
 from .tiles import Tiles
 
 if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
     from distributed import Client
 
 #: Entries up to which a pass takes less time here than tasks take to be sent.
@@ -99,6 +103,12 @@ class PointCloud(local._Fused):
         """The workers."""
         return self._sides[0].cluster
 
+    @property
+    def embedding(self) -> Embedding | None:
+        """The points, unless they have many coordinates; workers search trees of them."""
+        here = super().embedding
+        return None if here is None else here._replace(searchers=Searches(self.cluster))
+
     def _copy(self, X: Matrix, Y: Matrix, shift: float, **how: object) -> PointCloud:
         """Return a cloud of the same kind, with the workers' points if it has the same."""
         out = super()._copy(X, Y, shift, **how)  # type: ignore[arg-type]
@@ -130,8 +140,14 @@ class PointCloud(local._Fused):
         sources, targets = self._sides[::-1] if swap else self._sides
         n_out = FORMS[kernel.__name__].n_out
         inputs, outs = args[:-n_out], args[-n_out:]
+        call = self._call(kernel, inputs, dtype)
+        rows.run(sources, targets, kernel, call, inputs, outs)  # type: ignore[arg-type]
+
+    def _call(
+        self, kernel: Callable[..., None], inputs: tuple[object, ...], dtype: Precision
+    ) -> rows.Call:
         is_centred = dtype == np.float32 and self._named.degree > 0
-        call = rows.Call(
+        return rows.Call(
             kernel=kernel.__name__,
             dtype=dtype,
             metric=self._named.code,
@@ -139,4 +155,19 @@ class PointCloud(local._Fused):
             centre=self._centre if is_centred else None,
             numbers=[None if isinstance(x, np.ndarray) else x for x in inputs],
         )
-        rows.run(sources, targets, kernel, call, inputs, outs)  # type: ignore[arg-type]
+
+    def apply_there(self, swap: bool, f: Vector, g: Vector, eta: float, v: Vector) -> DaskArray:
+        """Return X v, or with ``swap`` Xᵀ v, as a Dask array whose pieces stay with the workers."""
+        import dask.array
+
+        sources, targets = self._sides[::-1] if swap else self._sides
+        inputs = f, g, 1 / eta, v
+        call = self._call(kernels.apply_rows, inputs, np.float64)
+        pieces, ask = rows.asked(sources, targets, call, inputs)
+        found = self.cluster.map(rows.only, ask())
+        return dask.array.concatenate(
+            [
+                dask.array.from_delayed(piece, (hi - lo,), float)
+                for (_, lo, hi), piece in zip(pieces, found, strict=True)
+            ]
+        )

@@ -17,6 +17,7 @@ from ..geometry.passes import FORMS, Argument, spans
 from ..kernels import points as kernels
 from ..version import __version__
 from . import tasks
+from .cluster import Ask
 from .tiles import Tile, Tiles
 
 if TYPE_CHECKING:
@@ -53,8 +54,18 @@ def run(
     outs: Sequence[FloatArray],
 ) -> None:
     """Compute all rows of a pass, and write them."""
-    cluster, form = sources.cluster, FORMS[call.kernel]
     _compile(kernel, call, sources.shape[1], inputs, outs)
+    pieces, ask = asked(sources, targets, call, inputs)
+    for (_, lo, hi), found in zip(pieces, sources.cluster.gather(ask), strict=True):
+        for out, part in zip(outs, found, strict=True):
+            out[lo:hi] = part
+
+
+def asked(
+    sources: Tiles, targets: Tiles, call: Call, inputs: Sequence[Argument]
+) -> tuple[list[tuple[int, int, int]], Ask]:
+    """Return the pieces of a pass (tile, first row, last row) and what submits them."""
+    cluster, form = sources.cluster, FORMS[call.kernel]
     pieces = _pieces(sources, targets)
 
     def ask() -> list[Future]:
@@ -74,9 +85,7 @@ def run(
             )
         return before
 
-    for (_, lo, hi), found in zip(pieces, cluster.gather(ask), strict=True):
-        for out, part in zip(outs, found, strict=True):
-            out[lo:hi] = part
+    return pieces, ask
 
 
 def _pieces(sources: Tiles, targets: Tiles) -> list[tuple[int, int, int]]:
@@ -135,3 +144,8 @@ def compute(
         if before is not None:
             outs = [form.combine(x, y) for x, y in zip(before, outs, strict=True)]
     return outs
+
+
+def only(found: list[FloatArray]) -> FloatArray:
+    """Return the vector that a pass with one output has found."""
+    return found[0]

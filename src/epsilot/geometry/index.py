@@ -7,7 +7,7 @@ a :class:`Priced` tree, which says for any point which columns are least in cost
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -30,6 +30,25 @@ SAMPLE, VISIT_ENTRIES = 64, 32
 PAIR_ENTRIES = 16
 
 
+class Searchers(Protocol):
+    """Who searches a tree for many points: the threads of this process, or others."""
+
+    def least_columns(
+        self,
+        priced: Priced,
+        X: Matrix,
+        rows: Integers,
+        cols: Integers,
+        costs: Matrix,
+        leasts: Vector,
+        thresholds: Vector,
+    ) -> None:
+        """Write the columns of least cost + price of some rows."""
+
+    def ctransform(self, priced: Priced, X: Matrix) -> Vector:
+        """Return min_j C_ij + price_j for points."""
+
+
 class Embedding(NamedTuple):
     """A cost that is a metric of points in few dimensions, plus a shift."""
 
@@ -37,6 +56,29 @@ class Embedding(NamedTuple):
     Y: Matrix
     metric: int
     shift: float
+    searchers: Searchers | None = None  # None: this process
+
+    def least_columns(
+        self,
+        priced: Priced,
+        X: Matrix,
+        rows: Integers,
+        cols: Integers,
+        costs: Matrix,
+        leasts: Vector,
+        thresholds: Vector,
+    ) -> None:
+        """Write the columns of least cost + price of some rows, whoever looks for them."""
+        room = cols, costs, leasts, thresholds
+        if self.searchers is None:
+            priced.least_columns(X, rows, *room)
+        else:
+            self.searchers.least_columns(priced, X, rows, *room)
+
+    def ctransform(self, priced: Priced, X: Matrix) -> Vector:
+        """Return min_j C_ij + price_j for points, whoever looks for it."""
+        searchers = self.searchers
+        return priced.ctransform(X) if searchers is None else searchers.ctransform(priced, X)
 
 
 @dataclass(frozen=True)
@@ -160,17 +202,16 @@ class Searched:
 
     rows: Tree
     cols: Tree
-    metric: int
-    shift: float
+    embedding: Embedding
 
     @classmethod
     def of(cls, embedding: Embedding | None) -> Searched | None:
         """Return trees of points, or None where a pass over all columns is quick."""
         if embedding is None or embedding.X.shape[1] > SEARCHED_AXES:
             return None
-        X, Y, metric, shift = embedding
+        X, Y = embedding.X, embedding.Y
         is_large = len(X) * len(Y) >= SEARCHED_ENTRIES
-        return cls(Tree.of(X), Tree.of(Y), metric, shift) if is_large else None
+        return cls(Tree.of(X), Tree.of(Y), embedding) if is_large else None
 
     def ctransform(self, swap: bool, prices: Vector) -> Vector | None:
         """Return min_j C_ij + price_j (or over rows), or None if a pass would be quicker.
@@ -178,14 +219,14 @@ class Searched:
         A few rows tell: prices that have nothing to do with the points leave little to prune.
         """
         rows, cols = (self.cols, self.rows) if swap else (self.rows, self.cols)
-        priced = cols.priced(prices[cols.order], self.metric, self.shift)
+        priced = cols.priced(prices[cols.order], self.embedding.metric, self.embedding.shift)
         n = len(rows.points)
         sample = np.ascontiguousarray(rows.points[:: max(1, n // SAMPLE)])
         visits = kernels.visits(sample, priced.points, priced.prices, *priced.args)
         if visits * VISIT_ENTRIES > len(sample) * len(cols.points):
             return None
         out = np.empty(n)
-        out[rows.order] = priced.ctransform(rows.points)
+        out[rows.order] = self.embedding.ctransform(priced, rows.points)
         return out
 
 
@@ -200,7 +241,7 @@ def cells(points: Matrix, weights: Vector, depth: int) -> tuple[Matrix, Vector]:
 
 def pair_costs(embedding: Embedding, rows: Index, cols: Index) -> Vector:
     """Return the costs of single pairs of points."""
-    X, Y, metric, shift = embedding
+    X, Y, metric, shift, _ = embedding
     out, Y = np.empty(rows.size), np.ascontiguousarray(Y.T)
     rows, cols = (np.ascontiguousarray(x, dtype=np.int64) for x in (rows, cols))
     entries = PAIR_ENTRIES * rows.size

@@ -135,8 +135,8 @@ def choose(objective: Objective) -> Choice:
         if auction[0] <= restricted[0]:
             reason = "an auction from coarse to fine needs few columns of each point"
             return Choice("auction", reason, *auction)
-    elif n * m > LARGEST_RESTRICTED:
-        reason = "the cloud is too large for a simplex; float32 sweeps need O(n + m) memory"
+    elif n * m > LARGEST_RESTRICTED or not geometry.has_rows:
+        reason = "too large for a simplex, or far away; float32 sweeps need O(n + m) memory"
         return Choice("sinkhorn", reason, 50 * restricted[0], 200 * (n + m))
     reason = "a simplex on the arcs that crude entropic potentials select is fastest at this size"
     return Choice("restricted_simplex", reason, *restricted)

@@ -261,7 +261,7 @@ class PointMarket(Market):
             prices = self._first_prices(X, Y, p, q)
         else:
             rows = Tree.ordered(self._points(state)[0])
-            prices = -rows.priced(-state.leasts, metric, shift).ctransform(Y)
+            prices = -self.embedding.ctransform(rows.priced(-state.leasts, metric, shift), Y)
         nodes = Tree.ordered(Y).priced(prices, metric, shift).nodes
         state.x, state.y, state.nodes = X.ravel(), Y.ravel(), nodes.ravel()
         return p, q, prices
@@ -276,9 +276,8 @@ class PointMarket(Market):
     def search(self, state: MarketState, rows: Integers) -> None:
         """Write new lists for some rows."""
         market, (X, _) = state.market, self._points(state)
-        self._priced(state).least_columns(
-            X, rows, market.cols, market.costs, state.leasts, market.thresholds
-        )
+        room = market.cols, market.costs, state.leasts, market.thresholds
+        self.embedding.least_columns(self._priced(state), X, rows, *room)
 
     def _bid(self, state: MarketState, until: int) -> tuple[int, float]:
         """Let rows bid, and search while few of them wait."""
@@ -301,12 +300,12 @@ class PointMarket(Market):
         self, state: MarketState, f: Vector, g: Vector, k: int, bar: float
     ) -> tuple[Index, Index]:
         """Return the arcs of reduced cost below ``bar`` among the k least of every row."""
-        X, Y, metric, shift = self._fine(state)
+        X, Y, metric, shift, _ = self._fine(state)
         n, k = len(X), min(k, len(Y))
         cols, costs = np.zeros((n, k), dtype=np.int32), np.empty((n, k))
         rows = np.arange(n, dtype=np.int32)
         priced = Tree.ordered(Y).priced(-g, metric, shift)
-        priced.least_columns(X, rows, cols, costs, np.empty(n), np.empty(n))
+        self.embedding.least_columns(priced, X, rows, cols, costs, np.empty(n), np.empty(n))
         i, s = np.nonzero(costs - f[:, None] - g[cols] < bar)
         return i, cols[i, s].astype(np.int64)
 
@@ -314,7 +313,7 @@ class PointMarket(Market):
         """Return a row potential for all bidding rows from the level under way."""
         if state.level == len(self.depths(state)):
             return state.leasts.copy()
-        return self._priced(state).ctransform(self._fine(state).X)
+        return self.embedding.ctransform(self._priced(state), self._fine(state).X)
 
 
 def _ordered(points: Matrix, masses: Vector, kept: Index) -> tuple[Index, Vector, Vector]:

@@ -25,6 +25,7 @@ from ...geometry.sweeps import row_blocks
 from ...kernels.vectors import dot, entropy
 from .core import Core, Kept, Ordinary, spread
 from .cores import core_from_arrays
+from .lazy import is_lazy, lazy_product
 
 #: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
 DENSE_LIMIT = 4 << 30
@@ -37,7 +38,8 @@ class Plan(Ordinary):
     """X = mass (diag(s) K diag(t) + e dᵀ), usable as a linear operator.
 
     ``X @ V``, ``X.T @ U``, ``X.row(i)``, ``X.marginals()``, ``X.toarray()`` and
-    ``X.tosparse(threshold)`` work without forming X, but for the last two.
+    ``X.tosparse(threshold)`` work without forming X, but for the last two. With a Dask array V,
+    ``X @ V`` is one.
     """
 
     mark: ClassVar[str] = "core"
@@ -66,6 +68,9 @@ class Plan(Ordinary):
         return _Transposed(self)
 
     def __matmul__(self, V: Matrix) -> Matrix:
+        if is_lazy(V):
+            there: Matrix = lazy_product(self, V, False)
+            return there
         return _columnwise(self.rows, V, self.shape[1])
 
     def rows(self, v: Vector) -> Vector:
@@ -219,6 +224,9 @@ class _Transposed:
         return self.plan
 
     def __matmul__(self, U: Matrix) -> Matrix:
+        if is_lazy(U):
+            there: Matrix = lazy_product(self.plan, U, True)
+            return there
         return _columnwise(self.plan.cols, U, self.plan.shape[0])
 
 
