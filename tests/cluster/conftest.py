@@ -9,18 +9,24 @@ import signal
 
 import pytest
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 
 @pytest.fixture(scope="session")
 def cluster():
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=":0",
-        silence_logs=logging.CRITICAL,
-    ) as made:
+    # A busy machine takes its time to start a worker again, and must not be given up.
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    with (
+        patient,
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as made,
+    ):
         yield made
 
 

@@ -31,6 +31,8 @@ SLAB = 8_000_000
 WARN_BYTES = 4 * SLAB
 #: Times that a task is tried again where it raised, and that all is sent again after a loss.
 RETRIES, RESENDS = 2, 5
+#: Seconds that a client has to find its scheduler again.
+RECONNECT_SECONDS = 10.0
 #: Seconds between two looks at the number of workers.
 LOOK_SECONDS = 5.0
 
@@ -183,9 +185,12 @@ class Cluster:
             raise ClusterError(f"a worker {tasks.WITHOUT} ({error}).") from None
         if not isinstance(error, lost):
             raise error
-        if not self.is_connected:
-            raise self._gone() from None
         self._held.clear()
+        ends = time.monotonic() + RECONNECT_SECONDS
+        while not self.is_connected:
+            if self.client.status != "connecting" or time.monotonic() > ends:
+                raise self._gone() from None
+            time.sleep(0.05)
 
     @property
     def _address(self) -> str:
