@@ -35,6 +35,7 @@ RUNS = [
 #: Those with a test of their own, and a listing that another one runs.
 ELSEWHERE = {
     "campaign",
+    "cluster",
     "dijkstra_plain",
     "direct_family",
     "first_passes",

@@ -1,0 +1,61 @@
+"""The walk-through of the documentation, and the benchmark at toy size."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+ROOT = Path(__file__).parents[2]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def test_the_two_terminals_of_the_page(tmp_path):
+    section = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8").split("## ")[1]
+    blocks = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)
+    port, folder = free_port(), Path(sys.executable).parent
+    scheduler, worker, script = (block.replace("8786", port) for block in blocks)
+    env = os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = [
+        subprocess.Popen(command.split(), env=env, cwd=tmp_path, **quiet)
+        for command in (f"{scheduler} --no-dashboard", worker)
+    ]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env=env, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    finally:
+        for program in running[::-1]:
+            program.terminate()
+            program.wait(30)
+    assert "certified" in done.stdout, done.stderr
+
+
+def test_the_benchmark_at_toy_size(client, cluster, workers, monkeypatch, tmp_path, capsys):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    script = import_module("cluster")
+
+    @contextmanager
+    def shared(n_workers):
+        yield cluster, client
+
+    monkeypatch.setattr(script, "cluster_of", shared)
+    script.main(["--toy", "--out", str(tmp_path)])
+    out = capsys.readouterr().out
+    for words in ("two workers", "every bit the same", "3,000 points, auction", "GiB | 2 GiB |"):
+        assert words in out
+    assert (tmp_path / "summary.md").read_text().startswith("# A Dask cluster")
