@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..arguments import check_positive
+from ..kernels.vectors import log
 from ..transport.kullback_leibler import log_charge, penalised_softmin
 from ..transport.plan import Core, Gibbs
 from ..transport.problem import Penalised, Problem
@@ -85,7 +86,7 @@ class UnbalancedSinkhorn(_Defaults):
         if problem.eta:
             state = State(np.full(n, -1.0), np.zeros(m), 1 / problem.eta, f, g, math.inf)
         else:
-            mean = 0.5 * math.log(problem.p.sum() * problem.q.sum())
+            mean = 0.5 * log(float(problem.p.sum() * problem.q.sum()))
             U, V = problem.log_p - 0.5 * mean, problem.log_q - 0.5 * mean
             state = State(U, V, 0.0, f, g, math.inf)
         return state, Work.of(vector=n + m)
