@@ -127,6 +127,8 @@ def test_every_kind_of_input(client, tmp_path, monkeypatch, kind):
 SOLVES = [
     ("sinkhorn", 2, {"rtol": 0.2, "max_iter": 3, "multiscale": False}),
     ("sinkhorn", 5, {"reg": 0.2, "max_iter": 2}),
+    ("sinkhorn", 5, {"mass": 0.5, "rtol": 0.5, "max_iter": 1}),
+    ("unbalanced_sinkhorn", 2, {"unbalanced": 1.0, "rtol": 0.5, "max_iter": 1}),
     ("auction", 2, {"rtol": 1e-9}),
     ("restricted_simplex", 3, {"rtol": 1e-9}),
 ]

@@ -28,7 +28,7 @@ else:
 #: Bytes of an array that one task may carry: Dask warns of more, and the scheduler keeps them.
 SLAB = 8_000_000
 #: Bytes of the tasks of one call that are no reason to warn.
-WARN_BYTES = 4 * SLAB
+WARN_BYTES = 32 * SLAB
 #: Times that a task is tried again where it raised, and that all is sent again after a loss.
 RETRIES, RESENDS = 2, 5
 #: Seconds that a client has to find its scheduler again.
