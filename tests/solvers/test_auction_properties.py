@@ -1,0 +1,72 @@
+"""The auction on clouds of any kind: exact, proved, and never above what the matrix allows."""
+
+from unittest import mock
+
+import numpy as np
+import ot
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import epsilot
+from epsilot.geometry import PointCloud
+from epsilot.solvers import market, rounds
+
+#: Coordinates: few values and so many ties, or any.
+COORDINATES = {
+    "whole": st.integers(0, 3).map(float),
+    "halves": st.integers(-8, 8).map(lambda k: k / 2),
+    "any": st.floats(-1, 1, width=32, allow_subnormal=False),
+    "far": st.integers(0, 1000).map(lambda k: 1e6 + k / 1024),
+}
+MASSES = {
+    "even": st.just(1.0),
+    "whole": st.integers(0, 3).map(float),
+    "decades": st.floats(-12, 0).map(lambda x: 10.0**x),
+}
+
+
+@st.composite
+def clouds(draw):
+    """Draw a cloud and masses: both sides may have duplicates, few points, or zeros."""
+    n, m, d = (
+        draw(st.integers(1, 30)),
+        draw(st.integers(1, 30)),
+        draw(st.sampled_from([1, 2, 3, 5])),
+    )
+    elements = COORDINATES[draw(st.sampled_from(sorted(COORDINATES)))]
+    X, Y = (draw(arrays(float, (size, d), elements=elements)) for size in (n, m))
+    masses = []
+    for size in (n, m):
+        kind = MASSES[draw(st.sampled_from(sorted(MASSES)))]
+        mass = draw(arrays(float, size, elements=kind))
+        mass[draw(st.integers(0, size - 1))] += 1.0
+        masses.append(mass / mass.sum())
+    metric = draw(st.sampled_from(["sqeuclidean", "euclidean", "cityblock"]))
+    return PointCloud(X, Y, metric), *masses
+
+
+@settings(max_examples=60, deadline=None)
+@given(clouds(), st.sampled_from([2, 8, 512]), st.sampled_from([7, 10**6]))
+@pytest.mark.parametrize("rtol", [1e-9, 0.05])
+def test_clouds_of_any_kind_are_solved_as_closely_as_asked(rtol, drawn, coarsest, bids):
+    cloud, a, b = drawn
+    C = cloud.block(0, a.size)
+    with (
+        mock.patch.object(market, "COARSEST", coarsest),
+        mock.patch.object(market, "BIDS", bids),
+        mock.patch.object(rounds, "PIVOTS", bids),
+    ):
+        result = epsilot.solve(cloud, a, b, rtol=rtol, method="auction")
+    exact = float((C * np.outer(a, b)).sum()) if 1 in C.shape else ot.emd2(a, b, C)
+    size = max(abs(exact), 1e-9 * C.max())
+    assert result.converged
+    assert result.value <= exact + 1.01 * rtol * size + 1e-13 * C.max()
+    assert result.lower_bound <= exact + 1e-13 * C.max() <= result.value + 2e-13 * C.max()
+    f, g = result.potentials
+    assert (f[:, None] + g <= C).all()
+    plan = result.plan_operator.tosparse()
+    assert plan.nnz == 0 or plan.data.min() > 0
+    assert np.abs(plan.sum(axis=1) - a).sum() + np.abs(plan.sum(axis=0) - b).sum() <= 1e-12
+    assert plan.multiply(C).sum() == pytest.approx(result.value, abs=1e-13 * C.max())
