@@ -18,6 +18,7 @@ from .outcome import Outcome, first_line
 #: part -> module:function
 PARTS = {
     "solves": "solves:solves",
+    "scales": "scales:scales",
     "resume": "resume:resume",
     "kills": "kills:kills",
     "abuse": "abuse:abuse",

@@ -15,7 +15,7 @@ from hostile import cases, checks, damage, oracles, outcome, problems, summary, 
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "campaign.py"
 #: part -> cases, about a minute in all
-SLICE = {"solves": 120, "resume": 60, "kills": 4, "abuse": 300, "commands": 50}
+SLICE = {"solves": 120, "scales": 60, "resume": 60, "kills": 4, "abuse": 300, "commands": 50}
 
 
 @pytest.mark.parametrize("part", SLICE)
