@@ -3,9 +3,10 @@
 Schrieber, Schuhmacher, Gottschlich 2017, "DOTmark - A Benchmark for Discrete Optimal Transport",
 define ten classes. Eight of them are drawn here at any size after their descriptions, from a seed
 and as whole grey values from 0 to 255: white noise; three Gaussian fields, and the exponential and
-the logistic function of others; Cauchy densities; and simple shapes. Their parameters have not been
-compared with the paper's. They are not the images of the benchmark; those, and its photographs and
-micrographs, are read from its files.
+the logistic function of others; Cauchy densities; and simple shapes. They are not the images of the
+benchmark; those, and its photographs and micrographs, are read from its files. How far apart images
+of a class are is compared with what was published of its own (``benchmarks/dotmark.py`` and
+docs/bench.md).
 """
 
 from __future__ import annotations
@@ -83,16 +84,16 @@ def _centres(side: int) -> tuple[Matrix, Matrix]:
 def cauchy(side: int, rng: Generator) -> Matrix:
     """Draw a bivariate Cauchy density: its centre, and the axes and angle of its ellipse."""
     x, y = _centres(side)
-    (a, b), (long, short), angle = rng.random(2), 0.02 + 0.2 * rng.random(2), np.pi * rng.random()
+    (a, b), (long, short), angle = rng.random(2), 0.1 + 0.7 * rng.random(2), np.pi * rng.random()
     u = np.cos(angle) * (x - a) + np.sin(angle) * (y - b)
     v = np.cos(angle) * (y - b) - np.sin(angle) * (x - a)
     return np.asarray((1 + (u / long) ** 2 + (v / short) ** 2) ** -1.5)
 
 
 def shape(side: int, rng: Generator) -> Matrix:
-    """Draw a disc, ring, square, frame, cross or triangle, white on black."""
+    """Draw a disc, ring, square, frame, cross, triangle or half of it all, white on black."""
     x, y = _centres(side)
-    radius = 0.15 + 0.2 * rng.random()
+    radius = 0.3 + 0.2 * rng.random()
     x, y = (x - (radius + (1 - 2 * radius) * rng.random()) for x in (x, y))
     round_, square = np.hypot(x, y), np.maximum(abs(x), abs(y))
     kinds = (
@@ -102,6 +103,7 @@ def shape(side: int, rng: Generator) -> Matrix:
         (square <= radius) & (square >= 0.6 * radius),
         (square <= radius) & (np.minimum(abs(x), abs(y)) <= 0.3 * radius),
         (x <= radius) & (abs(y) <= (x + radius) / 2),
+        x <= 0,
     )
     chosen = kinds[int(rng.integers(len(kinds)))]
     return np.where(chosen.any(), chosen, square <= 1 / side).astype(np.float64)
