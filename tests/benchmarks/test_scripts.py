@@ -17,6 +17,7 @@ RUNS = [
     ("beyond", "--toy", ["| images, l1 | 36 |", "| random costs | 5 |"]),
     ("calibrate", "--quick", ["n = 256:", '"restricted_simplex": {']),
     ("color_transfer", "--quick --methods auto", ["at least 70%: yes", "peak memory"]),
+    ("dotmark", "--sides 32 --classes Shapes --draws 1", ["| Shapes | 32 | 1,088 / 2,385"]),
     ("geometry", "--quick --part grid", ["24 x 24", "ot.emd2 ms"]),
     ("geometry", "--quick --part square", ["32 x 32", "peak GiB"]),
     ("geometry", "--quick --part points", ["2000 in 2-d"]),
@@ -38,7 +39,10 @@ ELSEWHERE = {
     "cluster",
     "dijkstra_plain",
     "direct_family",
+    "exactness",
     "first_passes",
+    "gallery",
+    "growth",
     "large",
     "peers",
     "same_bits",
@@ -65,6 +69,21 @@ def test_large_problems_are_run_once(tmp_path, capsys):
         )
         assert "| 2-d squared, random weights | 1e-09 |" in capsys.readouterr().out
     assert [line["converged"] for line in large.read(path)] == [True, True]
+
+
+def test_growth_is_drawn(tmp_path, capsys):
+    import_module("growth").main(
+        [str(tmp_path), "--sizes", "200", "--seeds", "1", "--families", "white noise, l1"]
+    )
+    assert "| white noise, l1 | emd2 |" in capsys.readouterr().out
+    assert (tmp_path / "growth.svg").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("what", "size"), [("points", 150), ("morph", 12)])
+def test_pictures_of_plans_are_drawn(what, size, tmp_path):
+    path = tmp_path / "picture.jpg"
+    import_module("gallery").main([what, str(path), "--size", str(size)])
+    assert path.stat().st_size > 10_000
 
 
 def test_the_direct_family_is_certified(capsys):
