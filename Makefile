@@ -17,6 +17,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# Without CUDA a few hundred megabytes; the tests of epsilot.torch and epsilot.jax skip without them.
+FRAMEWORKS ?= torch==2.13.0 jax
 PYTEST_ARGS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -47,6 +49,12 @@ clean:
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per set of extras; a changed pyproject.toml installs again.
+$(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
+	@echo "Installing epsilot[dev] into $(VENV) (a few minutes the first time) ..."
+	@for name in $(FRAMEWORKS); do $(PIP) install $$name || echo "Going on without $$name." >&2; done
+	@$(PIP) install --editable ".[dev]"
+	@touch $@
+
 $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
 	@echo "Installing epsilot[$*] into $(VENV) (a few minutes the first time) ..."
 	@$(PIP) install --editable ".[$*]"

@@ -22,13 +22,14 @@ LAYERS = [
     {"api"},
     {"__init__"},  # the public names, for whatever is built on them
     {"applications"},
+    {"torch", "jax"},  # what they show of the losses among the applications
     {"studies"},
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
-HEAVY = ["numba", "ot", "matplotlib", "rich", "scipy", "dask", "distributed"]
+HEAVY = ["numba", "ot", "matplotlib", "rich", "scipy", "dask", "distributed", "torch", "jax"]
 
 
 def layer(module: Path) -> str:

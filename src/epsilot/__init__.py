@@ -16,6 +16,8 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from . import distributed, finite_sum, theory
+    from . import jax as jax
+    from . import torch as torch
     from .api.batch import solve_batch, solve_sample_batch
     from .api.certify import certify, round_plan
     from .api.grid import solve_grid
@@ -65,10 +67,10 @@ _HOMES = {
     "api.sample": ("solve_sample",),
 }
 #: Modules that are part of the public API as such.
-_MODULES = ("distributed", "finite_sum", "theory")
+_MODULES = ("distributed", "finite_sum", "jax", "theory", "torch")
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
-# The estimators are left out: they need scikit-learn, and a star import must not.
+# What needs an extra is left out, so that a star import does not: the estimators, torch and jax.
 __all__ = [
     "BatchResult",
     "Certificate",

@@ -15,6 +15,8 @@ from .errors import InvalidProblem
 LONGEST_SHOWN = 60
 #: Largest count, and largest integer that is taken for a real number.
 LARGEST_COUNT, LARGEST_WHOLE = 2**63 - 1, 10**300
+#: Kinds of memory, as DLPack numbers them, that the processor reads: its own, pinned or not.
+IN_REACH = (1, 3)
 
 
 def numeric(x: object, name: str) -> Vector:
@@ -29,18 +31,62 @@ def numeric(x: object, name: str) -> Vector:
             f"(pass {name}.toarray() if zeros are meant)."
         )
     try:
-        array = np.asarray(x)
+        array = np.asarray(as_numpy(x, name))
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
         if array.dtype.kind not in "biuf":
             raise TypeError
         return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError, AttributeError):
+    except InvalidProblem:
+        raise
+    except (TypeError, ValueError, OverflowError, AttributeError, RuntimeError, BufferError):
         kind = getattr(x, "dtype", type(x).__name__)
         raise InvalidProblem(
             f"{name} is of type {kind}; it must be a rectangular array of real numbers "
             "(convert it with numpy.asarray(..., dtype=float))."
         ) from None
+
+
+def as_numpy(x: object, name: str) -> object:
+    """Return an array of another library (PyTorch, JAX, pandas, polars, xarray) as NumPy's.
+
+    Anything else is returned as it is: also Dask's arrays, which are read when they are needed, and
+    what cannot be read, of which :func:`numeric` says so. Memory is shared where possible.
+    """
+    if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dask_graph__"):
+        return x
+    has_array, has_dlpack = hasattr(x, "__array__"), hasattr(x, "__dlpack__")
+    if not (has_array or has_dlpack):
+        return x
+    _check_in_reach(x, name)
+    try:
+        return np.asarray(x) if has_array else np.from_dlpack(x)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError, BufferError):
+        return x
+
+
+def _check_in_reach(x: object, name: str) -> None:
+    """Refuse arrays that are elsewhere, or whose gradients would be lost."""
+    if type(x).__name__.endswith("Tracer"):
+        raise InvalidProblem(
+            f"{name} is traced by JAX and has no numbers yet; use epsilot.jax.transport_cost in "
+            "jit, grad and vmap."
+        )
+    if hasattr(x, "__dlpack_device__"):
+        try:
+            kind = int(x.__dlpack_device__()[0])
+        except (BufferError, RuntimeError, ValueError):
+            kind = IN_REACH[0]  # DLPack cannot say; NumPy will
+        if kind not in IN_REACH:
+            raise InvalidProblem(
+                f"{name} is on the device {getattr(x, 'device', kind)}; epsilot reads "
+                "the memory of the processor (copy it: .cpu() in PyTorch, jax.device_get in JAX)."
+            )
+    if getattr(x, "requires_grad", False) is True:
+        raise InvalidProblem(
+            f"{name} requires a gradient, which would be lost; use epsilot.torch, or pass "
+            f"{name}.detach()."
+        )
 
 
 def cost_matrix(M: object) -> Vector:

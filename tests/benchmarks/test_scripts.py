@@ -22,6 +22,7 @@ RUNS = [
     ("geometry", "--quick --part square", ["32 x 32", "peak GiB"]),
     ("geometry", "--quick --part points", ["2000 in 2-d"]),
     ("geometry", "--quick --part sweep", ["half-sweep at n = 4000"]),
+    ("gradients", "--toy", ["| 2 | 16 | epsilot |", "| 64 | 16 | ot.emd2 |"]),
     ("hybrid", "--sizes 16 --seeds 1", ["| random | 16 | 0.005 |"]),
     ("kernels", "--size 64 --rounds 1", ["row c-transform", "float32 in cache"]),
     ("methods", "--quick", ["sinkhorn                 7", "exact                    not counted"]),
@@ -51,6 +52,8 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize(("name", "arguments", "printed"), RUNS, ids=lambda x: str(x)[:40])
 def test_a_script_runs_at_toy_size(name, arguments, printed, capsys):
+    if name == "gradients":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
     import_module(name).main(arguments.split())
     out = capsys.readouterr().out
     for text in printed:

@@ -11,6 +11,7 @@ from ..distributed.cluster import Cluster
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own
 from ..geometry.points import MetricLike
+from ..metrics import METRICS
 from ..run.batch.answers import AnswersFrom, answers_here
 from ..run.batch.chunk import Wish
 from ..run.batch.clouds import clouds_of
@@ -137,7 +138,7 @@ def solve_sample_batch(
     array([0.25])
     """
     orders = make_orders(normalize=normalize, **keywords)
-    if not callable(metric):
+    if not callable(metric) and not (isinstance(metric, str) and metric in METRICS):
         cloud_geometry([1.0], [1.0], metric)  # refuses what is no metric
     return run_batch(clouds_of(X_a, X_b, a, b, metric, cloud_geometry, normalize), orders)
 

@@ -115,6 +115,7 @@ def _result(run: Run, objective: Objective, goal: Goal, course: Course, seed: in
         problem=problem,
         choice=None if course.choice is None else str(course.choice),
         quantity=objective.quantity,
+        slopes=objective.slopes,
     )
 
 

@@ -6,13 +6,14 @@ import enum
 import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from .._types import Fields, Matrix, Potentials
+from .._types import Fields, Matrix, Potentials, Vector
 from ..arguments import check_positive
 from ..errors import InvalidProblem
 from ..files.saved import Saved
 from ..transport.certificate import Certificate
+from ..transport.objective import Slopes
 from ..transport.plan import Plan
 from ..transport.problem import Problem
 from ..transport.record import Record
@@ -56,6 +57,14 @@ class Status(enum.Enum):
         return self.value
 
 
+class Gradients(NamedTuple):
+    """Slopes of the optimal value in the weights and in the cost, as :meth:`Result.gradients`."""
+
+    a: Vector
+    b: Vector
+    M: Plan
+
+
 @dataclass(frozen=True)
 class Result:
     """A feasible plan with a certified optimality gap.
@@ -87,6 +96,7 @@ class Result:
     problem: Problem = field(repr=False)
     choice: str | None = None  # what "auto" chose and why
     quantity: str = field(default="transport cost", repr=False)  # what value is, in words
+    slopes: Slopes | None = field(default=None, repr=False)  # in the weights, from potentials
 
     @property
     def gap(self) -> float:
@@ -113,6 +123,48 @@ class Result:
             f"  {self.status}; {self.n_iter} epochs, {self.work.operations:.3g} operations, "
             f"{self.seconds:.3g} s>"
         )
+
+    def gradients(self) -> Gradients:
+        r"""Return slopes of the optimal value in a, b and M, with a proof of how good they are.
+
+        The potentials are dual feasible whatever the weights are, and the plan is feasible whatever
+        the cost is. So, with OPT the optimal value (of the entropic objective with ``reg``), for
+        *all* weights a', b' of the totals of a and b, and for all costs M',
+
+        .. math::
+            \mathrm{OPT}(M, a', b') &\ge \mathrm{value}
+            + \langle \partial a, a' - a\rangle + \langle \partial b, b' - b\rangle
+            - \mathrm{gap} \\
+            \mathrm{OPT}(M', a, b) &\le \mathrm{value} + \langle \partial M, M' - M\rangle
+
+        and ``value`` is at most OPT + gap: an ε-subgradient in the weights and an ε-supergradient
+        in the cost, with ε the certified gap. The slopes in the weights are the potentials, each
+        with mean 0: weights that keep their total feel no constant. Where the common total of a and
+        b changes, use ``potentials`` themselves, as is done for partial and unbalanced problems,
+        whose weights are free (and whose inequalities hold for all a' and b').
+
+        Returns
+        -------
+        a, b : (n,), (m,) arrays
+            Centred potentials. With ``reg``, 0 where a weight is 0: the slope is infinite there,
+            and the inequality is for weights that stay 0.
+        M : Plan
+            ``plan_operator``.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> M = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+        >>> slopes = epsilot.exact(M, [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]).gradients()
+        >>> slopes.a  # mass nearer to its target costs less
+        array([ 1.,  0., -1.])
+        """
+        if self.slopes is None:
+            raise InvalidProblem(
+                f"the value is that of {self.quantity}, whose slopes in the weights are not its "
+                "potentials; gradients are known of the other kinds of problem."
+            )
+        return Gradients(*self.slopes(self.potentials), self.plan_operator)
 
     def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
         """Draw upper and lower bound against operations; returns the figure."""

@@ -6,7 +6,9 @@ X_ij = exp((τ_i + λ_j - C_ij) / η). All duals are written as the paper has th
 
 from __future__ import annotations
 
-from .._types import Vector
+import numpy as np
+
+from .._types import Potentials, Vector
 from ..kernels.vectors import dot, exp
 from .problem import Entropic
 
@@ -47,3 +49,21 @@ def semi_dual(problem: Entropic, lam: Vector, lse: Vector) -> float:
     .. math:: φ(λ) = \sum_i p_i η (\log \sum_j e^{(λ_j - C_{ij})/η} - \log p_i) - <λ, q>
     """
     return problem.eta * dot(problem.p, lse) - dot(problem.q, lam)
+
+
+def centred(potential: Vector) -> tuple[Vector, float]:
+    """Return a potential less its mean, and the mean; where it is infinite, 0 and not counted."""
+    is_finite = np.isfinite(potential)
+    mean = float(potential[is_finite].mean())
+    return np.where(is_finite, potential - mean, 0.0), mean
+
+
+def both_centred(potentials: Potentials) -> Potentials:
+    """Return slopes of a value in weights that keep their totals, and so feel no constant."""
+    f, g = potentials
+    return centred(f)[0], centred(g)[0]
+
+
+def as_they_are(potentials: Potentials) -> Potentials:
+    """Return slopes of a value in weights that are free, where they are the potentials."""
+    return potentials

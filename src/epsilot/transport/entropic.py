@@ -8,8 +8,8 @@ from typing import ClassVar, Self
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.vectors import exp, log
-from .duals import softmin
-from .objective import Abilities, Objective, linear
+from .duals import both_centred, softmin
+from .objective import Abilities, Objective, Slopes, linear
 from .plan import Plan
 from .problem import Entropic, Problem
 
@@ -110,6 +110,11 @@ class EntropicTransport(Objective):
         """Return the dual value, given log Σ_j exp((g_j - C_ij) / η)."""
         mass = float(exp(potentials[0] / self.eta + lse).sum())  # 1 but for rounding, after `dual`
         return linear(self.problem, potentials) - self.eta * float(log(mass))
+
+    @property
+    def slopes(self) -> Slopes | None:
+        """The potentials, centred: weights keep their totals."""
+        return both_centred
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
         """Return potentials whose plan exp((f + g - M) / reg) has the user's mass."""

@@ -11,7 +11,8 @@ from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..geometry import Geometry
 from .certificate import BUG
-from .objective import Objective, linear
+from .duals import both_centred
+from .objective import Objective, Slopes, linear
 from .plan import Plan
 
 
@@ -50,6 +51,11 @@ class Transport(Objective):
         if not (self.problem.geometry.ctransform_rows(g) >= f).all():
             raise CertificateError(f"the potentials exceed the costs. {BUG}")
         return linear(self.problem, potentials)
+
+    @property
+    def slopes(self) -> Slopes | None:
+        """The potentials, centred: weights keep their totals."""
+        return both_centred
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
         """Return potentials with f_i + g_j <= M_ij in floating point.

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from .plan import Core, Plan
 from .problem import Problem, Target
 from .rounding import Rounded, round_onto
 from .support import Support
+
+#: Turns potentials into slopes in the weights.
+Slopes: TypeAlias = Callable[[Potentials], Potentials]
 
 
 class Abilities(Protocol):
@@ -84,6 +88,11 @@ class Objective(ABC):
     def slack(self) -> float:
         """What turning bounds into the user's units may add to a gap."""
         return 8 * sys.float_info.epsilon * self.problem.scale
+
+    @property
+    def slopes(self) -> Slopes | None:
+        """Slopes of the optimum in the weights, from the user's potentials; None: it has others."""
+        return None
 
     def on(self, problem: Problem) -> Self:
         """Return the objective of the same kind on another problem."""

@@ -23,9 +23,10 @@ from ..geometry import Dense, Geometry
 from ..kernels import rounding as kernels
 from ..kernels.vectors import dot
 from .certificate import BUG
+from .duals import as_they_are
 from .dummies import Dummies
 from .linear import below
-from .objective import Objective, linear
+from .objective import Objective, Slopes, linear
 from .plan import Core, Plan
 from .problem import Problem, masses, scaled_problem
 from .rounding import Rounded, tame
@@ -182,6 +183,11 @@ class PartialTransport(Objective):
     def from_user(self, f: Vector) -> Vector:
         """Return a row potential in internal units."""
         return f / self.problem.unit
+
+    @property
+    def slopes(self) -> Slopes | None:
+        """The potentials: weights are free."""
+        return as_they_are
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
         """Return potentials in the user's units, nowhere positive."""

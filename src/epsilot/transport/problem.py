@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from .. import memory
 from .._types import Vector
-from ..arguments import numeric
+from ..arguments import as_numpy, numeric
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
 from ..kernels.vectors import log
@@ -253,7 +253,9 @@ def _infinite(geometry: Geometry) -> str:
 
 def tolerance_of(w: object) -> float:
     """Return the relative difference of totals that is rounding in weights of this type."""
-    return 0.0 if w is None else _TOTALS.get(getattr(w, "dtype", None), _TOTALS_FLOAT64)
+    if w is None:
+        return 0.0
+    return _TOTALS.get(getattr(as_numpy(w, "weights"), "dtype", None), _TOTALS_FLOAT64)
 
 
 def _weights(w: object, name: str, size: int, other: int) -> Vector:

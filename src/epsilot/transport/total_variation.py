@@ -21,9 +21,10 @@ from .._types import Index, Potentials, Vector
 from ..errors import CertificateError, InvalidProblem
 from ..geometry import Geometry
 from .certificate import BUG
+from .duals import as_they_are
 from .dummies import Dummies
 from .linear import below
-from .objective import Objective, finite_dot
+from .objective import Objective, Slopes, finite_dot
 from .plan import Arcs, Core, Plan, plus
 from .problem import Problem
 from .rounding import Rounded, tame, to_marginal
@@ -161,6 +162,11 @@ class TotalVariation(Objective):
         p, q = self.problem.p, self.problem.q
         paid = finite_dot(p, np.minimum(f, self.price_a))
         return paid + finite_dot(q, np.minimum(g, self.price_b))
+
+    @property
+    def slopes(self) -> Slopes | None:
+        """The potentials: weights are free."""
+        return as_they_are
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
         """Return potentials in the user's units."""

@@ -13,9 +13,10 @@ from ...errors import InvalidProblem
 from ...geometry import Geometry
 from ...geometry.points import MetricLike
 from ...kernels.clouds import cloud_costs
+from ...kernels.small_simplex import MOST_NODES
 from ...metrics import METRICS
 from .lists import ListChunk, source_of_parts
-from .packing import as_matrix, flat, places
+from .packing import as_matrix, as_weights, flat, places
 from .source import AsGiven, Given, Source
 
 #: Metrics whose costs are compiled for many clouds at once.
@@ -42,7 +43,10 @@ class CloudChunk(ListChunk):
         """Return the cost of each problem, or None where the ordinary path has to look at it."""
         if not isinstance(self.metric, str) or self.metric not in COMPILED:
             return [self._dense(k) for k in range(len(self))]
-        clouds = [(as_matrix(x.M[0]), as_matrix(x.M[1])) for x in self.problems]
+        clouds = [
+            (as_matrix(x.M[0]), as_matrix(x.M[1])) if _is_small(x) else (None, None)
+            for x in self.problems
+        ]
         kept = [
             (X, Y)
             for X, Y in clouds
@@ -69,6 +73,18 @@ class CloudChunk(ListChunk):
         except InvalidProblem:
             return None
         return geometry.block(0, geometry.shape[0]) if geometry.is_dense else None
+
+
+def _is_small(problem: Given) -> bool:
+    """Tell whether the compiled solver may take clouds; costs of others are not computed here."""
+    return sum(map(_n_kept, problem.M, problem[1:])) <= MOST_NODES
+
+
+def _n_kept(cloud: AsGiven, weights: AsGiven) -> int:
+    """Return the number of points that have mass, as far as it is known."""
+    size = len(cloud) if hasattr(cloud, "__len__") else 0
+    known = as_weights(weights, size)
+    return size if known is None else int(np.count_nonzero(known))
 
 
 def clouds_of(

@@ -9,6 +9,7 @@ from itertools import repeat
 import numpy as np
 
 from ..._types import Matrix
+from ...arguments import as_numpy
 from ...errors import InvalidProblem
 from ...geometry import Geometry
 from ...kernels.small import Problems
@@ -57,8 +58,8 @@ def _depth(x: object) -> int:
     """Return the dimensions of an array, or of nested sequences by their first entries."""
     if isinstance(x, Geometry):
         return 2
-    if hasattr(x, "ndim"):
-        return int(x.ndim)
+    if hasattr(x, "shape"):
+        return len(x.shape)
     if isinstance(x, (list, tuple)):
         return 1 + (_depth(x[0]) if x else 0)
     return 0
@@ -210,7 +211,7 @@ def _shape(M: AsGiven) -> tuple[int, int]:
 
 def source_of_parts(given: dict[str, tuple[AsGiven, int]], make: MakeChunk) -> Source:
     """Return the problems of parts that have so many dimensions each, or one more."""
-    parts = {name: part(x, name, depth) for name, (x, depth) in given.items()}
+    parts = {name: part(as_numpy(x, name), name, depth) for name, (x, depth) in given.items()}
     size = n_problems(parts)
     known = tuple(x for x in parts.values() if not isinstance(x, Stream))
     return (

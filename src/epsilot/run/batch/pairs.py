@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ..._types import Array, Index, Matrix, Vector
-from ...arguments import numeric
+from ...arguments import as_numpy, numeric
 from ...errors import InvalidProblem
 from ...kernels.histograms import Histograms
 from ...kernels.small import Problems
@@ -47,8 +47,9 @@ def rows_of(H: ArrayLike | sparse.sparray, name: str, size: int, normalize: bool
         given.sum_duplicates()
         entries, starts = given.data, np.asarray(given.indptr, np.int64)
     else:
-        given = numeric(H, name) if not isinstance(H, np.ndarray) else H
-        numeric(given, name)
+        H = as_numpy(H, name)
+        checked = numeric(H, name)
+        given = H if isinstance(H, np.ndarray) else checked
         entries, starts = given, places(np.full(len(np.atleast_1d(given)), size))
     if given.ndim != 2 or given.shape[1] != size:
         raise InvalidProblem(

@@ -72,6 +72,7 @@ def result_of(chunk: Chunk, request: Request) -> Result:
         is_entropic=False,
         problem=problem,
         choice=CHOICE,
+        slopes=objective.slopes,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...arguments import as_numpy
 from ...transport.problem import make_problem
 from .lists import ListChunk, source_of_parts
 from .source import AsGiven, Given, Source
@@ -18,6 +19,7 @@ def source_of(M: AsGiven, a: AsGiven, b: AsGiven, normalize: bool) -> Source:
     def make(first: int, problems: Sequence[Given]) -> ListChunk:
         return ListChunk(first, problems, normalize)
 
+    M, a, b = as_numpy(M, "M"), as_numpy(a, "a"), as_numpy(b, "b")
     source = source_of_parts({"M": (M, 2), "a": (a, 1), "b": (b, 1)}, make)
     if source.size is None or source.size == 0 or not all(map(_is_stackable, (M, a, b))):
         return source

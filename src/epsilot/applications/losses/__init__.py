@@ -1,0 +1,1 @@
+"""Transport as a loss, for any framework: values of many problems, and their slopes."""
