@@ -26,9 +26,13 @@ COARSEST, HALVINGS = 512, 2
 #: First ε of a level in units of the spacing of its values (of the coarsest: of its lists), the
 #: factor by which it falls, and the last: on coarse levels, with weights, and of an assignment.
 FIRST_EPS, EPS_FACTOR, LAST_COARSE, LAST_WEIGHTED, LAST_ASSIGNED = 4.0, 4.0, 0.1, 0.25, 0.03
+#: Multiple of the last ε below which one is not worth a phase of its own.
+NEARLY = 2.6
 #: Mass that may be left when a phase ends, likewise, and rows of an assignment that may be. What is
 #: left last has far to go: bids move it in steps of ε, and a simplex is quicker.
 LEFT_COARSE, LEFT_WEIGHTED, LEFT_ASSIGNED, ROWS_LEFT = 1e-3, 5e-4, 1e-3, 100
+#: Mass that may be left with weights when a phase ends that is not the last.
+LEFT_EARLY = 1e-3
 #: Shares of a row's and of a column's mass that are not worth a bid.
 DUST, SPECK = 1e-9, 1e-9
 #: Bids in one step: at most, and a row; four times as many a row, and a level is given up.
@@ -62,7 +66,9 @@ class Market:
             return Work.of(arc_tested=state.list_cols.size)
         state.is_ripe, read = False, state.counts[kernels.READ]
         if not state.is_selling:
-            state.eps = max(state.eps / EPS_FACTOR, state.last_eps)
+            state.eps /= EPS_FACTOR
+            if state.eps < NEARLY * state.last_eps:
+                state.eps = state.last_eps
             kernels.begin(state.market, state.leasts, state.eps)
             state.is_selling = True
         self._sell(state)
@@ -100,7 +106,7 @@ class Market:
 
     def _bid(self, state: MarketState, until: int) -> tuple[int, float]:
         """Let rows bid until they wait for lists, or enough bids are made."""
-        why, small = kernels.bid(state.market, state.eps, state.enough, until, state.small)
+        why, small = kernels.bid(state.market, state.eps, state.may_be_left, until, state.small)
         return int(why), float(small)
 
     def refresh(self, state: MarketState) -> None:
@@ -162,11 +168,12 @@ class Market:
         is_last = state.level + 1 == len(self.depths(state))
         is_even = bool(np.ptp(market.excess) == 0 == np.ptp(market.unsold))
         if not is_last:
-            last, state.enough = LAST_COARSE, LEFT_COARSE
+            last, state.early, state.enough = LAST_COARSE, LEFT_COARSE, LEFT_COARSE
         elif is_even and market.excess.size == market.unsold.size:
-            last, state.enough = LAST_ASSIGNED, min(LEFT_ASSIGNED, ROWS_LEFT / market.excess.size)
+            left = min(LEFT_ASSIGNED, ROWS_LEFT / market.excess.size)
+            last, state.early, state.enough = LAST_ASSIGNED, left, left
         else:
-            last, state.enough = LAST_WEIGHTED, LEFT_WEIGHTED
+            last, state.early, state.enough = LAST_WEIGHTED, LEFT_EARLY, LEFT_WEIGHTED
         first = k * spread if state.level == 0 else max(FIRST_EPS * spread, off)
         state.eps = EPS_FACTOR * first
         state.last_eps = last * spread
@@ -283,7 +290,7 @@ class PointMarket(Market):
         """Let rows bid, and search while few of them wait."""
         priced, (X, Y) = self._priced(state), self._points(state)
         why, small = kernels.bid_and_search(
-            state.market, state.eps, state.enough, until, state.small, X, Y, *priced.args
+            state.market, state.eps, state.may_be_left, until, state.small, X, Y, *priced.args
         )
         return int(why), float(small)
 

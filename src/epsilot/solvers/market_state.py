@@ -31,7 +31,8 @@ class MarketState:
     is_over: bool  # whether the last phase of the last level has ended
     eps: float
     last_eps: float
-    enough: float  # mass that may be left
+    early: float  # mass that may be left when a phase ends
+    enough: float  # and when the last one does
     small: float  # mass below which rows go last
     x: Vector  # points or cells of the level
     y: Vector
@@ -88,6 +89,11 @@ class MarketState:
     def asked(self) -> Vector:
         """Prices of the level's columns."""
         return np.asarray(self.by_column.reshape(4, -1)[0])
+
+    @property
+    def may_be_left(self) -> float:
+        """Mass with which the phase under way may end."""
+        return self.early if self.eps > self.last_eps else self.enough
 
     def ripen(self, gap: float) -> None:
         """Note the relative gap of a plan on the way, and whether it is worth a certificate."""
@@ -156,6 +162,7 @@ def empty_market() -> dict[str, Passed]:
         "is_over": False,
         "eps": 0.0,
         "last_eps": 0.0,
+        "early": 0.0,
         "enough": 0.0,
         "small": 0.0,
         "x": none,
