@@ -21,6 +21,8 @@ IN_REACH = (1, 3)
 
 def numeric(x: object, name: str) -> Vector:
     """Return ``x`` as a float64 array without copying one that already is."""
+    if type(x) is np.ndarray and x.dtype == np.float64:
+        return x
     if np.ma.is_masked(x):
         raise InvalidProblem(
             f"{name} has masked entries; every entry must be a number (fill or remove them)."

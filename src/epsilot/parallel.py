@@ -51,7 +51,8 @@ def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
 
 def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: object) -> None:
     """Call ``kernel(*args, start, stop)`` on slices that cover ``range(n_items)``."""
-    n_threads = min(available(), n_items, max(1, n_entries // MIN_ENTRIES_PER_THREAD))
+    most = min(n_items, n_entries // MIN_ENTRIES_PER_THREAD)
+    n_threads = min(available(), most) if most > 1 else 1
     if n_threads <= 1:
         kernel(*args, 0, n_items)
         return

@@ -102,7 +102,7 @@ def solved():
         (lambda r: {"value_linear": r.value_linear + 1e-9}, "value_linear"),
         (lambda r: {"potentials": (r.potentials[0] + 1e-9, r.potentials[1])}, "exceed the cost"),
         (lambda r: {"plan_operator": r.plan_operator.scaled(1 + 1e-9)}, "marginals of plan"),
-        (lambda r: {"method": "exact", "plan_operator": Plan.of(Explicit(r.plan))}, "nonzeros"),
+        (lambda r: {"method": "exact", "plan_operator": Plan(Explicit(r.plan))}, "nonzeros"),
     ],
 )
 def test_a_false_claim_is_found(solved, change, words):

@@ -8,7 +8,7 @@ from epsilot import InvalidProblem
 from epsilot.files.saved import Saved
 from epsilot.geometry import Dense
 from epsilot.run.storage import pack_plan
-from epsilot.transport.plan import Arcs, Explicit, Gibbs, Plan, plus
+from epsilot.transport.plan import Arcs, Around, Explicit, Gibbs, Plan, plus
 from epsilot.transport.plan.cores import CORES as KINDS
 from problems import M34
 
@@ -17,15 +17,15 @@ GEOMETRY = Dense(M34)
 RNG = np.random.default_rng(7)
 X34 = RNG.random((3, 4)) / 12
 F, G = RNG.normal(size=3), RNG.normal(size=4)
-AROUND = RNG.random(3), RNG.random(4), RNG.random(3), RNG.random(4)
+AROUND = Around(RNG.random(3), RNG.random(4), RNG.random(3), RNG.random(4))
 CORES = {
     "gibbs": Gibbs(GEOMETRY, F, G, 0.5),
     "explicit": Explicit(X34),
     "arcs": Arcs.of(np.where(X34 > 0.04, X34, 0.0)),
     "no arcs": Arcs.none((3, 4)),
     "more arcs": plus(Gibbs(GEOMETRY, F, G, 0.5), Arcs.of(np.where(X34 > 0.04, X34, 0.0))),
-    "plan": Plan(Explicit(X34), *AROUND, 0.7),
-    "plan of a plan": Plan(Plan(Gibbs(GEOMETRY, F, G, 0.5), *AROUND, 0.7), *AROUND),
+    "plan": Plan(Explicit(X34), AROUND, 0.7),
+    "plan of a plan": Plan(Plan(Gibbs(GEOMETRY, F, G, 0.5), AROUND, 0.7), AROUND),
 }
 cores = pytest.mark.parametrize("name", CORES)
 #: A larger problem that holds the small one at some of its rows and columns.
@@ -71,7 +71,7 @@ def test_a_core_comes_back_from_its_arrays(name):
     core = CORES[name]
     again = type(core).from_arrays(Saved(core.arrays()), GEOMETRY)
     np.testing.assert_array_equal(dense(again), dense(core))
-    outer = Plan.of(core)
+    outer = Plan(core)
     np.testing.assert_array_equal(
         dense(Plan.from_arrays(Saved(outer.arrays()), GEOMETRY)), dense(outer)
     )
@@ -87,7 +87,7 @@ def test_a_core_comes_back_from_its_arrays(name):
     ],
 )
 def test_names_in_files_are_those_of_the_format(name, names):
-    assert set(pack_plan(Plan.of(CORES[name]))) == {f"plan.{x}" for x in f"s t e d {names}".split()}
+    assert set(pack_plan(Plan(CORES[name]))) == {f"plan.{x}" for x in f"s t e d {names}".split()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -103,7 +103,7 @@ def test_every_kind_is_known_by_its_mark(kind):
 
 def test_a_detached_plan_does_not_see_later_changes():
     M = M34.copy()
-    plan = Plan.of(Plan.of(Gibbs(Dense(M), F, G, 0.5)))
+    plan = Plan(Plan(Gibbs(Dense(M), F, G, 0.5)))
     kept, before = plan.detached(), dense(plan)
     M += 1
     assert not np.array_equal(dense(plan), before)
@@ -121,11 +121,11 @@ def test_a_detached_plan_does_not_see_later_changes():
     ],
 )
 def test_overflow_and_signs_are_seen_through_scalings(core, is_finite, is_nonnegative):
-    for outer in (core, Plan.of(core), Plan.of(Plan.of(core))):
+    for outer in (core, Plan(core), Plan(Plan(core))):
         assert (outer.is_finite(), outer.is_nonnegative()) == (is_finite, is_nonnegative)
 
 
-ARRAYS = {name: Plan.of(CORES[name]).arrays() for name in ("gibbs", "explicit", "arcs")}
+ARRAYS = {name: Plan(CORES[name]).arrays() for name in ("gibbs", "explicit", "arcs")}
 WRONG = {
     "no core": ("gibbs", {"eta": None}, "none of the arrays X, flow, eta, more.flow"),
     "half a core": ("gibbs", {"f": None}, "no array f"),

@@ -36,8 +36,8 @@ def test_what_is_found_is_lifted_to_the_whole_problem(core):
     support = Support.of(make_problem(COST, ROWS, COLS))
     lifted, f = support.lifted(core, np.array([1.0, 2.0]))
     whole = np.zeros((3, 4))
-    whole[KEPT] = Plan.of(core).toarray()
-    np.testing.assert_array_equal(Plan.of(lifted).toarray(), whole)
+    whole[KEPT] = Plan(core).toarray()
+    np.testing.assert_array_equal(Plan(lifted).toarray(), whole)
     assert list(f) == [1.0, -np.inf, 2.0]
 
 

@@ -139,7 +139,7 @@ class Geometry(ABC):
         rows = n if self.is_dense else max(1, BLOCK_ENTRIES // m)
         return 8 * m * n_chunks(rows * m) * -(-n // rows) if self.is_blockwise else 0
 
-    @cached_property
+    @property
     def pass_entries(self) -> int:
         """Entries that one pass works through, for counting operations."""
         return self.shape[0] * self.shape[1]

@@ -37,6 +37,7 @@ class Dense(Geometry):
         self.C.setflags(write=False)
         self.is_shared = not isinstance(M, np.ndarray) or np.may_share_memory(self.C, M)
         self.shape = self.C.shape[0], self.C.shape[1]
+        self.bounds = float(self.C.min()), float(self.C.max())
         self._single: tuple[float, FloatArray] | None = None
 
     @classmethod
@@ -104,6 +105,18 @@ class Dense(Geometry):
             return super().log_marginals(f, g, eta)
         level /= eta
         return log(r) + level, log(c) + level, log(r.sum()) + level
+
+    def ctransform_rows(self, g: Vector) -> Vector:
+        """Return min_j C_ij - g_j."""
+        out = np.empty(self.shape[0])
+        parallel.share(kernels.ctransform_rows, out.size, self.C.size, self.C, g, out)
+        return out
+
+    def ctransform_cols(self, f: Vector) -> Vector:
+        """Return min_i C_ij - f_i."""
+        out = np.empty(self.shape[1])
+        parallel.share(kernels.ctransform_cols, out.size, self.C.size, self.C, f, out)
+        return out
 
     def restricted(self, rows: Index, cols: Index) -> Dense:
         """Return the geometry on a subset of rows and columns."""

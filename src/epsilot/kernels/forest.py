@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from .sums import total
+
 OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
@@ -23,6 +25,26 @@ def binned(places, flow, others, x, out):
     out[:] = 0.0
     for k in range(flow.size):
         out[places[k]] += flow[k] * x[others[k]]
+
+
+@njit(**OPTIONS)
+def both_sums(i, j, flow, r, c):
+    """r and c get the flow of all arcs from each row, and to each column, in their order."""
+    r[:] = 0.0
+    c[:] = 0.0
+    for k in range(flow.size):
+        r[i[k]] += flow[k]
+        c[j[k]] += flow[k]
+
+
+@njit(**OPTIONS)
+def row_costs(i, costs, flow, n):
+    """Return Σ costs flow over all arcs, row by row and in their order."""
+    rows = np.zeros(n)
+    for k in range(flow.size):
+        cost = costs[k] * flow[k]
+        rows[i[k]] += cost
+    return total(rows)
 
 
 @njit(**OPTIONS)

@@ -85,6 +85,49 @@ def _dot(x, y):
 
 
 @njit(**SUM)
+def _finite_dot(weights, x):
+    """Return Σ w x over the positive weights."""
+    held = np.empty(x.size)
+    for i in range(x.size):
+        held[i] = x[i] if weights[i] > 0 else 0.0
+    return _ordered_dot(weights, held)
+
+
+@njit(**SUM)
+def _distance(x, y):
+    """Return Σ |x - y|, term after term."""
+    total = 0.0
+    for i in range(x.size):
+        total += abs(x[i] - y[i])
+    return total
+
+
+@njit(**SUM)
+def _are_at_most(x, y):
+    """Tell whether x_i <= y_i for all i."""
+    are_all = True
+    for i in range(x.size):
+        are_all &= x[i] <= y[i]
+    return are_all
+
+
+@njit(**SUM)
+def _are_between(x, low, high):
+    """Tell whether low <= x_i < high for all i."""
+    are_all = True
+    for i in range(x.size):
+        are_all &= low <= x[i] < high
+    return are_all
+
+
+@njit(**SUM)
+def _below_into(x, out):
+    """out_i = the next float below x_i, or 0 where x_i is 0."""
+    for i in range(x.size):
+        out[i] = 0.0 if x[i] == 0 else np.nextafter(x[i], -np.inf)
+
+
+@njit(**SUM)
 def _entropies(X, out, start, stop):
     """out_i = -Σ_j X_ij log X_ij."""
     terms = np.empty(X.shape[1])
@@ -169,6 +212,35 @@ def dot(x: Vector, y: Vector) -> float:
     if _is_plain(x) and _is_plain(y):
         return float(_dot(x, y))
     return float(_dot(_plain(x), _plain(y)))
+
+
+def finite_dot(weights: Vector, x: Vector) -> float:
+    """Return Σ w x where empty entries (weight 0) may hold any value."""
+    if _is_plain(weights) and _is_plain(x):
+        return float(_finite_dot(weights, x))
+    return float(_finite_dot(_plain(weights), _plain(x)))
+
+
+def distance(x: Vector, y: Vector) -> float:
+    """Return the l1 distance Σ |x - y| of two vectors."""
+    return float(_distance(x, y))
+
+
+def are_at_most(x: Vector, y: Vector) -> bool:
+    """Tell whether x_i <= y_i for all i; no comparison with NaN holds."""
+    return bool(_are_at_most(x, y))
+
+
+def are_between(x: Vector, low: float, high: float) -> bool:
+    """Tell whether low <= x_i < high for all i; no comparison with NaN holds."""
+    return bool(_are_between(x, low, high))
+
+
+def below(x: Vector) -> Vector:
+    """Return numbers below those that x was rounded from; a difference of 0 is exact."""
+    out = np.empty(x.size)
+    _below_into(x, out)
+    return out
 
 
 def matvec(A: Matrix, v: Vector) -> Vector:

@@ -13,7 +13,7 @@ from .checks import check_fit, internal_potentials, largest_start
 from .goal import Goal
 from .request import Request, known_keywords
 from .schedules import AnySchedule, Constant, make_schedule
-from .starts import Coarse, Cold, Execute, Given, Start, wants_start
+from .starts import COLD, Coarse, Execute, Given, Start, wants_start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +32,12 @@ def set_course(objective: Objective, goal: Goal, request: Request, execute: Exec
     """Choose method, start and targets, or say why what is asked for does not fit together."""
     is_published = request.stop == "paper"
     support = Support.all(objective.problem) if is_published else objective.support()
-    worked_on = objective.on(support.problem)
+    is_whole = support.problem is objective.problem
+    worked_on = objective if is_whole else objective.on(support.problem)
     choice = choose(worked_on) if request.method == "auto" else None
     method = request.method if choice is None else choice.method
-    made = make_solver(method, request.options or {}, known_keywords())
+    options = request.options or {}
+    made = make_solver(method, options, known_keywords() if options else ())
     solver = made.resolved(request.stop, support.problem)
     check_fit(method, solver, worked_on, goal, request.stop)
     fixed = objective.fixed_target(support.problem)
@@ -43,7 +45,7 @@ def set_course(objective: Objective, goal: Goal, request: Request, execute: Exec
     start = _given(objective, support, request)
     if start is None and can_be_coarse and wants_start(support.problem, request.multiscale):
         start = Coarse(support.problem, request.seed, execute)
-    start = start or Cold()
+    start = start or COLD
     inner, is_warm = support.problem, start.is_warm
     schedule: AnySchedule = (
         make_schedule(solver, inner, goal, is_published=is_published, is_warm=is_warm)

@@ -18,6 +18,7 @@ from typing import Generic
 import numpy as np
 
 from .._types import Vector
+from ..kernels.vectors import are_between
 from ..solvers.base import S, Signal, Solver, T, TakesFlow
 from ..transport.objective import Objective
 from ..transport.plan import Arcs, Core
@@ -270,7 +271,7 @@ class Driver(Generic[T, S]):
 
 def _is_finite(potentials: tuple[Vector, ...]) -> bool:
     """Tell whether potentials are usable: -inf marks an empty row, NaN and +inf an overflow."""
-    return all(bool((x < np.inf).all()) for x in potentials)
+    return all(are_between(x, -np.inf, np.inf) for x in potentials)
 
 
 def _is_usable(core: Core, row: Vector) -> bool:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextlib import ExitStack
-
-import numpy as np
+from contextlib import AbstractContextManager, nullcontext
 
 from .. import parallel
 from ..errors import ConvergenceWarning, NotConverged
@@ -23,7 +21,10 @@ from .observers import Callback, History, Observer, live_line
 from .request import Request
 from .result import Result, Status
 from .run import AnyMoment, Run
+from .seeds import generator
 from .warming import warm_up
+
+_NO_LINE: nullcontext[None] = nullcontext()
 
 
 def execute(problem: Problem, request: Request) -> Result:
@@ -35,8 +36,11 @@ def execute(problem: Problem, request: Request) -> Result:
     course = set_course(objective, goal, request, execute)
     with parallel.limit(request.n_threads):
         warm_up(course.solver, course.schedule.first())
-        with graceful_interrupts() as is_interrupted, ExitStack() as stack:
-            run, resumed, observers = _watched(request, objective, goal, course, stack)
+        with (
+            graceful_interrupts() as is_interrupted,
+            _line(request, objective, goal, course) as line,
+        ):
+            run, resumed, observers = _watched(request, objective, goal, course, line)
             driver = Driver(
                 objective=objective,
                 support=course.support,
@@ -44,7 +48,7 @@ def execute(problem: Problem, request: Request) -> Result:
                 schedule=course.schedule,
                 goal=goal,
                 limits=make_limits(request, course.solver.patience),
-                rng=np.random.default_rng(request.seed) if resumed is None else resumed.rng,
+                rng=generator(request.seed) if resumed is None else resumed.rng,
                 observers=observers,
                 is_interrupted=is_interrupted,
                 run=run,
@@ -55,10 +59,20 @@ def execute(problem: Problem, request: Request) -> Result:
     return result
 
 
+def _line(
+    request: Request, objective: Objective, goal: Goal, course: Course
+) -> AbstractContextManager[Observer | None]:
+    """Return the context of a live line, if there is to be one."""
+    if not request.progress:
+        return _NO_LINE
+    worth = objective.problem.mass * objective.problem.unit
+    return live_line(course.method, None if goal.eps is None else goal.eps * worth, goal.rtol)
+
+
 def _watched(
-    request: Request, objective: Objective, goal: Goal, course: Course, stack: ExitStack
+    request: Request, objective: Objective, goal: Goal, course: Course, line: Observer | None
 ) -> tuple[Run, AnyMoment | None, list[Observer]]:
-    """Return a run, new or resumed, and what looks at it; a live line ends with the stack."""
+    """Return a run, new or resumed, and what looks at it."""
     resumed, identity = None, {}
     if request.checkpoint is not None or request.resume is not None:
         identity = identify(request, objective, goal, course)
@@ -66,10 +80,8 @@ def _watched(
         resumed = restore(request.resume, identity, objective, course)
     run = Run() if resumed is None else resumed.run
     observers: list[Observer] = [History(run)]
-    if request.progress:
-        worth = objective.problem.mass * objective.problem.unit
-        eps = None if goal.eps is None else goal.eps * worth
-        observers.append(stack.enter_context(live_line(course.method, eps, goal.rtol)))
+    if line is not None:
+        observers.append(line)
     if request.callback is not None:
         observers.append(Callback(request.callback))
     if request.checkpoint is not None:

@@ -8,6 +8,7 @@ them, need not load it.
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from types import GenericAlias
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -55,15 +56,27 @@ class Balanced:
         normalize: bool,
     ) -> "Problem":
         """Return a problem whose weights have equal totals."""
-        from ..transport.problem import make_problem
-
-        return make_problem(M, a, b, normalize=normalize)
+        return _transport().make_problem(M, a, b, normalize=normalize)
 
     def objective(self, problem: "Problem", reg: float | None) -> "Objective":
         """Return the cost, or the entropic objective."""
-        from ..transport.balanced import objective_of
+        return _transport().objective_of(problem, reg=reg)
 
-        return objective_of(problem, reg=reg)
+
+class _Balance(NamedTuple):
+    """What a balanced problem is made by."""
+
+    make_problem: "Callable[..., Problem]"
+    objective_of: "Callable[..., Objective]"
+
+
+@cache
+def _transport() -> _Balance:
+    """Load what the command line does not need; an import in place would look it up each time."""
+    from ..transport.balanced import objective_of
+    from ..transport.problem import make_problem
+
+    return _Balance(make_problem, objective_of)
 
 
 class Said(NamedTuple):
@@ -121,6 +134,9 @@ KINDS: tuple[Entry, ...] = (
 )
 
 
+_BALANCED = Balanced()
+
+
 def keywords() -> dict[str, Keyword]:
     """Return the keywords of all kinds."""
     return {name: keyword for entry in KINDS for name, keyword in entry.keywords.items()}
@@ -128,6 +144,8 @@ def keywords() -> dict[str, Keyword]:
 
 def asked(given: Mapping[str, object]) -> tuple[Kind, dict[str, object]]:
     """Return the kind that some keywords ask for, and as options those that belong to none."""
+    if not given:
+        return _BALANCED, {}
     known = keywords()
     options = {name: value for name, value in given.items() if name not in known}
     values = {name: given.get(name, keyword.default) for name, keyword in known.items()}
@@ -138,7 +156,7 @@ def asked(given: Mapping[str, object]) -> tuple[Kind, dict[str, object]]:
             f"{' and '.join(meant)} were given; a problem is of one kind only (leave one out)."
         )
     if not entries:
-        return Balanced(), options
+        return _BALANCED, options
     module, _, name = entries[0].home.partition(":")
     make: Callable[..., Kind] = getattr(import_module(f"epsilot.transport.{module}"), name)
     own = {key: value for key, value in values.items() if key in entries[0].keywords}

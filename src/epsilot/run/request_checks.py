@@ -61,6 +61,8 @@ def _check_target(request: Request) -> None:
     """Refuse a target that is none, or more than one."""
     asked = {"eps": request.eps, "rtol": request.rtol, "reg": request.reg, "tol": request.tol}
     given = {name: value for name, value in asked.items() if value is not None}
+    if not given:
+        return
     if len(given.keys() - {"tol"}) > 1:
         raise InvalidProblem(
             f"{' and '.join(n for n in given if n != 'tol')} were given; pass exactly one of eps, "

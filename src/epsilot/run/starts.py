@@ -81,6 +81,9 @@ class Cold:
         return Started()
 
 
+COLD = Cold()
+
+
 @dataclass(frozen=True)
 class Given:
     """Potentials of the user's, or of an earlier run."""

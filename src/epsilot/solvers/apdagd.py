@@ -201,7 +201,7 @@ def _has_small_gap(problem: Entropic, state: State) -> bool:
     n, m = problem.shape
     tolerance = problem.eta * log(max(n * m, 2)) / 4
     core = Explicit(state.X)
-    cost = Plan.of(core).cost(problem.geometry)
+    cost = Plan(core).cost(problem.geometry)
     rounded = round_onto(core, problem.p, problem.q, problem.geometry).cost
     primal = cost - problem.eta * entropy(state.X)
     return rounded - cost <= tolerance and primal + state.value <= tolerance

@@ -11,9 +11,8 @@ from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
 from ..geometry.sweeps import row_blocks
-from ..kernels.vectors import exp
+from ..kernels.vectors import exp, finite_dot
 from ..transport.duals import softmin
-from ..transport.objective import finite_dot
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic
 from ..transport.work import Work

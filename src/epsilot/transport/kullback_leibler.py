@@ -18,12 +18,11 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
-from ..kernels.vectors import dot, exp, expm1, log
+from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
 from .certificate import BUG
 from .entropic import check_regularisation
-from .linear import below
-from .objective import Abilities, Objective, finite_dot
-from .plan import Core, Plan
+from .objective import Abilities, Objective
+from .plan import Around, Core, Plan
 from .problem import Penalised, Problem
 from .rounding import Rounded, tame, to_marginal
 
@@ -120,12 +119,12 @@ class KullbackLeibler(Objective):
             t, d, error = to_marginal(core.cols(s), q)
             e = p / p.sum()
         _, cost, shipped = core.price(self.problem.geometry, t, d)
-        plan = Plan(core, s, t, e, d)
+        plan = Plan(core, Around(s, t, e, d))
         paid = plan.priced(cost, shipped)
         if math.inf in (self.price_a, self.price_b):
             return Rounded(plan, paid, error)
         factor = self._best_factor(plan, paid)
-        return Rounded(replace(plan, s=factor * s), factor * paid, error)
+        return Rounded(Plan(core, Around(factor * s, t, e, d)), factor * paid, error)
 
     def _best_factor(self, plan: Plan, cost: float) -> float:
         """Return the multiple of a plan that has the least objective."""

@@ -10,6 +10,7 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..geometry import Geometry
+from ..kernels.vectors import are_at_most, below
 from .certificate import BUG
 from .duals import both_centred
 from .objective import Objective, Slopes, linear
@@ -48,7 +49,7 @@ class Transport(Objective):
     def dual_value(self, potentials: Potentials) -> float:
         """Return <p, f> + <q, g> of feasible potentials."""
         f, g = potentials
-        if not (self.problem.geometry.ctransform_rows(g) >= f).all():
+        if not are_at_most(f, self.problem.geometry.ctransform_rows(g)):
             raise CertificateError(f"the potentials exceed the costs. {BUG}")
         return linear(self.problem, potentials)
 
@@ -67,6 +68,8 @@ class Transport(Objective):
         if problem.offset != 0:
             margin = np.finfo(float).eps * (problem.cost_max + np.abs(f).max())
             f = np.nextafter(f - margin + problem.offset, -np.inf)
+        if problem.unit == 1:
+            return f, g
         if problem.unit < 1:  # a product may be subnormal, and then is rounded
             return below(problem.unit * f), below(problem.unit * g)
         return problem.unit * f, problem.unit * g
@@ -81,8 +84,3 @@ def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
     f = geometry.ctransform_rows(g)
     error = geometry.ctransform_error(f, g)
     return below(f - error if error else f), g
-
-
-def below(x: Vector) -> Vector:
-    """Return numbers below those that x was rounded from; a difference of 0 is exact."""
-    return np.where(x == 0, 0.0, np.nextafter(x, -np.inf))

@@ -15,11 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self, TypeAlias
 
-import numpy as np
-
 from .._types import Potentials, Vector
 from ..errors import CertificateError
-from ..kernels.vectors import dot
+from ..kernels.vectors import distance, finite_dot
 from .certificate import AUDITED, BUG, FEASIBLE, ROUND_OFF, Bracket, Certificate, Proof
 from .plan import Core, Plan
 from .problem import Problem, Target
@@ -138,7 +136,7 @@ class Objective(ABC):
     def infeasibility(self, plan: Plan) -> float:
         """Return the l1 distance of a plan from its marginals."""
         r, c = plan.marginals()
-        return float(np.abs(r - self.problem.p).sum() + np.abs(c - self.problem.q).sum())
+        return distance(r, self.problem.p) + distance(c, self.problem.q)
 
     # -- the bracket -------------------------------------------------------------------------
 
@@ -201,8 +199,3 @@ def linear(problem: Problem, potentials: Potentials) -> float:
     """Return <p, f> + <q, g>."""
     f, g = potentials
     return finite_dot(problem.p, f) + finite_dot(problem.q, g)
-
-
-def finite_dot(weights: Vector, values: Vector) -> float:
-    """Return <weights, values> where empty entries (weight 0) may hold any value."""
-    return dot(weights, np.where(weights > 0, values, 0.0))

@@ -21,13 +21,12 @@ from ..arguments import check_positive
 from ..errors import CertificateError, InvalidProblem
 from ..geometry import Dense, Geometry
 from ..kernels import rounding as kernels
-from ..kernels.vectors import dot
+from ..kernels.vectors import below, dot
 from .certificate import BUG
 from .duals import as_they_are
 from .dummies import Dummies
-from .linear import below
 from .objective import Objective, Slopes, linear
-from .plan import Core, Plan
+from .plan import Around, Core, Plan
 from .problem import Problem, masses, scaled_problem
 from .rounding import Rounded, tame
 from .support import Support
@@ -142,7 +141,7 @@ class PartialTransport(Objective):
         mass, cost, shipped = core.price(self.problem.geometry, t, d)
         if total < share * (1 - MISSING):
             e *= (share - total) / kernels.shortfall(mass, s, p, e)
-        plan = Plan(core, s, t, e, d)
+        plan = Plan(core, Around(s, t, e, d))
         return Rounded(plan, plan.priced(cost, shipped), error)
 
     def infeasibility(self, plan: Plan) -> float:

@@ -47,7 +47,7 @@ class Problem:
     mass: float = 1.0
     unit: float = 1.0  # a power of two
 
-    @cached_property
+    @property
     def cost_max(self) -> float:
         """Largest cost after the shift, ‖C‖∞."""
         return self.geometry.bounds[1]
@@ -169,8 +169,7 @@ def make_problem(
 ) -> Problem:
     """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
     geometry = M if isinstance(M, Geometry) else Dense(M)
-    weights_a, weights_b = masses(geometry, a, b)
-    total_a, total_b = float(weights_a.sum()), float(weights_b.sum())
+    (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
     is_given = a is not None and b is not None  # else the totals differ by rounding at most
     tolerance = max(tolerance_of(a), tolerance_of(b))
     if is_given and not normalize and abs(total_a - total_b) > tolerance * total_a:
@@ -186,16 +185,28 @@ def masses(
     geometry: Geometry, a: ArrayLike | None, b: ArrayLike | None, *, normalize: bool = False
 ) -> tuple[Vector, Vector]:
     """Return checked weights; uniform ones carry whatever mass the other side has."""
+    (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
+    return (weights_a / total_a, weights_b / total_b) if normalize else (weights_a, weights_b)
+
+
+def _both(
+    geometry: Geometry, a: ArrayLike | None, b: ArrayLike | None
+) -> tuple[tuple[Vector, float], tuple[Vector, float]]:
+    """Return the weights of both sides, each with its total."""
     n, m = geometry.shape
-    memory.ask(VECTORS * 8 * (n + m), f"a problem of {n:,} x {m:,}", "use fewer points or cells")
-    weights_a, weights_b = _weights(a, "a", n, m), _weights(b, "b", m, n)
+    if VECTORS * 8 * (n + m) > memory.SMALL:
+        what, remedy = f"a problem of {n:,} x {m:,}", "use fewer points or cells"
+        memory.ask(VECTORS * 8 * (n + m), what, remedy)
+    of_a, of_b = _weights(a, "a", n, m), _weights(b, "b", m, n)
     if a is None:
-        weights_a *= float(weights_b.sum())
-    elif b is None:
-        weights_b *= float(weights_a.sum())
-    if normalize:
-        return weights_a / weights_a.sum(), weights_b / weights_b.sum()
-    return weights_a, weights_b
+        return _carrying(of_a, of_b), of_b
+    return of_a, _carrying(of_b, of_a) if b is None else of_b
+
+
+def _carrying(uniform: tuple[Vector, float], other: tuple[Vector, float]) -> tuple[Vector, float]:
+    """Return uniform weights with the mass of the other side."""
+    weights = uniform[0] * other[1]
+    return weights, float(weights.sum())
 
 
 def scaled_problem(
@@ -203,10 +214,11 @@ def scaled_problem(
 ) -> Problem:
     """Return a problem whose costs have an ordinary size and begin at 0, if they can be shifted."""
     low, high = geometry.bounds
-    if not np.isfinite(high - low):
+    if not high - low < math.inf:
         raise InvalidProblem(_infinite(geometry))
-    _check_size(max(abs(low), abs(high)), mass)
-    geometry, unit = _ordinary(geometry, max(abs(low), abs(high)))
+    size = max(abs(low), abs(high))
+    _check_size(size, mass)
+    geometry, unit = _ordinary(geometry, size)
     low, high = geometry.bounds
     if 0 <= low <= NEGLIGIBLE_OFFSET * high or not can_shift:
         low = 0.0  # not worth a copy of the cost
@@ -258,10 +270,11 @@ def tolerance_of(w: object) -> float:
     return _TOTALS.get(getattr(as_numpy(w, "weights"), "dtype", None), _TOTALS_FLOAT64)
 
 
-def _weights(w: object, name: str, size: int, other: int) -> Vector:
-    """Return checked weights, uniform if there are none."""
+def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float]:
+    """Return checked weights, uniform if there are none, and their total."""
     if w is None:
-        return np.full(size, 1.0 / size)
+        x = np.full(size, 1.0 / size)
+        return x, float(x.sum())
     x = numeric(w, name)
     if x.shape != (size,):
         hint = " (are a and b swapped?)" if x.shape == (other,) else " (one weight each)"
@@ -270,9 +283,10 @@ def _weights(w: object, name: str, size: int, other: int) -> Vector:
             f"{name} has shape {x.shape}; it must have shape ({size},), one weight for each "
             f"{side} of the cost{hint}."
         )
-    if not (x.min() >= 0 and 0 < x.sum() < math.inf):
+    total = float(x.sum())
+    if not (x.min() >= 0 and 0 < total < math.inf):
         raise InvalidProblem(_no_weights(x, name))
-    return np.array(x)
+    return x, total
 
 
 def _no_weights(x: Vector, name: str) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 from .._types import Vector
 from ..geometry import Geometry
 from ..kernels import rounding as kernels
-from .plan import Core, Plan
+from ..kernels.vectors import are_between
+from .plan import Around, Core, Plan
 
 #: Sums beyond which products with a plan may overflow; NaN is not below it either.
 TOO_LARGE = 1e100
@@ -43,7 +44,7 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
         Prices the result.
     """
     core, r, c = tame(core, p)
-    s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
+    s, t = np.empty(p.size), np.empty(q.size)
     error = kernels.shrink(r, p, s) + kernels.shrink(c, q, t)
     arcs = core.arcs()
     vertex = None if arcs is None else arcs.settled(p, q)
@@ -51,8 +52,9 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
         c = core.cols(s)
         kernels.shrink(c, q, t)
     if arcs is not None:
-        plan = Plan.of(vertex or arcs.completed(s, t, p, q))
+        plan = Plan(vertex or arcs.completed(s, t, p, q))
         return Rounded(plan, 0.0 if geometry is None else plan.cost(geometry), error)
+    e, d = np.empty(p.size), np.empty(q.size)
     missing = kernels.shortfall(c, t, q, d)
     if missing > 0:
         d /= missing
@@ -61,14 +63,14 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     else:
         mass, cost, shipped = core.price(geometry, t, d)
     kernels.shortfall(mass, s, p, e)
-    plan = Plan(core, s, t, e, d)
+    plan = Plan(core, Around(s, t, e, d))
     return Rounded(plan, plan.priced(cost, shipped), error)
 
 
 def tame(core: Core, p: Vector) -> tuple[Core, Vector, Vector]:
     """Return a core whose products do not overflow, and its sums of rows and of columns."""
     r, c = core.marginals()
-    if r.max() < TOO_LARGE and c.max() < TOO_LARGE:
+    if are_between(r, -np.inf, TOO_LARGE) and are_between(c, -np.inf, TOO_LARGE):
         return core, r, c
     core = core.tamed(p)
     return core, *core.marginals()

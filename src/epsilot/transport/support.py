@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from .._types import Potentials, Vector
+from ..kernels.vectors import are_between
 from .plan import Core
 from .plan.core import Kept, spread
 from .problem import Problem
 
 #: Masses of 1 that no method need look at: their logarithms and products leave the range of floats.
 EMPTY = 1e-200
+#: The least mass that is looked at.
+ABOVE = math.nextafter(EMPTY, 1.0)
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,9 @@ class Support:
         Rows and columns next to empty go too: rounding gives them what they miss. A geometry that
         cannot be restricted keeps everything.
         """
-        rows, cols = np.flatnonzero(problem.p > EMPTY), np.flatnonzero(problem.q > EMPTY)
-        if rows.size == problem.p.size and cols.size == problem.q.size:
+        if are_between(problem.p, ABOVE, np.inf) and are_between(problem.q, ABOVE, np.inf):
             return cls.all(problem)
+        rows, cols = np.flatnonzero(problem.p > EMPTY), np.flatnonzero(problem.q > EMPTY)
         geometry = problem.geometry.restricted(rows, cols)
         if geometry is None:
             return cls.all(problem)

@@ -20,12 +20,12 @@ import numpy as np
 from .._types import Index, Potentials, Vector
 from ..errors import CertificateError, InvalidProblem
 from ..geometry import Geometry
+from ..kernels.vectors import below, finite_dot
 from .certificate import BUG
 from .duals import as_they_are
 from .dummies import Dummies
-from .linear import below
-from .objective import Objective, Slopes, finite_dot
-from .plan import Arcs, Core, Plan, plus
+from .objective import Objective, Slopes
+from .plan import Arcs, Around, Core, Plan, plus
 from .problem import Problem
 from .rounding import Rounded, tame, to_marginal
 from .support import Support
@@ -115,7 +115,7 @@ class TotalVariation(Objective):
             t, d, error = to_marginal(c, q)
             e = np.full_like(p, 1 / p.size)
         _, cost, shipped = core.price(self.problem.geometry, t, d)
-        plan = Plan(core, s, t, e, d)
+        plan = Plan(core, Around(s, t, e, d))
         return Rounded(plan, plan.priced(cost, shipped), error)
 
     def infeasibility(self, plan: Plan) -> float:

@@ -74,8 +74,10 @@ class Work:
         return sum(TABLE[name][1] * count for name, count in self.units.items())
 
 
+#: Operations of a certificate for each entry.
+_CERTIFICATE = Work.of(gibbs=1, rounding=1, ctransform=2, inner=1).operations
+
+
 def certificate_work(geometry: Geometry) -> Work:
     """Return the work of one certificate: the plan, its rounding, two c-transforms, its cost."""
-    entries = geometry.certificate_passes * geometry.pass_entries
-    made = Work.of(gibbs=entries, rounding=entries, ctransform=2 * entries, inner=entries)
-    return Work(certificate=made.operations)
+    return Work(certificate=_CERTIFICATE * geometry.certificate_passes * geometry.pass_entries)

@@ -80,4 +80,4 @@ def _plan(answers: Answers, shape: tuple[int, int]) -> Plan:
     """Return the plan of the only problem, of mass 1."""
     n = answers.n_arcs[0]
     i, j = answers.arcs[:, :n].copy()
-    return Plan.of(Arcs(shape, i, j, answers.flow[:n].copy()))
+    return Plan(Arcs(shape, i, j, answers.flow[:n].copy()))

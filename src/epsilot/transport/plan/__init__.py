@@ -9,7 +9,7 @@ from .arcs import Arcs
 from .core import Core, spread
 from .explicit import Explicit
 from .gibbs import Gibbs
-from .operator import Plan
+from .operator import Around, Plan
 from .total import plus
 
-__all__ = ["Arcs", "Core", "Explicit", "Gibbs", "Plan", "plus", "spread"]
+__all__ = ["Arcs", "Around", "Core", "Explicit", "Gibbs", "Plan", "plus", "spread"]

@@ -12,7 +12,8 @@ from ..._types import Index, Matrix, Vector
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
 from ...kernels.auction import corner
-from ...kernels.forest import binned, settle
+from ...kernels.forest import binned, both_sums, row_costs, settle
+from ...kernels.vectors import are_between
 from .core import Kept, Ordinary
 
 #: Mass of 1 that the flow on a forest of arcs may leave at its nodes: rounding.
@@ -55,7 +56,14 @@ class Arcs(Ordinary):
     def marginals(self) -> tuple[Vector, Vector]:
         """Return K 1 and Kᵀ 1."""
         n, m = self.shape
-        return self.rows(np.ones(m)), self.cols(np.ones(n))
+        r, c = np.empty(n), np.empty(m)
+        both_sums(self.i, self.j, self.flow, r, c)
+        return r, c
+
+    def cost(self, geometry: Geometry) -> float:
+        """Return <C, K>."""
+        costs = geometry.entries(self.i, self.j)
+        return float(row_costs(self.i, costs, self.flow, self.shape[0]))
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return K v, (C * K) v and C d."""
@@ -95,7 +103,7 @@ class Arcs(Ordinary):
 
     def is_nonnegative(self) -> bool:
         """Tell whether no flow is negative."""
-        return bool((self.flow >= 0).all())
+        return are_between(self.flow, 0.0, np.inf)
 
     def arcs(self) -> Arcs:
         """Return the arcs."""
@@ -109,7 +117,7 @@ class Arcs(Ordinary):
         flow = np.empty(self.flow.size)
         if settle(self.i, self.j, p, q, flow) > UNSETTLED:
             return None
-        return replace(self, flow=flow).above(0.0)
+        return Arcs(self.shape, self.i, self.j, flow).above(0.0)
 
     def completed(self, s: Vector, t: Vector, p: Vector, q: Vector) -> Arcs:
         """Return diag(s) K diag(t), of at most the masses p and q, and what is missing of them.
@@ -130,6 +138,8 @@ class Arcs(Ordinary):
     def above(self, threshold: float) -> Arcs:
         """Return the arcs whose flow exceeds a threshold."""
         kept = self.flow > threshold
+        if np.count_nonzero(kept) == kept.size:
+            return self
         return Arcs(self.shape, self.i[kept], self.j[kept], self.flow[kept])
 
     def tosparse(self) -> sparse.csr_array:

@@ -12,7 +12,7 @@ from ..._types import Matrix, Vector
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
-from ...kernels.vectors import log
+from ...kernels.vectors import are_between, log
 from ..duals import softmin
 from .core import Kept, Ordinary, priced_rows, spread
 
@@ -85,7 +85,7 @@ class Gibbs(Ordinary):
 
     def is_finite(self) -> bool:
         """Tell whether the potentials are usable: NaN and +inf mark an overflow."""
-        return bool((self.f < np.inf).all() and (self.g < np.inf).all())
+        return are_between(self.f, -np.inf, np.inf) and are_between(self.g, -np.inf, np.inf)
 
     def is_nonnegative(self) -> bool:
         """Tell that no exponential is negative."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,9 +33,24 @@ DENSE_LIMIT = 4 << 30
 DEEPEST = 8
 
 
+class Around(NamedTuple):
+    """What rounding puts around a core: the scalings s and t, and the rank-one term e dᵀ."""
+
+    s: Vector
+    t: Vector
+    e: Vector
+    d: Vector
+
+    @classmethod
+    def nothing(cls, shape: tuple[int, int]) -> Around:
+        """Return scalings by 1, and a term of 0."""
+        n, m = shape
+        return cls(np.ones(n), np.ones(m), np.zeros(n), np.zeros(m))
+
+
 @dataclass(frozen=True)
 class Plan(Ordinary):
-    """X = mass (diag(s) K diag(t) + e dᵀ), usable as a linear operator.
+    """X = mass (diag(s) K diag(t) + e dᵀ), or mass K, usable as a linear operator.
 
     ``X @ V``, ``X.T @ U``, ``X.row(i)``, ``X.marginals()``, ``X.toarray()`` and
     ``X.tosparse(threshold)`` work without forming X, but for the last two. With a Dask array V,
@@ -45,17 +60,8 @@ class Plan(Ordinary):
     mark: ClassVar[str] = "core"
 
     core: Core
-    s: Vector
-    t: Vector
-    e: Vector
-    d: Vector
+    around: Around | None = None
     mass: float = 1.0
-
-    @classmethod
-    def of(cls, core: Core) -> Plan:
-        """Return the plan that is its core."""
-        n, m = core.shape
-        return cls(core, np.ones(n), np.ones(m), np.zeros(n), np.zeros(m))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -75,14 +81,23 @@ class Plan(Ordinary):
 
     def rows(self, v: Vector) -> Vector:
         """Return X v."""
-        return self.mass * (self.s * self.core.rows(self.t * v) + self.e * dot(self.d, v))
+        if self.around is None:
+            return self.mass * self.core.rows(v)
+        s, t, e, d = self.around
+        return self.mass * (s * self.core.rows(t * v) + e * dot(d, v))
 
     def cols(self, u: Vector) -> Vector:
         """Return Xᵀ u."""
-        return self.mass * (self.t * self.core.cols(self.s * u) + self.d * dot(self.e, u))
+        if self.around is None:
+            return self.mass * self.core.cols(u)
+        s, t, e, d = self.around
+        return self.mass * (t * self.core.cols(s * u) + d * dot(e, u))
 
     def marginals(self) -> tuple[Vector, Vector]:
         """Return X 1 and Xᵀ 1."""
+        if self.around is None:
+            r, c = self.core.marginals()
+            return (r, c) if self.mass == 1 else (self.mass * r, self.mass * c)
         n, m = self.shape
         return self.rows(np.ones(m)), self.cols(np.ones(n))
 
@@ -92,29 +107,36 @@ class Plan(Ordinary):
 
     def is_nonnegative(self) -> bool:
         """Tell whether no entry is negative."""
-        parts = (self.s, self.t, self.e, self.d)
-        return all(bool((x >= 0).all()) for x in parts) and self.core.is_nonnegative()
+        parts = self.around or ()
+        return self.core.is_nonnegative() and all(bool((x >= 0).all()) for x in parts)
 
     def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Plan:
         """Return X on the kept rows and columns of a larger problem, zero elsewhere."""
+        core = self.core.embedded(geometry, rows, cols)
+        if self.around is None:
+            return Plan(core, None, self.mass)
         n, m = geometry.shape
-        s, e = (spread(x, rows, n, 0.0) for x in (self.s, self.e))
-        t, d = (spread(x, cols, m, 0.0) for x in (self.t, self.d))
-        return Plan(self.core.embedded(geometry, rows, cols), s, t, e, d, self.mass)
+        s, e = (spread(x, rows, n, 0.0) for x in (self.around.s, self.around.e))
+        t, d = (spread(x, cols, m, 0.0) for x in (self.around.t, self.around.d))
+        return Plan(core, Around(s, t, e, d), self.mass)
 
     def cropped(self, geometry: Geometry, raised: float) -> Plan:
         """Return X on the first rows and columns."""
         n, m = geometry.shape
         core = self.core.cropped(geometry, raised)
-        return Plan(core, self.s[:n], self.t[:m], self.e[:n], self.d[:m], self.mass)
+        if self.around is None:
+            return Plan(core, None, self.mass)
+        s, t, e, d = self.around
+        return Plan(core, Around(s[:n], t[:m], e[:n], d[:m]), self.mass)
 
     def detached(self) -> Plan:
         """Return a plan that later changes of the user's arrays do not reach."""
-        return replace(self, core=self.core.detached())
+        return Plan(self.core.detached(), self.around, self.mass)
 
     def arrays(self) -> Arrays:
         """Return the scalings, and the core's arrays; those of a plan within this one apart."""
-        arrays: Arrays = {"s": self.s, "t": self.t, "e": self.e, "d": self.d}
+        around = self.around or Around.nothing(self.shape)
+        arrays: Arrays = around._asdict()
         if self.mass != 1:
             arrays["mass"] = np.array(self.mass)
         inside = self.core.arrays()
@@ -134,31 +156,39 @@ class Plan(Ordinary):
         s, e = (saved.masses(name, (n,)) for name in ("s", "e"))
         t, d = (saved.masses(name, (m,)) for name in ("t", "d"))
         mass = float(saved.masses("mass", ())) if "mass" in saved else 1.0
-        return cls(core, s, t, e, d, mass)
+        return cls(core, Around(s, t, e, d), mass)
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return X v, (C * X) v and C d: a plan can be the core of another."""
-        mass, cost, shipped = self.core.price(geometry, self.t * v, d)
-        held = self.d * v
-        extra = self.e * geometry.matvec(held) if held.any() and self.e.any() else 0.0
-        mass, cost = self.s * mass + self.e * held.sum(), self.s * cost + extra
+        own = self.around or Around.nothing(self.shape)
+        mass, cost, shipped = self.core.price(geometry, own.t * v, d)
+        held = own.d * v
+        extra = own.e * geometry.matvec(held) if held.any() and own.e.any() else 0.0
+        mass, cost = own.s * mass + own.e * held.sum(), own.s * cost + extra
         return self.mass * mass, self.mass * cost, shipped
 
     def cost(self, geometry: Geometry) -> float:
         """Return <C, X>."""
-        _, cost, shipped = self.core.price(geometry, self.t, self.d)
+        arcs = self.core.arcs() if self.around is None else None
+        if arcs is not None:
+            return self.mass * arcs.cost(geometry)
+        around = self.around or Around.nothing(self.shape)
+        _, cost, shipped = self.core.price(geometry, around.t, around.d)
         return self.priced(cost, shipped)
 
     def priced(self, cost: Vector, shipped: Vector) -> float:
         """Return <C, X> from (C * K) t and C d."""
-        return self.mass * (dot(self.s, cost) + dot(self.e, shipped))
+        s, _, e, _ = self.around or Around.nothing(self.shape)
+        return self.mass * (dot(s, cost) + dot(e, shipped))
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of X as an array."""
         X = self.core.block(start, stop)
-        X *= self.s[start:stop, None]
-        X *= self.t
-        X += self.e[start:stop, None] * self.d
+        if self.around is not None:
+            s, t, e, d = self.around
+            X *= s[start:stop, None]
+            X *= t
+            X += e[start:stop, None] * d
         if self.mass != 1:
             X *= self.mass
         return X
@@ -199,15 +229,16 @@ class Plan(Ordinary):
         if not (is_real(threshold) and threshold >= 0):
             raise InvalidProblem(f"threshold is {shown(threshold)}; it must be a number >= 0.")
         K = self.core.arcs()
-        if K is not None and not self.e.any():
-            flow = self.mass * (self.s[K.i] * K.flow * self.t[K.j])
+        s, t, e, _ = self.around or Around.nothing(self.shape)
+        if K is not None and not e.any():
+            flow = self.mass * (s[K.i] * K.flow * t[K.j])
             return replace(K, flow=flow).above(threshold).tosparse()
         parts = [sparse.csr_array(np.where(threshold < X, X, 0.0)) for _, X in self.blocks()]
         return sparse.csr_array(sparse.vstack(parts))
 
     def scaled(self, factor: float) -> Plan:
         """Return factor X."""
-        return replace(self, mass=self.mass * factor)
+        return Plan(self.core, self.around, self.mass * factor)
 
 
 @dataclass(frozen=True)
