@@ -1,10 +1,11 @@
 """Many small problems: batches beside loops over POT's and SciPy's solvers.
 
-python benchmarks/batch_problems.py [--out docs/results/batch] [--quick]
+python benchmarks/batch_problems.py [--out docs/results/batch] [--quick | --calls]
 
 Microseconds of processor time a problem, medians of interleaved rounds: a loop over ``ot.emd2``
 (or ``scipy.optimize.linear_sum_assignment``) and one call of a batch on one thread, proof included.
-The values of rivals must agree. Then one thread beside two, and a million problems in one call.
+The values of rivals must agree. Then single calls of ``solve``, one thread beside two, and a
+million problems in one call.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ SIZES = (8, 16, 32, 64, 128, 256)
 #: Times faster that were aimed at, a core: beside emd2 by size, SciPy, pairs, and two threads.
 AIMS = {8: 5.0, 16: 5.0, 32: 5.0, 64: 3.5, 128: 3.5}
 SCIPY_AIM, PAIRS_AIM, THREADS_AIM = 2.0, 7.0, 1.7
+#: Sizes of single calls, and the microseconds that one was to take at most.
+CALLED, CALL_AIM = (8, 16, 32), 200.0
 MILLION = 1_000_000
 
 
@@ -52,6 +55,10 @@ def loop(solve: Callable[..., float], *stacks: Any) -> Any:
 
 def emd2(a: Any, b: Any, M: Any) -> float:
     return float(ot.emd2(a, b, M))
+
+
+def solved(a: Any, b: Any, M: Any, method: str = "auto") -> float:
+    return epsilot.solve(M, a, b, method=method).value
 
 
 def assigned(M: Any) -> float:
@@ -142,6 +149,31 @@ def of_pairs(n_histograms: int, rounds: int) -> Iterator[tuple[str, ...]]:
         yield name, f"{i.size:,} pairs", *row(theirs, ours, PAIRS_AIM)
 
 
+def one_by_one(rounds: int, nodes: int) -> Iterator[tuple[str, ...]]:
+    """Yield rows: calls of ``solve`` for each problem, beside emd2."""
+    for n in CALLED:
+        rng, size = np.random.default_rng(n), max(8, nodes // (6 * n))
+        M = np.array([points(n, 2, rng) for _ in range(size)])
+        a, b = rng.dirichlet(np.ones(n), (2, size))
+        for name, weights in (("drawn", (a, b)), ("uniform", (np.full((size, n), 1 / n),) * 2)):
+            theirs, exact, ours = compare(
+                {
+                    "emd2": partial(loop, emd2, *weights, M),
+                    "exact": partial(loop, partial(solved, method="exact"), *weights, M),
+                    "auto": partial(loop, solved, *weights, M),
+                },
+                size,
+                rounds,
+            )
+            reached = f"{CALL_AIM:g}: {'yes' if ours <= CALL_AIM else 'no'}"
+            yield (
+                f"points in 2-d, {name} weights",
+                str(n),
+                *(f"{x:.0f}" for x in (theirs, exact, ours)),
+                reached,
+            )
+
+
 def on_threads(rounds: int, nodes: int) -> Iterator[tuple[str, ...]]:
     """Yield rows: wall time on one and on two threads, and what the processor gave to both."""
     for n in (16, 64):
@@ -214,6 +246,7 @@ AMOUNTS = {
     "quick": Amount(SIZES[:4], 3, 60_000, 100, MILLION // 10),
     "toy": Amount((8,), 1, 3000, 16, 500),
 }
+CALLS = ("problem", "n", "µs `ot.emd2`", '`method="exact"`', "`solve`", "aim")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -222,7 +255,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     amount = parser.add_mutually_exclusive_group()
     for name, what in (("quick", "a minute instead of ten"), ("toy", "a trial: seconds")):
         amount.add_argument(f"--{name}", action="store_const", const=name, dest="amount", help=what)
+    amount.add_argument("--calls", action="store_true", help="single calls of solve only")
     options = parser.parse_args(argv)
+    if options.calls:
+        print(table(CALLS, list(one_by_one(AMOUNTS["full"].rounds, AMOUNTS["full"].nodes))))
+        return
     sizes, rounds, nodes, n_histograms, million = AMOUNTS[options.amount or "full"]
     cost = ("problem", "n", "µs theirs", "µs ours", "times faster", "aim")
     parts = [
@@ -235,6 +272,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         table(cost, list(beside_scipy(sizes, rounds, nodes))),
         "## All pairs, beside `ot.emd2` on the kept places",
         table(cost, list(of_pairs(n_histograms, min(rounds, max(3, rounds // 2))))),
+        "## One call of `solve`, proof included",
+        table(CALLS, list(one_by_one(rounds, nodes))),
         "## Threads",
         table(
             (

@@ -16,6 +16,7 @@ from scipy.optimize import nnls
 import epsilot
 from epsilot.files.images import synthetic_pair
 from epsilot.geometry import Dense, PointCloud
+from epsilot.kernels.small_simplex import is_small
 from epsilot.studies.lab.instances import clouds, images
 from epsilot.studies.lab.timing import repeated
 
@@ -62,11 +63,12 @@ def flow_model(sides):
 
 
 def models(sizes):
-    """Time both methods on all sizes; return their cost models."""
-    exact, restricted, entries = [], [], []
+    """Time the methods on all sizes; return their cost models."""
+    small, exact, restricted, entries = [], [], [], []
     for n in sizes:
         for problem in instances(n, 0):
             entries.append(problem[0].shape[0] * problem[0].shape[1])
+            small.append(seconds("small_simplex", problem) if is_small(n, n) else np.nan)
             exact.append(seconds("exact", problem) if n <= LARGEST_EXACT else np.nan)
             restricted.append(seconds("restricted_simplex", problem))
             print(
@@ -75,6 +77,7 @@ def models(sizes):
     model = fitted(entries, restricted, 1.5)
     dense = 2 * model["dense"]  # of one thread
     return {
+        "small_simplex": {**fitted(entries, small, 2.0), "bytes": 8},
         "exact": {**fitted(entries, exact, 2.5), "bytes": 24},
         "restricted_simplex": {**model, "dense": dense, "lazy": 1.6 * dense},
         "grid_flow": flow_model([16, 32, 64, 128, 256] if max(sizes) > 1000 else [16, 32]),
@@ -90,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.quick:
         sizes = sizes[1:5]
     for problem in instances(64, 0):  # compile
-        for method in ("exact", "restricted_simplex"):
+        for method in ("small_simplex", "exact", "restricted_simplex"):
             seconds(method, problem)
 
     text = json.dumps(models(sizes), indent=2)

@@ -24,7 +24,7 @@ Array = np.ndarray
 ROUND_OFF = 1e-12
 #: Smallest costs and masses at which float64 can keep that promise.
 TINY = np.longdouble(1e-305)
-EXACT = ("exact", "restricted_simplex")
+EXACT = ("exact", "small_simplex", "restricted_simplex")
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def vertex_defects(result: epsilot.Result, problem: Drawn) -> Iterator[str]:
     stored = result.plan_operator.tosparse().nnz
     if stored > n + m - 1:
         yield f"a sparse exact plan with {stored} entries, more than {n + m - 1}"
-    if result.method != "exact" or not result.converged:
+    if result.method not in ("exact", "small_simplex") or not result.converged:
         return
     f, g = (np.longdouble(x) for x in result.potentials)
     slack = (problem.cost - f[:, None] - g[None, :])[X > 0]

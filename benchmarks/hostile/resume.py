@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import epsilot
+from epsilot.run.kinds import Balanced
 from epsilot.run.result import recertify
 from epsilot.transport.problem import make_problem
 
@@ -173,7 +174,7 @@ def _spoilt_result(
     how = spoil(rng, path)
     outcome.kind += f", {how.partition(':')[0]}"
     outcome.label += f"; {how}"
-    again = ask(recertify, path, make_problem(problem.M, problem.a, problem.b))
+    again = ask(recertify, path, make_problem(problem.M, problem.a, problem.b), Balanced())
     outcome.blame(*again.defects)
     outcome.ending = "refused" if again.is_refused else "raised"
     if again.value is None:

@@ -20,8 +20,16 @@ BUDGET = 3e6
 COST_ERROR = 1e-14
 SAFETY_SECONDS = 2.0  # ends a case that is slower than planned; its bits are then not compared
 #: Methods by the passes over the cost that the geometry must offer.
-NEEDS_DENSE = ("packing_lp", "exact", "greenkhorn", "apdgcd", "stochastic_sinkhorn", "apdrcd")
-NEEDS_LATTICE = tuple(name for name, method in METHODS.items() if method.costs != "any")
+NEEDS_DENSE = (
+    "packing_lp",
+    "exact",
+    "small_simplex",
+    "greenkhorn",
+    "apdgcd",
+    "stochastic_sinkhorn",
+    "apdrcd",
+)
+NEEDS_LATTICE = tuple(name for name, method in METHODS.items() if method.costs == "l1 grids")
 NEEDS_ROWS = (*NEEDS_DENSE, "dijkstra_dfs", "pdasmd", "restricted_simplex", "pdasgd")
 
 

@@ -14,7 +14,7 @@ RUNS = [
     ("accelerated_family", "--quick --only published --eps 0.2 --seeds 1", ["n=36 apdgcd"]),
     ("auction_stages", "--scale 0.005 --set NEARLY=1", ["500 rows:", "pivots,", "s in all, gap"]),
     ("batch", "--sizes 36 --batches 1 4 --repeats 1", ["n = 36", "against B = 1"]),
-    ("batch_problems", "--toy", ["| points in 20-d | 8 |", "| 500 |"]),
+    ("batch_problems", "--toy", ["| points in 20-d | 8 |", "uniform weights | 32 |", "| 500 |"]),
     ("beyond", "--toy", ["| images, l1 | 36 |", "| random costs | 5 |"]),
     ("calibrate", "--quick", ["n = 256:", '"restricted_simplex": {']),
     ("color_transfer", "--quick --methods auto", ["at least 70%: yes", "peak memory"]),

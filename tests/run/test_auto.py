@@ -14,9 +14,9 @@ from epsilot.transport.problem import make_problem
 
 def test_auto_says_what_it_chose(rng):
     small, large = epsilot.solve(rng.random((8, 9))), epsilot.solve(rng.random((800, 900)))
-    assert small.method == "exact"
+    assert small.method == "small_simplex"
     assert large.method == "restricted_simplex"
-    assert small.choice.startswith("exact: the network simplex is fastest")
+    assert small.choice.startswith("small_simplex: a compiled simplex on all arcs is fastest")
     assert "predicted" in large.choice
     assert epsilot.solve(np.eye(3), method="exact").choice is None
 
@@ -29,6 +29,22 @@ def test_auto_suits_the_geometry():
     assert choose(objective_of(squares)).method == "auction"
     assert choose(objective_of(lazy)).method == "restricted_simplex"
     assert choose(objective_of(make_problem(np.eye(4)), reg=0.1)).method == "sinkhorn"
+
+
+@pytest.mark.parametrize(
+    ("shape", "method"),
+    [
+        ((1, 1), "small_simplex"),
+        ((256, 256), "small_simplex"),
+        ((253, 255), "small_simplex"),
+        ((500, 8), "small_simplex"),
+        ((504, 9), "exact"),
+        ((257, 256), "restricted_simplex"),
+        ((256, 257), "restricted_simplex"),
+    ],
+)
+def test_small_costs_have_a_simplex_of_their_own(shape, method):
+    assert choose(objective_of(make_problem(np.zeros(shape)))).method == method
 
 
 def test_predictions_grow_with_the_problem():
@@ -52,7 +68,8 @@ def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
     path = tmp_path / "models.json"
     path.write_text(json.dumps(models))
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(path))
-    assert choose(objective_of(make_problem(np.eye(4)))).method == "restricted_simplex"
+    assert choose(objective_of(make_problem(np.eye(300)))).method == "restricted_simplex"
+    assert choose(objective_of(make_problem(Grid((5, 5))))).method == "grid_flow"
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(tmp_path / "none.json"))
     with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
         epsilot.solve(np.eye(3))

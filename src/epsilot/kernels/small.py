@@ -196,6 +196,17 @@ def _simplex(C, p, q, largest, f, g, arcs_i, arcs_j, arcs_flow, tree, ints, real
 
 
 @njit(**SUM)
+def _optimum(C, p, q, largest, f, g, i, j, flow, workspace):
+    """Write an optimal plan and a row potential; return the arcs, or 0 if none was found."""
+    _, (y, flows, parents, sets, paths), ints, reals = workspace
+    if p.size == q.size and _are_equal(p) and _are_equal(q):
+        return _assignment(C, p, f, g, i, j, flow, ints, reals)
+    n_nodes = -(-(C.shape[0] + C.shape[1]) // WIDTH) * WIDTH
+    tree = y[:n_nodes], flows[:n_nodes], parents[:n_nodes], sets[: n_nodes + 1], paths
+    return _simplex(C, p, q, largest, f, g, i, j, flow, tree, ints, reals)
+
+
+@njit(**SUM)
 def _allowed(lower, offset, size, mass, unit, goal, limits):
     """Return the gap that is asked for, in internal units; NaN if float64 cannot certify it."""
     if goal.eps > 0:
@@ -229,15 +240,11 @@ def _solve(M, rows, cols, p, q, frame, goal, limits, arcs, flow, f, g, numbers, 
     n_nodes = -(-(n + m) // WIDTH) * WIDTH
     if not is_good or n_nodes > MOST_NODES or p.size == 0 or q.size == 0:
         return 0
-    buffer, (y, flows, parents, sets, paths), ints, reals = workspace
+    buffer, _, _, reals = workspace
     C = buffer[: n * m].reshape(n, m)
     largest = _gather(M, rows, cols, scale, offset, C)
     own_f, own_g, i, j = reals[4, : p.size], reals[5, :m], arcs[0], arcs[1]
-    if p.size == q.size and _are_equal(p) and _are_equal(q):
-        n_arcs = _assignment(C, p, own_f, own_g, i, j, flow, ints, reals)
-    else:
-        tree = y[:n_nodes], flows[:n_nodes], parents[:n_nodes], sets[: n_nodes + 1], paths
-        n_arcs = _simplex(C, p, q, largest, own_f, own_g, i, j, flow, tree, ints, reals)
+    n_arcs = _optimum(C, p, q, largest, own_f, own_g, i, j, flow, workspace)
     lower = dual_value(C, p, q, own_f, own_g)
     upper, error = plan_value(C, p, q, i, j, flow[:n_arcs], reals[0, :n_nodes])
     cost_max = high * scale - offset
@@ -262,6 +269,14 @@ def _solve(M, rows, cols, p, q, frame, goal, limits, arcs, flow, f, g, numbers, 
 
 
 @njit(**SUM)
+def _space(entries, nodes):
+    """Return arrays for problems of so many entries and nodes."""
+    return (
+        np.empty(entries), empty_tree(nodes), np.empty((5, nodes), np.int64), np.empty((6, nodes)),
+    )  # fmt: skip
+
+
+@njit(**SUM)
 def _workspace(problems):
     """Return arrays for the largest of the problems that are not too large."""
     entries, nodes = 1, WIDTH
@@ -272,9 +287,7 @@ def _workspace(problems):
         n, m = padded(n_rows, n_cols)
         if n + m <= MOST_NODES:
             entries, nodes = max(entries, n * m), max(nodes, n + m + WIDTH)
-    return (
-        np.empty(entries), empty_tree(nodes), np.empty((5, nodes), np.int64), np.empty((6, nodes)),
-    )  # fmt: skip
+    return _space(entries, nodes)
 
 
 @njit(**SUM)
@@ -300,6 +313,26 @@ def solve_all(problems, goal, limits, out):
             out.flow[first:last], out.f[out.at[1, k] :], out.g[out.at[2, k] :], out.numbers[k],
             workspace,
         )  # fmt: skip
+
+
+@njit(**SUM)
+def solve_one(M, p, q, arcs, flow, f, g):
+    """Find an optimal plan of one problem without empty rows and columns; nothing is proved.
+
+    Write its arcs, their flow and potentials of rows and columns; return how many arcs there are,
+    or 0 if no optimum was found.
+    """
+    n, m = padded(p.size, q.size)
+    workspace = _space(n * m, n + m + WIDTH)
+    buffer, _, _, reals = workspace
+    C = buffer.reshape(n, m)
+    largest = _gather(M, np.arange(p.size), np.arange(q.size), 1.0, 0.0, C)
+    own_p, own_q, own_f, own_g = p.copy(), q.copy(), reals[4, : p.size], reals[5, :m]
+    n_arcs = _optimum(C, own_p, own_q, largest, own_f, own_g, arcs[0], arcs[1], flow, workspace)
+    if n_arcs > 0:
+        dual_value(C, own_p, own_q, own_f, own_g)
+        f[:], g[:] = own_f, own_g[: q.size]
+    return n_arcs
 
 
 def blank(problems: Problems) -> Answers:

@@ -30,6 +30,11 @@ def padded(n, m):
     return -(-n // HEIGHT) * HEIGHT, -(-m // WIDTH) * WIDTH
 
 
+def is_small(n: int, m: int) -> bool:
+    """Tell whether a tree has bits for so many rows and columns, padded."""
+    return -(-n // HEIGHT) * HEIGHT - (-m // WIDTH) * WIDTH <= MOST_NODES
+
+
 @njit(**SUM)
 def empty_tree(n_nodes):
     """Return arrays for a tree: prices, flow, parents, sets (one more than nodes) and two paths."""

@@ -16,6 +16,7 @@ from importlib import resources
 from .._types import Fields
 from ..errors import InvalidProblem
 from ..geometry import Geometry
+from ..kernels.small_simplex import is_small
 from ..metrics import METRICS
 from ..transport.objective import Objective
 
@@ -55,7 +56,7 @@ def _read(path: str | None) -> dict[str, Fields]:
             with open(path) as file:
                 text = file.read()
         models: dict[str, Fields] = json.loads(text)
-        return models
+        return models if path is None else _read(None) | models
     except (OSError, ValueError) as error:
         raise InvalidProblem(
             f"EPSILOT_COST_MODELS is {path!r}, which cannot be read ({error}); it must name a "
@@ -77,8 +78,8 @@ def predict(method: str, n: int, m: int, *, is_dense: bool) -> tuple[float, int]
 def _predicted(path: str | None, method: str, n: int, m: int, is_dense: bool) -> tuple[float, int]:
     models = _read(path)
     entries, nodes = n * m, n + m
-    if method == "exact":
-        model = models["exact"]
+    if method in ("exact", "small_simplex"):
+        model = models[method]
         return _seconds(model, entries, nodes), int(model["bytes"] * entries)
     if method == "auction":
         model = {"dense": 0.0, **models["auction"]}
@@ -125,6 +126,9 @@ def choose(objective: Objective) -> Choice:
     if geometry.is_separable:
         reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
         return Choice("sinkhorn", reason, 0.0, 200 * (n + m))
+    if geometry.is_dense and is_small(n, m):
+        reason = "a compiled simplex on all arcs is fastest for so few"
+        return Choice("small_simplex", reason, *predict("small_simplex", n, m, is_dense=True))
     restricted = predict("restricted_simplex", n, m, is_dense=geometry.is_dense)
     if geometry.is_dense:
         exact = predict("exact", n, m, is_dense=True)

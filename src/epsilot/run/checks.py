@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -11,13 +9,12 @@ from .. import memory
 from .._types import Potentials, Vector
 from ..arguments import numeric
 from ..errors import InvalidProblem
+from ..kernels.eights import HEIGHT, WIDTH
+from ..kernels.small_simplex import MOST_NODES, is_small
 from ..solvers.base import AnySolver
 from ..transport.objective import Objective
 from ..transport.problem import Problem
 from .goal import Goal
-
-if TYPE_CHECKING:
-    pass
 
 #: Potentials beyond this many times the largest cost (or η) are no start: their digits are lost.
 LARGEST_START = 1e6
@@ -42,6 +39,12 @@ def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, st
         raise InvalidProblem(
             f"{name} was asked for on {geometry!r}; it needs masses on grids with the metric "
             "'cityblock' (use solve_grid, or method='auto')."
+        )
+    if about.needs_small and not is_small(*problem.shape):
+        n, m = problem.shape
+        raise InvalidProblem(
+            f"{name} was asked for on {n:,} x {m:,}; it takes up to {MOST_NODES} rows and columns "
+            f"together, counted in {HEIGHT}s and {WIDTH}s (use method='auto')."
         )
     is_missing = about.needs_dense and not geometry.is_dense
     if not is_missing:

@@ -33,6 +33,7 @@ REGISTRY: dict[str, str] = {
     "dual_extrapolation": "dual_extrapolation:DualExtrapolation",
     "dijkstra_dfs": "dijkstra_dfs:DijkstraDFS",
     "exact": "exact:Exact",
+    "small_simplex": "small_simplex:SmallSimplex",
     "restricted_simplex": "restricted_simplex:RestrictedSimplex",
     "auction": "auction:Auction",
     "grid_flow": "grid_flow:GridFlow",
@@ -111,7 +112,12 @@ def appendix_c(name: str) -> dict[str, object]:
 
 def options_of(solver: AnySolver) -> dict[str, object]:
     """Return the options a solver runs with."""
-    return {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver)}
+    return {name: getattr(solver, name) for name in _option_names(type(solver))}
+
+
+@cache
+def _option_names(cls: type[AnySolver]) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls))
 
 
 def methods() -> list[Method]:

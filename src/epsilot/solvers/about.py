@@ -65,6 +65,7 @@ class About:
     needs_dense: bool = False
     needs_lattice: bool = False
     takes_penalties: bool = False  # for marginals that may be missed, and for these only
+    needs_small: bool = False  # few enough nodes for the sets of a small tree
 
     @property
     def complexity(self) -> str:
@@ -76,6 +77,8 @@ class About:
         """Which costs it takes."""
         if self.takes_penalties:
             return "any, unbalanced (KL)"
+        if self.needs_small:
+            return "small"
         return "l1 grids" if self.needs_lattice else "any"
 
     @property

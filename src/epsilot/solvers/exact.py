@@ -9,29 +9,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from .._types import Index, Matrix, Potentials, Vector
+from .._types import Matrix, Vector
 from ..errors import InvalidProblem
-from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive
 from ..transport.work import Work
 from .about import A_PRIORI, About, Order
-from .base import DirectSolver
-
-
-@dataclass(slots=True)
-class State:
-    """The basis the simplex ended with."""
-
-    row: Vector  # row potential
-    lam: Vector  # column potential
-    i: Index  # rows, columns and flow of the arcs in use
-    j: Index
-    flow: Vector
-    is_done: bool
+from .vertex import OneStep, State
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(DirectSolver[State]):
+class Exact(OneStep):
     """Solve the linear program by POT's network simplex, in one step.
 
     Parameters
@@ -57,15 +44,6 @@ class Exact(DirectSolver[State]):
         if not self.max_pivots > 0:
             raise InvalidProblem(f"max_pivots is {self.max_pivots}; it must be positive.")
 
-    def init(
-        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
-        """Start from the independent plan of no entries."""
-        n, m = problem.shape
-        row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
-        no_arcs = np.zeros(0, dtype=np.int64)
-        return State(row, lam, no_arcs, no_arcs, np.zeros(0), False), Work()
-
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
         """Solve."""
         n, m = problem.shape
@@ -78,14 +56,6 @@ class Exact(DirectSolver[State]):
         state.row, state.lam = unit * u, unit * v
         state.is_done = True
         return Work.of(pivot=n * m)
-
-    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
-        """Return the optimal plan and the optimal dual."""
-        return [(Arcs(problem.shape, state.i, state.j, state.flow), state.row)]
-
-    def potentials(self, problem: Additive, state: State) -> Potentials:
-        """Return the optimal dual."""
-        return state.row, state.lam
 
 
 def simplex(p: Vector, q: Vector, C: Matrix, max_pivots: int) -> tuple[Matrix, Vector, Vector]:

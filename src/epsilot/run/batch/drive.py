@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,10 @@ from ..request import Request
 from ..result import Status
 from .answers import Answered, Answers, Watch, answers_here
 from .blocks import ManyPotentials, Plans
-from .chunk import Wish
+from .chunk import Wish, solve_chunk
+from .lists import ListChunk
 from .result import CODES, BatchResult, Pairing
-from .source import Source
+from .source import Given, Source
 
 #: Seconds between two checkpoints.
 SAVE_SECONDS = 20.0
@@ -139,6 +141,8 @@ def run_batch(source: Source, orders: Orders) -> BatchResult:
     held, saved = Held(source, orders, _digest(source) if is_filed else None), 0.0
     if orders.resume is not None:
         held.restore(orders.resume)
+    if orders.answers is answers_here:
+        _warm_up(orders.wish.potentials)
     with (
         parallel.limit(request.n_threads),
         graceful_interrupts() as interrupted,
@@ -163,6 +167,13 @@ def run_batch(source: Source, orders: Orders) -> BatchResult:
         result.save(orders.checkpoint)
     _report(result, orders.on_error)
     return result
+
+
+@cache
+def _warm_up(with_potentials: bool) -> None:
+    """Compile on a tiny problem, so that no limit sees the compiler."""
+    tiny = ListChunk(0, [Given(np.zeros((1, 1)), np.ones(1), None)], normalize=False)
+    solve_chunk(tiny, Wish(0.0, 1.0, potentials=with_potentials))
 
 
 def _digest(source: Source) -> str:

@@ -1,0 +1,50 @@
+"""The compiled simplex of batches on one small problem, as a method among the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from ..kernels.small import solve_one
+from ..transport.problem import Additive
+from ..transport.work import Work
+from .about import A_PRIORI, About
+from .exact import Exact
+from .vertex import OneStep, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallSimplex(OneStep):
+    """Solve the linear program by pivots on a tree of at most 512 nodes, in one step.
+
+    Equal masses are matched by shortest augmenting paths. What the pivots do not settle, because
+    float64 has too few digits for the costs, POT's simplex does.
+    """
+
+    about: ClassVar[About] = About(
+        family="exact",
+        paper="Cunningham 1976; Jonker, Volgenant 1987",
+        year=1976,
+        note="finitely many pivots",
+        exactness="exact",
+        solves_entropic=False,
+        needs_dense=True,
+        rule=A_PRIORI,
+        needs_small=True,
+    )
+
+    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+        """Solve."""
+        n, m = problem.shape
+        arcs, flow = np.empty((2, n + m), np.int64), np.empty(n + m)
+        row, lam = np.empty(n), np.empty(m)
+        C = problem.geometry.block(0, n)
+        n_arcs = solve_one(C, problem.p, problem.q, arcs, flow, row, lam)
+        if n_arcs == 0:
+            return Exact().step(problem, state, rng)
+        (state.i, state.j), state.flow = arcs[:, :n_arcs], flow[:n_arcs]
+        state.row, state.lam, state.is_done = row, lam, True
+        return Work.of(pivot=n * m)
