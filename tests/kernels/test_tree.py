@@ -53,7 +53,7 @@ def test_searches_equal_passes(rng, points, metric, d):
     if metric == "cosine":
         X, Y = X + 1.0, Y + 1.0
     cloud = PointCloud(X, Y, metric).shifted(-1e-3)
-    X, Y, code, shift = cloud.embedding
+    X, Y, code, shift, *_ = cloud.embedding
     rows, cols = Tree.of(X), Tree.of(Y)
     C = cloud.block(0, N)[rows.order][:, cols.order]
     for kind in PRICES.values():
