@@ -70,6 +70,9 @@ def test_the_divergence_is_smooth(clouds):
     change = float(cost(x + step) - cost(x - step))
     assert change == pytest.approx(2 * float((slope * step).sum()), rel=1e-2)
     assert abs(losses.divergence(x, x, 0.5)) < 1e-5
+    terms = (epsilot.solve_sample(p, q, reg=0.5).value for p, q in ((x, y), (x, x), (y, y)))
+    between, of_x, of_y = terms
+    assert losses.divergence(x, y, 0.5) == pytest.approx(between - (of_x + of_y) / 2, abs=1e-4)
 
 
 def test_info_is_auxiliary(clouds):

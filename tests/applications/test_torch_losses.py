@@ -96,6 +96,17 @@ def test_info_is_the_certificate_of_a_solve(draw):
         assert not mine.requires_grad
 
 
+def test_a_divergence_is_made_of_three_solves(draw):
+    x, y = draw(6, 2).detach(), draw(5, 2).detach()
+    cost, of_x, of_y = (
+        epsilot.solve_sample(p, q, reg=0.5, tol=1e-9).value for p, q in ((x, y), (x, x), (y, y))
+    )
+    found = losses.divergence(x, y, 0.5).item()
+    assert found == pytest.approx(cost - (of_x + of_y) / 2, abs=1e-7)
+    assert found == pytest.approx(losses.divergence(y, x, 0.5).item(), abs=1e-7)
+    assert found > 0.01
+
+
 def test_the_gap_of_a_divergence_bounds_its_error(draw):
     x, y = draw(20, 2), draw(15, 2)
     rough, info = losses.divergence(x, y, 0.5, tol=1e-2, return_info=True)
