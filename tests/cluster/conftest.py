@@ -1,5 +1,6 @@
-"""One cluster of real processes for all tests of a process, and the means to harm it.
+"""One cluster of real processes for the tests of a file, and the means to harm it.
 
+It does not outlive them: its threads draw random numbers, which Hypothesis takes for a strategy's.
 Test files have ``pytestmark = pytest.mark.xdist_group("cluster")``: one process runs them all.
 """
 
@@ -13,7 +14,7 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster():
     # A busy machine takes its time to start a worker again, and must not be given up.
     patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
@@ -30,7 +31,7 @@ def cluster():
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client(cluster):
     with distributed.Client(cluster, set_as_default=False) as made:
         yield made

@@ -195,11 +195,11 @@ def test_the_entropic_plan_is_that_of_pot():
     """POT takes reg ΣX off as well, so its costs are higher by reg."""
     rng = np.random.default_rng(6)
     M, a, b, reg = rng.random((8, 9)), rng.random(8), rng.random(9), 0.1
-    ours = epsilot.solve(M, a, b, unbalanced=0.5, reg=reg, tol=1e-12).plan
+    ours = epsilot.solve(M, a, b, unbalanced=0.5, reg=reg, tol=1e-11).plan
     keywords = {"reg_type": "entropy", "numItermax": 10_000, "stopThr": 1e-15}
     with warnings.catch_warnings(action="ignore"):
         theirs = ot.unbalanced.sinkhorn_unbalanced(a, b, M + reg, reg, 0.5, **keywords)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_mass_falls_as_missing_it_becomes_cheap():

@@ -59,11 +59,17 @@ def _column(core: Any, v: Vector, is_transposed: bool) -> DaskArray:
         f, g = (core.g, core.f) if is_transposed else (core.f, core.g)
         there: DaskArray = core.geometry.apply_there(is_transposed, f, g, core.eta, v)
         return there
-    s, t, e, d = core.s, core.t, core.e, core.d
-    if is_transposed:
-        s, t, e, d = t, s, d, e
     import dask.array
 
+    if hasattr(core, "more"):
+        inside, few = _column(core.core, v, is_transposed), core.more
+        flow = few.cols(v) if is_transposed else few.rows(v)
+        return inside + dask.array.from_array(flow, chunks=inside.chunks)
+    if core.around is None:
+        return core.mass * _column(core.core, v, is_transposed)
+    s, t, e, d = core.around
+    if is_transposed:
+        s, t, e, d = t, s, d, e
     inside = _column(core.core, t * v, is_transposed)
     s, e = (dask.array.from_array(x, chunks=inside.chunks) for x in (s, e))
     return core.mass * (s * inside + e * dot(d, v))
