@@ -89,21 +89,20 @@ def draw(family: str, n: int, seed: int) -> tuple[epsilot.Geometry, Any, Any]:
 
 
 def solve(task: Task) -> Line:
-    """Solve an instance after a small one of its family, and return its line."""
-    for n in (300, task.n):
-        geometry, a, b = draw(task.family, n, task.seed)
-        rows = geometry.shape[0]
-        if task.solver == "emd2":
-            C = geometry.block(0, rows)
-            seconds, value = timed(lambda C=C, a=a, b=b: ot.emd2(a, b, C, numItermax=10**9))
-            gap, method = 0.0, "emd2"
-        else:
-            seconds, result = timed(
-                lambda g=geometry, a=a, b=b: epsilot.solve(g, a, b, rtol=RTOL, on_limit="ignore")
-            )
-            value, gap, method = result.value, result.gap / result.value, result.method
+    """Solve an instance, after a small one by the same method, and return its line."""
+    geometry, a, b = draw(task.family, task.n, task.seed)
+    small, *masses = draw(task.family, 300, task.seed)
+    if task.solver == "emd2":
+        C = geometry.block(0, geometry.shape[0])
+        seconds, value = timed(lambda: ot.emd2(a, b, C, numItermax=10**9))
+        gap, method = 0.0, "emd2"
+    else:
+        method = epsilot.solve(geometry, a, b, max_iter=0, on_limit="ignore").method
+        epsilot.solve(small, *masses, rtol=RTOL, method=method, on_limit="ignore")
+        seconds, result = timed(lambda: epsilot.solve(geometry, a, b, rtol=RTOL, on_limit="ignore"))
+        value, gap = result.value, result.gap / result.value
     return {
-        **task.identity, "points": rows, "has_ended": True, "method": method,
+        **task.identity, "points": geometry.shape[0], "has_ended": True, "method": method,
         "value": float(value), "gap": float(gap),
         "seconds": seconds.processor, "wall": seconds.wall,
         "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
