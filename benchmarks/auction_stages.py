@@ -22,7 +22,7 @@ from epsilot.kernels import network
 from epsilot.run import driver
 from epsilot.solvers import auction, market
 from epsilot.solvers.market_state import MarketState
-from large import CASES, solve
+from large import CASES, drawn
 
 STAGES: dict[str, tuple[Any, str]] = {
     "auction": (market.Market, "step"),
@@ -102,11 +102,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             name, _, value = setting.partition("=")
             kept = type(getattr(market, name))(float(value))
             stack.enter_context(patch.object(market, name, kept))
-        solve(options.case, options.seed, options.rtol, 1e-4)  # compile
+        case = CASES[options.case]
+        drawn(case, options.seed, options.rtol, 1e-4)(method="auction")  # compile
+        call = drawn(case, options.seed, options.rtol, options.scale)
         log = Log()
         began = time.process_time()
         with watched(log):
-            result = solve(options.case, options.seed, options.rtol, options.scale)
+            result = call(method="auction")
     print("\n".join(log.lines()))
     print(f"{time.process_time() - began:.2f} s in all, gap {result.gap / result.value:.1e}")
 

@@ -1,13 +1,15 @@
 """What a Dask cluster costs and what it gains, on the cores of one machine.
 
     python benchmarks/cluster.py --out docs/results/cluster    # everything; two idle cores
-    python benchmarks/cluster.py --parts passes scaling        # some of it
+    python benchmarks/cluster.py --out docs/results/cluster --parts passes scaling   # these anew
     python benchmarks/cluster.py --toy
 
 ``passes``: what a pass costs beyond its work, by the number of tasks. ``scaling``: one worker and
-two, on a pass and on all pairs, with the processor time of each. ``kills``: workers killed by
-SIGKILL at random moments, every result compared bit by bit. ``large`` and ``million``: certified
-runs, the second streamed from Zarr, with the memory of the client. A worker has one thread.
+two, on a pass and on all pairs, with the processor time of each. ``placement``: which of two
+workers does tasks that share an array, by their length: a task goes to where its data is.
+``kills``: workers killed by SIGKILL at random moments, every result compared bit by bit. ``large``
+and ``million``: certified runs, the second streamed from Zarr, with the memory of the client. A
+worker has one thread.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import signal
 import tempfile
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -31,7 +34,7 @@ from epsilot import parallel
 from epsilot.distributed import PointCloud, points, rows
 from epsilot.studies.lab.environment import machine, versions
 
-PARTS = ("passes", "scaling", "kills", "large", "million")
+PARTS = ("passes", "scaling", "placement", "kills", "large", "million")
 
 
 @contextmanager
@@ -129,6 +132,31 @@ def scaling(lines, toy):
                 )  # fmt: skip
 
 
+def placement(lines, toy):
+    """Count what the busier of two workers does of tasks that need one array that a task made."""
+    from distributed import get_worker
+
+    def wait(shared, seconds):
+        time.sleep(seconds)
+        return get_worker().address
+
+    n_tasks, repeats = 16, 1 if toy else 8
+    with cluster_of(2) as (_, client):
+        for seconds in (0.02,) if toy else (0.02, 0.06, 0.3):
+            shares, gains = [], []
+            for _ in range(repeats):
+                shared = client.submit(np.zeros, 10_000, pure=False)
+                began = time.perf_counter()
+                tasks = [client.submit(wait, shared, seconds, pure=False) for _ in range(n_tasks)]
+                done = Counter(client.gather(tasks))
+                gains.append(n_tasks * seconds / (time.perf_counter() - began))
+                shares.append(max(done.values()) / n_tasks)
+            lines.append(
+                {"part": "placement", "task_seconds": seconds, "tasks": n_tasks,
+                 "busier_share": float(np.median(shares)), "gain": float(np.median(gains))}
+            )  # fmt: skip
+
+
 def kills(lines, toy):
     """Kill workers at random moments while small problems are solved; compare every bit."""
     n_kills = 2 if toy else 200
@@ -141,7 +169,7 @@ def kills(lines, toy):
 
         def kill():
             while left[0] > 0:
-                time.sleep(rng.random())
+                time.sleep((0.1 if toy else 4.0) * rng.random())  # a worker is back in about one
                 # A nanny gives up on a worker that dies while it starts.
                 up = [x for x in cluster.workers.values() if x.status.name == "running" and x.pid]
                 if up:
@@ -243,6 +271,14 @@ def table(lines):
             if x["workers"] == 2:
                 gain = one[x["case"]]["seconds"] / x["seconds"]
                 found.append(f"| {part} | {x['case']}: two workers {gain:.2f} times one | 1.6 |")
+        elif part == "placement":
+            text = (
+                f"{x['tasks']} tasks of {1e3 * x['task_seconds']:.0f} ms that share an array: one "
+            )
+            text += (
+                f"of two workers does {100 * x['busier_share']:.0f} %, {x['gain']:.2f} times one"
+            )
+            found.append(f"| {part} | {text} |  |")
         elif part == "kills":
             bits = "every bit the same" if x["same_bits"] else "BITS DIFFER"
             found.append(f"| {part} | {x['kills']} kills in {x['runs']} runs: {bits} | all |")
@@ -261,21 +297,30 @@ def main(arguments=None):
     parser.add_argument("--toy", action="store_true", help="tiny sizes, which measure nothing")
     parser.add_argument("--out", type=Path, help="folder for lines.jsonl and summary.md")
     chosen = parser.parse_args(arguments)
-    lines = []
+    lines = [] if chosen.out is None else kept(chosen.out, without=chosen.parts)
     for part in chosen.parts:
         globals()[part](lines, chosen.toy)
         print(f"{part}: done", flush=True)
-    text = table(lines)
-    print(text)
-    if chosen.out is not None:
-        chosen.out.mkdir(parents=True, exist_ok=True)
-        rows_of_file = [
-            json.dumps(x) for x in [{"versions": versions(), "machine": machine()}, *lines]
-        ]
-        (chosen.out / "lines.jsonl").write_text("\n".join(rows_of_file) + "\n")
-        load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-        head = f"# A Dask cluster on one machine\n\nLoad at the end: {load:.1f}.\n\n"
-        (chosen.out / "summary.md").write_text(head + text + "\n")
+        lines.sort(key=lambda line: PARTS.index(line["part"]))
+        if chosen.out is not None:
+            write(chosen.out, lines)
+    print(table(lines))
+
+
+def kept(folder, without):
+    """Return the lines of an earlier run but for the parts that are measured anew."""
+    file = folder / "lines.jsonl"
+    lines = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
+    return [line for line in lines if line.get("part") in set(PARTS) - set(without)]
+
+
+def write(folder, lines):
+    """Write all lines and their table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    head = {"versions": versions(), "machine": machine()}
+    (folder / "lines.jsonl").write_text("".join(json.dumps(x) + "\n" for x in [head, *lines]))
+    text = f"# A Dask cluster on one machine\n\n{table(lines)}\n"
+    (folder / "summary.md").write_text(text)
 
 
 if __name__ == "__main__":

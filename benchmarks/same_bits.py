@@ -118,10 +118,10 @@ def dense(n, m, place, n_values=None, **options):
     return epsilot.solve(place(M), place(a), place(b), **options)
 
 
-def cloud(n, place, **options):
+def cloud(n, place, d=3, **options):
     """Solve a problem of two clouds that are not stored."""
     rng = np.random.default_rng(n)
-    X, Y = rng.random((n, 3)), rng.random((n + 7, 3)) + 0.1
+    X, Y = rng.random((n, d)), rng.random((n + 7, d)) + 0.1
     return epsilot.solve_sample(place(X), place(Y), lazy=True, **options)
 
 
@@ -173,6 +173,8 @@ def cloud_cases(is_quick: bool) -> dict[str, Callable]:
     for metric, method, n in product(metrics, methods, sizes):
         options = {"metric": metric, "method": method, "rtol": 0.1}
         found[f"cloud {n} {options}"] = partial(cloud, n, **options)
+    for metric, n in product(metrics, sizes):
+        found[f"line {n} {metric}"] = partial(cloud, n, d=1, metric=metric, method="monotone")
     for metric, n in product([] if is_quick else metrics, sizes):
         found[f"cloud {n} {metric} reg"] = partial(cloud, n, metric=metric, reg=0.05)
     return found

@@ -10,7 +10,10 @@ from epsilot import theory
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize("page", ["finite_sum", "theory"])
+PAGES = ("finite_sum", "theory", "start", "guide/accuracy", "guide/limits")
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_examples_of_a_page(page):
     found = doctest.testfile(str(DOCS / f"{page}.md"), module_relative=False, encoding="utf-8")
     assert found.attempted > 5

@@ -19,6 +19,7 @@ LAYERS = [
     {"solvers"},
     {"theory", "show"},
     {"run"},
+    {"barycenters"},
     {"api"},
     {"__init__"},  # the public names, for whatever is built on them
     {"applications"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from .outcome import Answer, Outcome, ask, error_defects
 from .problems import Drawn, Rng, draw_problem, pick
 
 #: Those for balanced problems, of which there are truths to compare with.
-METHODS = {m.name: m for m in epsilot.methods() if "unbalanced" not in m.costs}
+METHODS = {m.name: m for m in epsilot.methods() if not re.search("unbalanced|partial", m.costs)}
 #: Epochs times entries that a case may take.
 BUDGET = 3e6
 COST_ERROR = 1e-14
@@ -30,6 +31,7 @@ NEEDS_DENSE = (
     "apdrcd",
 )
 NEEDS_LATTICE = tuple(name for name, method in METHODS.items() if method.costs == "l1 grids")
+NEEDS_LINE = tuple(name for name, method in METHODS.items() if method.costs == "points on a line")
 NEEDS_ROWS = (*NEEDS_DENSE, "dijkstra_dfs", "pdasmd", "restricted_simplex", "pdasgd")
 
 
@@ -158,6 +160,8 @@ def may_be_refused(problem: Drawn, wish: Wish, method: str) -> bool:
     ):
         return True
     if method in NEEDS_LATTICE and getattr(problem.M, "lattice", None) is None:
+        return True
+    if method in NEEDS_LINE and getattr(problem.M, "line", None) is None:
         return True
     if method in NEEDS_ROWS and problem.kind == "grid":
         return True

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from . import distributed, finite_sum, theory
     from . import jax as jax
     from . import torch as torch
+    from .api.barycenter import barycenter, barycenter_grid
+    from .api.barycenter_sample import barycenter_sample
     from .api.batch import solve_batch, solve_sample_batch
     from .api.certify import certify, round_plan
     from .api.grid import solve_grid
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from .api.solve import exact, solve
     from .applications.color_transfer import ColorTransfer as ColorTransfer
     from .applications.domain_adaptation import DomainAdapter as DomainAdapter
+    from .barycenters.free import SampleBarycenterResult
+    from .barycenters.result import BarycenterResult
     from .errors import (
         CertificateError,
         ConvergenceWarning,
@@ -47,6 +51,10 @@ _HOMES = {
     "applications.domain_adaptation": ("DomainAdapter",),
     "api.solve": ("exact", "solve"),
     "api.batch": ("solve_batch", "solve_sample_batch"),
+    "api.barycenter_sample": ("barycenter_sample",),
+    "barycenters.free": ("SampleBarycenterResult",),
+    "api.barycenter": ("barycenter", "barycenter_grid"),
+    "barycenters.result": ("BarycenterResult",),
     "api.certify": ("certify", "round_plan"),
     "api.pairwise": ("pairwise",),
     "transport.certificate": ("Certificate",),
@@ -72,6 +80,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 # What needs an extra is left out, so that a star import does not: the estimators, torch and jax.
 __all__ = [
+    "BarycenterResult",
     "BatchResult",
     "Certificate",
     "CertificateError",
@@ -85,9 +94,13 @@ __all__ = [
     "PointCloud",
     "Record",
     "Result",
+    "SampleBarycenterResult",
     "Status",
     "UnknownMethod",
     "__version__",
+    "barycenter",
+    "barycenter_grid",
+    "barycenter_sample",
     "certify",
     "distributed",
     "exact",

@@ -13,19 +13,23 @@ SCRIPTS = {path.stem for path in (Path(__file__).parents[2] / "benchmarks").glob
 RUNS = [
     ("accelerated_family", "--quick --only published --eps 0.2 --seeds 1", ["n=36 apdgcd"]),
     ("auction_stages", "--scale 0.005 --set NEARLY=1", ["500 rows:", "pivots,", "s in all, gap"]),
+    ("barycenters", "--toy", ["| cityblock | POT, reg 0.01 |", "| sqeuclidean | 12 x 12 |"]),
     ("batch", "--sizes 36 --batches 1 4 --repeats 1", ["n = 36", "against B = 1"]),
     ("batch_problems", "--toy", ["| points in 20-d | 8 |", "uniform weights | 32 |", "| 500 |"]),
     ("beyond", "--toy", ["| images, l1 | 36 |", "| random costs | 5 |"]),
     ("calibrate", "--quick", ["n = 256:", '"restricted_simplex": {']),
     ("color_transfer", "--quick --methods auto", ["at least 70%: yes", "peak memory"]),
+    ("digits", "--train 20 --test 10", ["390 distances", "right by transport"]),
     ("dotmark", "--sides 32 --classes Shapes --draws 1", ["| Shapes | 32 | 1,088 / 2,385"]),
     ("geometry", "--quick --part grid", ["24 x 24", "ot.emd2 ms"]),
     ("geometry", "--quick --part square", ["32 x 32", "peak GiB"]),
     ("geometry", "--quick --part points", ["2000 in 2-d"]),
     ("geometry", "--quick --part sweep", ["half-sweep at n = 4000"]),
     ("gradients", "--toy", ["| 2 | 16 | epsilot |", "| 64 | 16 | ot.emd2 |"]),
+    ("grid_or_matrix", "--sides 9 --rtol 0.1 --classes Shapes", ["| Shapes | 9 | cityblock |"]),
     ("hybrid", "--sizes 16 --seeds 1", ["| random | 16 | 0.005 |"]),
     ("kernels", "--size 64 --rounds 1", ["row c-transform", "float32 in cache"]),
+    ("line", "--sizes 300", ["| 300 | euclidean | random |"]),
     ("methods", "--quick", ["sinkhorn                 7", "exact                    not counted"]),
     ("odd_costs", "--size 64 --seeds 1", ["n = 64", "| clusters |", "| products |"]),
     ("pdasmd", "--sizes 48", ["n = 48: 3n² exponentials", "NumPy listing"]),
@@ -42,12 +46,14 @@ ELSEWHERE = {
     "dijkstra_plain",
     "direct_family",
     "exactness",
+    "first_calls",
     "first_passes",
     "gallery",
     "growth",
     "large",
     "peers",
     "same_bits",
+    "section6",
 }
 
 
@@ -65,13 +71,26 @@ def test_every_script_is_run():
     assert {name for name, _, _ in RUNS} | ELSEWHERE == SCRIPTS
 
 
+def test_first_calls_compile_and_later_ones_do_not(monkeypatch, capsys):
+    script = import_module("first_calls")
+    caches = []
+    monkeypatch.setattr(script, "seconds", lambda call, cache: caches.append(cache) or 2.0)
+    script.main(["--calls", "solve"])
+    script.main(["--calls", "exact", "--warm", "here"])
+    assert caches[0] == caches[1] != "here" == caches[2]
+    out = capsys.readouterr().out
+    assert "| `epsilot.solve(M)` | 2.0 | 2.0 |" in out
+    assert "| `epsilot.solve(M, method='exact')` | – | 2.0 |" in out
+
+
 def test_large_problems_are_run_once(tmp_path, capsys):
     large, path = import_module("large"), tmp_path / "large.jsonl"
     for _ in range(2):
         large.main(
             [str(path), "--cases", *list(large.CASES)[1:2], "--seeds", "1", "--scale", "2e-3"]
         )
-        assert "| 2-d squared, random weights | 1e-09 |" in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert "| 2-d squared, random weights | small_simplex | 1e-09 |" in out
     assert [line["converged"] for line in large.read(path)] == [True, True]
 
 
@@ -81,6 +100,15 @@ def test_growth_is_drawn(tmp_path, capsys):
     )
     assert "| white noise, l1 | emd2 |" in capsys.readouterr().out
     assert (tmp_path / "growth.svg").stat().st_size > 10_000
+
+
+def test_section_6_is_tabulated_and_drawn(tmp_path, capsys):
+    for _ in range(2):
+        import_module("section6").main([str(tmp_path), "--toy"])
+        printed = capsys.readouterr()
+    assert "of" not in printed.err  # all lines were there
+    assert "| images | long steps, independent rows |" in printed.out
+    assert (tmp_path / "section6.svg").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(("what", "size"), [("points", 150), ("morph", 12)])

@@ -16,7 +16,7 @@ REACH = "eps rtol reg tol max_iter max_seconds seed"
 RUN = "method stop option threads checkpoint resume"
 KIND = "mass unbalanced unbalanced_type"
 OPTIONS = {
-    "solve": f"{SOURCE} {KIND} {REACH} {RUN} out plot explain json",
+    "solve": f"{SOURCE} {KIND} {REACH} {RUN} out plot page explain json",
     "compare": f"methods demo {SOURCE} {REACH} threads plot json",
     "transfer": f"source reference out back colors palette smoothing method {REACH} json",
     "certify": f"{SOURCE} {KIND} plan potentials result json",

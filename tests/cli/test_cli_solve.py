@@ -1,3 +1,4 @@
+import html
 import math
 
 import numpy as np
@@ -156,3 +157,43 @@ def test_a_result_of_another_kind_is_refused(run):
     done = run("certify", "--cost", "M.npy", "--result", "result.npz")
     assert done.code == 2
     assert "another problem" in done.err
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (["--cost", "M.npy"], "6 × 8 blocks"),
+        (["--points", "x.csv", "y.txt"], "x and y"),
+        (["--images", "one.png", "two.png"], "Mean displacement"),
+        (["--images", "one.png", "two.png", "--metric", "euclidean"], "Mean displacement"),
+    ],
+)
+def test_a_page_says_what_to_type(run, folder, source, words):
+    done = run("solve", *source, "--seed", 2, "--report", "my page.html", "--json")
+    assert done.code == 0
+    assert done.json["files"] == {"report": "my page.html"}
+    text = html.unescape((folder / "my page.html").read_text(encoding="utf-8"))
+    assert words in text
+    assert f"epsilot solve {' '.join(source)} --seed 2 --report 'my page.html' --json<" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no/out.html", "no directory"),
+        ("out.png", "a report is a web page"),
+        (".", "it is a directory"),
+    ],
+)
+def test_a_page_that_cannot_be_written_is_refused_before_the_solve(run, monkeypatch, name, words):
+    monkeypatch.delattr("epsilot.api.solve.execute")
+    done = run("solve", "--cost", "M.npy", "--report", name)
+    assert done.code == 2
+    assert words in done.err
+    assert done.out == ""
+
+
+def test_a_page_needs_a_name_of_its_own(run):
+    done = run("solve", "--cost", "M.npy", "--plot", "a.svg", "--report", "a.svg")
+    assert done.code == 2
+    assert "--plot and --report are both a.svg" in done.err

@@ -85,3 +85,11 @@ def test_a_plan_too_large_to_store_says_what_to_use():
     with pytest.raises(MemoryError, match=r"7450\.6 GiB.*plan_operator"):
         result.plan  # noqa: B018
     assert result.plan_operator.row(5).shape == (10**6,)
+
+
+@pytest.mark.parametrize("total", [0.0, 1e-12, 1e-6, 1.0])
+def test_costs_of_masses_that_nearly_cancel(rng, total):
+    v = rng.normal(size=24)
+    v += (total - v.sum()) / v.size
+    grid = Grid((24,), metric="sqeuclidean")
+    np.testing.assert_allclose(grid.matvec(v), grid.block(0, 24) @ v, atol=1e-10)

@@ -1,5 +1,7 @@
 """Point clouds: bounds, float32 passes, starts from coarse clouds, and what is refused."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -90,3 +92,18 @@ def test_a_middle_cloud_starts_a_large_one_near_its_fixed_point(rng, monkeypatch
 def test_bad_input_gets_a_sentence(call, words):
     with pytest.raises(epsilot.InvalidProblem, match=words):
         call()
+
+
+def furthest(x, Y):
+    return np.abs(x - Y).max(axis=1)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", furthest])
+def test_a_cloud_is_pickled_without_what_it_derived(metric):
+    X, Y = np.random.default_rng(0).random((2, 40, 2))
+    cloud = PointCloud(X, Y, metric).shifted(0.5)
+    _ = cloud.bounds, cloud.ctransform_rows(np.zeros(40))
+    again = pickle.loads(pickle.dumps(cloud))
+    assert type(again) is type(cloud)
+    assert set(again.__dict__) <= set(cloud.shifted(0).__dict__)
+    np.testing.assert_array_equal(again.block(0, 40), cloud.block(0, 40))

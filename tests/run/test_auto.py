@@ -23,11 +23,13 @@ def test_auto_says_what_it_chose(rng):
 
 def test_auto_suits_the_geometry():
     grid = make_problem(Grid((5, 5)))
-    lazy = make_problem(PointCloud(np.arange(6.0), np.arange(5.0)))
+    lazy = make_problem(PointCloud(np.eye(6, 2), np.eye(5, 2)))
+    line = make_problem(PointCloud(np.arange(6.0), np.arange(5.0)))
     squares = make_problem(Grid((5, 5), None, "sqeuclidean"))
     assert choose(objective_of(grid)).method == "grid_flow"
-    assert choose(objective_of(squares)).method == "auction"
+    assert choose(objective_of(squares)).method == "restricted_simplex"
     assert choose(objective_of(lazy)).method == "restricted_simplex"
+    assert choose(objective_of(line)).method == "monotone"
     assert choose(objective_of(make_problem(np.eye(4)), reg=0.1)).method == "sinkhorn"
 
 
@@ -69,7 +71,8 @@ def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
     path.write_text(json.dumps(models))
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(path))
     assert choose(objective_of(make_problem(np.eye(300)))).method == "restricted_simplex"
-    assert choose(objective_of(make_problem(Grid((5, 5))))).method == "grid_flow"
+    assert choose(objective_of(make_problem(Grid((5, 5))))).method == "restricted_simplex"
+    assert choose(objective_of(make_problem(Grid((60, 60))))).method == "grid_flow"
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(tmp_path / "none.json"))
     with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
         epsilot.solve(np.eye(3))
@@ -82,7 +85,8 @@ def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
         (PointCloud(np.eye(5000, 3), np.eye(4000, 3), "euclidean"), "auction"),
         (PointCloud(np.eye(300, 2), np.eye(300, 2)), "restricted_simplex"),
         (PointCloud(np.eye(5000, 10), np.eye(5000, 10)), "restricted_simplex"),
-        (Grid((9, 7), metric="sqeuclidean"), "auction"),
+        (Grid((9, 7), metric="sqeuclidean"), "restricted_simplex"),
+        (Grid((64, 64), metric="sqeuclidean"), "auction"),
         (Grid((512, 512), metric="sqeuclidean"), "auction"),
         (Grid((1024, 1024), metric="sqeuclidean"), "sinkhorn"),
     ],
@@ -92,3 +96,12 @@ def test_points_and_images_are_auctioned_where_that_is_quick(geometry, method):
     choice = choose(objective_of(make_problem(geometry)))
     assert choice.method == method
     assert choice.reason
+
+
+def test_empty_cells_are_not_auctioned():
+    A = np.zeros((32, 32))
+    A[:4, :5] = 1.0
+    grid = Grid(A.shape, metric="sqeuclidean")
+    few, all_ = (make_problem(grid, x.ravel(), x.ravel()) for x in (A, np.ones_like(A)))
+    assert choose(objective_of(few)).method == "auction"
+    assert choose(objective_of(all_)).method == "restricted_simplex"

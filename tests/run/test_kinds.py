@@ -39,6 +39,10 @@ class Stretched:
     def objective(self, problem, reg):
         return Transport(problem)
 
+    @property
+    def keywords(self):
+        return {"factor": self.factor, "power": self.power}
+
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):

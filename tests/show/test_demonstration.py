@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from epsilot.show import demonstration
+from epsilot.show import demonstration, movement
 
 
 def texts(figure):
@@ -34,6 +34,6 @@ def test_large_plans_are_drawn_as_distances(images, results, entries, monkeypatc
 
 def test_cells_keep_the_sum(rng):
     field = rng.random((35, 2))
-    cells = demonstration._per_cell(field, (5, 7), 3)
+    cells = movement.per_cell(field, (5, 7), 3)
     assert cells.shape == (6, 2)
     np.testing.assert_allclose(cells.sum(axis=0), field.sum(axis=0))

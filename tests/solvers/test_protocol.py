@@ -81,6 +81,10 @@ WORK = {  # units of the first step, and of four steps
         {"both_marginals": N * M, "lse": 2 * N * M, "vector": 20 * (N + M)},
         {"both_marginals": 4 * N * M, "lse": 8 * N * M, "vector": 80 * (N + M)},
     ),
+    "katyusha_sinkhorn": (  # one batch of all rows, and two passes
+        {"softmax": 16 * M + 2 * N * M, "inner": 2 * N * M, "vector": 32 * M + 2 * N + 7 * M},
+        {"softmax": 64 * M + 8 * N * M, "inner": 8 * N * M, "vector": 128 * M + 8 * N + 28 * M},
+    ),
     "aam": (
         {"both_marginals": N * M, "vector": 9 * N * M, "rounding": N * M, "inner": N * M},
         {"vector": 18 * N * M, "rounding": N * M, "inner": N * M},
@@ -88,7 +92,7 @@ WORK = {  # units of the first step, and of four steps
 }
 
 
-SINKHORN = ["sinkhorn", "greenkhorn", "stochastic_sinkhorn", "accelerated_sinkhorn", "aam"]
+SINKHORN = list(WORK)
 
 
 @pytest.mark.parametrize("method", SINKHORN)

@@ -7,7 +7,13 @@ from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud, points
 from epsilot.kernels import pipeline, reference
 from epsilot.solvers import restricted_simplex, rounds
-from epsilot.solvers.restricted_simplex import least_arcs, mixed, negative_arcs, staircase
+from epsilot.solvers.restricted_simplex import (
+    arcs_of_heavy,
+    least_arcs,
+    mixed,
+    negative_arcs,
+    staircase,
+)
 from epsilot.transport.problem import Additive, make_problem
 
 
@@ -89,6 +95,24 @@ def test_mixed_keys_are_the_same_keys():
     for size in (0, 1, 2, 10, 101):
         assert sorted(mixed(np.arange(size))) == list(range(size))
     assert np.abs(np.diff(mixed(np.arange(100)))).min() >= 9
+
+
+def test_heavy_rows_and_columns_keep_all_arcs():
+    p, q = np.array([0.05, 0.8, 0.1, 0.05]), np.array([0.3, 0.1, 0.6])
+    i, j = np.divmod(arcs_of_heavy(p, q, 2), 3)
+    assert sorted(zip(i, j, strict=True)) == sorted(
+        [(1, 0), (1, 1), (1, 2), (0, 2), (1, 2), (2, 2), (3, 2)]
+    )
+    assert arcs_of_heavy(p, q, 3).size == 0
+    assert arcs_of_heavy(np.full(8, 1 / 8), np.full(50, 0.02), 3).size == 3 * 50  # of eight
+
+
+def test_a_dummy_that_serves_many_columns_needs_no_further_rounds(rng):
+    M, a, b = rng.random((150, 150)), np.ones(150), np.ones(150)
+    result = epsilot.solve(M, a, b, mass=75.0, rtol=1e-9, method="restricted_simplex")
+    assert result.converged
+    rounds_of_pivots = result.n_iter - 2 * len(result.options["etas"])
+    assert rounds_of_pivots <= 3
 
 
 def test_the_staircase_carries_a_feasible_plan(rng):

@@ -35,6 +35,7 @@ RUNS = [
     ("aam", {"eps": 0.1, "stop": "paper", "rule": "violation"}, "rectangular"),
     ("apdagd", {"eps": 0.1, "stop": "paper", "rule": "violation"}, "rectangular"),
     *(("pdasmd", {"eps": 0.02, "stop": stop, "batch_size": 2}, "wide") for stop in STOPS),
+    ("pdasgd", {"eps": 0.02, "batch_size": 4, "batching": "strata"}, "wide"),
 ]
 INSTANCES = {
     "tiny images": lambda: synthetic(4, 2),

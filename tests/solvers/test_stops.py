@@ -80,6 +80,7 @@ def test_scale_of_the_cost_leaves_the_count(name):
 ONE_CRITERION = [
     *("pdasmd", "pdasgd", "apdagd", "aam", "sinkhorn", "apdrcd", "stochastic_sinkhorn"),
     *("greenkhorn", "accelerated_sinkhorn", "apdamd", "hybrid_primal_dual", "box_newton"),
+    "katyusha_sinkhorn",
 ]
 
 

@@ -35,7 +35,10 @@ def test_exact_potentials_save_work(method):
     assert warm.work.operations < cold.work.operations
 
 
-SINKHORN = ["sinkhorn", "greenkhorn", "stochastic_sinkhorn", "accelerated_sinkhorn", "aam"]
+SINKHORN = [
+    *("sinkhorn", "greenkhorn", "stochastic_sinkhorn", "accelerated_sinkhorn", "aam"),
+    "katyusha_sinkhorn",
+]
 
 
 @pytest.mark.parametrize("method", SINKHORN)

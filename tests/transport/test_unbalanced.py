@@ -222,7 +222,7 @@ TV = {"unbalanced_type": "tv"}
         ({"unbalanced": "1,x"} | TV, "unbalanced is '1,x'; it must be"),
         (TV, "unbalanced_type is 'tv' without unbalanced"),
         ({"unbalanced": 1.0, "unbalanced_type": "l2"}, "unbalanced_type is 'l2'; it must be"),
-        ({"unbalanced": 1.0, "reg": 0.1} | TV, "without regularisation"),
+        ({"unbalanced": 1.0, "reg": 1e-30} | TV, "reg is 1e-30 for costs of size 1"),
         ({"unbalanced": 1.0, "method": "exact"}, "exact solves balanced problems; use unbalanced_"),
         ({"method": "unbalanced_sinkhorn"}, "solves unbalanced problems only"),
         ({"method": "unbalanced_sinkhorn", "reg": 0.1}, "does not solve"),

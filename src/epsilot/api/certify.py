@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from .._types import Matrix, Potentials
+from .._types import Matrix, Passed, Potentials
 from ..arguments import numeric
+from ..barycenters.audit import audit as audit_barycenter
+from ..barycenters.family import Costs, make_family
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..run.checks import internal_potentials
@@ -42,13 +44,15 @@ def round_plan(X: ArrayLike, a: ArrayLike, b: ArrayLike) -> Matrix:
 
 
 def certify(
-    M: ArrayLike | Geometry,
+    M: Passed,
     a: ArrayLike | None = None,
     b: ArrayLike | None = None,
     *,
-    plan: ArrayLike | Plan | None = None,
-    potentials: tuple[ArrayLike, ArrayLike] | None = None,
+    plan: Passed = None,
+    potentials: Passed = None,
     reg: float | None = None,
+    barycenter: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     **kind: object,
 ) -> Certificate:
     """Bracket the optimal cost with anybody's plan, potentials, or both.
@@ -67,6 +71,13 @@ def certify(
         Any dual potentials in units of M; need not be feasible.
     reg : float, optional
         Bracket the optimum of the entropic problem min <M, X> - reg H(X) instead.
+    barycenter : (m,) array-like, optional
+        Audit a barycentre of the histograms ``a``, a (k, n) array or a list: the best value is
+        bracketed by that of this one. ``plan`` is then a list of k plans to it, ``potentials`` a
+        list of k pairs; what is not given is computed here, plans to 0.01 % and potentials to
+        0.1 %.
+    weights : (k,) array-like, optional
+        With ``barycenter``: the weights of the histograms.
     **kind
         The keywords of :func:`solve` that make the problem another kind than the balanced one.
 
@@ -77,6 +88,12 @@ def certify(
     >>> c.upper, c.is_feasible
     (0.0, True)
     """
+    if barycenter is not None:
+        return _barycenter(M, a, barycenter, weights, plan, potentials, reg)
+    if weights is not None:
+        raise InvalidProblem(
+            "weights was given without barycenter; it weights the histograms of a barycentre only."
+        )
     if plan is None and potentials is None:
         raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
     rtol = DERIVED_RTOL if reg is None else None
@@ -107,6 +124,45 @@ def audit(
     f, g = start
     rows = f, objective.row_potential(g)
     return objective.certificate(core, max(rows, key=lambda row: objective.dual(row)[1]))
+
+
+def _barycenter(
+    M: Costs,
+    A: Passed,
+    b: ArrayLike,
+    weights: ArrayLike | None,
+    plans: Passed,
+    potentials: Passed,
+    reg: float | None,
+) -> Certificate:
+    """Return the bracket that somebody's barycentre proves."""
+    family = make_family(A if A is not None else [], M, weights, reg=reg)
+    k, m = family.shape
+    histogram = numeric(b, "barycenter").ravel()
+    if histogram.shape != (m,):
+        raise InvalidProblem(
+            f"barycenter has {histogram.size} entries; it must have {m}, one for each column of "
+            "the cost."
+        )
+    for name, given in (("plan", plans), ("potentials", potentials)):
+        if given is not None and len(given) != k:
+            raise InvalidProblem(
+                f"{name} has {len(given)} entries; with barycenter it must have {k}, one for each "
+                "histogram."
+            )
+    members = [member.problem for member in family.members]
+    cores = columns = None
+    if plans is not None:
+        cores = [_core(plan, problem) for plan, problem in zip(plans, members, strict=True)]
+    if potentials is not None:
+        pairs = [
+            internal_potentials(pair, problem)
+            for pair, problem in zip(potentials, members, strict=True)
+        ]
+        columns = np.stack([g for _, g in pairs])
+    rtol = DERIVED_RTOL if reg is None else None
+    derived = Request(rtol=rtol, reg=reg, on_limit="ignore")
+    return audit_barycenter(family, histogram, cores, columns, derived)
 
 
 def _internal(potentials: Potentials, objective: Objective) -> Potentials:

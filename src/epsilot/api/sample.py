@@ -15,6 +15,7 @@ from ..geometry import Dense, Geometry, PointCloud
 from ..geometry.coordinates import as_points
 from ..geometry.points import MetricLike
 from ..geometry.ranges import reach
+from ..geometry.stored import StoredCloud
 from ..run.result import Result
 from .solve import solve
 
@@ -120,16 +121,17 @@ def cloud_geometry(
     memory.ask(
         2 * 8 * n * m, f"a stored cost of {n:,} x {m:,} points", f"{remedy}, or fewer points"
     )
-    return Dense(_stored(X, Y, metric))
+    return _stored(X, Y, metric)
 
 
-def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Matrix:
+def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Dense:
     """Return all costs; Euclidean ones also where the squares of distances leave float64."""
     exponent = 0
     if isinstance(metric, str) and metric == "euclidean" and X.shape[1] == Y.shape[1]:
         exponent = int(np.frexp(reach(X, Y))[1])
         exponent = 0 if abs(exponent) < SAFE_EXPONENT else exponent
-    if exponent == 0:
-        return PointCloud(X, Y, metric).block(0, len(X))
-    cloud = PointCloud(np.ldexp(X, -exponent), np.ldexp(Y, -exponent), metric)
-    return np.ldexp(cloud.block(0, len(X)), exponent)
+    if exponent != 0:
+        cloud = PointCloud(np.ldexp(X, -exponent), np.ldexp(Y, -exponent), metric)
+        return Dense(np.ldexp(cloud.block(0, len(X)), exponent))
+    cloud = PointCloud(X, Y, metric)
+    return Dense(cloud.block(0, len(X))) if callable(metric) else StoredCloud(cloud)

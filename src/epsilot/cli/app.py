@@ -14,7 +14,7 @@ import typer
 
 from ..errors import ClusterError, InvalidProblem, UnknownMethod
 from ..version import __version__
-from . import bench, certify, compare, demo, many, methods, reproduce, solve, transfer
+from . import barycenter, bench, certify, compare, demo, many, methods, reproduce, solve, transfer
 
 app = typer.Typer(
     name="epsilot",
@@ -55,6 +55,7 @@ for command in (
     many.pairwise,
     reproduce.reproduce,
     transfer.transfer,
+    barycenter.barycenter,
     bench.bench,
 ):
     app.command()(command)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from ..run.result import Result
+    from ..show.drawable import Ended
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def resumable(name: str, folder: Path) -> Iterator[None]:
         typer.echo(str(path))
 
 
-def finish(results: Iterable[Result]) -> None:
+def finish(results: Iterable[Ended]) -> None:
     """Exit with code 1 unless all results reached their targets."""
     if not all(result.converged for result in results):
         raise typer.Exit(1)

@@ -140,13 +140,18 @@ def _cost_from_points(X: Matrix, Y: Matrix, metric: str) -> Geometry:
 
 def _from_images(first: str, second: str, metric: str) -> Inputs:
     """Return the problem of moving one image's mass onto another's, on their grid."""
-    A, B = read_image(first), read_image(second)
-    for image, name in ((A, first), (B, second)):
-        if not image.any():
-            raise InvalidProblem(
-                f"{name} is completely black; an image with positive mass is required (invert it?)"
-            )
+    A, B = read_mass(first), read_mass(second)
     return Inputs(pixel_geometry(A.shape, B.shape, metric), _unit(A), _unit(B))
+
+
+def read_mass(name: str) -> Matrix:
+    """Read an image that has a positive mass."""
+    image = read_image(name)
+    if not image.any():
+        raise InvalidProblem(
+            f"{name} is completely black; an image with positive mass is required (invert it?)"
+        )
+    return image
 
 
 def pixel_geometry(

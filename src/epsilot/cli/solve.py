@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -27,6 +28,12 @@ def solve(
         Path | None, typer.Option(metavar="FILE.npz", help="Write the result here.")
     ] = None,
     plot: opt.Plot = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE.html", help="Write a web page about the result here."
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what auto chose, why, and what it cost.")
     ] = False,
@@ -38,14 +45,17 @@ def solve(
     """
     from ..files import check_distinct, check_own
     from ..show import report
+    from ..show.page import check_page
     from ..show.plotting import check_picture, save_convergence
     from .inputs import load_problem
 
-    check_distinct(out=out, checkpoint=request.checkpoint, plot=plot)
+    check_distinct(out=out, checkpoint=request.checkpoint, plot=plot, report=page)
     if out is not None:
         check_own(out, "epsilot-result")
     if plot is not None:
         check_picture(plot)
+    if page is not None:
+        check_page(page)
     problem = load_problem(source)
 
     from ..api.solve import answer
@@ -57,7 +67,9 @@ def solve(
         result.save(out)
     if plot is not None:
         save_convergence(result, plot)
-    written = {"out": out, "plot": plot, "checkpoint": request.checkpoint}
+    if page is not None:
+        result.report(page, command=shlex.join(["epsilot", *sys.argv[1:]]))
+    written = {"out": out, "plot": plot, "report": page, "checkpoint": request.checkpoint}
     files = {name: str(path) for name, path in written.items() if path is not None}
     if json:
         report.print_json(report.result_fields(result) | why | {"files": files})

@@ -16,7 +16,8 @@ from .. import parallel
 from .._types import FloatArray, Index, Matrix, Vector
 from ..geometry import Geometry
 from ..geometry import points as local
-from ..geometry.index import Embedding
+from ..geometry.base import Places
+from ..geometry.index import PAIR_ENTRIES, Embedding
 from ..geometry.points import EXACT_BOUNDS, MetricLike, Precision
 from ..geometry.ranges import check_range
 from ..geometry.sweeps import BLOCK_ENTRIES, Block, row_blocks
@@ -94,6 +95,11 @@ class FarCloud(PointCloud):
     @property
     def embedding(self) -> Embedding | None:
         """None: there are no points here to make trees of."""
+        return None
+
+    @property
+    def places(self) -> Places | None:
+        """None: there are no points here to draw."""
         return None
 
     @cached_property
@@ -182,7 +188,7 @@ class FarCloud(PointCloud):
         X, Y = self._sides[0].take(rows), np.ascontiguousarray(self._sides[1].take(cols).T)
         out, places = np.empty(rows.size), np.arange(rows.size)
         args = X, Y, self._named.code, self.shift, places, places, out
-        parallel.share(kernels.pair_costs, rows.size, rows.size * local.PAIR_ENTRIES, *args)
+        parallel.share(kernels.pair_costs, rows.size, rows.size * PAIR_ENTRIES, *args)
         return out
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..geometry import points as local
+from ..geometry.callables import check_metric
 from ..geometry.coordinates import HULL_DIMENSION, check_space
 from ..geometry.index import Embedding
 from ..geometry.passes import FORMS
-from ..geometry.points import MetricLike, Precision, check_metric
+from ..geometry.points import MetricLike, Precision
 from ..kernels import points as kernels
 from ..metrics import METRICS
 from . import rows
@@ -85,6 +86,7 @@ class PointCloud(local._Fused):
         return made
 
     _sides: tuple[Tiles, ...]
+    has_rough = False  # workers hold the points, and have passes of their own
 
     def __init__(
         self,

@@ -103,6 +103,6 @@ def moments(metric: str, mass: Vector, n_out: int) -> Vector:
         )
         return np.asarray(cost)
     i, j = np.arange(n_out, dtype=float), np.arange(mass.size, dtype=float)
-    mean = dot(j, mass) / (mass.sum() or 1.0)
-    spread = dot((j - mean) ** 2, mass)
-    return np.asarray((i - mean) ** 2 * mass.sum() + spread)
+    size = np.abs(mass)
+    i, j = (x - dot(j, size) / (size.sum() or 1.0) for x in (i, j))  # of any sign, never far off
+    return np.asarray(i * (i * mass.sum() - 2 * dot(j, mass)) + dot(j * j, mass))

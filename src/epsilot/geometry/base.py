@@ -22,6 +22,7 @@ from ..kernels import dense as kernels
 from ..kernels import lists
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
 from .index import Embedding
+from .line import Line
 from .sweeps import BLOCK_ENTRIES, Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
 
 
@@ -47,6 +48,30 @@ class Lattice(NamedTuple):
     shape_a: tuple[int, ...]
     shape_b: tuple[int, ...]
     spacing: tuple[float, ...]
+    rows: Index | None = None  # cells that sources are, if not all
+    cols: Index | None = None  # cells that targets are, likewise
+
+    def restricted(self, rows: Index, cols: Index) -> Lattice:
+        """Return the same cells for some of the sources and targets."""
+        kept = (rows, self.rows), (cols, self.cols)
+        rows, cols = (some if all_ is None else all_[some] for some, all_ in kept)
+        return self._replace(rows=rows, cols=cols)
+
+
+class Coarser(NamedTuple):
+    """The cost between cells of sources and of targets, and the masses in them."""
+
+    geometry: Geometry
+    p: Vector
+    q: Vector
+
+
+class Places(NamedTuple):
+    """Where sources and targets are, and the metric that costs are made by if it has a name."""
+
+    X: Matrix
+    Y: Matrix
+    metric: str | None
 
 
 class Geometry(ABC):
@@ -83,6 +108,17 @@ class Geometry(ABC):
         """The cells between which costs are lengths of paths from neighbour to neighbour."""
         return None
 
+    @cached_property
+    def line(self) -> Line | None:
+        """The points in order, if costs are convex in the distance of points on a line."""
+        embedding = self.embedding if self.dimension == 1 else None
+        return None if embedding is None else Line.of(embedding)
+
+    @property
+    def places(self) -> Places | None:
+        """Coordinates of sources and targets, for pictures, if they are known here."""
+        return None
+
     # How it does it.
 
     #: What a certificate costs, in units of the seventeen operations an entry of a dense one.
@@ -100,6 +136,10 @@ class Geometry(ABC):
 
     def restricted(self, rows: Index, cols: Index) -> Geometry | None:
         """Return the geometry on a subset of sources and targets, or None if it cannot."""
+        return None
+
+    def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarser | None:
+        """Return the cost between about ``n_cells`` cells on each side, or None if it cannot."""
         return None
 
     def rescaled(self, power: int) -> Geometry | None:

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Index, Matrix, Vector
+from .._types import FloatArray, Index, Matrix, Vector
 from ..arguments import shown
 from ..errors import InvalidProblem
 from ..metrics import GRID_METRICS, METRICS
-from .base import Geometry, Lattice
+from .base import Coarser, Geometry, Lattice, Places
 from .index import Embedding
 from .ranges import check_range, grid_shape, grid_spacing
+from .sweeps import Block
 
 # Entries of a cost whose rows are computed in seconds.
 ROWS_ENTRIES = 1 << 32
+# Entries up to which a cost in float32 is kept between crude passes: 16 MiB.
+KEPT_ENTRIES = 1 << 22
 # Sums of whole numbers below this are exact.
 WHOLE = 2.0**52
 
 
 class Cells(Geometry):
     """Grids with a common origin and spacing, and what moving between their cells costs."""
+
+    can_coarsen = True
 
     def __init__(
         self,
@@ -66,6 +71,15 @@ class Cells(Geometry):
         if self.metric != "cityblock":
             return None
         return Lattice(self.shape_a, self.shape_b, tuple(self.spacing))
+
+    @property
+    def places(self) -> Places | None:
+        """The centres of the cells."""
+        X, Y = (
+            np.indices(shape).reshape(len(shape), -1).T * np.asarray(self.spacing)
+            for shape in (self.shape_a, self.shape_b)
+        )
+        return Places(X, Y, self.metric)
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -112,6 +126,19 @@ class Cells(Geometry):
         out.shift = self.shift + delta
         return out
 
+    def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarser:
+        """Return grids of at most so many cells, the longest side being halved again and again."""
+        shapes, spacing = [list(self.shape_a), list(self.shape_b)], list(self.spacing)
+        fields = [p.reshape(self.shape_a), q.reshape(self.shape_b)]
+        while max(map(math.prod, shapes)) > n_cells:
+            axis = int(np.argmax(np.max(shapes, axis=0)))
+            spacing[axis] *= 2
+            for shape in shapes:
+                shape[axis] = -(-shape[axis] // 2)
+            fields = [np.add.reduceat(x, np.arange(0, x.shape[axis], 2), axis=axis) for x in fields]
+        coarse = type(self)(shapes[0], shapes[1], self.metric, spacing).shifted(self.shift)
+        return Coarser(coarse, fields[0].ravel(), fields[1].ravel())
+
     @cached_property
     def pass_entries(self) -> int:
         """Entries that one pass works through: one, or one line, for every cell and axis."""
@@ -146,6 +173,20 @@ class Cells(Geometry):
         for axis, (i, j) in enumerate(zip(sources, targets, strict=True)):
             out += self._along(axis, i - j)
         return out
+
+    def single_blocks(self, unit: float) -> Iterator[Block]:
+        """Yield blocks of C / unit in float32; those of small grids are kept for the next call."""
+        if self.shape[0] * self.shape[1] > KEPT_ENTRIES:
+            yield from super().single_blocks(unit)
+            return
+        if unit not in self._singles:
+            self._singles.clear()
+            self._singles[unit] = (self.block(0, self.shape[0]) * (1 / unit)).astype(np.float32)
+        yield 0, self.shape[0], self._singles[unit]
+
+    @cached_property
+    def _singles(self) -> dict[float, FloatArray]:
+        return {}
 
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
-from .._types import Matrix
+from .._types import Matrix, Vector
 from ..arguments import numeric
 from ..errors import InvalidProblem
 
@@ -37,6 +37,12 @@ def check_space(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> None:
             f"X_a has {shape_a[1]} coordinates a point and X_b {shape_b[1]}; both clouds must live "
             "in one space."
         )
+
+
+def box(X: Matrix, Y: Matrix) -> tuple[Vector, Vector]:
+    """Return the lowest and the highest corner of the box around two clouds."""
+    low = np.minimum(X.min(axis=0), Y.min(axis=0))
+    return low, np.maximum(X.max(axis=0), Y.max(axis=0))
 
 
 def extreme(X: Matrix) -> Matrix:

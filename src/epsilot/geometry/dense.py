@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +14,10 @@ from ..arguments import cost_matrix
 from ..kernels import dense as kernels
 from ..kernels.pipeline import to_single
 from ..kernels.vectors import log
-from .base import Geometry
+from ..metrics import METRICS
+from .base import Geometry, Lattice, Places
+from .index import Embedding
+from .recognised import Cells, recognised
 from .sweeps import Block, n_chunks
 
 #: Sums within [1/SAFE, SAFE] of a guessed level have lost nothing to under- or overflow.
@@ -27,6 +31,12 @@ class Dense(Geometry):
     ----------
     M : (n, m) array-like
         Finite costs of any sign and scale.
+
+    Examples
+    --------
+    >>> import epsilot
+    >>> epsilot.Dense([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
+    Dense(2 x 3)
     """
 
     is_dense = True
@@ -48,6 +58,37 @@ class Dense(Geometry):
         if bounds is not None:
             out.bounds = bounds
         return out
+
+    @cached_property
+    def _cells(self) -> Cells | None:
+        return recognised(self.C)
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """The cells of a grid, if these are the l1 distances between them."""
+        cells = self._cells
+        if cells is None or cells.power != METRICS["cityblock"].power:
+            return None
+        return Lattice(cells.shape, cells.shape, cells.spacing)
+
+    @cached_property
+    def embedding(self) -> Embedding | None:
+        """The cells of a grid, if these are the squared distances between them."""
+        cells = self._cells
+        if cells is None or cells.power != METRICS["sqeuclidean"].power:
+            return None
+        places = np.indices(cells.shape).reshape(len(cells.shape), -1).T
+        X = np.asarray(places * cells.spacing, dtype=np.float64)
+        return Embedding(X, X, METRICS["sqeuclidean"].code, 0.0)
+
+    @property
+    def places(self) -> Places | None:
+        """The cells of a grid, if these are distances between them."""
+        cells = self._cells
+        if cells is None:
+            return None
+        X = np.indices(cells.shape).reshape(len(cells.shape), -1).T * np.asarray(cells.spacing)
+        return Places(X, X, None)
 
     def __repr__(self) -> str:
         return f"Dense({self.shape[0]} x {self.shape[1]})"
@@ -119,5 +160,9 @@ class Dense(Geometry):
         return out
 
     def restricted(self, rows: Index, cols: Index) -> Dense:
-        """Return the geometry on a subset of rows and columns."""
-        return Dense._own(self.C[np.ix_(rows, cols)])
+        """Return the geometry on a subset of rows and columns; cells stay what they were."""
+        part = Dense._own(self.C[np.ix_(rows, cols)])
+        lattice, points = self.lattice, self.embedding
+        part.lattice = lattice and lattice.restricted(rows, cols)
+        part.embedding = points and points._replace(X=points.X[rows], Y=points.Y[cols])
+        return part

@@ -45,6 +45,12 @@ class Grid(Cells):
         Cost between cell centres.
     spacing : float or sequence of float
         Distance of neighbouring centres along each axis.
+
+    Examples
+    --------
+    >>> import epsilot
+    >>> epsilot.Grid((2, 3)).row(0)  # from the first cell to all six
+    array([0., 1., 2., 1., 2., 3.])
     """
 
     is_separable = True

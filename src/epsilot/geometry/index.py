@@ -197,11 +197,43 @@ class Priced:
 
 
 @dataclass(frozen=True)
+class Side:
+    """The points of one side in tree order; neighbours that are equal are one point of its tree.
+
+    Equal points are equally far from everything: no bound would tell them apart.
+    """
+
+    order: Index
+    starts: Index
+    tree: Tree
+
+    @classmethod
+    def of(cls, points: Matrix) -> Side:
+        """Put points in order."""
+        tree = Tree.of(points)
+        is_new = (tree.points[1:] != tree.points[:-1]).any(axis=1)
+        starts = np.flatnonzero(np.concatenate([[True], is_new]))
+        if starts.size < len(points):
+            return cls(tree.order, starts, Tree.ordered(tree.points[starts]))
+        return cls(tree.order, starts, tree)
+
+    def least(self, prices: Vector) -> Vector:
+        """Return the least price of every point of the tree."""
+        return np.minimum.reduceat(prices[self.order], self.starts)
+
+    def spread(self, values: Vector) -> Vector:
+        """Return what the points of the tree have, for every point in the user's order."""
+        out = np.empty(self.order.size)
+        out[self.order] = np.repeat(values, np.diff(self.starts, append=self.order.size))
+        return out
+
+
+@dataclass(frozen=True)
 class Searched:
     """Trees of both sides of a cost that is large, and of few dimensions."""
 
-    rows: Tree
-    cols: Tree
+    rows: Side
+    cols: Side
     embedding: Embedding
 
     @classmethod
@@ -211,7 +243,11 @@ class Searched:
             return None
         X, Y = embedding.X, embedding.Y
         is_large = len(X) * len(Y) >= SEARCHED_ENTRIES
-        return cls(Tree.of(X), Tree.of(Y), embedding) if is_large else None
+        return cls(Side.of(X), Side.of(Y), embedding) if is_large else None
+
+    def error(self, f: Vector, g: Vector) -> float:
+        """Return what searching adds to the rounding of a pass: nothing."""
+        return 0.0
 
     def ctransform(self, swap: bool, prices: Vector) -> Vector | None:
         """Return min_j C_ij + price_j (or over rows), or None if a pass would be quicker.
@@ -219,15 +255,14 @@ class Searched:
         A few rows tell: prices that have nothing to do with the points leave little to prune.
         """
         rows, cols = (self.cols, self.rows) if swap else (self.rows, self.cols)
-        priced = cols.priced(prices[cols.order], self.embedding.metric, self.embedding.shift)
-        n = len(rows.points)
-        sample = np.ascontiguousarray(rows.points[:: max(1, n // SAMPLE)])
+        least = cols.least(prices)
+        priced = cols.tree.priced(least, self.embedding.metric, self.embedding.shift)
+        points = rows.tree.points
+        sample = np.ascontiguousarray(points[:: max(1, len(points) // SAMPLE)])
         visits = kernels.visits(sample, priced.points, priced.prices, *priced.args)
-        if visits * VISIT_ENTRIES > len(sample) * len(cols.points):
+        if visits * VISIT_ENTRIES > len(sample) * cols.order.size:
             return None
-        out = np.empty(n)
-        out[rows.order] = self.embedding.ctransform(priced, rows.points)
-        return out
+        return rows.spread(self.embedding.ctransform(priced, points))
 
 
 def cells(points: Matrix, weights: Vector, depth: int) -> tuple[Matrix, Vector]:
@@ -237,6 +272,15 @@ def cells(points: Matrix, weights: Vector, depth: int) -> tuple[Matrix, Vector]:
     centres, masses = np.empty((1 << depth, points.shape[1])), np.empty(1 << depth)
     kernels.cells(points, weights, depth, centres, masses)
     return centres, masses
+
+
+def clusters(points: Matrix, weights: Vector, n_cells: int) -> tuple[Matrix, Vector]:
+    """Return weighted centroids and masses of at least ``n_cells`` cells of equal count.
+
+    There are less than twice as many: a power of two; all points, if they are hardly more.
+    """
+    order = _order(points)
+    return cells(points[order], weights[order], (n_cells - 1).bit_length())
 
 
 def pair_costs(embedding: Embedding, rows: Index, cols: Index) -> Vector:

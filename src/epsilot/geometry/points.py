@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,15 +11,17 @@ from numpy.typing import ArrayLike
 
 from .. import memory, parallel
 from .._types import Array, Index, Matrix, Vector
-from ..arguments import numeric, shown
-from ..errors import InvalidProblem
 from ..kernels import points as kernels
-from ..metrics import METRICS, POINT_METRICS, Metric
+from ..metrics import METRICS, Metric
 from . import passes
-from .base import Geometry, LogSums, log_total
-from .coordinates import HULL_DIMENSION, as_points, check_space, directions, extreme
-from .index import DIMENSIONS, Embedding, Searched
+from .base import Coarser, Geometry, LogSums, Places, log_total
+from .bounded import Bounded
+from .callables import Scaled, asked, check_metric
+from .coordinates import HULL_DIMENSION, as_points, box, check_space, directions, extreme
+from .index import DIMENSIONS, PAIR_ENTRIES, SEARCHED_ENTRIES, Embedding, Searched, clusters
+from .line import Line
 from .ranges import check_range, reach
+from .rough import Rough
 from .sweeps import BLOCK_ENTRIES, Block, row_blocks
 
 #: Entries up to which costs are compared one by one to find the smallest and the largest.
@@ -29,34 +30,12 @@ EXACT_BOUNDS = 1 << 28
 FLAT_BOUNDS = 1 << 24
 #: Exponents (f + g - C) / η up to this size are accurate to 1e-3 in float32.
 SINGLE_LIMIT = 1e4
-
-#: Entries of a row that take as long as a single pair.
-PAIR_ENTRIES = 16
-
+#: Columns from which float32 finds minima that float64 decides.
+WORTH_BOUNDS = 1024
 #: In what kernels compute.
 Precision = type[np.float64] | type[np.float32]
 #: The name of a metric, or a function of a source and all targets.
 MetricLike = str | Callable[[Vector, Matrix], ArrayLike]
-
-
-def check_metric(metric: object) -> None:
-    """Refuse what is neither the name of a metric nor a function."""
-    if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
-        raise InvalidProblem(
-            f"metric is {shown(metric)}; it must be one of {', '.join(POINT_METRICS)}, or a "
-            "callable (point, points) -> costs."
-        )
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """2**power times another metric."""
-
-    metric: Callable[[Vector, Matrix], ArrayLike]
-    power: int
-
-    def __call__(self, x: Vector, Y: Matrix) -> Vector:
-        return np.ldexp(np.asarray(self.metric(x, Y), dtype=np.float64), self.power)
 
 
 class PointCloud(Geometry):
@@ -111,36 +90,30 @@ class PointCloud(Geometry):
         name = self.metric if isinstance(self.metric, str) else "callable"
         return f"PointCloud({self.shape[0]} x {self.shape[1]}, {self.X.shape[1]}-d, {name})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let copies hold what was given, and nothing that was derived from it."""
+        kept = ("X", "Y", "metric", "single", "shape", "dimension", "shift")
+        return object.__new__, (type(self),), {name: getattr(self, name) for name in kept}
+
+    @property
+    def places(self) -> Places | None:
+        """The points."""
+        return Places(self.X, self.Y, self.metric if isinstance(self.metric, str) else None)
+
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""
+        assert not isinstance(self.metric, str)  # those are _Fused
         out = np.empty((stop - start, self.shape[1]))
         for i in range(start, stop):
-            out[i - start] = self._costs(i)
+            out[i - start] = asked(self.metric, self.X, self.Y, i)
         out += self.shift
         return out
-
-    def _costs(self, i: int) -> Vector:
-        """Return what a callable metric says of source i, or what is wrong with it."""
-        assert not isinstance(self.metric, str)  # those are _Fused
-        costs = numeric(self.metric(self.X[i], self.Y), "what the metric returned")
-        if costs.shape != self.shape[1:]:
-            raise InvalidProblem(
-                f"the metric returned an array of shape {costs.shape} for source {i}; it must "
-                f"return one cost for each of the {self.shape[1]} targets."
-            )
-        if not np.isfinite(costs).all():
-            j = int(np.argmin(np.isfinite(costs)))
-            raise InvalidProblem(
-                f"the metric returned {costs[j]} for source {i} and target {j}; costs must be "
-                "finite."
-            )
-        return costs
 
     def rescaled(self, power: int) -> PointCloud | None:
         """Return the geometry of 2**power C, by moving the points apart or together."""
         shift = float(np.ldexp(self.shift, power))
         if callable(self.metric):
-            return self._copy(self.X, self.Y, shift, metric=_Scaled(self.metric, power))
+            return self._copy(self.X, self.Y, shift, metric=Scaled(self.metric, power))
         degree = METRICS[self.metric].degree
         if degree == 0:
             return None
@@ -190,6 +163,7 @@ class _Fused(PointCloud):
 
     is_blockwise = False
     can_coarsen = True
+    has_rough = True  # whether float32 copies of all points are at hand
 
     def _args(
         self, swap: bool = False, dtype: Precision = np.float64
@@ -211,8 +185,7 @@ class _Fused(PointCloud):
     @cached_property
     def _centre(self) -> Vector:
         """A point in the middle of both clouds."""
-        low = np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
-        high = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
+        low, high = box(self.X, self.Y)
         return np.asarray(0.5 * low + 0.5 * high)
 
     @cached_property
@@ -227,8 +200,16 @@ class _Fused(PointCloud):
         return Embedding(self.X, self.Y, self._named.code, self.shift)
 
     @cached_property
-    def _trees(self) -> Searched | None:
-        return Searched.of(self.embedding)
+    def _index(self) -> Searched | Line | None:
+        """What c-transforms search: trees, which distances on a line leave nothing to prune."""
+        if self.line is None or self._named.degree != 1:
+            return Searched.of(self.embedding)
+        return self.line if self.pass_entries >= SEARCHED_ENTRIES else None
+
+    def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarser:
+        """Return the cost between weighted centroids of about so many cells of equal count."""
+        (X, p), (Y, q) = (clusters(Z, w, n_cells) for Z, w in ((self.X, p), (self.Y, q)))
+        return Coarser(PointCloud(X, Y, self.metric, single=self.single).shifted(self.shift), p, q)
 
     def _share(
         self, kernel: Callable[..., None], swap: bool, *args: object, dtype: Precision = np.float64
@@ -279,15 +260,15 @@ class _Fused(PointCloud):
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost; for very large clouds, bounds of them."""
         n, m = self.shape
+        if self.line is not None:
+            return self.line.bounds()
         if n * m > (EXACT_BOUNDS if self.X.shape[1] > HULL_DIMENSION else FLAT_BOUNDS):
             # All metrics are convex: the largest cost is one between extreme points.
             far = self._copy(extreme(self.X), extreme(self.Y), self.shift)
             if far.shape[0] * far.shape[1] <= EXACT_BOUNDS:
                 return self.shift, max(float(C.max()) for _, _, C in far.blocks())
-            low = np.minimum(self.X.min(axis=0), self.Y.min(axis=0))
-            high = np.maximum(self.X.max(axis=0), self.Y.max(axis=0))
-            corners = self._copy(low[None], high[None], self.shift)
-            return self.shift, float(corners.block(0, 1)[0, 0])
+            near, away = (corner[None] for corner in box(self.X, self.Y))
+            return self.shift, float(self._copy(near, away, self.shift).block(0, 1)[0, 0])
         out, zeros = np.empty(n), np.zeros(m)
         self._share(kernels.ctransform_rows, False, zeros, 1.0, out)
         low = float(out.min())
@@ -297,7 +278,7 @@ class _Fused(PointCloud):
     @property
     def rough(self) -> LogSums:
         """Log-sum-exp in float32 where it is allowed and exponents are small enough."""
-        return _Rough(self) if self.single else self
+        return Rough(self._rough_lse) if self.single else self
 
     @cached_property
     def exact(self) -> Geometry:
@@ -373,25 +354,30 @@ class _Fused(PointCloud):
         """Return min_i C_ij - f_i."""
         return self._ctransform(True, f)
 
+    def ctransform_error(self, f: Vector, g: Vector) -> float:
+        """Return what sweeps along a line compare otherwise than costs; all else has none."""
+        return 0.0 if self._index is None else self._index.error(f, g)
+
     def _ctransform(self, swap: bool, x: Vector) -> Vector:
         """Search trees where that is quicker than a pass: the bits are the same."""
-        out = None if self._trees is None else self._trees.ctransform(swap, -x)
+        out = None if self._index is None else self._index.ctransform(swap, -x)
+        if out is None and self._bounds is not None and x.size >= WORTH_BOUNDS:
+            out = self._bounds.ctransform(self._args(swap), swap, x)
         if out is None:
             out = np.empty(self.shape[1] if swap else self.shape[0])
             self._share(kernels.ctransform_rows, swap, x, 1.0, out)
         return out
 
+    def k_least(self, rows: Index, prices: Vector, k: int) -> tuple[Index, Matrix, Vector]:
+        """Return the k columns of least cost + price of some rows; see the base class."""
+        if self._bounds is None or self.shape[1] < WORTH_BOUNDS:
+            return super().k_least(rows, prices, k)
+        return self._bounds.k_least(self._args(), rows, prices, k)
 
-@dataclass(frozen=True)
-class _Rough:
-    """The passes of a cloud that may be in float32."""
-
-    cloud: _Fused
-
-    def lse_rows(self, g: Vector, eta: float) -> Vector:
-        """Return log sum_j exp((g_j - C_ij) / η), to about three digits of the exponents."""
-        return self.cloud._rough_lse(False, g, eta)
-
-    def lse_cols(self, f: Vector, eta: float) -> Vector:
-        """Return log sum_i exp((f_i - C_ij) / η), likewise."""
-        return self.cloud._rough_lse(True, f, eta)
+    @cached_property
+    def _bounds(self) -> Bounded | None:
+        """The points in float32, which say what columns are worth looking at."""
+        if not self.has_rough or max(self.shape) < WORTH_BOUNDS:
+            return None
+        centre = self._centre if self._named.degree > 0 else np.zeros(self.X.shape[1])
+        return Bounded.of(self.X, self.Y, centre, self._named, self.shift)

@@ -28,6 +28,16 @@ def binned(places, flow, others, x, out):
 
 
 @njit(**OPTIONS)
+def binned_rows(places, flow, others, X, out):
+    """Write the same for every column of X."""
+    out[:] = 0.0
+    for k in range(flow.size):
+        p, o = places[k], others[k]
+        for c in range(X.shape[1]):
+            out[p, c] += flow[k] * X[o, c]
+
+
+@njit(**OPTIONS)
 def both_sums(i, j, flow, r, c):
     """r and c get the flow of all arcs from each row, and to each column, in their order."""
     r[:] = 0.0

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
-from .._types import Fields
+from .._types import Fields, Vector
 from ..errors import InvalidProblem
 from ..geometry import Geometry
+from ..geometry.cells import KEPT_ENTRIES
 from ..kernels.small_simplex import is_small
 from ..metrics import METRICS
 from ..transport.objective import Objective
@@ -25,8 +26,8 @@ LARGEST_RESTRICTED = 2 * 10**9
 #: The restricted simplex must promise this share of the time of the exact one, which no cost
 #: surprises by a second round.
 MARGIN = 0.8
-#: Highest dimension in which an auction is the choice, and the bytes a point that it takes.
-FLAT, AUCTION_BYTES = 3, 1200
+#: Highest dimension in which an auction is the choice.
+FLAT = 3
 #: Cells of an image up to which it is the choice for squared distances: filters need less memory.
 LARGEST_IMAGE = 1 << 18
 
@@ -76,18 +77,11 @@ def predict(method: str, n: int, m: int, *, is_dense: bool) -> tuple[float, int]
 
 @lru_cache(maxsize=64)
 def _predicted(path: str | None, method: str, n: int, m: int, is_dense: bool) -> tuple[float, int]:
-    models = _read(path)
+    model = _read(path)[method]
     entries, nodes = n * m, n + m
-    if method in ("exact", "small_simplex"):
-        model = models[method]
-        return _seconds(model, entries, nodes), int(model["bytes"] * entries)
-    if method == "auction":
-        model = {"dense": 0.0, **models["auction"]}
-        return _seconds(model, entries, nodes), AUCTION_BYTES * nodes
-    if method == "grid_flow":
-        model = models["grid_flow"]
-        return _seconds(model, entries, nodes), int(model["bytes"] * nodes)
-    model = models["restricted_simplex"]
+    if method != "restricted_simplex":
+        size = entries if method in ("exact", "small_simplex") else nodes
+        return _seconds(model, entries, nodes), int(model["bytes"] * size)
     # As on two threads, whatever there are: the choice must not depend on their number.
     speed = model["dense" if is_dense else "lazy"] / 2
     seconds = _seconds({**model, "dense": speed}, entries, nodes)
@@ -101,8 +95,8 @@ def _seconds(model: dict[str, float], entries: int, nodes: int) -> float:
 
 def is_flat(geometry: Geometry) -> bool:
     """Tell whether costs are those of points in so few dimensions that trees say much."""
-    dimension = geometry.dimension
-    return geometry.embedding is not None and dimension is not None and dimension <= FLAT
+    embedding = geometry.embedding
+    return embedding is not None and embedding.X.shape[1] <= FLAT
 
 
 def is_square(geometry: Geometry) -> bool:
@@ -111,36 +105,68 @@ def is_square(geometry: Geometry) -> bool:
     return embedding is not None and embedding.metric == METRICS["sqeuclidean"].code
 
 
+#: Why a method is chosen; its model, where it depends on the cost, is named after it.
+REASONS = {
+    "monotone": "on a line, sorted masses are matched from left to right",
+    "grid_flow": "with l1 costs, transport on a grid is a flow between neighbouring cells",
+    "auction": "an auction from coarse to fine needs few columns of each point",
+    "small_simplex": "a compiled simplex on all arcs is fastest for so few",
+    "exact": "the network simplex is fastest at this size",
+    "restricted_simplex": "a simplex on the arcs that crude entropic potentials select is fastest "
+    "at this size",
+}
+
+
+def _serving(geometry: Geometry) -> dict[str, str]:
+    """Return the exact methods that serve a geometry, and the model of each."""
+    n, m = geometry.shape
+    found = {}
+    if geometry.line is not None:
+        found["monotone"] = "monotone"
+    if geometry.lattice is not None:
+        found["grid_flow"] = "grid_flow"
+    if geometry.is_separable:
+        if is_square(geometry) and max(n, m) <= LARGEST_IMAGE:
+            found["auction"] = "auction"
+        if n * m <= KEPT_ENTRIES:
+            found["restricted_simplex"] = "restricted_simplex"
+        return found
+    if geometry.is_dense and is_small(n, m):
+        found["small_simplex"] = "small_simplex"
+        return found
+    if is_flat(geometry):
+        found["auction"] = "auction" if is_square(geometry) else "auction of distances"
+    if geometry.is_dense:
+        found["exact"] = "exact"
+    if geometry.is_dense or (geometry.has_rows and n * m <= LARGEST_RESTRICTED):
+        found["restricted_simplex"] = "restricted_simplex"
+    return found
+
+
+def _count(masses: Vector) -> int:
+    return int((masses > 0).sum())
+
+
 def choose(objective: Objective) -> Choice:
-    """Return the method for an objective: its own, a grid's, or the fastest simplex."""
+    """Return the method for an objective: its own, or the fastest exact one that serves it."""
     n, m = objective.problem.shape
     geometry = objective.problem.geometry
     if objective.own_method is not None:
         return Choice(*objective.own_method, 0.0, 0)
-    if geometry.lattice is not None:
-        reason = "with l1 costs, transport on a grid is a flow between neighbouring cells"
-        return Choice("grid_flow", reason, *predict("grid_flow", n, m, is_dense=False))
-    if geometry.is_separable and is_square(geometry) and max(n, m) <= LARGEST_IMAGE:
-        reason = "an auction from coarse to fine needs few cells for each"
-        return Choice("auction", reason, *predict("auction", n, m, is_dense=False))
+    is_kept = geometry.is_dense or geometry.is_separable
+    sizes = dict.fromkeys(REASONS, (n, m))
+    # An auction leaves empty cells out, of which pictures may have many.
+    sizes["auction"] = _count(objective.problem.p), _count(objective.problem.q)
+    choices = [
+        Choice(method, REASONS[method], *predict(model, *sizes[method], is_dense=is_kept))
+        for method, model in _serving(geometry).items()
+    ]
+    if choices:
+        # The margin is for what surprises: a simplex on few arcs may need a second round.
+        return min(choices, key=lambda x: x.seconds * (MARGIN if x.method == "exact" else 1.0))
     if geometry.is_separable:
         reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
         return Choice("sinkhorn", reason, 0.0, 200 * (n + m))
-    if geometry.is_dense and is_small(n, m):
-        reason = "a compiled simplex on all arcs is fastest for so few"
-        return Choice("small_simplex", reason, *predict("small_simplex", n, m, is_dense=True))
-    restricted = predict("restricted_simplex", n, m, is_dense=geometry.is_dense)
-    if geometry.is_dense:
-        exact = predict("exact", n, m, is_dense=True)
-        if MARGIN * exact[0] <= restricted[0]:
-            return Choice("exact", "the network simplex is fastest at this size", *exact)
-    elif is_flat(geometry):
-        auction = predict("auction", n, m, is_dense=False)
-        if auction[0] <= restricted[0]:
-            reason = "an auction from coarse to fine needs few columns of each point"
-            return Choice("auction", reason, *auction)
-    elif n * m > LARGEST_RESTRICTED or not geometry.has_rows:
-        reason = "too large for a simplex, or far away; float32 sweeps need O(n + m) memory"
-        return Choice("sinkhorn", reason, 50 * restricted[0], 200 * (n + m))
-    reason = "a simplex on the arcs that crude entropic potentials select is fastest at this size"
-    return Choice("restricted_simplex", reason, *restricted)
+    reason = "too large for a simplex, or far away; float32 sweeps need O(n + m) memory"
+    lazily, _ = predict("restricted_simplex", n, m, is_dense=False)
+    return Choice("sinkhorn", reason, 50 * lazily, 200 * (n + m))

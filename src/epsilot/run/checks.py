@@ -46,6 +46,11 @@ def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, st
             f"{name} was asked for on {n:,} x {m:,}; it takes up to {MOST_NODES} rows and columns "
             f"together, counted in {HEIGHT}s and {WIDTH}s (use method='auto')."
         )
+    if about.needs_line and geometry.line is None:
+        raise InvalidProblem(
+            f"{name} was asked for on {geometry!r}; it needs points on a line that are not stored, "
+            "with a metric that has a name (use solve_sample(..., lazy=True), or method='auto')."
+        )
     is_missing = about.needs_dense and not geometry.is_dense
     if not is_missing:
         n, m = problem.shape

@@ -7,7 +7,7 @@ import warnings
 from contextlib import AbstractContextManager, nullcontext
 
 from .. import parallel
-from ..errors import ConvergenceWarning, NotConverged
+from ..errors import Answer, ConvergenceWarning, NotConverged
 from ..solvers import options_of
 from ..transport.objective import Objective
 from ..transport.problem import Problem
@@ -54,8 +54,8 @@ def execute(problem: Problem, request: Request) -> Result:
                 run=run,
             )
             driver.drive(course.start, resumed)
-            result = _result(run, objective, goal, course, request.seed)
-    _report_limit(result, request.on_limit)
+            result = _result(run, objective, goal, course, request)
+    report_limit(result, request.on_limit)
     return result
 
 
@@ -92,7 +92,7 @@ def _watched(
 # -- the answer ------------------------------------------------------------------------------
 
 
-def _result(run: Run, objective: Objective, goal: Goal, course: Course, seed: int) -> Result:
+def _result(run: Run, objective: Objective, goal: Goal, course: Course, request: Request) -> Result:
     """Prove the bracket once more, from the very plan and potentials that are returned."""
     problem, unit = objective.problem, objective.problem.unit
     assert run.plan is not None
@@ -115,7 +115,7 @@ def _result(run: Run, objective: Objective, goal: Goal, course: Course, seed: in
         status=status,
         method=course.method,
         reg=unit * run.eta,
-        seed=seed,
+        seed=request.seed,
         options=options_of(course.solver),
         version=__version__,
         n_iter=run.n_iter,
@@ -128,10 +128,13 @@ def _result(run: Run, objective: Objective, goal: Goal, course: Course, seed: in
         choice=None if course.choice is None else str(course.choice),
         quantity=objective.quantity,
         slopes=objective.slopes,
+        mass_price=objective.mass_price(run.potentials, lower),
+        asked=request.written(),
     )
 
 
-def _report_limit(result: Result, on_limit: str) -> None:
+def report_limit(result: Answer, on_limit: str) -> None:
+    """Warn or raise, as asked for, if a limit has ended a run before its target."""
     if result.converged or on_limit == "ignore" or result.status is Status.CALLBACK:
         return
     message = (

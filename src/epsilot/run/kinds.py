@@ -42,6 +42,10 @@ class Kind(Protocol):
     def objective(self, problem: "Problem", reg: float | None) -> "Objective":
         """Return what is minimised, with a regularisation or without."""
 
+    @property
+    def keywords(self) -> dict[str, object]:
+        """The keywords that ask for it."""
+
 
 @dataclass(frozen=True)
 class Balanced:
@@ -61,6 +65,11 @@ class Balanced:
     def objective(self, problem: "Problem", reg: float | None) -> "Objective":
         """Return the cost, or the entropic objective."""
         return _transport().objective_of(problem, reg=reg)
+
+    @property
+    def keywords(self) -> dict[str, object]:
+        """None."""
+        return {}
 
 
 class _Balance(NamedTuple):
@@ -111,7 +120,7 @@ class Entry(NamedTuple):
 
 KINDS: tuple[Entry, ...] = (
     Entry(
-        "partial:Partial",
+        "mass:Partial",
         {"mass": Keyword(Said("Move this much mass, no more than either side has.", PROBLEM))},
     ),
     Entry(

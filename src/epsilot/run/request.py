@@ -4,6 +4,7 @@ The command line reads the fields without loading NumPy; what is heavy is import
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,11 +128,37 @@ class Request:
         kind, options = kinds.asked(rest)
         return cls(**fields, kind=kind, options=options)
 
+    def written(self) -> dict[str, str]:
+        """Return the keywords that ask for the same answer, as they are written in Python."""
+        given = {
+            name: value
+            for name, default in _WRITTEN.items()
+            if (value := getattr(self, name)) != default
+        }
+        given |= self.kind.keywords | (self.options or {})
+        said = {name: _literal(value) for name, value in given.items()}
+        return said if self.potentials_init is None else said | {"potentials_init": "(f, g)"}
+
+
+def _literal(value: object) -> str:
+    """Return a value as it is written in Python, infinite or NumPy's though it may be."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_literal, value))})"
+    value = value.item() if hasattr(value, "item") else value
+    return "math.inf" if value == math.inf else repr(value)
+
 
 #: What is said of each field, in order.
 SAID: dict[str, Said] = {f.name: f.metadata["said"] for f in dataclasses.fields(Request)}
 #: The fields that are keywords of ``solve``: all but what other keywords are collected in.
 KEYWORDS = tuple(name for name in SAID if name not in ("options", "kind"))
+#: Keywords that no answer depends on, or that are not written as they are.
+_UNWRITTEN = (
+    *("potentials_init", "n_threads", "callback", "progress", "on_limit"),
+    *("checkpoint", "resume", "options", "kind"),
+)
+#: The others, and what each is when it is not given.
+_WRITTEN = {f.name: f.default for f in dataclasses.fields(Request) if f.name not in _UNWRITTEN}
 #: The keywords that describe the problem itself.
 OF_PROBLEM = ("M", "a", "b", "normalize")
 

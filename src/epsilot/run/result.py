@@ -25,6 +25,7 @@ from .storage import pack_plan, unpack_plan
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+    from numpy.typing import ArrayLike
 
 _FORMAT = "epsilot-result-2"
 
@@ -72,6 +73,18 @@ class Result:
     ``plan`` is built on first access; ``plan_operator`` is the same plan as an operator that
     stores O(n + m) numbers whenever the method allows. ``potentials`` are dual feasible
     (with ``reg``: the entropic potentials). ``value - lower_bound = gap`` is proved for this run.
+    Of partial problems ``mass_price`` is µ, so that OPT(s') >= lower_bound + µ (s' - s) for every
+    mass s'; None of the others.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> M = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    >>> result = epsilot.solve(M, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5])
+    >>> result.value, round(result.lower_bound, 12), result.status.name
+    (1.0, 1.0, 'CERTIFIED')
+    >>> result.plan.sum(axis=0)
+    array([0. , 0.5, 0.5])
     """
 
     plan_operator: Plan = field(repr=False)
@@ -97,6 +110,8 @@ class Result:
     choice: str | None = None  # what "auto" chose and why
     quantity: str = field(default="transport cost", repr=False)  # what value is, in words
     slopes: Slopes | None = field(default=None, repr=False)  # in the weights, from potentials
+    mass_price: float | None = None  # µ: slope of the optimum in the mass, where that is given
+    asked: dict[str, str] = field(default_factory=dict, repr=False)  # keywords as in Python
 
     @property
     def gap(self) -> float:
@@ -167,13 +182,61 @@ class Result:
         return Gradients(*self.slopes(self.potentials), self.plan_operator)
 
     def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
-        """Draw upper and lower bound against operations; returns the figure."""
+        """Draw upper and lower bound against operations; returns the figure.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> M = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
+        >>> figure = epsilot.solve(M, method="sinkhorn").plot()
+        >>> figure.savefig("bounds.png")
+        """
         from ..show.plotting import plot_convergence
 
         return plot_convergence(self, ax=ax)
 
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        points: tuple[ArrayLike, ArrayLike] | None = None,
+        command: str | None = None,
+    ) -> None:
+        """Write a page about the result: its certificate, its course, and where mass goes.
+
+        One HTML file that needs nothing else, no network and no script, written completely or not
+        at all.
+
+        Parameters
+        ----------
+        path
+            A name that ends in ``.html``.
+        points : (n, d), (m, d) array-like, optional
+            Where sources and targets are, if M does not know it: pixels in the order of an image's
+            rows are drawn as an image, others as points.
+        command
+            What made the result; by default the call in Python.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> x = np.linspace(0, 1, 20)
+        >>> epsilot.solve_sample(x, x**2).report("out.html")
+        """
+        from ..show.page import write_page
+
+        write_page(self, path, points, command)
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything needed to re-prove the bracket, atomically, as ``.npz``."""
+        """Write everything needed to re-prove the bracket, atomically, as ``.npz``.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> epsilot.solve(np.eye(3)).save("result.npz")
+
+        ``epsilot certify --result result.npz --cost M.npy`` proves it again.
+        """
         header = {
             "shape": self.plan_operator.shape,
             "problem_hash": self.problem_hash,

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from .._types import Index, Matrix, Passed, Potentials, Vector
+from .._types import Matrix, Passed, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry import Geometry, PointCloud
 from ..kernels.vectors import log
@@ -134,7 +134,7 @@ class Coarse:
             return result
 
         cloud = self.problem.geometry
-        assert isinstance(cloud, PointCloud)  # no other geometry can coarsen
+        assert isinstance(cloud, PointCloud)  # what can_start says
         f, g = coarse_potentials(cloud, self.problem.p, self.problem.q, solve)
         return Started((f + cloud.shift, g), work=work)
 
@@ -142,41 +142,15 @@ class Coarse:
 def wants_start(problem: Problem, is_wanted: bool | None) -> bool:
     """Tell whether to start from a coarse problem: if asked to, or if that is worthwhile."""
     geometry = problem.geometry
-    if is_wanted and not geometry.can_coarsen:
+    can_start = geometry.can_coarsen and not geometry.is_separable
+    if is_wanted and not can_start:
         raise InvalidProblem(
             f"multiscale=True was given for {geometry!r}; it needs a point cloud with one of the "
             "named metrics that is not stored (pass lazy=True)."
         )
-    if is_wanted is not None or not geometry.can_coarsen or geometry.dimension is None:
+    if is_wanted is not None or not can_start or geometry.dimension is None:
         return bool(is_wanted)
     return min(geometry.shape) >= SMALLEST and geometry.dimension <= HIGHEST
-
-
-def split(X: Matrix, n_cells: int) -> list[Index]:
-    """Return the points of about ``n_cells`` cells, by median splits of the widest side."""
-    parts = [np.arange(X.shape[0])]
-    while len(parts) < n_cells and len(parts) < X.shape[0]:
-        halves = []
-        for part in parts:
-            if part.size < 2:
-                halves.append(part)
-                continue
-            axis = int(np.argmax(np.ptp(X[part], axis=0)))
-            order = part[np.argsort(X[part, axis], kind="stable")]
-            halves += [order[: part.size // 2], order[part.size // 2 :]]
-        parts = halves
-    return parts
-
-
-def coarsen(X: Matrix, weights: Vector, n_cells: int) -> tuple[Matrix, Vector]:
-    """Return the weighted centroids of the cells of a cloud, and their masses."""
-    parts = split(X, n_cells)
-    mass = np.array([weights[part].sum() for part in parts])
-    centres = [
-        np.average(X[part], axis=0, weights=weights[part] if m > 0 else None)
-        for part, m in zip(parts, mass, strict=True)
-    ]
-    return np.array(centres), mass
 
 
 def coarse_potentials(
@@ -192,9 +166,9 @@ def coarse_potentials(
     """
     if n_cells is None:
         n_cells = N_CELLS if min(cloud.shape) < LARGE else N_MIDDLE
-    X, p = coarsen(cloud.X, a, n_cells)
-    Y, q = coarsen(cloud.Y, b, n_cells)
-    coarse = PointCloud(X, Y, cloud.metric, single=True)
+    coarse, p, q = cloud.shifted(-cloud.shift).coarsen(n_cells, a, b) or (cloud, a, b)
+    assert isinstance(coarse, PointCloud)
+    X, Y = coarse.X, coarse.Y
     # Sources to coarse targets, and targets to coarse sources.
     onto_Y = PointCloud(cloud.X, Y, cloud.metric, single=True)
     onto_X = PointCloud(cloud.Y, X, cloud.metric, single=True)

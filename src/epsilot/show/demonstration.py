@@ -9,7 +9,8 @@ import numpy as np
 
 from .._types import Matrix
 from ..files import StrPath
-from .drawable import Drawable
+from .drawable import Drawable, Reportable
+from .movement import movement, per_cell
 from .plotting import COLOURS, gap_curves, headed, new_figure, written
 from .text import clock, operations_text
 
@@ -26,7 +27,7 @@ ARROWS = 24  # along each side of a displacement field
 def plot_demo(
     A: Matrix,
     B: Matrix,
-    results: Mapping[str, Drawable],
+    results: Mapping[str, Reportable],
     path: StrPath | None = None,
 ) -> Figure:
     """Draw two images, the transport between them, its convergence and its certificates.
@@ -89,9 +90,10 @@ def _draw_displacement(
 
     Images of many pixels get one arrow for each of about ``ARROWS`` x ``ARROWS`` cells.
     """
-    place, mass, moved = _movement(A.shape, plan)
+    place = _pixels(A.shape)
+    mass, moved = movement(place, place, plan)
     cell = max(1, -(-max(A.shape) // ARROWS))
-    place, mass, moved = (_per_cell(x, A.shape, cell) for x in (mass[:, None] * place, mass, moved))
+    place, mass, moved = (per_cell(x, A.shape, cell) for x in (mass[:, None] * place, mass, moved))
     place = np.divide(place, mass[:, None], where=mass[:, None] > 0, out=np.zeros_like(place))
     strength = np.linalg.norm(moved, axis=1)
     drawn = strength > 0.05 * strength.max(initial=0.0)
@@ -117,28 +119,14 @@ def _draw_displacement(
     figure.colorbar(shown, ax=ax, shrink=0.8, label="source − target mass (10⁻³)")
 
 
-def _movement(shape: tuple[int, ...], plan: Plan) -> tuple[Matrix, Matrix, Matrix]:
-    """Return the place and the mass of each pixel, and its mass times its mean step."""
-    place = np.indices(shape).reshape(2, -1).T.astype(np.float64)
-    mass, *totals = (plan @ np.stack([np.ones(len(place)), *place.T], axis=1)).T
-    return place, mass, np.stack(totals, axis=1) - mass[:, None] * place
-
-
-def _per_cell(x: Matrix, shape: tuple[int, ...], cell: int) -> Matrix:
-    """Sum a field over square cells of pixels."""
-    if cell == 1:
-        return x
-    height, width = (-(-side // cell) * cell for side in shape)
-    field = x.reshape(*shape, -1)
-    padded = np.zeros((height, width, field.shape[-1]))
-    padded[: shape[0], : shape[1]] = field
-    cells = padded.reshape(height // cell, cell, width // cell, cell, -1).sum(axis=(1, 3))
-    return np.asarray(cells.reshape(-1, *x.shape[1:]))
+def _pixels(shape: tuple[int, ...]) -> Matrix:
+    """Return the places of pixels, row by row."""
+    return np.indices(shape).reshape(2, -1).T.astype(np.float64)
 
 
 def _draw_travel(figure: Figure, ax: Axes, shape: tuple[int, ...], plan: Plan, suffix: str) -> None:
     """Draw how far the mass of each pixel travels on average."""
-    _, mass, moved = _movement(shape, plan)
+    mass, moved = movement(_pixels(shape), _pixels(shape), plan)
     steps = np.linalg.norm(moved, axis=1)
     distance = np.divide(steps, mass, where=mass > 0, out=np.zeros_like(mass))
     shown = ax.imshow(distance.reshape(shape), cmap="cividis", vmin=0)

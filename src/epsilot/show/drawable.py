@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..transport.plan import Plan
+    from ..transport.problem import Problem
     from ..transport.record import Record
     from ..transport.work import Work
 
@@ -31,21 +32,26 @@ class Drawable(Protocol):
     def target(self) -> float: ...  # noqa: D102
     @property
     def quantity(self) -> str: ...  # noqa: D102
+
+
+class Ended(Protocol):
+    """What is said first of a result."""
+
     @property
-    def plan_operator(self) -> Plan: ...  # noqa: D102
+    def converged(self) -> bool: ...  # noqa: D102
 
 
-class Reportable(Drawable, Protocol):
+class Reportable(Drawable, Ended, Protocol):
     """What reports say of a result besides."""
 
+    @property
+    def plan_operator(self) -> Plan: ...  # noqa: D102
     @property
     def value(self) -> float: ...  # noqa: D102
     @property
     def value_linear(self) -> float: ...  # noqa: D102
     @property
     def marginal_error(self) -> float: ...  # noqa: D102
-    @property
-    def converged(self) -> bool: ...  # noqa: D102
     @property
     def status(self) -> Enum: ...  # noqa: D102
     @property
@@ -60,3 +66,16 @@ class Reportable(Drawable, Protocol):
     def options(self) -> Mapping[str, object]: ...  # noqa: D102
     @property
     def version(self) -> str: ...  # noqa: D102
+
+
+class Pageable(Reportable, Protocol):
+    """What a page says of a result besides."""
+
+    @property
+    def problem(self) -> Problem: ...  # noqa: D102
+    @property
+    def problem_hash(self) -> str: ...  # noqa: D102
+    @property
+    def choice(self) -> str | None: ...  # noqa: D102
+    @property
+    def asked(self) -> Mapping[str, str]: ...  # noqa: D102

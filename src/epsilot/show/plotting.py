@@ -48,7 +48,7 @@ def plot_convergence(result: Drawable, ax: Axes | None = None) -> Figure | SubFi
     """
     ax = new_figure(*CONVERGENCE_SIZE).add_subplot() if ax is None else ax
     axis = "operations" if is_counted(result.work) else "seconds"
-    position, upper, lower = _history(result, axis, "upper", "lower")
+    position, upper, lower = history_columns(result, axis, "upper", "lower")
     marker = "o" if position.size < 40 else ""
     ax.fill_between(position, lower, upper, color=COLOURS[0], alpha=0.15, linewidth=0)
     ax.plot(position, upper, marker, linestyle="-", color=COLOURS[1], ms=3.5, label="upper bound")
@@ -177,7 +177,7 @@ def _lighten(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _history(result: Drawable, *names: str) -> list[Matrix]:
+def history_columns(result: Drawable, *names: str) -> list[Matrix]:
     """Return columns of the history where they are finite and the first is positive."""
     table = np.array(
         [[float(getattr(record, name)) for name in names] for record in result.history]
@@ -193,7 +193,7 @@ def gap_curves(ax: Axes, results: Mapping[str, Drawable], axis: str) -> None:
     for k, (label, result) in enumerate(results.items()):
         if axis == "operations" and not is_counted(result.work):
             continue
-        position, gap = _history(result, axis, "gap")
+        position, gap = history_columns(result, axis, "gap")
         ax.plot(
             position,
             np.maximum(gap, floor),

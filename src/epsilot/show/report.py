@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .._types import Json
-from .drawable import Reportable
+from .drawable import Ended, Reportable
 from .text import clock, is_counted, operations_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def result_lines(result: Reportable) -> dict[str, str]:
     return lines
 
 
-def verdict(result: Reportable) -> str:
+def verdict(result: Ended) -> str:
     """Return the title of a result's lines."""
     return "Certified" if result.converged else "Stopped before the target"
 

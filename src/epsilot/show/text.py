@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def scientific(number: float) -> str:
-    """Return a count the way it is written by hand.
+def scientific(number: float, digits: int = 1) -> str:
+    """Return a count the way it is written by hand, with so many digits after the point.
 
     Examples
     --------
@@ -21,9 +21,9 @@ def scientific(number: float) -> str:
     >>> scientific(950)
     '950'
     """
-    if not math.isfinite(number) or abs(number) < 1e4:
+    if not math.isfinite(number) or number == 0 or 1e-4 <= abs(number) < 1e4:
         return f"{number:.4g}"
-    mantissa, exponent = f"{number:.1e}".split("e")
+    mantissa, exponent = f"{number:.{digits}e}".split("e")
     return f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
 
 

@@ -20,6 +20,7 @@ REGISTRY: dict[str, str] = {
     "greenkhorn": "greenkhorn:Greenkhorn",
     "stochastic_sinkhorn": "stochastic_sinkhorn:StochasticSinkhorn",
     "accelerated_sinkhorn": "accelerated_sinkhorn:AcceleratedSinkhorn",
+    "katyusha_sinkhorn": "katyusha_sinkhorn:KatyushaSinkhorn",
     "aam": "aam:AAM",
     "apdagd": "apdagd:APDAGD",
     "apdamd": "apdamd:APDAMD",
@@ -37,7 +38,9 @@ REGISTRY: dict[str, str] = {
     "restricted_simplex": "restricted_simplex:RestrictedSimplex",
     "auction": "auction:Auction",
     "grid_flow": "grid_flow:GridFlow",
+    "monotone": "monotone:Monotone",
     "unbalanced_sinkhorn": "unbalanced_sinkhorn:UnbalancedSinkhorn",
+    "clipped_sinkhorn": "clipped_sinkhorn:ClippedSinkhorn",
 }
 
 

@@ -64,7 +64,9 @@ class About:
     needs_rows: bool = False
     needs_dense: bool = False
     needs_lattice: bool = False
+    needs_line: bool = False
     takes_penalties: bool = False  # for marginals that may be missed, and for these only
+    takes_bounds: bool = False  # for potentials with bounds, and for these only
     needs_small: bool = False  # few enough nodes for the sets of a small tree
 
     @property
@@ -77,9 +79,13 @@ class About:
         """Which costs it takes."""
         if self.takes_penalties:
             return "any, unbalanced (KL)"
+        if self.takes_bounds:
+            return "any, partial or TV with reg"
         if self.needs_small:
             return "small"
-        return "l1 grids" if self.needs_lattice else "any"
+        if self.needs_lattice:
+            return "l1 grids"
+        return "points on a line" if self.needs_line else "any"
 
     @property
     def printed(self) -> str:

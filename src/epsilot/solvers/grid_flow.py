@@ -252,16 +252,19 @@ def field_of(problem: Additive) -> Field:
     sides, spacing = zip(*((1, 1.0),) * (3 - len(box)), *axes, strict=True)
     shape = np.array(sides, dtype=np.int64)
     costs, length = whole_lengths(np.array(spacing), shape)
-    rows, cols = (_cells(box, part) for part in (lattice.shape_a, lattice.shape_b))
+    rows, cols = (
+        _cells(box, part, kept)
+        for part, kept in ((lattice.shape_a, lattice.rows), (lattice.shape_b, lattice.cols))
+    )
     return Field(shape, costs, length, rows, cols)
 
 
-def _cells(box: tuple[int, ...], part: tuple[int, ...]) -> Index | slice:
-    """Return the numbers in a box of the cells of a part with the same origin."""
+def _cells(box: tuple[int, ...], part: tuple[int, ...], kept: Index | None = None) -> Index | slice:
+    """Return the numbers in a box of the (kept) cells of a part with the same origin."""
     if box == part:
-        return slice(None)
-    index = np.ravel_multi_index(np.indices(part).reshape(len(part), -1), box)
-    return np.asarray(index, dtype=np.int64)
+        return slice(None) if kept is None else kept
+    index = np.asarray(np.ravel_multi_index(np.indices(part).reshape(len(part), -1), box))
+    return (index if kept is None else index[kept]).astype(np.int64)
 
 
 def whole_lengths(spacing: Vector, shape: Integers) -> tuple[Integers, float]:

@@ -12,20 +12,20 @@ from numpy.random import Generator
 from .._types import Matrix, Passed, Potentials, Vector
 from ..arguments import check_choice
 from ..errors import InvalidProblem
-from ..finite_sum.algorithm import draw
 from ..finite_sum.mirrors import Mirror, euclidean
 from ..finite_sum.norms import exponent
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import pdasmd as kernels
-from ..kernels.vectors import entropy, log
+from ..kernels.vectors import entropy
 from ..memory import size_text
-from ..transport.duals import semi_dual, softmin
+from ..transport.duals import column_move, semi_dual, softmin
 from ..transport.plan import Core, Explicit, Gibbs
 from ..transport.problem import Entropic, Problem
 from ..transport.work import Work
 from .about import About, Order
 from .averaging import is_near_optimal
 from .base import EntropicSolver, Pace, l1
+from .batching import BATCHINGS, check_batching, coupling, draw_rows
 from .inner_loop import Steps, step_operations, take_mirror_steps, take_steps
 from .options import check_choices
 
@@ -41,14 +41,13 @@ SINGLE_RANGE = 1e4
 #: this share of η, which then is a fifth of what any such violation costs: η violation² / 2.
 SINGLE_VIOLATION = 3e-4
 SINGLE_ERROR = 1e-8
-#: A column sum that is a smaller share of its mass is taken for this share.
-LEAST_SHARE = 1e-15
 
 _CHOICES = {
     "smoothness": ("sharp", "paper"),
     "average": ("sampled", "snapshot", "none"),
     "precision": ("single", "double"),
     "hybrid": ("sinkhorn",),
+    "batching": BATCHINGS,
 }
 
 
@@ -89,6 +88,9 @@ class PDASMD(EntropicSolver[State]):
         Norm H of the proximal step: "linf", "l2", or any lp, as "l1" or "l1.5".
     batch_size : int
         Rows B drawn for an inner step.
+    batching : {"paper", "long", "strata"}
+        Steps as short as without a batch, or as long as it allows (:mod:`.batching`); the last
+        draws a row of each of B strata.
     inner_loops : int, optional
         Inner steps l of an outer loop, by default ⌈n / B⌉.
     smoothness : {"sharp", "paper"}, optional
@@ -111,6 +113,7 @@ class PDASMD(EntropicSolver[State]):
 
     norm: str = "linf"
     batch_size: int = 1
+    batching: str = "paper"
     inner_loops: int | None = None
     smoothness: str | None = None
     step_constant: float | None = None
@@ -137,6 +140,7 @@ class PDASMD(EntropicSolver[State]):
         exponent(self.norm)
         if isinstance(self.mirror, str):
             check_choice("mirror", self.mirror, ("euclidean",))
+        check_batching(self.batching, self.norm, is_euclidean=self.mirror == "euclidean")
         for name in ("batch_size", "inner_loops", "step_constant"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -203,12 +207,9 @@ class PDASMD(EntropicSolver[State]):
     def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
         """Do one outer loop (steps 3 to 16) and take the next snapshot."""
         n, m = problem.shape
-        n_inner = self._inner_steps(n)
-        tau1, tau2 = 2 / (state.n_outer + 4), 1 / (2 * self.batch_size)  # step 3
-        h = problem.eta / (self._constant * self._smoothness)
-        alpha = state.step_scale * h / tau1
-        selected, sample = draw(rng, np.cumsum(problem.p), n_inner, self.batch_size)  # step 8
-        drawn = problem, state, Steps(tau1, tau2, alpha, h), sample, selected
+        n_inner, steps = self._inner_steps(n), self._steps(problem, state)  # step 3
+        selected, sample = draw_rows(rng, problem.p, n_inner, self.batch_size, self.batching)
+        drawn = problem, state, steps, sample, selected
         if self._is_compiled:
             unit, dtype = self._unit(problem)
             lam, y = take_steps(*drawn, unit=unit, dtype=dtype, norm=self.norm)  # up to step 13
@@ -219,7 +220,7 @@ class PDASMD(EntropicSolver[State]):
             vector=n_inner * m * (self.batch_size + step_operations(self.norm)),
         )
         if self.average != "none":
-            work += self._average(problem, state, lam, y, 1 / tau1)  # steps 14 to 16
+            work += self._average(problem, state, lam, y, 1 / steps.tau1)  # steps 14 to 16
         else:
             work += self._move(problem, state, lam)
         state.n_outer += 1
@@ -228,6 +229,13 @@ class PDASMD(EntropicSolver[State]):
         if self.hybrid == "sinkhorn":
             work += self._update_columns(problem, state)
         return work
+
+    def _steps(self, problem: Entropic, state: State) -> Steps:
+        """Return the constants of the next outer loop."""
+        largest = float((problem.q + state.mu).max())
+        smoothness, tau2 = coupling(self.batching, self.batch_size, self._smoothness, largest)
+        tau1, h = 2 / (state.n_outer + 4), problem.eta / (self._constant * smoothness)
+        return Steps(tau1, tau2, state.step_scale * h / tau1, h)
 
     @property
     def _is_compiled(self) -> bool:
@@ -312,10 +320,8 @@ class PDASMD(EntropicSolver[State]):
         update, take a pass. φ falls by η KL(q | q + μ) at least.
         """
         lam, lse, mu, value = state.lam, state.lse.copy(), state.mu, state.value
-        q, slack = problem.q, self._slack(problem, state)
-        ratio = np.divide(np.maximum(q + mu, LEAST_SHARE * q), q, out=np.ones_like(q), where=q > 0)
-        move = -problem.eta * log(ratio)
-        work = Work.of(vector=7 * q.size) + self._move(problem, state, lam + move)
+        slack, move = self._slack(problem, state), column_move(problem, problem.q + mu)
+        work = Work.of(vector=7 * lam.size) + self._move(problem, state, lam + move)
         if state.value <= value + slack:
             state.y, state.z = state.y + move, state.z + move
         else:

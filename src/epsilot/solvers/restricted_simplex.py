@@ -166,7 +166,8 @@ class RestrictedSimplex(DirectSolver[State]):
         if state.round == 0:
             k = min(m, -(-self.n_arcs * max(n, m) // n))
             keys = least_arcs(problem, state.row, state.lam, k)
-            keys = mixed(np.concatenate([keys, staircase(problem.p, problem.q)]))
+            heavy = arcs_of_heavy(problem.p, problem.q, self.n_arcs)
+            keys = mixed(np.concatenate([keys, heavy, staircase(problem.p, problem.q)]))
         else:
             keys = negative_arcs(problem, state.row, state.lam, self.n_arcs, 2 * FINE_TOLERANCE)
         i, j = np.divmod(keys, m)
@@ -242,6 +243,24 @@ def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Index:
         for start, stop, C in problem.geometry.single_blocks(unit):
             cols[start:stop] = np.argsort(C - g, axis=1, kind="stable")[:, :k]
     return (np.arange(n)[:, None] * m + cols).ravel()
+
+
+def arcs_of_heavy(p: Vector, q: Vector, k: int) -> Index:
+    """Return the keys of all arcs of rows, and columns, that serve more than k others.
+
+    These are the k heaviest of each, as far as they have the mass of k of the others: more arcs
+    than are kept anyway there are then never.
+    """
+    n, m = p.size, q.size
+    rows, cols = _heaviest(p, k, k / m), _heaviest(q, k, k / n)
+    of_rows, of_cols = rows[:, None] * m + np.arange(m), np.arange(n)[:, None] * m + cols
+    return np.concatenate([of_rows.ravel(), of_cols.ravel()])
+
+
+def _heaviest(masses: Vector, k: int, least: float) -> Index:
+    """Return the places of the k largest masses that have at least some mass."""
+    order = np.argsort(-masses, kind="stable")[:k]
+    return order[masses[order] >= least]
 
 
 def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: float) -> Index:

@@ -132,9 +132,7 @@ class UnbalancedSinkhorn(_Defaults):
         """Return the plan of the state, and the row potential."""
         if problem.eta:
             return [(Gibbs(problem.geometry, state.f - problem.eta, state.g, problem.eta), state.f)]
-        fine = 1 / state.sharpness if state.sharpness else math.inf
-        if fine == math.inf:
-            fine = self._step(problem)  # no sweep has been made
+        fine = 1 / state.sharpness if state.sharpness else self._step(problem)
         return [(Gibbs(problem.geometry, fine * state.U, fine * state.V, fine), state.f)]
 
     def potentials(self, problem: Penalised, state: State) -> Potentials:

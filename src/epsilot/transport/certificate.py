@@ -24,6 +24,13 @@ class Certificate:
 
     ``is_feasible`` tells whether the plan was feasible as given (to 1e-9 of the mass, in l1);
     ``upper`` is the cost of its rounding in any case.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> audit = epsilot.certify(1.0 - np.eye(2), plan=np.full((2, 2), 0.25))
+    >>> audit.is_feasible, round(audit.gap, 6)
+    (True, 0.5)
     """
 
     upper: float

@@ -9,8 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Potentials, Vector
-from ..kernels.vectors import dot, exp
+from ..kernels.vectors import dot, exp, log
 from .problem import Entropic
+
+#: A column sum that is a smaller share of its mass is taken for this share.
+LEAST_SHARE = 1e-15
 
 
 def softmin(log_mass: Vector, lse: Vector, eta: float) -> Vector:
@@ -26,6 +29,16 @@ def softmin_rows(problem: Entropic, lam: Vector) -> Vector:
 def softmin_cols(problem: Entropic, row: Vector) -> Vector:
     """Return the column potential that makes the columns of X sum to q, given τ."""
     return softmin(problem.log_q, problem.geometry.lse_cols(row, problem.eta), problem.eta)
+
+
+def column_move(problem: Entropic, columns: Vector) -> Vector:
+    """Return η log(q / c), by which Sinkhorn moves λ where the plan's column sums are c.
+
+    φ falls by η KL(q | c) at least.
+    """
+    q = problem.q
+    kept = np.maximum(columns, LEAST_SHARE * q)
+    return -problem.eta * log(np.divide(kept, q, out=np.ones_like(q), where=q > 0))
 
 
 def lse_dual(problem: Entropic, row: Vector, lam: Vector, log_mass: float = 0.0) -> float:

@@ -21,30 +21,26 @@ from ..errors import CertificateError
 from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
 from .certificate import BUG
 from .entropic import check_regularisation
+from .missed import Missed
 from .objective import Abilities, Objective
-from .plan import Around, Core, Plan
+from .plan import Core, Plan
 from .problem import Penalised, Problem
-from .rounding import Rounded, tame, to_marginal
+from .rounding import Rounded, tame
 
 #: The gap to reach with ``reg`` if none is asked for, as a share of costs times masses.
 DEFAULT_GAP = 1e-6
 
 
 @dataclass(frozen=True)
-class KullbackLeibler(Objective):
+class KullbackLeibler(Missed):
     """min <C, X> + λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q) - η H(X); a price of ∞ keeps a side."""
 
-    price_a: float
-    price_b: float
     eta: float  # 0: no entropy
 
     quantity: ClassVar[str] = "unbalanced transport cost (KL)"
     unserved: ClassVar[str] = (
         "solves balanced problems; use unbalanced_sinkhorn, which is what auto takes, or "
         "unbalanced_type='tv'."
-    )
-    unpublished: ClassVar[str | None] = (
-        "stop='paper' follows procedures for balanced problems; leave it out with unbalanced."
     )
     own_method: ClassVar[tuple[str, str] | None] = (
         "unbalanced_sinkhorn",
@@ -77,25 +73,9 @@ class KullbackLeibler(Objective):
         return Penalised(inner.geometry, self.eta, inner.p, inner.q, self.price_a, self.price_b)
 
     @property
-    def _total(self) -> float:
-        return float(self.problem.p.sum() + self.problem.q.sum())
-
-    @property
-    def shift(self) -> float:
-        """Nothing: mass is not fixed, so that no constant can be taken off the costs."""
-        return 0.0
-
-    @property
     def size(self) -> float:
         """The largest cost, price or regularisation, times the mass there is."""
-        prices = [x for x in (self.price_a, self.price_b) if x < math.inf]
-        costs = [abs(x) for x in self.problem.geometry.bounds]
-        return self._total * max(*costs, *prices, self.eta)
-
-    @property
-    def scale(self) -> float:
-        """The same."""
-        return self.size
+        return self.total * max(super().size, self.eta)
 
     # -- plans -------------------------------------------------------------------------------
 
@@ -110,21 +90,15 @@ class KullbackLeibler(Objective):
         """Return the best multiple of a plan, or the plan with the sums of a side that is kept."""
         p, q = self.problem.p, self.problem.q
         core, *_ = tame(core, p)
-        s, t = np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0)
-        e, d, error = np.zeros_like(p), np.zeros_like(q), 0.0
-        if self.price_a == math.inf:
-            s, e, error = to_marginal(core.rows(t), p)
-            d = q / q.sum()
-        elif self.price_b == math.inf:
-            t, d, error = to_marginal(core.cols(s), q)
-            e = p / p.sum()
-        _, cost, shipped = core.price(self.problem.geometry, t, d)
-        plan = Plan(core, Around(s, t, e, d))
+        around, error = self.keeping(core, np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0))
+        _, cost, shipped = core.price(self.problem.geometry, around.t, around.d)
+        plan = Plan(core, around)
         paid = plan.priced(cost, shipped)
         if math.inf in (self.price_a, self.price_b):
             return Rounded(plan, paid, error)
         factor = self._best_factor(plan, paid)
-        return Rounded(Plan(core, Around(factor * s, t, e, d)), factor * paid, error)
+        scaled = Plan(core, around._replace(s=factor * around.s))
+        return Rounded(scaled, factor * paid, error)
 
     def _best_factor(self, plan: Plan, cost: float) -> float:
         """Return the multiple of a plan that has the least objective."""
@@ -139,7 +113,7 @@ class KullbackLeibler(Objective):
         return float(exp(-(paid + self.eta * mass) / (total * mass)))
 
     def infeasibility(self, plan: Plan) -> float:
-        """Return by how much a plan misses a side it must keep, or has mass where there is none."""
+        """Return what a plan misses of a side it must keep, or has where none is, of all mass."""
         r, c = plan.marginals()
         missed = 0.0
         for price, x, wanted in (
@@ -148,7 +122,7 @@ class KullbackLeibler(Objective):
         ):
             is_kept = np.ones(x.size, bool) if price == math.inf else wanted == 0
             missed += float(np.abs(x - wanted)[is_kept].sum())
-        return missed
+        return missed / self.total
 
     # -- potentials --------------------------------------------------------------------------
 
@@ -189,15 +163,6 @@ class KullbackLeibler(Objective):
         """Return λ_a Σ p (1 - exp(-f/λ_a)) + λ_b Σ q (1 - exp(-g/λ_b))."""
         p, q = self.problem.p, self.problem.q
         return _gained(self.price_a, p, f) + _gained(self.price_b, q, g)
-
-    def to_user_potentials(self, potentials: Potentials) -> Potentials:
-        """Return potentials in the user's units."""
-        f, g = potentials
-        return self.problem.unit * f, self.problem.unit * g
-
-    def from_user(self, f: Vector) -> Vector:
-        """Return a row potential in internal units."""
-        return f / self.problem.unit
 
 
 @dataclass(frozen=True)

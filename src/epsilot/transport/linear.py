@@ -39,7 +39,7 @@ class Transport(Objective):
 
     def row_potential(self, g: Vector) -> Vector:
         """Return the c-transform."""
-        return self.problem.geometry.ctransform_rows(g)
+        return row_feasible(self.problem.geometry, g)
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
         """Return c-transforms of a row potential, and <p, f> + <q, g>."""
@@ -81,6 +81,11 @@ def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
     A constant that f carries would cost digits and is taken off: the largest becomes (nearly) 0.
     """
     g = geometry.ctransform_cols(f - f.max())
+    return row_feasible(geometry, g), g
+
+
+def row_feasible(geometry: Geometry, g: Vector) -> Vector:
+    """Return the c-transform f of a column potential: f_i + g_j <= C_ij in floating point."""
     f = geometry.ctransform_rows(g)
     error = geometry.ctransform_error(f, g)
-    return below(f - error if error else f), g
+    return below(f - error if error else f)

@@ -39,6 +39,10 @@ class Abilities(Protocol):
     def takes_penalties(self) -> bool:
         """Whether marginals may be missed, at a price: balanced problems are then not served."""
 
+    @property
+    def takes_bounds(self) -> bool:
+        """Whether potentials have bounds: other problems are then not served."""
+
 
 @dataclass(frozen=True)
 class Objective(ABC):
@@ -62,7 +66,7 @@ class Objective(ABC):
 
     def is_served_by(self, method: Abilities) -> bool:
         """Tell whether a method can minimise this objective."""
-        return not method.takes_penalties
+        return not (method.takes_penalties or method.takes_bounds)
 
     def support(self) -> Support:
         """Return the problem that methods work on, and the way back from it."""
@@ -90,6 +94,13 @@ class Objective(ABC):
     @property
     def slopes(self) -> Slopes | None:
         """Slopes of the optimum in the weights, from the user's potentials; None: it has others."""
+        return None
+
+    def mass_price(self, potentials: Potentials, lower: float) -> float | None:
+        """Return the slope of the optimum in the mass that is moved, if that is given.
+
+        It is in the user's units, from potentials and their bound in the internal ones.
+        """
         return None
 
     def on(self, problem: Problem) -> Self:

@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._types import Potentials, Vector
-from ..arguments import check_positive
-from ..errors import CertificateError, InvalidProblem
-from ..geometry import Dense, Geometry
+from ..errors import CertificateError
 from ..kernels import rounding as kernels
 from ..kernels.vectors import below, dot
 from .certificate import BUG
@@ -27,55 +24,11 @@ from .duals import as_they_are
 from .dummies import Dummies
 from .objective import Objective, Slopes, linear
 from .plan import Around, Core, Plan
-from .problem import Problem, masses, scaled_problem
 from .rounding import Rounded, tame
 from .support import Support
 
 #: Share of the mass that may be missing of a plan for it to be scaled instead of completed.
 MISSING = 1e-14
-#: Share by which the mass to move may exceed what there is: rounding.
-EXCESS = 1e-12
-
-
-@dataclass(frozen=True)
-class Partial:
-    """The kind that ``mass=`` asks for."""
-
-    mass: float
-
-    def __post_init__(self) -> None:
-        """Refuse a mass that is none."""
-        check_positive("mass", self.mass)
-
-    def problem(
-        self,
-        M: ArrayLike | Geometry,
-        a: ArrayLike | None,
-        b: ArrayLike | None,
-        *,
-        normalize: bool,
-    ) -> Problem:
-        """Return a problem whose unit of mass is what sources, targets and dummies have."""
-        geometry = M if isinstance(M, Geometry) else Dense(M)
-        p, q = masses(geometry, a, b, normalize=normalize)
-        totals = float(p.sum()), float(q.sum())
-        if not self.mass <= min(totals) * (1 + EXCESS):
-            raise InvalidProblem(
-                f"mass is {self.mass:.10g}, a sums to {totals[0]:.10g} and b to {totals[1]:.10g}; "
-                "no more can be moved than either has (pass a smaller mass)."
-            )
-        unit = max(sum(totals) - self.mass, *totals)
-        return scaled_problem(geometry, p / unit, q / unit, unit)
-
-    def objective(self, problem: Problem, reg: float | None) -> PartialTransport:
-        """Return the cost of the mass that is moved."""
-        if reg is not None:
-            raise InvalidProblem(
-                f"mass and reg={reg:g} were given; partial transport is solved without "
-                "regularisation (pass eps or rtol instead of reg)."
-            )
-        share = self.mass / problem.mass
-        return PartialTransport(problem, min(share, float(problem.p.sum()), float(problem.q.sum())))
 
 
 @dataclass(frozen=True)
@@ -116,7 +69,8 @@ class PartialTransport(Objective):
 
     def to_user_cost(self, cost: float) -> float:
         """Return <C, X> in the user's units."""
-        return self.to_user(cost)
+        problem = self.problem
+        return problem.unit * (problem.mass * (cost + problem.offset * self.share))
 
     def rounded(self, core: Core) -> Rounded:
         """Return a plan that moves the share, and no more than there is, near any matrix.
@@ -178,6 +132,11 @@ class PartialTransport(Objective):
         error = self.problem.geometry.ctransform_error(h, potentials[1])
         µ = float(below(below(h - error) - potentials[0]).min())
         return linear(self.problem, potentials) + self.share * µ
+
+    def mass_price(self, potentials: Potentials, lower: float) -> float:
+        """Return µ, which is what the bound has beside <p, f> + <q, g> for each unit of mass."""
+        µ = (lower - linear(self.problem, potentials)) / self.share
+        return self.problem.unit * (µ + self.shift / self.share)
 
     def from_user(self, f: Vector) -> Vector:
         """Return a row potential in internal units."""

@@ -215,17 +215,17 @@ def scaled_problem(
     """Return a problem whose costs have an ordinary size and begin at 0, if they can be shifted."""
     low, high = geometry.bounds
     if not high - low < math.inf:
-        raise InvalidProblem(_infinite(geometry))
+        raise InvalidProblem(infinite(geometry))
     size = max(abs(low), abs(high))
-    _check_size(size, mass)
-    geometry, unit = _ordinary(geometry, size)
+    check_size(size, mass)
+    geometry, unit = ordinary(geometry, size)
     low, high = geometry.bounds
     if 0 <= low <= NEGLIGIBLE_OFFSET * high or not can_shift:
         low = 0.0  # not worth a copy of the cost
-    return Problem(geometry.shifted(-low), _freeze(p), _freeze(q), low, mass, unit)
+    return Problem(geometry.shifted(-low), frozen(p), frozen(q), low, mass, unit)
 
 
-def _check_size(cost: float, mass: float) -> None:
+def check_size(cost: float, mass: float) -> None:
     """Refuse problems whose costs, masses or value float64 holds with few digits or not at all."""
     value = cost * mass
     if cost > 0 and not (min(cost, mass, value) >= SMALLEST and max(mass, value) <= LARGEST):
@@ -235,7 +235,7 @@ def _check_size(cost: float, mass: float) -> None:
         )
 
 
-def _ordinary(geometry: Geometry, size: float) -> tuple[Geometry, float]:
+def ordinary(geometry: Geometry, size: float) -> tuple[Geometry, float]:
     """Return a geometry of ordinary size, and the power of two that it was divided by."""
     if size == 0 or ORDINARY[0] <= size <= ORDINARY[1]:
         return geometry, 1.0
@@ -244,12 +244,13 @@ def _ordinary(geometry: Geometry, size: float) -> tuple[Geometry, float]:
     return (geometry, 1.0) if scaled is None else (scaled, math.ldexp(1.0, power))
 
 
-def _freeze(x: Vector) -> Vector:
+def frozen(x: Vector) -> Vector:
+    """Return a vector that can no longer be written to."""
     x.setflags(write=False)
     return x
 
 
-def _infinite(geometry: Geometry) -> str:
+def infinite(geometry: Geometry) -> str:
     """Name the first cost that is not finite."""
     for start, _, C in geometry.blocks():
         for i, j in np.argwhere(~np.isfinite(C))[:1]:
@@ -285,11 +286,11 @@ def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float
         )
     total = float(x.sum())
     if not (x.min() >= 0 and 0 < total < math.inf):
-        raise InvalidProblem(_no_weights(x, name))
+        raise InvalidProblem(no_weights(x, name))
     return x, total
 
 
-def _no_weights(x: Vector, name: str) -> str:
+def no_weights(x: Vector, name: str) -> str:
     """Say what is wrong with weights."""
     for bad, what, remedy in (
         (~np.isfinite(x), "must be finite", "remove or repair that entry"),

@@ -74,10 +74,3 @@ def tame(core: Core, p: Vector) -> tuple[Core, Vector, Vector]:
         return core, r, c
     core = core.tamed(p)
     return core, *core.marginals()
-
-
-def to_marginal(mass: Vector, wanted: Vector) -> tuple[Vector, Vector, float]:
-    """Return scalings that give wanted sums, what empty ones need, and the distance from them."""
-    is_empty = mass <= 0
-    scaling = np.where(is_empty, 1.0, wanted / np.where(is_empty, 1.0, mass))
-    return scaling, np.where(is_empty, wanted, 0.0), float(np.abs(mass - wanted).sum())

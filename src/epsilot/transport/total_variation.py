@@ -24,10 +24,11 @@ from ..kernels.vectors import below, finite_dot
 from .certificate import BUG
 from .duals import as_they_are
 from .dummies import Dummies
-from .objective import Objective, Slopes
-from .plan import Arcs, Around, Core, Plan, plus
+from .missed import Missed
+from .objective import Slopes
+from .plan import Arcs, Core, Plan, plus
 from .problem import Problem
-from .rounding import Rounded, tame, to_marginal
+from .rounding import Rounded, tame
 from .support import Support
 
 #: Steps of float64 by which the bounds of potentials are narrower than the prices: rounding.
@@ -35,16 +36,10 @@ NARROWER = 16 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
-class TotalVariation(Objective):
+class TotalVariation(Missed):
     """min <C, X> + λ_a ‖X 1 - p‖₁ + λ_b ‖Xᵀ 1 - q‖₁; a price of ∞ keeps a side as it is."""
 
-    price_a: float
-    price_b: float
-
     quantity: ClassVar[str] = "unbalanced transport cost (TV)"
-    unpublished: ClassVar[str | None] = (
-        "stop='paper' follows procedures for balanced problems; leave it out with unbalanced."
-    )
 
     @classmethod
     def of(cls, problem: Problem, price_a: float, price_b: float) -> TotalVariation:
@@ -58,22 +53,6 @@ class TotalVariation(Objective):
                 "above its negative sum)."
             )
         return cls(problem, a, b)
-
-    @property
-    def shift(self) -> float:
-        """Nothing: mass is not fixed, so that no constant can be taken off the costs."""
-        return 0.0
-
-    @property
-    def size(self) -> float:
-        """The largest cost or price."""
-        prices = [x for x in (self.price_a, self.price_b) if x < math.inf]
-        return max(*(abs(x) for x in self.problem.geometry.bounds), *prices)
-
-    @property
-    def scale(self) -> float:
-        """The largest cost or price."""
-        return self.size
 
     def support(self) -> Support:
         """Return the balanced problem with dummies, and the way back from it."""
@@ -105,24 +84,18 @@ class TotalVariation(Objective):
     def rounded(self, core: Core) -> Rounded:
         """Return the plan itself, with the sums of a side that must be kept."""
         p, q = self.problem.p, self.problem.q
-        core, r, c = tame(core, p)
-        s, t, e, d = np.ones_like(p), np.ones_like(q), np.zeros_like(p), np.zeros_like(q)
-        error = 0.0
-        if self.price_a == math.inf:
-            s, e, error = to_marginal(r, p)
-            d = np.full_like(q, 1 / q.size)
-        elif self.price_b == math.inf:
-            t, d, error = to_marginal(c, q)
-            e = np.full_like(p, 1 / p.size)
-        _, cost, shipped = core.price(self.problem.geometry, t, d)
-        plan = Plan(core, Around(s, t, e, d))
+        core, *_ = tame(core, p)
+        around, error = self.keeping(core, np.ones_like(p), np.ones_like(q))
+        _, cost, shipped = core.price(self.problem.geometry, around.t, around.d)
+        plan = Plan(core, around)
         return Rounded(plan, plan.priced(cost, shipped), error)
 
     def infeasibility(self, plan: Plan) -> float:
-        """Return by how much a plan misses the sides that it must keep."""
+        """Return by what share of all mass a plan misses the sides that it must keep."""
         r, c = plan.marginals()
         kept = (self.price_a, r - self.problem.p), (self.price_b, c - self.problem.q)
-        return float(sum(np.abs(x).sum() for price, x in kept if price == math.inf))
+        missed = sum(np.abs(x).sum() for price, x in kept if price == math.inf)
+        return float(missed) / self.total
 
     # -- potentials --------------------------------------------------------------------------
 
@@ -167,11 +140,6 @@ class TotalVariation(Objective):
     def slopes(self) -> Slopes | None:
         """The potentials: weights are free."""
         return as_they_are
-
-    def to_user_potentials(self, potentials: Potentials) -> Potentials:
-        """Return potentials in the user's units."""
-        f, g = potentials
-        return self.problem.unit * f, self.problem.unit * g
 
 
 @dataclass(frozen=True)

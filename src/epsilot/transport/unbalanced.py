@@ -13,6 +13,7 @@ from ..arguments import check_choice, is_real, shown
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
 from .balanced import objective_of
+from .entropic_variation import EntropicTotalVariation
 from .kullback_leibler import KullbackLeibler
 from .objective import Objective
 from .problem import Problem, make_problem, masses, scaled_problem
@@ -59,6 +60,13 @@ class Unbalanced:
     divergence: str
 
     @property
+    def keywords(self) -> dict[str, object]:
+        """The keywords that ask for it."""
+        prices = self.price_a, self.price_b
+        price = prices[0] if prices[0] == prices[1] else prices
+        return {"unbalanced": price, "unbalanced_type": self.divergence}
+
+    @property
     def is_hard(self) -> bool:
         """Whether both sides are kept, which is the balanced problem."""
         return min(self.price_a, self.price_b) == math.inf
@@ -86,8 +94,5 @@ class Unbalanced:
         if self.divergence == "kl":
             return KullbackLeibler.of(problem, self.price_a, self.price_b, reg)
         if reg is not None:
-            raise InvalidProblem(
-                f"unbalanced_type='tv' and reg={reg:g} were given; this problem is solved without "
-                "regularisation (pass eps or rtol instead of reg)."
-            )
+            return EntropicTotalVariation.with_entropy(problem, self.price_a, self.price_b, reg)
         return TotalVariation.of(problem, self.price_a, self.price_b)

@@ -2,10 +2,10 @@ import json
 import shutil
 
 import pytest
-from browser import EXECUTABLE, Browser
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from browser import EXECUTABLE, Browser
 from epsilot.errors import InvalidProblem
 from epsilot.solvers import appendix_c
 from epsilot.studies.paper import fig1

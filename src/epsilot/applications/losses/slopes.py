@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..._types import Matrix, Vector
+from ..._types import Index, Matrix, Vector
 from ...geometry import PointCloud
+from ...kernels.forest import binned_rows
 from ...kernels.products import product
 from ...transport.duals import centred
 from ...transport.plan import Arcs, Plan
@@ -118,14 +119,21 @@ def _rows(W: Flow, V: Matrix) -> Matrix:
     """Return W V."""
     if isinstance(W, np.ndarray):
         return product(np.ascontiguousarray(W), np.ascontiguousarray(V))
-    return np.stack([W.rows(v) for v in np.ascontiguousarray(V.T)], axis=1)
+    return _carried(W.i, W.flow, W.j, V, W.shape[0])
 
 
 def _cols(W: Flow, U: Matrix) -> Matrix:
     """Return Wᵀ U."""
     if isinstance(W, np.ndarray):
         return product(np.ascontiguousarray(W.T), np.ascontiguousarray(U))
-    return np.stack([W.cols(u) for u in np.ascontiguousarray(U.T)], axis=1)
+    return _carried(W.j, W.flow, W.i, U, W.shape[1])
+
+
+def _carried(places: Index, flow: Vector, others: Index, X: Matrix, size: int) -> Matrix:
+    """Return what arcs bring to each place of the rows of X."""
+    out = np.empty((size, X.shape[1]))
+    binned_rows(places, flow, others, np.ascontiguousarray(X), out)
+    return out
 
 
 # -- weights -------------------------------------------------------------------------------------

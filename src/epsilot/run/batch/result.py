@@ -58,6 +58,15 @@ class BatchResult(Sequence[Result]):
         Wall time.
     is_complete : bool
         Whether every problem was looked at, before a limit or Ctrl-C.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> batch = epsilot.solve_batch(np.stack([np.eye(2), 3.0 + np.eye(2)]))
+    >>> batch.value
+    array([0., 3.])
+    >>> batch[1].method
+    'small_simplex'
     """
 
     value: Vector
@@ -135,6 +144,13 @@ class BatchResult(Sequence[Result]):
         ----------
         field : {"value", "lower_bound", "gap", "marginal_error"}
             What to return.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> epsilot.pairwise(np.eye(2), [[0.0, 1.0], [1.0, 0.0]]).to_matrix()
+        array([[0., 1.],
+               [1., 0.]])
         """
         if field not in ("value", "lower_bound", "gap", "marginal_error"):
             raise InvalidProblem(
@@ -155,7 +171,15 @@ class BatchResult(Sequence[Result]):
         return out
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all arrays, atomically, as ``.npz``; the problems themselves are not saved."""
+        """Write all arrays, atomically, as ``.npz``; the problems themselves are not saved.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> epsilot.solve_batch(np.eye(2), np.eye(2)).save("answers.npz")
+        >>> epsilot.BatchResult.load("answers.npz").value
+        array([0.5, 0.5])
+        """
         header: dict[str, object] = {
             "size": len(self),
             "eps": self.eps,

@@ -73,6 +73,7 @@ def result_of(chunk: Chunk, request: Request) -> Result:
         problem=problem,
         choice=CHOICE,
         slopes=objective.slopes,
+        asked=request.written(),
     )
 
 

@@ -23,7 +23,7 @@ def forget_peak() -> int | None:
     try:
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):
         return None
     return recent_peak()
 

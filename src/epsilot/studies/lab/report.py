@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ...show import html
 from .document import (
     Block,
     Command,
@@ -21,36 +19,6 @@ from .document import (
 )
 from .judging import Statement, count, statement_table
 
-_STYLE = """
-:root { color-scheme: light; --ink: #1b1f24; --faint: #59636e; --line: #d1d9e0; --soft: #f6f8fa }
-* { box-sizing: border-box }
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 76rem; color: var(--ink);
-  background: #fff; font: 16px/1.55 system-ui, sans-serif }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 1rem }
-h2 { font-size: 1.3rem; margin: 2.5rem 0 .75rem; padding-bottom: .3rem;
-  border-bottom: 1px solid var(--line) }
-h3 { font-size: 1.05rem; margin: 1.75rem 0 .5rem }
-p { max-width: 50rem }
-nav { margin: 1.25rem 0; padding: .75rem 1.25rem; background: var(--soft); border-radius: 6px }
-nav ul { margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .25rem 1.5rem;
-  list-style: none }
-a { color: #0550ae }
-figure { margin: 1.5rem 0 } figure img { display: block; width: 100%; height: auto }
-figcaption, caption { color: var(--faint); font-size: .9rem; text-align: left }
-figcaption { margin-top: .5rem } caption { margin-bottom: .5rem; caption-side: top }
-.scroll { overflow-x: auto; margin: 1rem 0 }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }
-th, td { padding: .35rem .75rem; border: 1px solid var(--line); text-align: left;
-  vertical-align: top }
-thead th { background: var(--soft); position: sticky; top: 0 }
-td.yes { color: #116329; font-weight: 600 } td.no { color: #a40e26; font-weight: 600 }
-pre { background: var(--soft); padding: .75rem 1rem; border-radius: 6px; overflow-x: auto }
-code { font: .9em ui-monospace, monospace }
-@media print { thead th { position: static } h2 { break-after: avoid }
-  figure { break-inside: avoid } }
-"""
-# Whatever a file might try, a browser loads nothing but what is written in it.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _VERDICTS = {"holds": "yes", "does not hold": "no"}
 #: What browsers call the kinds of pictures.
 _IMAGES = {".svg": "svg+xml", ".png": "png", ".jpg": "jpeg"}
@@ -96,63 +64,19 @@ def _inside(block: Block, folder: str) -> Block:
 def to_html(title: str, blocks: Sequence[Block], folder: Path) -> str:
     """Return the blocks as a web page, with the pictures of the folder inside it."""
     titles = [b.text for b in blocks if isinstance(b, Heading) and b.level == 2]
-    contents = "".join(f'<li><a href="#{_slug(t)}">{html.escape(t)}</a></li>' for t in titles)
     body = "\n".join(_block(block, folder) for block in blocks)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<link rel="icon" href="data:,">\n'
-        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<main>\n<h1>{html.escape(title)}</h1>\n"
-        f'<nav aria-label="Contents"><ul>{contents}</ul></nav>\n{body}\n</main>\n</body>\n</html>\n'
-    )
+    return html.page(title, f"{html.contents(titles)}\n{body}")
 
 
 def _block(block: Block, folder: Path) -> str:
     if isinstance(block, Heading):
-        tag, anchor = f"h{block.level}", f' id="{_slug(block.text)}"' if block.level == 2 else ""
-        return f"<{tag}{anchor}>{html.escape(block.text)}</{tag}>"
+        return html.heading(block.text, block.level)
     if isinstance(block, Command):
-        return f"<pre><code>{html.escape(block.text)}</code></pre>"
+        return html.command(block.text)
     if isinstance(block, Picture):
-        return _picture(block, folder)
+        content, kind = (folder / block.name).read_bytes(), _IMAGES[Path(block.name).suffix]
+        return html.figure(html.image(content, kind, block.caption), block.caption)
     if isinstance(block, Table):
-        return _table(block)
+        return html.table(block.columns, block.rows, block.caption, _VERDICTS)
     assert isinstance(block, Paragraph)
-    return f"<p>{_inline(block.text)}</p>"
-
-
-def _picture(block: Picture, folder: Path) -> str:
-    content = base64.b64encode((folder / block.name).read_bytes()).decode()
-    caption, kind = html.escape(block.caption), _IMAGES[Path(block.name).suffix]
-    return (
-        f'<figure><img src="data:image/{kind};base64,{content}" alt="{caption}">'
-        f"<figcaption>{caption}</figcaption></figure>"
-    )
-
-
-def _table(block: Table) -> str:
-    head = "".join(f'<th scope="col">{_inline(name)}</th>' for name in block.columns)
-    rows = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in block.rows)
-    caption = f"<caption>{_inline(block.caption)}</caption>" if block.caption else ""
-    return (
-        f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody></table></div>"
-    )
-
-
-def _cell(text: str) -> str:
-    kind = _VERDICTS.get(text)
-    return f'<td class="{kind}">{text}</td>' if kind else f"<td>{_inline(text)}</td>"
-
-
-def _inline(text: str) -> str:
-    """Escape a text, and set what stands between backticks as code, between stars as strong."""
-    escaped = html.escape(text)
-    escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
-    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", escaped)
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return html.paragraph(block.text)

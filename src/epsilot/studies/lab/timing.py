@@ -37,10 +37,14 @@ class Runs(Generic[T]):
     seconds: list[Seconds] = field(default_factory=list)
     result: T | None = None
 
-    def add(self, call: Callable[[], T]) -> None:
-        """Make the call once more."""
-        seconds, self.result = timed(call)
-        self.seconds.append(seconds)
+    def add(self, call: Callable[[], T], shortest: float = 0.0) -> None:
+        """Make the call once more, or as often as takes so many seconds, and keep the mean."""
+        n_calls, began = 0, _now()
+        while n_calls == 0 or time.perf_counter() - began[0] < shortest:
+            self.result = call()
+            n_calls += 1
+        taken = zip(_now(), began, strict=True)
+        self.seconds.append(Seconds(*((now - then) / n_calls for now, then in taken)))
 
     @property
     def least(self) -> Seconds:
@@ -66,13 +70,16 @@ def repeated(call: Callable[[], T], budget: float, least: int = 1, most: int = 2
     return runs
 
 
-def in_turns(rivals: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, Runs[T]]:
+def in_turns(
+    rivals: Mapping[str, Callable[[], T]], rounds: int, shortest: float = 0.0
+) -> dict[str, Runs[T]]:
     """Return the calls of each rival, all of them once in a round; warm them up beforehand.
 
-    What slows the machine for a while then slows all of them alike.
+    What slows the machine for a while then slows all of them alike. A turn of less than
+    ``shortest`` seconds repeats its call, as a loop would.
     """
     runs: dict[str, Runs[T]] = {name: Runs() for name in rivals}
     for _ in range(rounds):
         for name, call in rivals.items():
-            runs[name].add(call)
+            runs[name].add(call, shortest)
     return runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -70,9 +71,11 @@ class Worker(Generic[A_co]):
         self._arguments = arguments
         self._variables = variables or {}
         self._context: SpawnContext | ForkServerContext = (
-            get_context("spawn") if start == "spawn" else get_context("forkserver")
+            get_context("spawn")
+            if start == "spawn" or sys.platform == "win32"
+            else get_context("forkserver")
         )
-        if preload:
+        if preload and sys.platform != "win32":
             self._context.set_forkserver_preload(list(preload))
         self._running: tuple[BaseProcess, Connection] | None = None
 

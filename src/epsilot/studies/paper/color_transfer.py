@@ -15,7 +15,7 @@ from ...applications.palette import Palette, clustered, histogram
 from ...applications.pixels import Pixels
 from ...files import write_atomically
 from ...show.plotting import new_figure
-from ...version import __version__
+from ...version import NUMERICS
 from ..lab.document import (
     Block,
     Claim,
@@ -71,7 +71,7 @@ class TransferTask:
             "n_colors": self.n_colors,
             "smoothing": self.smoothing,
             "is_small": self.is_small,
-            "version": __version__,
+            "version": NUMERICS,
         }
 
     @property

@@ -14,7 +14,7 @@ from ...errors import InvalidProblem
 from ...run.result import Result, Status
 from ...show.text import is_counted
 from ...transport.record import Record
-from ...version import __version__
+from ...version import NUMERICS
 from ..lab.environment import machine, versions
 from ..lab.instances import digits, images
 from ..lab.store import Line
@@ -65,7 +65,7 @@ class ImageTask:
             "eps": self.eps,
             "given": dict(self.options),
             "is_timed": self.is_timed,
-            "version": __version__,
+            "version": NUMERICS,
         }
 
     @property

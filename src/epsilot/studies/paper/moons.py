@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._types import Index, Matrix, Passed, Vector
 from ...applications.extras import MissingExtra
-from ...version import __version__
+from ...version import NUMERICS
 from ..lab.environment import machine, versions
 from ..lab.store import Line
 
@@ -92,7 +92,7 @@ class MoonTask:
             "method": self.method,
             "goal": list(self.goal),
             "n_moon": self.n_moon,
-            "version": __version__,
+            "version": NUMERICS,
         }
 
     @property

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from ... import certify
 from ..._types import Matrix, Vector
 from ...finite_sum.algorithm import draw
-from ...version import __version__
+from ...version import NUMERICS
 from ..lab.environment import machine, versions
 from ..lab.instances import images
 from ..lab.store import Line
@@ -146,7 +146,7 @@ class NumpyTask:
             "eps": self.eps,
             "given": {"batch_size": self.batch_size, "smoothness": "sharp"},
             "is_timed": True,
-            "version": __version__,
+            "version": NUMERICS,
         }
 
     @property

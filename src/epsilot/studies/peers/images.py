@@ -15,7 +15,7 @@ from ... import solve_grid
 from ..._types import Matrix
 from ...errors import InvalidProblem
 from ...geometry import Grid
-from ...version import __version__
+from ...version import NUMERICS
 from ..lab.document import Block, Command, Heading, Paragraph, Table, environment_table
 from ..lab.dotmark import CLASSES, PICTURES, pair, read_pair
 from ..lab.environment import machine, versions
@@ -131,7 +131,7 @@ class PairTask:
             "pair": self.pair,
             "metric": self.metric,
             "solver": self.solver,
-            "version": __version__,
+            "version": NUMERICS,
         }
 
     @property

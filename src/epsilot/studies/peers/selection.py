@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from ...version import __version__
+from ...version import NUMERICS
 from ..lab.fitting import select
 from ..lab.instances import FAMILIES
 from ..lab.store import Line
@@ -52,7 +52,7 @@ class PeerTask:
             "solver": self.solver,
             **asdict(self.setting),
             "repeat": self.repeat,
-            "version": __version__,
+            "version": NUMERICS,
         }
 
     @property

@@ -55,6 +55,17 @@ class Plan(Ordinary):
     ``X @ V``, ``X.T @ U``, ``X.row(i)``, ``X.marginals()``, ``X.toarray()`` and
     ``X.tosparse(threshold)`` work without forming X, but for the last two. With a Dask array V,
     ``X @ V`` is one.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> X = epsilot.solve(1.0 - np.eye(3)).plan_operator
+    >>> X @ np.arange(3.0)  # what arrives of a quantity at each source
+    array([0.        , 0.33333333, 0.66666667])
+    >>> X.row(1)
+    array([0.        , 0.33333333, 0.        ])
+    >>> X.tosparse().nnz
+    3
     """
 
     mark: ClassVar[str] = "core"

@@ -10,7 +10,8 @@ import time
 from base64 import b64decode
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-EXECUTABLE = next(filter(None, map(shutil.which, NAMES)), None)
+# Pipes as it wants them are POSIX's.
+EXECUTABLE = next(filter(None, map(shutil.which, NAMES)), None) if os.name == "posix" else None
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -92,9 +93,20 @@ class Browser:
 
     def open(self, path):
         """Load a file and wait until all of it is there."""
+        n_loaded = self._n_loaded()
         self.call("Page.navigate", url=path.resolve().as_uri())
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+        while self._n_loaded() == n_loaded:
             self.events.append(self._receive())
+
+    def _n_loaded(self):
+        return sum(event.get("method") == "Page.loadEventFired" for event in self.events)
+
+    def look(self, width, height=900, scheme="light"):
+        """Show the page in a window of some size, in light or in dark colours."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        colours = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.call("Emulation.setEmulatedMedia", features=colours)
 
     def evaluate(self, expression):
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)

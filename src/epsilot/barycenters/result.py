@@ -1,0 +1,85 @@
+"""What a barycentre returns: the histogram, its plans, a proved bracket, and how it was reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .._types import Potentials, Vector
+from ..run.result import Status
+from ..transport.plan import Plan
+from ..transport.record import Record
+from ..transport.work import Work
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarycenterResult:
+    r"""A histogram b with plans to it from all others, and a certified optimality gap.
+
+    Attributes
+    ----------
+    barycenter : (m,) array, or of the shape of the images
+        b, of the total that the histograms have.
+    plans : tuple of Plan
+        Operators X_k with X_k 1 = a_k and X_kᵀ 1 = b.
+    potentials : tuple of (f_k, g_k)
+        f_k ⊕ g_k <= M_k and Σ w_k g_k = 0 (with ``reg``, any potentials are feasible).
+    value : float
+        Σ w_k <M_k, X_k>, or the entropic objective with ``reg``.
+    lower_bound : float
+        No barycentre has a smaller value.
+    values : (k,) array
+        <M_k, X_k> of each plan, or its entropic objective.
+    weights : (k,) array
+        w, of total 1.
+    """
+
+    barycenter: Vector
+    plans: tuple[Plan, ...] = field(repr=False)
+    potentials: tuple[Potentials, ...] = field(repr=False)
+    value: float
+    lower_bound: float
+    values: Vector
+    weights: Vector
+    marginal_error: float
+    converged: bool
+    status: Status
+    method: str
+    reg: float
+    is_entropic: bool
+    options: dict[str, object]
+    version: str
+    n_iter: int
+    work: Work
+    seconds: float
+    history: list[Record] = field(repr=False)
+    target: float
+    choice: str | None = None  # what "auto" chose and why
+    quantity: str = field(default="barycentre's objective", repr=False)
+
+    @property
+    def gap(self) -> float:
+        """Certified distance from the optimum: ``value - lower_bound``."""
+        return self.value - self.lower_bound
+
+    def __repr__(self) -> str:
+        mark = "certified" if self.converged else "NOT at the target"
+        shape = " x ".join(map(str, self.barycenter.shape))
+        return (
+            f"<epsilot.BarycenterResult of {len(self.plans)} histograms on {shape}, "
+            f"{self.method}: {mark}\n"
+            f"  value {self.value:.10g}, lower bound {self.lower_bound:.10g}, "
+            f"gap {self.gap:.3g} (target {self.target:.3g})\n"
+            f"  {self.status}; {self.n_iter} steps, {self.work.operations:.3g} operations, "
+            f"{self.seconds:.3g} s>"
+        )
+
+    def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
+        """Draw upper and lower bound against operations; returns the figure."""
+        from ..show.plotting import plot_convergence
+
+        return plot_convergence(self, ax=ax)

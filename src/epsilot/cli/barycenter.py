@@ -1,0 +1,156 @@
+"""``epsilot barycenter``: the image nearest to several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..metrics import GRID_METRICS, listed
+from ..run.kinds import PROBLEM
+from ..run.request import Request
+from . import options as opt
+from .asking import LIMITS, TARGETS, asking
+from .exits import finish
+
+if TYPE_CHECKING:
+    from .._types import Matrix
+    from ..barycenters.result import BarycenterResult
+
+#: What the barycentre can be written as, besides pictures.
+TABLES = (".npy", ".csv")
+
+
+@asking("method", *TARGETS, *LIMITS, "n_threads", "options")
+def barycenter(
+    *,
+    images: Annotated[
+        list[str],
+        typer.Argument(help="Images of one shape; each is scaled to total mass 1."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Where it goes: a picture, or .npy or .csv masses."
+        ),
+    ],
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="W,W,...",
+            rich_help_panel=PROBLEM,
+            help="Their weights (default: equal).",
+        ),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option(rich_help_panel=PROBLEM, help=f"{listed(GRID_METRICS)}.")
+    ] = "sqeuclidean",
+    request: Request,
+    json: opt.Json = False,
+) -> None:
+    """Find the barycentre of images to a certified accuracy, and write it.
+
+    The cost is that between pixels, whose largest is 1. Ctrl-C stops the run and writes its best
+    certified answer so far.
+    """
+    from ..barycenters.execute import execute
+    from ..barycenters.family import make_family
+    from ..errors import InvalidProblem
+    from ..geometry import Grid
+    from ..show import report
+    from .inputs import read_mass
+
+    _check_path(out)
+    fields = [read_mass(name) for name in images]
+    shape = fields[0].shape
+    for name, field in zip(images, fields, strict=True):
+        if field.shape != shape:
+            raise InvalidProblem(
+                f"{images[0]} has shape {shape} and {name} {field.shape}; all images must have the "
+                "same shape (resize them)"
+            )
+    grid = Grid(shape, shape, metric, 1.0)
+    reach = grid.bounds[1] or 1.0
+    spacing = 1 / (reach if metric == "cityblock" else reach**0.5)
+    family = make_family(
+        [field.ravel() / field.sum() for field in fields],
+        Grid(shape, shape, metric, spacing),
+        _numbers(weights),
+        reg=request.reg,
+    )
+    result = execute(family, request)
+    _write(out, result.barycenter.reshape(shape))
+    if json:
+        report.print_json(_fields(result) | {"shape": list(shape), "files": {"out": str(out)}})
+    else:
+        lines = _lines(result, len(fields), shape) | {"out": str(out)}
+        report.print_lines(report.verdict(result), lines, good=result.converged)
+    finish([result])
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    """Return the numbers of a list with commas."""
+    from ..errors import InvalidProblem
+
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidProblem(
+            f"--weights {text!r} is no list of numbers; write for example --weights 0.5,0.3,0.2"
+        ) from None
+
+
+def _check_path(out: Path) -> None:
+    """Refuse at once a name that cannot be written to, or whose type nobody knows."""
+    import numpy as np
+
+    from ..applications.pictures import Picture, check_picture_path
+    from ..files import check_writable
+
+    check_writable(out)
+    if out.suffix.lower() not in TABLES:
+        check_picture_path(out, Picture(np.zeros((1, 1), np.uint8), {}), is_grey=True)
+
+
+def _write(out: Path, b: Matrix) -> None:
+    """Write masses, whole or not at all: as they are, or as a picture whose brightest is white."""
+    import numpy as np
+
+    from ..applications.pictures import Picture, write_picture
+    from ..files import write_atomically
+
+    match out.suffix.lower():
+        case ".npy":
+            write_atomically(out, lambda file: np.save(file, b))
+        case ".csv":
+            write_atomically(out, lambda file: np.savetxt(file, b, delimiter=",", fmt="%.17g"))
+        case _:
+            write_picture(out, Picture(np.rint(255 * (b / b.max())).astype(np.uint8), {}))
+
+
+def _fields(result: BarycenterResult) -> dict[str, object]:
+    """Return what a script wants to know."""
+    names = ("method", "converged", "value", "lower_bound", "gap", "target", "values", "weights")
+    rest = ("marginal_error", "reg", "n_iter", "seconds", "options", "version", "choice")
+    found = {name: getattr(result, name) for name in (*names, *rest)}
+    arrays = {name: found[name].tolist() for name in ("values", "weights")}
+    status = {"status": result.status.name.lower(), "message": str(result.status)}
+    return found | arrays | status | {"operations": result.work.operations}
+
+
+def _lines(result: BarycenterResult, k: int, shape: tuple[int, ...]) -> dict[str, str]:
+    """Return what a person wants to know."""
+    from ..show.text import clock, operations_text
+
+    return {
+        "problem": f"{k} images of {' × '.join(map(str, shape))}",
+        "value": f"{result.value:.10g}",
+        "lower bound": f"{result.lower_bound:.10g}",
+        "gap": f"{result.gap:.3g} (target {result.target:.3g})",
+        "method": result.method + (f", η = {result.reg:.3g}" if result.reg else ""),
+        "work": f"{result.n_iter:,} steps, {operations_text(result.work)}, {clock(result.seconds)}",
+        "status": str(result.status),
+    }

@@ -1,0 +1,88 @@
+"""Points on a line, in order: c-transforms of distances in two sweeps.
+
+Where costs are the distance itself, whole intervals of columns are equally good for a row, which
+leaves a tree nothing to prune. Sorted, the best column at the left of a point is the best at the
+left of the point before or lies between the two, and so at the right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._types import Index, Vector
+from ..kernels import line as kernels
+from .index import Embedding, pair_costs
+
+#: Roundings of two sums that are compared, and of the costs that they stand for.
+ROUNDINGS = 16
+
+
+@dataclass(frozen=True)
+class Line:
+    """Both sides of a cost between points on a line, each in rising order."""
+
+    rows: Index
+    cols: Index
+    x: Vector
+    y: Vector
+    embedding: Embedding
+
+    @classmethod
+    def of(cls, embedding: Embedding) -> Line:
+        """Put the points in order."""
+        x, y = embedding.X[:, 0], embedding.Y[:, 0]
+        rows, cols = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
+        return cls(rows, cols, x[rows], y[cols], embedding)
+
+    @cached_property
+    def centre(self) -> float:
+        """The middle of all points: sums relative to it keep their digits."""
+        return float(0.5 * min(self.x[0], self.y[0]) + 0.5 * max(self.x[-1], self.y[-1]))
+
+    @property
+    def length(self) -> float:
+        """The largest distance."""
+        return float(max(self.y[-1] - self.x[0], self.x[-1] - self.y[0], 0.0))
+
+    def _costs(self, rows: Index, cols: Index) -> Vector:
+        return pair_costs(self.embedding, rows, cols)
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the smallest and the largest cost: of neighbours, and of the ends."""
+        after = np.searchsorted(self.y, self.x)
+        beside = (np.clip(after - step, 0, self.y.size - 1) for step in (0, 1))
+        low = min(float(self._costs(self.rows, self.cols[j]).min()) for j in beside)
+        ends = np.array([0, -1])
+        return low, float(self._costs(self.rows[ends], self.cols[ends[::-1]]).max())
+
+    def ctransform(self, swap: bool, prices: Vector) -> Vector:
+        """Return min_j C_ij + price_j (or over rows), which one of two columns has."""
+        places, *sides = self._nearest(prices, swap)
+        out = np.full(places.size, np.inf)
+        for found in sides:
+            is_there = found >= 0
+            here, there = places[is_there], found[is_there]
+            values = self._costs(there, here) if swap else self._costs(here, there)
+            out[here] = np.minimum(out[here], values + prices[there])
+        return out
+
+    def _nearest(self, prices: Vector, swap: bool) -> tuple[Index, Index, Index]:
+        """Return rows and the two columns (or -1) of which one has least distance + price.
+
+        With ``swap``, columns and two rows each, by the prices of rows.
+        """
+        sides = [(self.rows, self.x), (self.cols, self.y)]
+        (rows, x), (cols, y) = sides[::-1] if swap else sides
+        left, right = np.empty((2, x.size), dtype=np.int64)
+        kernels.nearest(x, y, np.ascontiguousarray(prices[cols]), self.centre, left, right)
+        found = [np.where(place < 0, -1, cols[place]) for place in (left, right)]
+        return rows, found[0], found[1]
+
+    def error(self, f: Vector, g: Vector) -> float:
+        """Return what comparing sums instead of costs may have added to a minimum."""
+        sizes = (float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in (f, g))
+        size = sum(sizes) + 2 * self.length + abs(self.embedding.shift)
+        return float(ROUNDINGS * np.finfo(float).eps * size)

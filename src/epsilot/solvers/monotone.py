@@ -1,0 +1,90 @@
+"""Exact transport on a line: sorted masses are matched from left to right.
+
+Costs that are convex in the distance have the Monge property in sorted order, for which the plan of
+the north-west corner is optimal, and potentials that are tight along its path feasible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from .._types import Index, Potentials, Vector
+from ..kernels import line as kernels
+from ..transport.plan import Arcs, Core
+from ..transport.problem import Additive, Problem
+from ..transport.work import Work
+from .about import About, Order
+from .base import DirectSolver
+
+#: Bytes a point: both orders, the path with its flow, potentials, and trees of a certificate.
+POINT_BYTES = 400
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """Potentials and the arcs of the monotone coupling."""
+
+    row: Vector  # row potential
+    lam: Vector  # column potential
+    i: Index  # rows, columns and flow of the arcs in use
+    j: Index
+    flow: Vector
+    is_done: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monotone(DirectSolver[State]):
+    """Sort, match and price, in one step."""
+
+    about: ClassVar[About] = About(
+        family="exact",
+        paper="Hoffman 1963 (Monge sequences)",
+        year=1963,
+        orders=(Order(1, log=1),),
+        exactness="exact",
+        solves_entropic=False,
+        needs_line=True,
+    )
+    starts_itself: ClassVar[bool] = True
+
+    def memory(self, problem: Problem) -> int:
+        """Return the bytes of orders, path and potentials, all O(n)."""
+        return POINT_BYTES * sum(problem.shape)
+
+    def init(
+        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start from nothing, or from given potentials without a plan."""
+        n, m = problem.shape
+        row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
+        none = np.zeros(0, dtype=np.int64)
+        return State(row=row, lam=lam, i=none, j=none, flow=np.zeros(0)), Work()
+
+    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+        """Solve."""
+        line = problem.geometry.line
+        assert line is not None
+        n, m = problem.shape
+        i, j = np.empty((2, n + m - 1), dtype=np.int64)
+        flow, f, g = np.empty(n + m - 1), np.empty(n), np.empty(m)
+        p, q = problem.p[line.rows], problem.q[line.cols]
+        kernels.staircase(line.x, line.y, p, q, line.embedding.metric, i, j, flow, f, g)
+        used = flow > 0
+        state.i, state.j, state.flow = line.rows[i[used]], line.cols[j[used]], flow[used]
+        state.row, state.lam = np.empty(n), np.empty(m)
+        state.row[line.rows], state.lam[line.cols] = f, g + line.embedding.shift
+        state.is_done = True
+        comparisons = n * n.bit_length() + m * m.bit_length()
+        return Work.of(vector=n + m, arc_tested=comparisons)
+
+    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+        """Return the optimal plan and the optimal dual."""
+        return [(Arcs(problem.shape, state.i, state.j, state.flow), state.row)]
+
+    def potentials(self, problem: Additive, state: State) -> Potentials:
+        """Return the optimal dual."""
+        return state.row, state.lam

@@ -1,0 +1,78 @@
+"""Barycentres on grids: the same optimum as with stored costs, and coarser grids that begin."""
+
+import barycenter_problems
+import numpy as np
+import pytest
+
+import epsilot
+from epsilot.barycenters.family import make_family
+from epsilot.barycenters.scales import coarser, pooled, prolonged
+
+POWERS = {"cityblock": 1, "sqeuclidean": 2}
+
+
+def images(rng, k, shape):
+    A = rng.random((k, *shape)) ** 3
+    A[A < 0.05] = 0.0
+    return A / A.sum(axis=tuple(range(1, A.ndim)), keepdims=True)
+
+
+@pytest.mark.parametrize("shape", [(24,), (5, 6), (3, 4, 2)])
+@pytest.mark.parametrize("metric", POWERS)
+def test_brackets_the_optimum(metric, shape, rng):
+    A, w = images(rng, 3, shape), np.array([0.5, 0.3, 0.2])
+    result = epsilot.barycenter_grid(A, w, metric=metric, spacing=0.5, method="anderson")
+    cells = 0.5 * np.indices(shape).reshape(len(shape), -1)
+    M = (np.abs(cells[:, :, None] - cells[:, None]) ** POWERS[metric]).sum(axis=0)
+    rows = list(A.reshape(3, -1))
+    best = barycenter_problems.optimum(barycenter_problems.Case(rows, [M] * 3, w))
+    assert result.converged
+    assert result.barycenter.shape == shape
+    assert result.lower_bound - 1e-9 <= best <= result.value + 1e-9
+    for plan, a in zip(result.plans, rows, strict=True):
+        r, c = plan.marginals()
+        assert abs(r - a).sum() <= 1e-12
+        assert abs(c - result.barycenter.ravel()).sum() <= 1e-12
+
+
+def test_coarser_grids_begin(rng):
+    field = np.zeros((3, 51, 60))
+    for k, (i, j) in enumerate([(8, 8), (30, 20), (12, 40)]):
+        field[k, i : i + 12, j : j + 10] = 1 / 120
+    result = epsilot.barycenter_grid(field, metric="sqeuclidean", spacing=0.02, rtol=0.05)
+    assert result.converged
+    assert result.method == "anderson"
+
+
+def test_pooling_keeps_mass_and_prolonging_keeps_lines(rng):
+    shape = 53, 44
+    A = images(rng, 2, shape).reshape(2, -1)
+    family = make_family(list(A), epsilot.Grid(shape, shape, "cityblock", 1.0))
+    coarse = coarser(family)
+    assert coarse is not None
+    assert coarse.members[0].problem.geometry.shape_a == (27, 22)
+    assert coarse.members[0].problem.geometry.spacing == (2.0, 2.0)
+    np.testing.assert_allclose(pooled(A[0], shape).sum(), 1.0)
+    assert pooled(A[0], shape)[0] == A[0].reshape(shape)[:2, :2].sum()
+    i, j = np.indices((27, 22))
+    line = np.ravel(3 * (2 * i + 0.5) - 2 * (2 * j + 0.5))
+    fine = prolonged(np.stack([line, line]), coarse, family)[0].reshape(shape)
+    i, j = np.indices(shape)
+    inside = np.s_[1:-2, 1:-2]
+    np.testing.assert_allclose(fine[inside], (3.0 * i - 2 * j)[inside])
+    assert coarser(coarse) is None
+
+
+REFUSED = [
+    ([], {}, "images is empty"),
+    (np.ones((2, 2, 2, 2, 2)), {}, r"images\[0\] has shape \(2, 2, 2, 2\)"),
+    ([np.ones((2, 2)), np.ones((2, 3))], {}, "all images must have the same shape"),
+    ([np.zeros((2, 2))], {}, r"A\[0\] sums to 0"),
+    ([np.ones((2, 2))], {"metric": "euclidean"}, "a grid serves"),
+]
+
+
+@pytest.mark.parametrize(("fields", "keywords", "sentence"), REFUSED)
+def test_refusals_are_one_sentence(fields, keywords, sentence):
+    with pytest.raises(epsilot.InvalidProblem, match=sentence):
+        epsilot.barycenter_grid(fields, **keywords)

@@ -1,0 +1,78 @@
+"""The built site in a browser: pages, search, light and dark, and nothing from outside."""
+
+from pathlib import Path
+
+import pytest
+
+from browser import EXECUTABLE, Browser
+
+SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
+
+pytestmark = [
+    pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium is installed (package chromium)"),
+    pytest.mark.skipif(not SITE.is_dir(), reason="the site is not built (make docs)"),
+]
+PAGES = {
+    "index.html": "epsilot",
+    "start.html": "Start",
+    "drawn/index.html": "Gallery",
+    "solvers/pdasmd.html": "pdasmd",
+    "api/epsilot.solve.html": "solve",
+    "guide/certificates.html": "Certificates",
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("profile"), seconds=600) as browser:
+        yield browser
+
+
+def is_complaint(event):
+    """Return whether a page complained; what its theme logs of its mode is no complaint."""
+    params = event["params"]
+    if event["method"] == "Runtime.consoleAPICalled":
+        return params["type"] in ("error", "warning", "assert")
+    return params.get("entry", {"level": "error"})["level"] in ("error", "warning")
+
+
+def assert_is_quiet(browser):
+    outside = [url for url in browser.requests if not url.startswith(("file:", "data:"))]
+    assert not outside
+    assert not [event for event in browser.complaints if is_complaint(event)]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("page", "title"), PAGES.items(), ids=PAGES.keys())
+def test_a_page_opens(site, page, title, scheme):
+    site.look(1280, scheme=scheme)
+    site.open(SITE / page)
+    assert title in site.evaluate("document.querySelector('h1').innerText")
+    assert site.evaluate("document.documentElement.dataset.theme") == scheme
+    drawn = site.evaluate("[...document.images].map(i => !i.complete || i.naturalWidth > 0)")
+    assert all(drawn)
+    assert_is_quiet(site)
+
+
+def test_a_page_fits_a_phone(site):
+    site.look(390)
+    site.open(SITE / "index.html")
+    assert site.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_formulas_are_drawn_by_the_browser_itself(site):
+    site.open(SITE / "guide" / "certificates.html")
+    heights = "[...document.querySelectorAll('math')].map(m => m.getBoundingClientRect().height)"
+    heights = site.evaluate(heights)
+    assert len(heights) > 3
+    assert min(heights) > 5
+
+
+def test_searching_finds_the_method(site):
+    site.look(1280)
+    site.call("Page.navigate", url=(SITE / "search.html").as_uri() + "?q=pdasmd")
+    listed = "[...document.querySelectorAll('#search-results li a')].map(a => a.href)"
+    found = []
+    while not any("solvers/pdasmd.html" in link for link in found):  # or the browser's deadline
+        found = site.evaluate(listed)
+    assert_is_quiet(site)

@@ -1,0 +1,34 @@
+"""Unbalanced Sinkhorn: each half of a sweep is an exact maximum, constants included."""
+
+import math
+
+import numpy as np
+import pytest
+
+from epsilot.geometry import Dense
+from epsilot.solvers.unbalanced_sinkhorn import UnbalancedSinkhorn
+from epsilot.transport.kullback_leibler import EntropicKullbackLeibler, penalised_softmin
+from epsilot.transport.problem import Problem
+
+ETA = 0.1
+PRICES = [(0.3, 0.3), (0.1, 2.0), (2.0, 0.1), (math.inf, 0.4), (0.4, math.inf)]
+
+
+@pytest.mark.parametrize("prices", PRICES)
+def test_a_sweep_ends_at_the_best_columns_and_constant(prices):
+    rng = np.random.default_rng(0)
+    problem = Problem(Dense(rng.random((5, 7))), rng.random(5), 2 * rng.random(7))
+    kind = EntropicKullbackLeibler(problem, *prices, ETA)
+    target, solver = kind.fixed_target(problem), UnbalancedSinkhorn()
+    state, _ = solver.init(target, rng)
+    solver.step(target, state, rng)
+
+    def best_columns(f):
+        lse = problem.geometry.lse_cols(f, ETA) - 1
+        return f, penalised_softmin(target.log_q, lse, ETA, prices[1])
+
+    reached = kind.dual_value((state.f, state.g))
+    shifts = np.linspace(-1, 1, 2001)
+    others = [kind.dual_value(best_columns(state.f + t)) for t in shifts]
+    assert max(others) == pytest.approx(reached, rel=1e-12)
+    assert abs(shifts[np.argmax(others)]) < 1e-9
