@@ -1,0 +1,45 @@
+"""
+Barycentres of digits
+=====================
+
+Five drawings of each digit have one mean in the sense of transport: ink moves, it does not blend.
+Its value is within 2 % of the best, proved; the mean of pixels is beside it.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+
+import epsilot
+
+DIGITS = [0, 2, 3, 5, 8]
+EACH = 5
+
+images, labels = load_digits(return_X_y=True)
+images = images.reshape(-1, 8, 8).repeat(2, axis=1).repeat(2, axis=2)
+chosen = {digit: images[labels == digit][:EACH] for digit in DIGITS}
+chosen = {digit: A / A.sum(axis=(1, 2), keepdims=True) for digit, A in chosen.items()}
+
+# %%
+# One call a digit: filters along the axes, no cost matrix.
+
+results = {
+    digit: epsilot.barycenter_grid(A, metric="sqeuclidean", rtol=0.02)
+    for digit, A in chosen.items()
+}
+for digit, result in results.items():
+    print(f"{digit}: at most {result.gap / result.lower_bound:.2%} above the best")
+
+# %%
+# Three of the drawings, the mean of pixels, and the barycentre.
+
+figure, axes = plt.subplots(len(DIGITS), 5, figsize=(6.4, 6.6), squeeze=False, layout="constrained")
+titles = ["drawn", "drawn", "drawn", "mean of pixels", "barycentre"]
+for row, digit in zip(axes, DIGITS, strict=True):
+    A = chosen[digit]
+    for ax, image, title in zip(
+        row, [*A[:3], A.mean(axis=0), results[digit].barycenter], titles, strict=True
+    ):
+        ax.imshow(image, cmap="Greys")
+        ax.set(xticks=[], yticks=[])
+        ax.set_title(title if digit == DIGITS[0] else "", fontsize=9)
+plt.show()
