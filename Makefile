@@ -2,9 +2,12 @@
 #
 #   make demo    solve the embedded example and draw it
 #   make test    run the tests
+#   make test-lowest  run them with the lowest versions that pyproject.toml admits
+#   make dist    build wheel and sdist, and check them
 #   make lint    check style and formatting
 #   make types   check the annotations
 #   make bench   time the kernels
+#   make docs    build the site, docs/_build/html/index.html
 #   make clean   remove the environment and every cache
 #
 # Choose an interpreter with `make PYTHON=python3.12 test`,
@@ -20,9 +23,11 @@ WORKERS ?= 2
 # Without CUDA a few hundred megabytes; the tests of epsilot.torch and epsilot.jax skip without them.
 FRAMEWORKS ?= torch==2.13.0 jax
 PYTEST_ARGS ?=
+# DOCS_ARGS="-D plot_gallery=0" leaves the gallery undrawn: half a minute instead of some.
+DOCS_ARGS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test test-lowest dist lint types bench docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +39,27 @@ demo: $(VENV)/.stamp-plot
 test: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
+# An environment of its own, and compiled kernels of its own: versions of numba do not share them.
+LOWEST := .venv-lowest
+test-lowest: $(LOWEST)/.stamp
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba PYTHONPATH=$(CURDIR)/src \
+		$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+$(LOWEST)/.stamp: pyproject.toml
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install uv
+	$(LOWEST)/bin/uv pip compile --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+		--extra dev --output-file $(LOWEST)/lowest.txt pyproject.toml
+	$(LOWEST)/bin/uv pip install --quiet --compile-bytecode --python $(LOWEST)/bin/python \
+		--requirement $(LOWEST)/lowest.txt
+	@touch $@
+
+dist: $(VENV)/.stamp-dev
+	@$(PIP) install build twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -44,8 +70,12 @@ types: $(VENV)/.stamp-dev
 bench: $(VENV)/.stamp-plot
 	$(BIN)/python benchmarks/kernels.py
 
+docs: $(VENV)/.stamp-dev $(VENV)/.stamp-docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet $(DOCS_ARGS) docs docs/_build/html
+	@echo "Built docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/api docs/drawn .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per set of extras; a changed pyproject.toml installs again.
