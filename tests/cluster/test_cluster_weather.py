@@ -14,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from distributed import Client
+from distributed.comm import CommClosedError
 
 import epsilot
 from epsilot import ConvergenceWarning, Status
 from epsilot.distributed import ClusterError
+from epsilot.distributed.cluster import Cluster
 from epsilot.run.batch.drive import Held
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -203,6 +205,15 @@ def test_a_worker_with_another_version_or_none(programs, outside, tmp_path, modu
     client.wait_for_workers(1, timeout=60)
     with pytest.raises(ClusterError, match=words):
         solve(client=client)
+
+
+def test_a_worker_that_goes_while_it_is_asked_is_not_judged(client, monkeypatch):
+    found = {"tcp://gone": CommClosedError("closed"), "tcp://here": epsilot.__version__}
+    monkeypatch.setattr(client, "run", lambda *args, **how: found)
+    Cluster.of(client)
+    found["tcp://here"] = ImportError("no such thing")
+    with pytest.raises(ClusterError, match="tcp://here cannot import epsilot"):
+        Cluster.of(client)
 
 
 def test_a_late_worker_with_another_version(programs, outside, tmp_path):

@@ -105,10 +105,15 @@ class Cluster:
         return self._slots
 
     def check(self) -> None:
-        """Refuse workers that have another epsilot than this process, or none."""
+        """Refuse workers that have another epsilot than this process, or none.
+
+        One that goes away while it is asked is not judged.
+        """
         if not self.is_connected:
             raise self._gone()
         for worker, found in self.client.run(eval, _WHICH, on_error="return").items():
+            if isinstance(found, OSError):
+                continue
             if isinstance(found, BaseException):
                 raise ClusterError(f"the worker {worker} {tasks.WITHOUT} ({found}).")
             if found != __version__:
