@@ -1,10 +1,12 @@
 """Grids: range of the kernels, both domains, masses with zeros, and what is refused."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import epsilot
-from epsilot.geometry import Dense, Grid
+from epsilot.geometry import Dense, Grid, cells
 from epsilot.geometry import grid as grid_module
 from epsilot.geometry.axes import is_lossless
 
@@ -93,3 +95,58 @@ def test_costs_of_masses_that_nearly_cancel(rng, total):
     v += (total - v.sum()) / v.size
     grid = Grid((24,), metric="sqeuclidean")
     np.testing.assert_allclose(grid.matvec(v), grid.block(0, 24) @ v, atol=1e-10)
+
+
+SQUARES = [
+    ((7, 9), None, 1.0),
+    ((5, 6), (8, 3), (0.5, 2.0)),
+    ((40,), (31,), 0.25),
+    ((3, 4, 5), None, 3.0),
+]
+
+
+@pytest.mark.parametrize(("shape_a", "shape_b", "spacing"), SQUARES)
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_whole_potentials_have_exact_c_transforms(rng, metric, shape_a, shape_b, spacing):
+    grid = Grid(shape_a, shape_b, metric, spacing)
+    g = rng.normal(size=grid.shape[1]) * grid.bounds[1]
+    whole = grid.whole(g)
+    assert (whole <= g).all()
+    assert (g - whole).max() <= 4 * np.finfo(float).eps * (np.abs(g).max() + grid.bounds[1])
+    f = grid.ctransform_rows(whole)
+    assert grid.ctransform_error(f, whole) == 0
+    C = grid.block(0, grid.shape[0])
+    exact = [min(Fraction(c) - Fraction(x) for c, x in zip(row, whole, strict=True)) for row in C]
+    assert [Fraction(x) for x in f] == exact
+    assert grid.ctransform_error(f, g) > 0
+
+
+@pytest.mark.parametrize("spacing", [0.1, 1e-140, 1e149])
+def test_no_unit_no_whole_numbers(spacing):
+    grid = Grid((4, 4), None, "sqeuclidean", spacing)
+    g = np.linspace(0, 1, 16) * grid.bounds[1]
+    whole = grid.whole(g)
+    assert (whole <= g).all()
+    assert np.isfinite(whole).all()
+    f = grid.ctransform_rows(whole)
+    assert 0 <= grid.ctransform_error(f, whole) <= 2e-14 * grid.bounds[1]
+
+
+@pytest.mark.parametrize(("shape_a", "shape_b", "spacing"), SQUARES)
+def test_pairs_and_envelopes_have_the_same_maxima(rng, shape_a, shape_b, spacing, monkeypatch):
+    grid = Grid(shape_a, shape_b, "sqeuclidean", spacing)
+    f, g = (rng.normal(size=n) for n in grid.shape)
+    found = grid.ctransform_rows(g), grid.ctransform_cols(f)
+    assert grid.compares_pairs
+    monkeypatch.setattr(cells, "COMPARED_ENTRIES", 0)
+    assert not grid.compares_pairs
+    for x, y in zip(found, (grid.ctransform_rows(g), grid.ctransform_cols(f)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-13 * grid.bounds[1])
+    assert grid.ctransform_error(found[0], g) > 0
+
+
+def test_noise_is_proved_to_1e_minus_9(rng):
+    A, B = rng.random((2, 96, 96))
+    result = epsilot.solve_grid(A, B, metric="sqeuclidean", normalize=True, rtol=1e-9)
+    assert result.converged
+    assert result.gap <= 1e-9 * result.value

@@ -359,6 +359,10 @@ class Geometry(ABC):
         self.sweep(kernels.ctransform_rows, g, ByRow(out))
         return out
 
+    def whole(self, g: Vector) -> Vector:
+        """Return a potential, lowered by a rounding or two if c-transforms are then exact."""
+        return g
+
     def ctransform_error(self, f: Vector, g: Vector) -> float:
         """Return what rounding, beyond that of C_ij - g_j, may have added to f, its minimum."""
         return 0.0

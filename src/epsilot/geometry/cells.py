@@ -24,8 +24,10 @@ from .sweeps import Block
 ROWS_ENTRIES = 1 << 32
 # Entries up to which a cost in float32 is kept between crude passes: 16 MiB.
 KEPT_ENTRIES = 1 << 22
-# Sums of whole numbers below this are exact.
-WHOLE = 2.0**52
+# Sums of whole numbers of so many bits are exact.
+WHOLE_BITS = 52
+# Entries of a pass up to which minima along an axis compare all pairs: a tenth of a second.
+COMPARED_ENTRIES = 1 << 28
 
 
 class Cells(Geometry):
@@ -94,22 +96,48 @@ class Cells(Geometry):
         return distance if self.metric == "cityblock" else distance * distance
 
     def ctransform_error(self, f: Vector, g: Vector) -> float:
-        """Return the error of one rounding a cell along each axis, and a few to compare with C.
+        """Return the error of a few roundings an axis, or a cell of it, and some to compare with C.
 
-        Whole numbers of a power of two that spacings are whole numbers of, too, are not rounded.
+        Whole numbers of a power of two that costs are whole numbers of, too, are not rounded, but
+        where an envelope of parabolas is looked up instead of all pairs.
         """
         size = float(np.abs(f).max() + np.abs(g).max()) + self.bounds[1]
-        if self.metric == "cityblock" and size * self._per_unit < WHOLE:
-            parts = f * self._per_unit, g * self._per_unit
-            if all((x == np.rint(x)).all() for x in parts):
+        cells = sum(map(max, self.shape_a, self.shape_b))
+        if self.metric == "cityblock" or self.compares_pairs:
+            unit = self._unit(size)
+            if unit is not None and all((x == unit * np.rint(x / unit)).all() for x in (f, g)):
                 return 0.0
-        roundings = 8 + 4 * sum(map(max, self.shape_a, self.shape_b))
-        return float(roundings * np.finfo(float).eps * size)
+            cells = cells if self.metric == "cityblock" else len(self.shape_a)
+        return float((8 + 4 * cells) * np.finfo(float).eps * size)
+
+    @property
+    def compares_pairs(self) -> bool:
+        """Whether minima of squares go through all pairs along an axis: quick, and exact."""
+        return self.metric == "sqeuclidean" and self.pass_entries <= COMPARED_ENTRIES
+
+    def whole(self, g: Vector) -> Vector:
+        """Lower a potential to whole numbers of a unit so fine that c-transforms do not round."""
+        unit = self._unit(2 * (float(np.abs(g).max()) + self.bounds[1]))
+        return g if unit is None else unit * np.floor(g / unit)
+
+    def _unit(self, size: float) -> float | None:
+        """Return the least power of two whose multiples up to a size add up exactly.
+
+        None if costs are no such multiples.
+        """
+        if not 0 < size < np.inf:
+            return None
+        power = math.frexp(size)[1] - WHOLE_BITS
+        return math.ldexp(1.0, power) if power <= -self._bits else None
 
     @cached_property
-    def _per_unit(self) -> float:
-        """Least power of two whose multiples of all lengths are whole numbers."""
-        return float(max(x.as_integer_ratio()[1] for x in (*self.spacing, self.shift)))
+    def _bits(self) -> int:
+        """Binary digits after the point that all costs do with."""
+        spacing, shift = (
+            max(x.as_integer_ratio()[1].bit_length() - 1 for x in numbers)
+            for numbers in (self.spacing, [self.shift])
+        )
+        return max(METRICS[self.metric].degree * spacing, shift)
 
     def rescaled(self, power: int) -> Self:
         """Return the geometry of 2**power C."""

@@ -221,7 +221,9 @@ class Grid(Cells):
     def _ctransform(self, swap: bool, x: Vector) -> Vector:
         """Return min_j C_ij - x_j."""
         field = x.reshape(self.shape_a if swap else self.shape_b)
-        kernel = kernels.l1_max if self.metric == "cityblock" else kernels.sq_max
+        kernel = kernels.l1_max
+        if self.metric == "sqeuclidean":
+            kernel = kernels.sq_pairs if self.compares_pairs else kernels.sq_max
         for axis, n_out, n_in in self._axes(swap):
             (field,) = filtered(kernel, (field,), axis, n_out, n_in, self.spacing[axis])
         return self.shift - np.ravel(field)

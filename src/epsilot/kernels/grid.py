@@ -327,6 +327,26 @@ def sq_log(t, z, w, factors, powers, price, out_t, out_z, out_w, start, stop):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def sq_pairs(x, h, out, start, stop):
+    """out_i = max_j x_j - h² (i - j)² along the axis, every pair being compared."""
+    outer, length, inner = x.shape
+    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    out[a0:a1, :, c0:c1] = -np.inf
+    for a in range(a0, a1):
+        for j in range(length):
+            if inner == 1:  # the loop that is vectorised goes along the axis
+                best, value = out[a, :, 0], x[a, j, 0]
+                for i in range(best.size):
+                    gap = h * (i - j)
+                    best[i] = max(best[i], value - gap * gap)
+                continue
+            for i in range(out.shape[1]):
+                best, line, gap = out[a, i, c0:c1], x[a, j, c0:c1], h * (i - j)
+                for c in range(best.size):
+                    best[c] = max(best[c], line[c] - gap * gap)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _envelope(x, h, sites, edges, out):
     """out_i = max_j x_j - h² (i - j)², by the upper envelope of the parabolas."""
     count = 0

@@ -80,7 +80,7 @@ def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
 
     A constant that f carries would cost digits and is taken off: the largest becomes (nearly) 0.
     """
-    g = geometry.ctransform_cols(f - f.max())
+    g = geometry.whole(geometry.ctransform_cols(f - f.max()))
     return row_feasible(geometry, g), g
 
 
