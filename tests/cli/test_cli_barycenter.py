@@ -1,6 +1,10 @@
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
+
+from epsilot.barycenters.methods import METHODS
+from epsilot.cli import app
 
 
 @pytest.fixture
@@ -76,3 +80,9 @@ def test_a_limit_is_exit_code_1(run, images):
     found = run(*THREE, "-o", "out.png", "--method", "ibp", "--max-iter", "1")
     assert found.code == 1
     assert (images / "out.png").exists()
+
+
+def test_help_names_the_methods():
+    help_ = CliRunner().invoke(app, ["barycenter", "--help"], env={"COLUMNS": "200"}).output
+    for name in METHODS:
+        assert name in help_

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..metrics import GRID_METRICS, listed
+from ..metrics import GRID_METRICS
 from ..run.kinds import PROBLEM
-from ..run.request import Request
+from ..run.request import METHOD, Request
 from . import options as opt
 from .asking import LIMITS, TARGETS, asking
 from .exits import finish
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 TABLES = (".npy", ".csv")
 
 
-@asking("method", *TARGETS, *LIMITS, "n_threads", "options")
+@asking(*TARGETS, *LIMITS, "n_threads", "options")
 def barycenter(
     *,
     images: Annotated[
@@ -44,8 +45,12 @@ def barycenter(
         ),
     ] = None,
     metric: Annotated[
-        str, typer.Option(rich_help_panel=PROBLEM, help=f"{listed(GRID_METRICS)}.")
+        str, typer.Option(rich_help_panel=PROBLEM, help=f"{' or '.join(GRID_METRICS)}.")
     ] = "sqeuclidean",
+    method: Annotated[
+        str,
+        typer.Option(rich_help_panel=METHOD, help="anderson, ibp, lbfgs, pdasmd, exact, or auto."),
+    ] = "auto",
     request: Request,
     json: opt.Json = False,
 ) -> None:
@@ -56,20 +61,12 @@ def barycenter(
     """
     from ..barycenters.execute import execute
     from ..barycenters.family import make_family
-    from ..errors import InvalidProblem
     from ..geometry import Grid
     from ..show import report
-    from .inputs import read_mass
 
     _check_path(out)
-    fields = [read_mass(name) for name in images]
+    fields = _read(images)
     shape = fields[0].shape
-    for name, field in zip(images, fields, strict=True):
-        if field.shape != shape:
-            raise InvalidProblem(
-                f"{images[0]} has shape {shape} and {name} {field.shape}; all images must have the "
-                "same shape (resize them)"
-            )
     grid = Grid(shape, shape, metric, 1.0)
     reach = grid.bounds[1] or 1.0
     spacing = 1 / (reach if metric == "cityblock" else reach**0.5)
@@ -79,7 +76,7 @@ def barycenter(
         _numbers(weights),
         reg=request.reg,
     )
-    result = execute(family, request)
+    result = execute(family, replace(request, method=method))
     _write(out, result.barycenter.reshape(shape))
     if json:
         report.print_json(_fields(result) | {"shape": list(shape), "files": {"out": str(out)}})
@@ -87,6 +84,22 @@ def barycenter(
         lines = _lines(result, len(fields), shape) | {"out": str(out)}
         report.print_lines(report.verdict(result), lines, good=result.converged)
     finish([result])
+
+
+def _read(images: list[str]) -> list[Matrix]:
+    """Return the masses of images, which must have one shape."""
+    from ..errors import InvalidProblem
+    from .inputs import read_mass
+
+    fields = [read_mass(name) for name in images]
+    shape = fields[0].shape
+    for name, field in zip(images, fields, strict=True):
+        if field.shape != shape:
+            raise InvalidProblem(
+                f"{images[0]} has shape {shape} and {name} {field.shape}; all images must have the "
+                "same shape (resize them)"
+            )
+    return fields
 
 
 def _numbers(text: str | None) -> list[float] | None:
