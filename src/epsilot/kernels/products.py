@@ -15,6 +15,10 @@ from .tiles import DEPTH, ROWS, WIDTH, empty_panels, multiply
 COLUMNS = 16
 #: Columns of a Cholesky factor that are found together.
 BLOCK = 64
+#: Columns of a symmetric matrix that are computed together, from the diagonal on.
+STRIP = 192
+#: Share of the diagonal that is added to it.
+RIDGE = 1e-12
 
 
 @njit(**SUM)
@@ -115,3 +119,21 @@ def cholesky_solve(L: Matrix, b: Vector) -> Vector:
     x = np.array(b)
     _substitute(L, x)
     return x
+
+
+def schur_factor(X: Matrix, rows: Vector, cols: Vector, *, is_free: bool) -> Matrix | None:
+    """Return the Cholesky factor of S = diag(cols) - Xᵀ diag(1 / rows) X, or None if it has none.
+
+    Blocks of X that hardly touch make S singular but for round-off: the diagonal grows by ``RIDGE``.
+    If rows and columns are the sums of X (``is_free``), S 1 = 0, and right sides must be orthogonal
+    to 1: it gets a multiple of 1 1ᵀ.
+    """
+    m = cols.size
+    S, across, shares = np.zeros((m, m)), np.ascontiguousarray(X.T), X / rows[:, None]
+    for first in range(0, m, STRIP):
+        last = min(first + STRIP, m)
+        S[first:, first:last] = -product(across[first:], shares[:, first:last])
+    S[np.diag_indices(m)] += (1 + RIDGE) * cols
+    if is_free:
+        S += cols.mean() / m
+    return cholesky(S)
