@@ -124,9 +124,9 @@ def cholesky_solve(L: Matrix, b: Vector) -> Vector:
 def schur_factor(X: Matrix, rows: Vector, cols: Vector, *, is_free: bool) -> Matrix | None:
     """Return the Cholesky factor of S = diag(cols) - Xᵀ diag(1 / rows) X, or None if it has none.
 
-    Blocks of X that hardly touch make S singular but for round-off: the diagonal grows by ``RIDGE``.
-    If rows and columns are the sums of X (``is_free``), S 1 = 0, and right sides must be orthogonal
-    to 1: it gets a multiple of 1 1ᵀ.
+    Blocks of X that hardly touch make S singular but for round-off: its diagonal grows by
+    ``RIDGE``. If rows and columns are the sums of X (``is_free``), S 1 = 0, and right sides must be
+    orthogonal to 1: S gets a multiple of 1 1ᵀ.
     """
     m = cols.size
     S, across, shares = np.zeros((m, m)), np.ascontiguousarray(X.T), X / rows[:, None]

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ... import parallel
 from ..._types import Array, Matrix, Passed, Potentials, Vector
 from ...api.batch import solve_batch, solve_sample_batch
 from ...api.sample import cloud_geometry
 from ...api.solve import solve
-from ... import parallel
 from ...arguments import is_real, shown
 from ...errors import InvalidProblem
 from ...geometry import Dense, Geometry
