@@ -55,7 +55,7 @@ def as_numpy(x: object, name: str) -> object:
     Anything else is returned as it is: also Dask's arrays, which are read when they are needed, and
     what cannot be read, of which :func:`numeric` says so. Memory is shared where possible.
     """
-    if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dask_graph__"):
+    if isinstance(x, (np.ndarray, np.generic)) or is_of_dask(x):
         return x
     has_array, has_dlpack = hasattr(x, "__array__"), hasattr(x, "__dlpack__")
     if not (has_array or has_dlpack):
@@ -65,6 +65,11 @@ def as_numpy(x: object, name: str) -> object:
         return np.asarray(x) if has_array else np.from_dlpack(x)  # type: ignore[arg-type]
     except (TypeError, ValueError, RuntimeError, BufferError):
         return x
+
+
+def is_of_dask(x: object) -> bool:
+    """Tell whether Dask has still to compute an array; those of xarray only may be such."""
+    return hasattr(x, "__dask_graph__") and x.__dask_graph__() is not None
 
 
 def _check_in_reach(x: object, name: str) -> None:

@@ -118,11 +118,31 @@ def test_weights_in_float32_may_miss_their_total_by_rounding(kind):
     a = kind(np.array([0.1, 0.2, 0.7], np.float32))
     b = kind(np.array([0.3, 0.3, 0.4000001], np.float32))
     assert epsilot.solve(M, a, b).converged
+    assert epsilot.solve_grid(a, b).converged
     assert epsilot.solve_batch([M], [a], [b]).converged.all()
 
 
-def test_tables_of_pandas_are_read():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    table, weights = pandas.DataFrame(M), (pandas.Series(A), pandas.Series(B))
-    assert epsilot.solve(table, *weights).value == pytest.approx(0.55)
-    assert epsilot.pairwise(pandas.DataFrame([A, B]), table).value[0] == pytest.approx(0.55)
+def table(library, x):
+    """Return rows of numbers as a table with named columns, a vector as a series."""
+    x = np.asarray(x)
+    if x.ndim == 1:
+        return library.Series(x)
+    return library.DataFrame({f"c{k}": column for k, column in enumerate(x.T)})
+
+
+#: library -> how it holds an array
+LIBRARIES = {
+    "pandas": table,
+    "polars": table,
+    "xarray": lambda library, x: library.DataArray(np.asarray(x)),
+    "torch": lambda library, x: library.from_numpy(np.array(x)),
+    "jax": lambda library, x: library.numpy.asarray(x),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("call", ["solve", "points", "grid", "list", "pairs", "certify"])
+def test_libraries_that_are_installed_are_read(name, call):
+    library = pytest.importorskip(name, reason=f"{name} is not installed")
+    solve, value = CALLS[call]
+    assert solve(lambda x: LIBRARIES[name](library, x)) == pytest.approx(value, abs=1e-6)

@@ -217,7 +217,7 @@ def test_shapes_that_do_not_fit_are_refused(stack, shapes, sentence):
     assert sentence in str(caught.value)
 
 
-@pytest.mark.parametrize(("n", "d"), [(64, 2), (40, 200), (300, 3)])
+@pytest.mark.parametrize(("n", "d"), [(64, 2), (40, 200), (300, 3), (290, 20)])
 def test_partners_of_as_many_points_are_a_permutation_of_least_cost(n, d, rng):
     x, y = rng.normal(size=(2, 2, n, d))
     found, gap = matching.partners(x, y, None, None)
@@ -227,6 +227,18 @@ def test_partners_of_as_many_points_are_a_permutation_of_least_cost(n, d, rng):
         least = M[linear_sum_assignment(M)].mean()
         assert M[np.arange(n), found[k]].mean() == pytest.approx(least, rel=1e-12)
         assert gap[k] < 1e-9
+
+
+#: coordinates, what is refused
+NO_POINTS = [(2, r"X_a\[0\] has a coordinate"), (40, r"X_a\[0\] has a coordinate")]
+
+
+@pytest.mark.parametrize(("d", "sentence"), NO_POINTS)
+def test_points_that_are_none_have_no_partners(d, sentence, rng):
+    x, y = rng.normal(size=(2, 1, 5, d))
+    x[0, 0, 1] = np.nan
+    with pytest.raises(epsilot.InvalidProblem, match=sentence):
+        matching.partners(x, y, None, None)
 
 
 def test_partners_are_drawn_from_the_rows_of_the_plan(rng):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Passed
-from ..arguments import numeric
+from ..arguments import as_numpy, numeric
 from ..errors import InvalidProblem
 from ..geometry import Grid
 from ..run.result import Result
@@ -55,4 +55,6 @@ def solve_grid(
                 f"{name} has shape {field.shape}; masses on a grid have one to three axes."
             )
     geometry = Grid(fields[0].shape, fields[1].shape, metric, spacing)
-    return solve(geometry, np.ravel(fields[0]), np.ravel(fields[1]), **keywords)
+    # In the type they came in, whose rounding their totals may differ by.
+    a, b = (np.ravel(np.asarray(as_numpy(X, name))) for X, name in ((A, "A"), (B, "B")))
+    return solve(geometry, a, b, **keywords)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .. import memory
 from .._types import Matrix, Passed
-from ..arguments import check_flag
+from ..arguments import check_flag, is_of_dask
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry, PointCloud
 from ..geometry.coordinates import as_points
@@ -83,7 +83,7 @@ def solve_sample(
 
 def _dask_client(*clouds: object) -> Client | None:
     """Return the client that Dask would use, if there is one and a cloud is a Dask array."""
-    if not any(hasattr(X, "__dask_graph__") for X in clouds):
+    if not any(map(is_of_dask, clouds)):
         return None
     from distributed import get_client
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from .._types import Array
-from ..arguments import shown
+from ..arguments import is_of_dask, shown
 from ..errors import InvalidProblem
 from ..geometry.coordinates import as_points
 
@@ -127,7 +127,7 @@ class Parquet:
 
 def is_dask(X: Points) -> bool:
     """Tell whether an array is Dask's."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "dtype")
+    return is_of_dask(X) and hasattr(X, "dtype")
 
 
 def reader_of(X: Points, name: str) -> Reader | None:

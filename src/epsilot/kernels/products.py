@@ -1,119 +1,51 @@
-"""Products of matrices and Cholesky factors, in an order that is written down.
-
-Every entry of a product is Σ_k A_ik B_kj, one fma after the other in the order of k, whatever the
-tiles and the number of threads: BLAS chooses its order by processor, threads and sizes.
-
-A panel of ``WIDTH`` columns of B is copied so that it lies along memory; ``HEIGHT`` rows of A meet
-it in registers, which is what sixteen of 256 bits hold.
-"""
+"""Products of matrices and Cholesky factors, in an order that is written down (:mod:`.tiles`)."""
 
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
+from numba import njit
 
 from .. import parallel
 from .._types import Array, Matrix, Vector
 from .dense import SUM
-from .lanes import IS_PLAIN, call, prefer_wide_vectors, spread
 from .sums import dot
+from .tiles import DEPTH, ROWS, WIDTH, empty_panels, multiply
 
-WIDTH, HEIGHT = 8, 6
+#: Columns that a thread gets together.
+COLUMNS = 16
 #: Columns of a Cholesky factor that are found together.
 BLOCK = 64
-
-
-def _tile(height):
-    """Return an intrinsic that writes a tile of a product, ``height`` rows by ``WIDTH`` columns."""
-
-    @intrinsic
-    def tile(typing_context, A, i, panel, out, row, col):
-        """Write out[row + r, col : col + WIDTH] = A[i + r] panel."""
-
-        def generate(context, builder, signature, args):
-            prefer_wide_vectors(builder.function)
-            kinds = signature.args
-            a, b, c = (make_array(kinds[k])(context, builder, args[k]) for k in (0, 2, 3))
-            real, index = ir.DoubleType(), args[1].type
-            vector = ir.VectorType(real, WIDTH)
-
-            def place(array, at_row, at_col, kind):
-                start = builder.mul(at_row, builder.extract_value(array.shape, 1))
-                found = builder.gep(array.data, [builder.add(start, at_col)])
-                return builder.bitcast(found, kind.as_pointer())
-
-            zero = ir.Constant(vector, None)
-            sums = [cgutils.alloca_once_value(builder, zero) for _ in range(height)]
-            rows = [builder.add(args[1], ir.Constant(index, r)) for r in range(height)]
-            with cgutils.for_range(builder, builder.extract_value(b.shape, 0)) as loop:
-                k, first = loop.index, ir.Constant(index, 0)
-                entries = builder.load(place(b, k, first, vector), align=8)
-                for at, total in zip(rows, sums, strict=True):
-                    factor = spread(builder, builder.load(place(a, at, k, real)), vector)
-                    held = call(builder, "fma", factor, entries, builder.load(total))
-                    builder.store(held, total)
-            for r, total in enumerate(sums):
-                at = builder.add(args[4], ir.Constant(index, r))
-                builder.store(builder.load(total), place(c, at, args[5], vector), align=8)
-            return context.get_dummy_value()
-
-        return types.none(A, types.intp, panel, out, types.intp, types.intp), generate
-
-    return tile
-
-
-_tall_tile, _flat_tile = _tile(HEIGHT), _tile(1)
+#: Columns of a symmetric matrix that are computed together, from the diagonal on.
+STRIP = 192
+#: Share of the diagonal that is added to it.
+RIDGE = 1e-12
 
 
 @njit(**SUM)
-def _pack(B, first, panel):
-    """Copy a panel of columns of B, padded with zeros."""
-    width = min(WIDTH, B.shape[1] - first)
-    for k in range(B.shape[0]):
-        for j in range(width):
-            panel[k, j] = B[k, first + j]
-        for j in range(width, WIDTH):
-            panel[k, j] = 0.0
+def _pack_panels(B, first, last, k0, depth, panels):
+    """Copy columns of B, panel after panel."""
+    for j in range(first, last, WIDTH):
+        panel = panels[(j - first) // WIDTH]
+        for k in range(depth):
+            for c in range(min(WIDTH, last - j)):
+                panel[k, c] = B[k0 + k, j + c]
 
 
 @njit(**SUM)
 def _product(A, B, is_by_rows, out, start, stop):
-    """out = A B, on rows ``start:stop`` or on that many panels of columns."""
+    """out = A B, on rows ``start:stop`` or on that many times ``COLUMNS`` columns."""
     n, m = out.shape
     r0, r1 = (start, stop) if is_by_rows else (0, n)
-    c0, c1 = (0, m) if is_by_rows else (start * WIDTH, min(stop * WIDTH, m))
-    panel, edge = np.empty((B.shape[0], WIDTH)), np.empty((HEIGHT, WIDTH))
-    for col in range(c0, c1, WIDTH):
-        width = min(WIDTH, m - col)
-        _pack(B, col, panel)
-        for row in range(r0, r1, HEIGHT):
-            height = min(HEIGHT, r1 - row)
-            if height == HEIGHT and width == WIDTH:
-                _tall_tile(A, row, panel, out, row, col)
-                continue
-            if height == HEIGHT:
-                _tall_tile(A, row, panel, edge, 0, 0)
-            else:
-                for r in range(height):
-                    _flat_tile(A, row + r, panel, edge, r, 0)
-            out[row : row + height, col : col + width] = edge[:height, :width]
-
-
-def _plain_product(A, B, is_by_rows, out, start, stop):
-    """out = A B, for coverage runs."""
-    if is_by_rows:
-        out[start:stop] = np.dot(A[start:stop], B)
-    else:
-        columns = slice(start * WIDTH, stop * WIDTH)
-        out[:, columns] = np.dot(A, B[:, columns])
-
-
-if IS_PLAIN:
-    _product = _plain_product
+    c0, c1 = (0, m) if is_by_rows else (start * COLUMNS, min(stop * COLUMNS, m))
+    n_terms = B.shape[0]
+    panels = empty_panels(c1 - c0, min(DEPTH, n_terms))
+    out[r0:r1, c0:c1] = 0.0
+    for k0 in range(0, n_terms, DEPTH):
+        depth = min(DEPTH, n_terms - k0)
+        _pack_panels(B, c0, c1, k0, depth, panels)
+        for first in range(r0, r1, ROWS):
+            last = min(first + ROWS, r1)
+            multiply(A, first, last, k0, panels, depth, out, first, c0, c1)
 
 
 def product(A: Array, B: Array) -> Matrix:
@@ -122,7 +54,7 @@ def product(A: Array, B: Array) -> Matrix:
     n, m = A.shape[0], B.shape[1]
     out = np.empty((n, m))
     is_by_rows = n >= m
-    n_items = n if is_by_rows else -(-m // WIDTH)
+    n_items = n if is_by_rows else -(-m // COLUMNS)
     parallel.share(_product, n_items, n * B.size // 16, A, B, is_by_rows, out)
     return out
 
@@ -187,3 +119,21 @@ def cholesky_solve(L: Matrix, b: Vector) -> Vector:
     x = np.array(b)
     _substitute(L, x)
     return x
+
+
+def schur_factor(X: Matrix, rows: Vector, cols: Vector, *, is_free: bool) -> Matrix | None:
+    """Return the Cholesky factor of S = diag(cols) - Xᵀ diag(1 / rows) X, or None if it has none.
+
+    Blocks of X that hardly touch make S singular but for round-off: its diagonal grows by
+    ``RIDGE``. If rows and columns are the sums of X (``is_free``), S 1 = 0, and right sides must be
+    orthogonal to 1: S gets a multiple of 1 1ᵀ.
+    """
+    m = cols.size
+    S, across, shares = np.zeros((m, m)), np.ascontiguousarray(X.T), X / rows[:, None]
+    for first in range(0, m, STRIP):
+        last = min(first + STRIP, m)
+        S[first:, first:last] = -product(across[first:], shares[:, first:last])
+    S[np.diag_indices(m)] += (1 + RIDGE) * cols
+    if is_free:
+        S += cols.mean() / m
+    return cholesky(S)

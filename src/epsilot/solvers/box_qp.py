@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Vector
-from ..kernels.products import cholesky, cholesky_solve, product
+from ..kernels.products import cholesky_solve, schur_factor
 from ..kernels.vectors import dot, matvec, rmatvec
 from ..transport.plan import Core, Explicit
 from ..transport.work import Work
@@ -17,7 +17,6 @@ N_SWEEPS, MOST_SWEEPS = 30, 2000
 N_ROUNDS = 12
 #: Rows and columns up to which a Cholesky factorisation is worth its n³.
 LARGEST_SOLVE = 2000
-RIDGE = 1e-12
 
 
 class Quadratic(NamedTuple):
@@ -151,11 +150,7 @@ def _solve_free(model: Quadratic, fixed: Vector) -> Vector | None:
     free = X if R.size == n and K.size == X.shape[1] else X[np.ix_(R, K)]
     out = fixed.copy()
     if K.size:
-        # Blocks that hardly touch make S singular but for round-off.
-        S = np.diag((1 + RIDGE) * d2) - product(free.T, free / d1[:, None])
-        if R.size == n and K.size == X.shape[1]:
-            S += d2.mean() / K.size  # S 1 = 0, and the right side is orthogonal to 1
-        factor = cholesky(S)
+        factor = schur_factor(free, d1, d2, is_free=R.size == n and K.size == X.shape[1])
         if factor is None:
             return None
         out[n + K] = cholesky_solve(factor, b_cols - rmatvec(free, b_rows / d1))

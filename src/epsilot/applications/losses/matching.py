@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 
-from ..._types import Array, Index, Matrix, Vector
+from ... import parallel
+from ..._types import Array, Index, Vector
 from ...errors import InvalidProblem
-from ...kernels.products import product
+from ...kernels.clouds import cloud_costs
+from ...kernels.distances import squared_distances
+from ...kernels.small_simplex import is_small
+from ...metrics import METRICS
+from ...run.batch.chunk import Wish, answer
+from ...run.batch.clouds import COMPILED
+from ...run.batch.packing import flat
+from ...run.batch.stacks import Stack
 from .values import CloudLoss, MatrixLoss
 
 #: Relative gap that stands for exact.
@@ -32,8 +42,13 @@ def partners(
     that is returned; if not, each partner is drawn from its row of the plan.
     """
     clouds = CloudLoss(metric=metric, rtol=EXACT, n_threads=n_threads)
-    if metric == "sqeuclidean" and x.shape[-1] >= MANY_COORDINATES:
-        costs = np.array([squared_distances(p, q) for p, q in zip(x, y, strict=True)])
+    with parallel.limit(n_threads):
+        costs = _costs(x, y, metric)
+        if costs is not None and a is None and b is None and x.shape[-2] == y.shape[-2]:
+            found = _assigned(costs)
+            if found is not None:
+                return found
+    if costs is not None and x.shape[-1] >= MANY_COORDINATES and np.isfinite(costs).all():
         solved = MatrixLoss(rtol=EXACT, n_threads=n_threads).solve(costs, a, b)
     else:
         solved = clouds.solve(x, y, a, b)
@@ -42,13 +57,38 @@ def partners(
     return np.array([_drawn(plan, rng) for plan in plans]), solved.gap
 
 
-def squared_distances(x: Matrix, y: Matrix) -> Matrix:
-    """Return the squared distances, each within rounding of the largest, by inner products."""
-    middle = x.mean(axis=0, dtype=np.float64)
-    x, y = x - middle, y - middle
-    inner = product(np.ascontiguousarray(x), np.ascontiguousarray(y.T))
-    squares = (x**2).sum(axis=1)[:, None] + (y**2).sum(axis=1)
-    return np.asarray(np.maximum(squares - 2 * inner, 0.0))
+def _costs(x: Array, y: Array, metric: str) -> Array | None:
+    """Return the costs (k, n, m) where a matrix is the way to the plan, else None."""
+    (k, n, d), m = x.shape, y.shape[-2]
+    if metric == "sqeuclidean" and d >= MANY_COORDINATES:
+        out = np.empty((k, n, m))
+        for clouds in zip(x, y, out, strict=True):
+            squared_distances(*clouds)
+        return out
+    if metric not in COMPILED or not is_small(n, m):
+        return None
+    out = np.empty((k, n, m))
+    sizes = np.array([(n, m, d)] * k)
+    cloud_costs(flat(x), flat(y), METRICS[metric].code, sizes, out.reshape(-1))
+    return out
+
+
+def _assigned(costs: Array) -> tuple[Index, Vector] | None:
+    """Return the assignments of least costs and their gaps, or None where more is needed.
+
+    Small problems go straight to the compiled solver, which proves each or leaves it alone.
+    """
+    k, n, m = costs.shape
+    if not is_small(n, m):
+        return None
+    found, gaps = [], []
+    chunks = Stack(k, costs, None, None, normalize=False).chunks(0)
+    for _, answers in parallel.in_order(partial(answer, wish=Wish(0.0, EXACT)), chunks):
+        if not answers.n_arcs.all():
+            return None
+        found.append(answers.arcs[1].reshape(-1, 2, n)[:, 0])  # there is room for n + m arcs
+        gaps.append(answers.numbers[:, 0] - answers.numbers[:, 1])
+    return np.concatenate(found), np.concatenate(gaps)
 
 
 def _drawn(plan: sparse.csr_array, rng: np.random.Generator) -> Index:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ... import parallel
 from ..._types import Array, Matrix, Passed, Potentials, Vector
 from ...api.batch import solve_batch, solve_sample_batch
 from ...api.sample import cloud_geometry
@@ -16,14 +17,13 @@ from ...api.solve import solve
 from ...arguments import is_real, shown
 from ...errors import InvalidProblem
 from ...geometry import Dense, Geometry
-from ...kernels.vectors import log
 from ...metrics import POINT_METRICS
 from ...run.batch.blocks import Plans
 from ...run.batch.result import BatchResult
 from ...run.result import Result, Status
-from ...transport.duals import softmin
 from ...transport.plan import Arcs, Plan
 from .slopes import point_slopes, weight_slopes
+from .starts import newton_potentials, shared_potential
 
 #: Relative gap that is asked for if nothing else is: most solutions are then exact.
 RTOL = 1e-6
@@ -32,8 +32,6 @@ TOL = 1e-9
 #: Epochs of Sinkhorn's algorithm after which, on up to so many rows, Newton's takes over: plans
 #: near a permutation, as between clouds that nearly agree, take it very many.
 EPOCHS, NEWTON_ROWS = 300, 1000
-#: Most updates of the potential of a cloud with itself, and the change that ends them.
-AVERAGED_UPDATES, SETTLED = 60, 1e-14
 
 
 class Solved(NamedTuple):
@@ -101,14 +99,18 @@ class Loss(ABC):
         start: Potentials | None = None,
     ) -> Result:
         """Solve one entropic problem: by Sinkhorn's algorithm, or Newton's where that is slow."""
+        tol = self._tolerance(geometry, a, b)
         asked: dict[str, Passed] = {
             "eps": self.eps,
             "rtol": self.rtol,
             "reg": self.reg,
-            "tol": self._tolerance(geometry, a, b),
+            "tol": tol,
             "n_threads": self.n_threads,
         }
         is_small = max(geometry.shape) <= NEWTON_ROWS
+        if start is None and is_small and is_real(self.reg) and self.reg > 0 and is_real(tol):
+            with parallel.limit(self.n_threads):
+                start = newton_potentials(geometry, a, b, float(self.reg), float(tol))
         ease: dict[str, Passed] = {"max_iter": EPOCHS, "on_limit": "ignore"} if is_small else {}
         result = solve(geometry, a, b, potentials_init=start, **asked, **ease)
         if is_small and result.status is Status.MAX_ITER:
@@ -221,35 +223,6 @@ class SelfLoss(CloudLoss):
                 start = f, f
             results.append(self._entropic(geometry, *weights, start))
         return _stacked(results)
-
-
-def shared_potential(geometry: Geometry, weights: Array | None, reg: float) -> Vector:
-    r"""Return the potential f = g of a cloud's entropic transport to itself, by averaged updates.
-
-    .. math::
-        f_i \leftarrow \tfrac12 f_i
-        + \tfrac12 \mathrm{reg} \big(\log a_i - \log \sum_j e^{(f_j - C_{ij})/\mathrm{reg}}\big)
-
-    Alternating updates take the longer, the closer the plan is to the identity. The averaged one
-    multiplies errors by (1 - λ) / 2, with λ >= 0 the eigenvalues of the plan (the metrics' kernels
-    are positive definite), so by at most 1/2.
-
-    References
-    ----------
-    Knight, Ruiz, Uçar (2014), "A symmetry preserving algorithm for matrix scaling"; Feydy et al.
-    (2019), "Interpolating between optimal transport and MMD using Sinkhorn divergences".
-    """
-    n = geometry.shape[0]
-    a = np.full(n, 1 / n) if weights is None else np.asarray(weights, np.float64)
-    has_mass = a > 0
-    log_a, f = log(np.where(has_mass, a, 1.0)), np.where(has_mass, 0.0, -np.inf)
-    for _ in range(AVERAGED_UPDATES):
-        update = np.where(has_mass, softmin(log_a, geometry.lse_rows(f, reg), reg), 0.0)
-        last, f = f, np.where(has_mass, 0.5 * (f + update), -np.inf)
-        moved = np.abs(f[has_mass] - last[has_mass]).max()
-        if moved <= SETTLED * max(reg, np.abs(f[has_mass]).max()):
-            break
-    return np.where(has_mass, f, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from .operator import Plan
 
 
-def is_lazy(V: object) -> bool:
-    """Tell whether an array is Dask's."""
-    return hasattr(V, "__dask_graph__")
-
-
 def lazy_product(plan: Plan, V: DaskArray, is_transposed: bool) -> DaskArray:
     """Return X V, or Xᵀ V, a column at a time."""
     size, out = plan.shape if is_transposed else plan.shape[::-1]

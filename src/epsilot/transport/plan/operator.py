@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ..._types import Matrix, Vector
-from ...arguments import check_count, check_positive, is_real, numeric, shown
+from ...arguments import check_count, check_positive, is_of_dask, is_real, numeric, shown
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
@@ -25,7 +25,7 @@ from ...geometry.sweeps import row_blocks
 from ...kernels.vectors import dot, entropy
 from .core import Core, Kept, Ordinary, spread
 from .cores import core_from_arrays
-from .lazy import is_lazy, lazy_product
+from .lazy import lazy_product
 
 #: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
 DENSE_LIMIT = 4 << 30
@@ -85,7 +85,7 @@ class Plan(Ordinary):
         return _Transposed(self)
 
     def __matmul__(self, V: Matrix) -> Matrix:
-        if is_lazy(V):
+        if is_of_dask(V):
             there: Matrix = lazy_product(self, V, False)
             return there
         return _columnwise(self.rows, V, self.shape[1])
@@ -266,7 +266,7 @@ class _Transposed:
         return self.plan
 
     def __matmul__(self, U: Matrix) -> Matrix:
-        if is_lazy(U):
+        if is_of_dask(U):
             there: Matrix = lazy_product(self.plan, U, True)
             return there
         return _columnwise(self.plan.cols, U, self.plan.shape[0])
