@@ -14,6 +14,7 @@ class Metric:
     degree: int  # the power of the points' scale by which costs grow; 0: only directions count
     power: int  # of the differences along an axis, which must stay in the range of floats
     is_separable: bool  # a sum over the axes, which grids need
+    square: float = 0.0  # the multiple of squared Euclidean distances that it is, if it is one
 
     @property
     def is_root(self) -> bool:
@@ -23,10 +24,10 @@ class Metric:
 
 #: Every metric, the default of points first. Cosine is half the square between unit vectors.
 METRICS = {
-    "sqeuclidean": Metric(code=0, degree=2, power=2, is_separable=True),
+    "sqeuclidean": Metric(code=0, degree=2, power=2, is_separable=True, square=1.0),
     "euclidean": Metric(code=1, degree=1, power=2, is_separable=False),
     "cityblock": Metric(code=2, degree=1, power=1, is_separable=True),
-    "cosine": Metric(code=3, degree=0, power=2, is_separable=False),
+    "cosine": Metric(code=3, degree=0, power=2, is_separable=False, square=0.5),
 }
 
 

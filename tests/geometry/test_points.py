@@ -107,3 +107,16 @@ def test_a_cloud_is_pickled_without_what_it_derived(metric):
     assert type(again) is type(cloud)
     assert set(again.__dict__) <= set(cloud.shifted(0).__dict__)
     np.testing.assert_array_equal(again.block(0, 40), cloud.block(0, 40))
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cosine"])
+@pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 4), (50, 33, 4), (49, 64, 7), (130, 95, 20)])
+def test_products_are_rough_costs(rng, metric, n, m, d):
+    X, Y = rng.normal(size=(n, d)) + 1e3, rng.normal(size=(m, d)) + 1e3
+    cloud = PointCloud(X, Y, metric).shifted(0.25)
+    unit = cloud.cost_unit
+    found = np.zeros((n, m), np.float32)
+    for start, stop, C in cloud.single_blocks(unit):
+        found[start:stop] = C
+        assert stop == n or (stop - start) % 8 == (stop - start) % 6 == 0  # whole tiles everywhere
+    np.testing.assert_allclose(found, cloud.block(0, n) / unit, rtol=0, atol=2e-6)

@@ -22,6 +22,7 @@ from .index import DIMENSIONS, PAIR_ENTRIES, SEARCHED_ENTRIES, Embedding, Search
 from .line import Line
 from .ranges import check_range, reach
 from .rough import Rough
+from .singles import LEAST_DIMENSION, square_blocks
 from .sweeps import BLOCK_ENTRIES, Block, row_blocks
 
 #: Entries up to which costs are compared one by one to find the smallest and the largest.
@@ -247,6 +248,10 @@ class _Fused(PointCloud):
     def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield blocks of C / unit, computed in float32."""
         n, m = self.shape
+        if self._named.square and self.X.shape[1] >= LEAST_DIMENSION:
+            X, Y = (Z - self._centre for Z in (self.X, self.Y))
+            yield from square_blocks(X, Y, self._named.square / unit, self.shift / unit)
+            return
         X, *rest = self._args(dtype=np.float32)
         blocks = list(row_blocks(n, m, 2 * BLOCK_ENTRIES))
         out = np.empty((blocks[0].stop, m), dtype=np.float32)

@@ -38,8 +38,15 @@ def _tile_sizes():
 HEIGHT, WIDTH = _tile_sizes()
 
 
-def _tile(width):
-    """Return an intrinsic that adds a product to ``HEIGHT`` rows and ``width`` columns."""
+_DOUBLE, _SINGLE = ir.DoubleType(), ir.FloatType()
+
+
+def _tile(width, real=_DOUBLE, n_lanes=VECTOR, is_fresh=False):
+    """Return an intrinsic that adds a product to ``HEIGHT`` rows and ``width`` columns.
+
+    ``real`` is the type of all numbers, of which a vector has ``n_lanes``; ``is_fresh`` tells that
+    sums begin at 0 instead of what is there.
+    """
 
     @intrinsic
     def tile(typing_context, A, first, k0, panel, out, row, col):
@@ -49,8 +56,8 @@ def _tile(width):
             prefer_wide_vectors(builder.function)
             kinds = signature.args
             a, b, c = (make_array(kinds[k])(context, builder, args[k]) for k in (0, 3, 4))
-            real, index = ir.DoubleType(), args[1].type
-            vector = ir.VectorType(real, VECTOR)
+            index, align = args[1].type, 64 // n_lanes
+            vector = ir.VectorType(real, n_lanes)
 
             def after(start, k):
                 return builder.add(start, ir.Constant(index, k))
@@ -60,14 +67,18 @@ def _tile(width):
                 found = builder.gep(array.data, [builder.add(start, at_col)])
                 return builder.bitcast(found, kind.as_pointer())
 
-            tiles = list(product(range(HEIGHT), range(0, width, VECTOR)))
+            tiles = list(product(range(HEIGHT), range(0, width, n_lanes)))
             places = [place(c, after(args[5], r), after(args[6], j), vector) for r, j in tiles]
-            sums = [cgutils.alloca_once_value(builder, builder.load(x, align=8)) for x in places]
+            begin = [
+                ir.Constant(vector, None) if is_fresh else builder.load(x, align=align)
+                for x in places
+            ]
+            sums = [cgutils.alloca_once_value(builder, x) for x in begin]
             with cgutils.for_range(builder, builder.extract_value(b.shape, 0)) as loop:
                 k, zero = loop.index, ir.Constant(index, 0)
                 entries = {
-                    j: builder.load(place(b, k, after(zero, j), vector), align=8)
-                    for j in range(0, width, VECTOR)
+                    j: builder.load(place(b, k, after(zero, j), vector), align=align)
+                    for j in range(0, width, n_lanes)
                 }
                 for (r, j), total in zip(tiles, sums, strict=True):
                     at = place(a, after(args[1], r), builder.add(args[2], k), real)
@@ -75,7 +86,7 @@ def _tile(width):
                     held = call(builder, "fma", factor, entries[j], builder.load(total))
                     builder.store(held, total)
             for total, x in zip(sums, places, strict=True):
-                builder.store(builder.load(total), x, align=8)
+                builder.store(builder.load(total), x, align=align)
             return context.get_dummy_value()
 
         at = types.intp
@@ -91,10 +102,22 @@ def _plain_tile(A, first, k0, panel, out, row, col):
     out[row : row + HEIGHT, col : col + width] += np.dot(rows, panel[:, :width])
 
 
+def _plain_single_tile(A, first, k0, panel, out, row, col):
+    """Write a tile, for coverage runs."""
+    rows = A[first : first + HEIGHT, k0 : k0 + len(panel)]
+    width = min(SINGLE_WIDTH, out.shape[1] - col)
+    out[row : row + HEIGHT, col : col + width] = np.dot(rows, panel[:, :width])
+
+
+#: Columns of a tile of float32, of which a register has twice as many.
+SINGLE_WIDTH = 2 * WIDTH
+
 if IS_PLAIN:
     _wide_tile = _narrow_tile = _plain_tile
+    _single_tile = _plain_single_tile
 else:
     _wide_tile, _narrow_tile = _tile(WIDTH), _tile(VECTOR)
+    _single_tile = _tile(SINGLE_WIDTH, _SINGLE, 2 * VECTOR, is_fresh=True)
 
 
 @njit(**SUM)
@@ -127,3 +150,18 @@ def multiply(A, first, last, k0, panels, depth, out, row, col, stop):
             else:
                 _narrow_tile(A, i, k0, panel, edge, 0, 0)
             out[at : at + height, c : c + width] = edge[:height, :width]
+
+
+@njit(**SUM)
+def multiply_singles(A, panels, out, start, stop):
+    """out = A B in float32, on tiles ``start:stop`` of rows, of which A and out have whole ones."""
+    edge = np.empty((HEIGHT, SINGLE_WIDTH), np.float32)
+    for p in range(panels.shape[0]):
+        col = p * SINGLE_WIDTH
+        width = min(SINGLE_WIDTH, out.shape[1] - col)
+        for row in range(start * HEIGHT, stop * HEIGHT, HEIGHT):
+            if width == SINGLE_WIDTH:
+                _single_tile(A, row, 0, panels[p], out, row, col)
+            else:
+                _single_tile(A, row, 0, panels[p], edge, 0, 0)
+                out[row : row + HEIGHT, col:] = edge[:, :width]
