@@ -14,9 +14,10 @@ def inline(self: HTML5Translator, node: nodes.math) -> None:
 
 def display(self: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula that stands by itself; one with alignments is a table."""
-    text = node.astext().strip()
-    if "&" in text or r"\\" in text:
-        text = rf"\begin{{aligned}}{text}\end{{aligned}}"
+    # What everybody calls aligned the converter knows as split.
+    text = node.astext().strip().replace("{aligned}", "{split}")
+    if r"\begin" not in text and ("&" in text or r"\\" in text):
+        text = rf"\begin{{split}}{text}\end{{split}}"
     drawn = convert(text, display="block")
     self.body.append(f'<div class="formula">{drawn}</div>\n')
     raise nodes.SkipNode
