@@ -42,7 +42,7 @@ test: $(VENV)/.stamp-dev
 # An environment of its own, and compiled kernels of its own: versions of numba do not share them.
 LOWEST := .venv-lowest
 test-lowest: $(LOWEST)/.stamp
-	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba PYTHONPATH=$(CURDIR)/src \
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba \
 		$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 $(LOWEST)/.stamp: pyproject.toml
@@ -52,6 +52,7 @@ $(LOWEST)/.stamp: pyproject.toml
 		--extra dev --output-file $(LOWEST)/lowest.txt pyproject.toml
 	$(LOWEST)/bin/uv pip install --quiet --compile-bytecode --python $(LOWEST)/bin/python \
 		--requirement $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps --editable .
 	@touch $@
 
 dist: $(VENV)/.stamp-dev

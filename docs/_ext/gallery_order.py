@@ -14,6 +14,8 @@ FIRST = (
     "large_clouds",
     "megapixel",
     "digits_nearest",
+    "partial_matching",
+    "unbalanced_growth",
 )
 
 

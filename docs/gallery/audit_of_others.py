@@ -43,14 +43,14 @@ def ott(reg):
 exact = epsilot.exact(M, a, b)
 libraries = {"POT": pot, "OTT-JAX": ott} if find_spec("ott") else {"POT": pot}
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-for (name, plan_of), marker in zip(libraries.items(), "os", strict=False):
+for (name, plan_of), color in zip(libraries.items(), ("#1f5fa8", "#d98200"), strict=False):
     plans = [plan_of(reg) for reg in regs]
     audits = [epsilot.certify(M, a, b, plan=plan, potentials=exact.potentials) for plan in plans]
     claimed = np.array([np.sum(plan * M) for plan in plans])
     upper, missed = np.array([(audit.upper, audit.marginal_error) for audit in audits]).T
-    axes[0].plot(regs, claimed / exact.value - 1, f"{marker}--", label=f"{name}, as it is")
-    axes[0].plot(regs, upper / exact.value - 1, f"{marker}-", label=f"{name}, marginals met")
-    axes[1].plot(regs, missed, f"{marker}-", label=name)
+    axes[0].plot(regs, claimed / exact.value - 1, "o--", color=color, label=f"{name}, as it is")
+    axes[0].plot(regs, upper / exact.value - 1, "s-", color=color, label=f"{name}, marginals met")
+    axes[1].plot(regs, missed, "o-", color=color)
 axes[0].axhspan(-0.6, 0, color="#c0392b", alpha=0.1, lw=0)
 axes[0].text(0.1, -0.12, "cheaper than any plan can be", ha="right", va="top", color="#c0392b")
 axes[0].set(xscale="log", xlabel="reg", ylabel="cost above the optimum", ylim=(-0.6, 1.2))

@@ -52,8 +52,8 @@ def at_time(t):
 figure, axes = plt.subplots(2, 6, figsize=(11, 4), layout="constrained")
 for column, t in zip(axes.T, np.linspace(0, 1, 6), strict=True):
     faded = (1 - t) * A / A.sum() + t * B / B.sum()
-    for ax, picture in zip(column, (at_time(t), faded), strict=True):
+    for ax, picture, name in zip(column, (at_time(t), faded), ("plan", "faded"), strict=True):
         ax.imshow(picture, cmap="inferno", vmax=1.6 / (A > 0.5).sum())
-        ax.set_axis_off()
+        ax.set(xticks=[], yticks=[], ylabel=name if t == 0 else "")
     column[0].set_title(f"t = {t:.1f}", fontsize=10)
 plt.show()

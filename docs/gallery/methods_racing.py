@@ -38,12 +38,12 @@ for method, place in zip(order, places, strict=True):
     work, gaps = np.array([(r.operations, r.gap) for r in run.history if r.operations]).T
     ax.plot(work, gaps, color=color, alpha=0.85)
     ax.plot(work[-1], gaps[-1], "o" if run.converged else "x", color=color)
-    ax.plot([work[-1], place], [gaps[-1], 7e-4], color=color, lw=0.5, ls=":")
-    ax.text(place, 6.5e-4, method.name, rotation=90, ha="center", va="top", color=color, fontsize=9)
+    ax.plot([work[-1], place], [gaps[-1], 1.8e-4], color=color, lw=0.5, ls=":")
+    ax.text(place, 1.6e-4, method.name, rotation=90, ha="center", va="top", color=color, fontsize=9)
 for family in families:
     ax.plot([], [], color=palette[family], label=family)
 ax.axhline(0.003, color="0.5", lw=0.8, ls=":")
 ax.set(xscale="log", yscale="log", xlabel="operations", ylabel="proved gap, of the largest cost")
-ax.set_ylim(3e-5, 0.5)
+ax.set_ylim(5e-6, 0.5)
 ax.legend(frameon=False, loc="lower left")
 plt.show()

@@ -11,7 +11,7 @@ import numpy as np
 
 import epsilot
 
-SIDE = 32
+SIDE = 48
 STEPS = 4
 RTOL = 0.05
 

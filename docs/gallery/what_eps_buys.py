@@ -40,10 +40,11 @@ ax.fill_between(work, lower, upper, color=SOURCE, alpha=0.15, lw=0)
 ax.plot(work, upper, color=TARGET, marker=".", label="cost of the plan")
 ax.plot(work, lower, color=SOURCE, marker=".", label="lower bound")
 ax.set(xscale="log", xlabel="operations", ylabel="transport cost", ylim=(0.26, 0.52))
+ax.set_xlim(work[0] / 1.25, work[-1] * 1.1)
 ax.legend(loc="lower right", frameon=False)
 for eps, run in runs.items():
     ax.axvline(run.work.operations, color="0.4", lw=0.8, ls=":")
-    ax.text(run.work.operations, upper[0], f" ε = {eps}", va="top")
+    ax.text(run.work.operations, 0.51, f"ε = {eps} ", ha="right", va="top", rotation=90)
     panel = axes[eps]
     for i, j in zip(*np.nonzero(run.plan > 0.01 / N), strict=True):
         share = min(N * run.plan[i, j], 1)

@@ -1,12 +1,9 @@
 """Slopes of the optimal value: the ε-subgradient inequalities on random problems."""
 
-import doctest
-
 import numpy as np
 import pytest
 
 import epsilot
-from epsilot.run import result as results
 
 N_PROBLEMS = 1000
 
@@ -106,7 +103,3 @@ def test_empty_places_of_an_entropic_problem_have_finite_slopes():
     da, _, _ = result.gradients()
     assert da[2] == 0
     assert np.isfinite(da).all()
-
-
-def test_examples():
-    assert doctest.testmod(results).failed == 0

@@ -14,7 +14,7 @@ SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
 #: What is smaller here: constants of a script, by their names.
 SIZES: dict[str, dict[str, object]] = {
     "audit_of_others": {"N": 30},
-    "barycenters_of_digits": {"DIGITS": [3], "EACH": 3},
+    "barycenters_of_digits": {"DIGITS": [3], "EACH": 3, "ZOOM": 1},
     "color_transfer": {"COLORS": 60},
     "digits_nearest": {"N": 40},
     "gradient_flow": {"N": 40, "STEPS": [0, 1, 2, 3, 5]},
@@ -22,9 +22,11 @@ SIZES: dict[str, dict[str, object]] = {
     "large_clouds": {"N": 3000},
     "megapixel": {"SIDE": 64},
     "methods_racing": {"SIDE": 6, "SECONDS": 0.2},
+    "partial_matching": {"N": 30, "STRAYS": 10, "SHARES": [0.5, 0.75, 1.0]},
     "pdasmd_theory": {"SIDE": 4, "SEEDS": 2, "EPS": [0.4, 0.2], "BATCHES": [1, 4]},
     "shape_morph": {"SIDE": 12, "STEPS": 3, "RTOL": 0.1},
     "train_network": {"STEPS": 25, "BATCH": 64},
+    "unbalanced_growth": {"N": 40},
 }
 #: What must be true of its variables afterwards.
 FACTS = {
@@ -35,10 +37,17 @@ FACTS = {
     "large_clouds": lambda x: x["res"].converged,
     "megapixel": lambda x: x["res"].converged,
     "methods_racing": lambda x: sum(run.converged for run in x["runs"].values()) > 5,
+    "partial_matching": lambda x: (
+        all(run.converged for run in x["runs"].values())
+        and not x["runs"][x["share"]].plan[x["N"] :].any()
+    ),
     "pdasmd_theory": lambda x: (x["taken"] < x["proved"][:, None]).all(),
     "shape_morph": lambda x: all(r.converged for r in x["results"].values()),
     "train_network": lambda x: x["values"][-1] < x["values"][0] / 2,
     "two_moons": lambda x: x["is_wrong"].mean() < 0.05,
+    "unbalanced_growth": lambda x: (
+        [run.plan.sum() < 0.9 for run in x["runs"].values()] == [False, True, True]
+    ),
     "what_eps_buys": lambda x: all(run.gap <= eps for eps, run in x["runs"].items()),
 }
 

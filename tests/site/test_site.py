@@ -1,5 +1,6 @@
 """The built site in a browser: pages, search, light and dark, and nothing from outside."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,17 @@ def test_formulas_are_drawn_by_the_browser_itself(site):
     heights = site.evaluate(heights)
     assert len(heights) > 3
     assert min(heights) > 5
+
+
+def test_no_formula_has_marks_of_its_source():
+    pages = {str(page): page.read_text(encoding="utf-8") for page in SITE.rglob("*.html")}
+    formulas = [
+        (page, found)
+        for page, text in pages.items()
+        for found in re.findall(r"<math.*?</math>", text, flags=re.DOTALL)
+    ]
+    assert len(formulas) > 50
+    assert not [page for page, found in formulas if re.search(r"<mi>(&amp;|&|\\\w*)</mi>", found)]
 
 
 def test_searching_finds_the_method(site):

@@ -108,8 +108,8 @@ def _as_points(array: Array, name: str) -> Matrix:
     if not np.isfinite(table).all():
         row = int(np.argmin(np.isfinite(table).all(axis=1)))
         raise InvalidProblem(
-            f"{name} holds NaN or infinity in point {row}; coordinates must be finite "
-            "(repair or remove the point)"
+            f"{name} holds NaN or infinity in point {row}, counted from 0; coordinates must be "
+            "finite (repair or remove the point)"
         )
     return table
 

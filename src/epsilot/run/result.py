@@ -12,6 +12,7 @@ from .._types import Fields, Matrix, Potentials, Vector
 from ..arguments import check_positive
 from ..errors import InvalidProblem
 from ..files.saved import Saved
+from ..show.text import counted
 from ..transport.certificate import Certificate
 from ..transport.objective import Slopes
 from ..transport.plan import Plan
@@ -135,8 +136,8 @@ class Result:
             f"<epsilot.Result {n} x {m}, {self.method}: {mark}\n"
             f"  value {self.value:.10g}, lower bound {self.lower_bound:.10g}, "
             f"gap {self.gap:.3g} (target {self.target:.3g})\n"
-            f"  {self.status}; {self.n_iter} epochs, {self.work.operations:.3g} operations, "
-            f"{self.seconds:.3g} s>"
+            f"  {self.status}; {counted(self.n_iter, 'epoch')}, "
+            f"{self.work.operations:.3g} operations, {self.seconds:.3g} s>"
         )
 
     def gradients(self) -> Gradients:

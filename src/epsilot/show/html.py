@@ -75,8 +75,9 @@ def paragraph(text: str) -> str:
 
 
 def command(text: str) -> str:
-    """Return what can be typed."""
-    return f"<pre><code>{html.escape(text)}</code></pre>"
+    """Return what can be typed; a line that is too long does not end within an option's name."""
+    words = re.sub(r"(?<!\S)--[\w-]+", r"<span>\g<0></span>", html.escape(text))
+    return f"<pre><code>{words}</code></pre>"
 
 
 def image(content: bytes, kind: str, alt: str, more: str = "") -> str:

@@ -29,7 +29,7 @@ _STYLE = """
 .bad strong { color: var(--bad) }
 dl { display: grid; grid-template-columns: minmax(6.5rem, auto) 1fr; gap: .35rem 1.25rem;
   margin: 1rem 0 } dt { color: var(--faint) } dd { margin: 0; overflow-wrap: anywhere }
-pre { white-space: pre-wrap; overflow-wrap: anywhere }
+pre { white-space: pre-wrap; overflow-wrap: anywhere } pre span { white-space: nowrap }
 """
 #: Digits of a number that float64 holds.
 DIGITS = 15
@@ -79,7 +79,7 @@ def page_of(
         html.heading("To repeat it"),
         html.command(command or python_call(result)),
     ]
-    title = f"{result.quantity[:1].upper()}{result.quantity[1:]}, {n:,} × {m:,}"
+    title = f"{result.quantity[:1].upper()}{result.quantity[1:]}, {n:,}\u00a0×\u00a0{m:,}"
     return html.page(title, "\n".join(parts), style=svg.STYLE + where.STYLE + _STYLE)
 
 

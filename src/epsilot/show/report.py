@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .._types import Json
 from .drawable import Ended, Reportable
-from .text import clock, is_counted, operations_text
+from .text import clock, counted, is_counted, operations_text
 
 if TYPE_CHECKING:
     from ..transport.certificate import Certificate
@@ -54,7 +54,7 @@ def result_lines(result: Reportable) -> dict[str, str]:
         "lower bound": f"{result.lower_bound:.10g}",
         "gap": f"{result.gap:.3g} (target {result.target:.3g})",
         "method": result.method + (f", η = {result.reg:.3g}" if result.reg else ""),
-        "work": f"{result.n_iter:,} epochs, {operations_text(result.work)}, "
+        "work": f"{counted(result.n_iter, 'epoch')}, {operations_text(result.work)}, "
         f"{clock(result.seconds)}",
         "status": str(result.status),
     }

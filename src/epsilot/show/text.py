@@ -37,6 +37,17 @@ def operations_text(work: Work) -> str:
     return f"{scientific(work.operations) if is_counted(work) else 'uncounted'} operations"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return how many there are of something.
+
+    Examples
+    --------
+    >>> counted(1, "epoch"), counted(1200, "epoch")
+    ('1 epoch', '1,200 epochs')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def clock(seconds: float) -> str:
     """Return a duration in the unit that suits it.
 

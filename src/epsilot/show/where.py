@@ -27,7 +27,7 @@ ROUNDING = 1e-9
 
 STYLE = """
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr));
-  gap: 1.25rem 2rem; align-items: start } .pictures figure { margin: 0 }
+  gap: 1.25rem 2rem; align-items: end } .pictures figure { margin: 0 }
 .pictures img { display: block; width: 100%; max-width: 34rem; height: auto;
   image-rendering: pixelated; border-radius: 4px }
 .pictures svg { max-width: 44rem } .pictures svg image { image-rendering: pixelated }

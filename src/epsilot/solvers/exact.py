@@ -63,7 +63,7 @@ def simplex(p: Vector, q: Vector, C: Matrix, max_pivots: int) -> tuple[Matrix, V
     from ot.lp.emd_wrap import emd_c
 
     if p.min() > 0 and q.min() > 0:
-        plan, _, u, v, _ = emd_c(p, q * (p.sum() / q.sum()), C, max_pivots, 1, None, None)
+        plan, _, u, v, _ = emd_c(p, q * (p.sum() / q.sum()), C, max_pivots, 1)
         return plan, np.asarray(u), np.asarray(v)
     from ot.lp import emd
 

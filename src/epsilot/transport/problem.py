@@ -278,7 +278,9 @@ def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float
         return x, float(x.sum())
     x = numeric(w, name)
     if x.shape != (size,):
-        hint = " (are a and b swapped?)" if x.shape == (other,) else " (one weight each)"
+        hint = (
+            " (are a and b swapped?)" if x.shape == (other,) else " (are they of another problem?)"
+        )
         side = "row" if name == "a" else "column"
         raise InvalidProblem(
             f"{name} has shape {x.shape}; it must have shape ({size},), one weight for each "
