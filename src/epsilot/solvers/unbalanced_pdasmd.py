@@ -31,8 +31,8 @@ LONGEST, SHORTEST = 24.0, 1 / 64
 RECOVERY = 1.02
 #: The c of the mirror step α = 1 / (c τ₁ L⋄), for the Euclidean variance bound.
 CONSTANT = 3.0
-#: Outer loops that lower φ between two proximal steps, and where columns are updated beside them.
-LOOPS, HYBRID_LOOPS = 2, 1
+#: A plan becomes the reference once the violation fell to this share of what it began with.
+NEAR = 0.7
 #: Violations below this share of the mass are rounding.
 NOTHING = 1e-15
 
@@ -57,6 +57,7 @@ class State:
     mass: float = math.inf  # of the optimal plan, at most
     value: float = math.inf  # φ(ṽ)
     violation: float = math.inf  # ‖∇φ(ṽ)‖₁
+    first_violation: float = math.inf  # the one that the reference began with
     n_outer: int = 0  # s, since the last restart
     n_loops: int = 0  # outer loops since the last reference that lowered φ
 
@@ -74,7 +75,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
     batch_size : int
         Rows B drawn for an inner step.
     hybrid : {"sinkhorn"}, optional
-        After outer loops, update the columns of the snapshot exactly, as Sinkhorn would.
+        After each outer loop, update the columns of the snapshot exactly, as Sinkhorn would.
     is_adaptive : bool
         Take the smoothness of the snapshot instead of that of the whole box, lengthen the mirror
         step while φ falls, and start again from the snapshot with half the step where it rises.
@@ -138,7 +139,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
             state.columns, state.value, state.violation = kept.columns, kept.value, kept.violation
             state.y = state.z = state.lam
             state.n_outer, state.step_scale = 0, max(state.step_scale / 2, SHORTEST)
-        if self.hybrid and problem.eta:
+        if self.hybrid:
             work += self._update_columns(dual, state)
         return work
 
@@ -168,21 +169,26 @@ class UnbalancedPDASMD(UnpublishedSolver):
             work += Work.of(lse=n * m, vector=4 * n)
         state.y = state.z = state.lam
         state.n_outer = state.n_loops = 0
+        state.first_violation = state.violation
         return work
 
     def _refer(self, problem: Penalised, state: State) -> Work:
-        """Without an entropy, hold what follows to the plan of the snapshot if φ fell enough."""
-        enough = HYBRID_LOOPS if self.hybrid else LOOPS
-        if problem.eta or state.n_loops < enough or is_sharpest(problem, state.sharpness):
+        """Without an entropy, hold what follows to the plan of the snapshot, once that is near.
+
+        Its columns are the best ones beside its rows: potentials that are off would add up.
+        """
+        is_near = state.n_loops > 0 and state.violation <= NEAR * state.first_violation
+        if problem.eta or not is_near or is_sharpest(problem, state.sharpness):
             return Work()
         dual = self._dual(problem, state)
         eta, f = dual.problem.eta, dual.row_potential(state.lse)
-        if self.hybrid:
-            state.lam = state.lam + dual.column_move(state.lam, state.columns)
+        state.lam = state.lam + dual.column_move(state.lam, state.columns)
         state.U = state.U + f / eta
         state.V = np.where(problem.q > 0, state.V + state.lam / eta, 0.0)
         state.sharpness += 1 / eta
-        return self._begin(self._dual(problem, state), state)
+        return Work.of(vector=9 * sum(problem.shape)) + self._begin(
+            self._dual(problem, state), state
+        )
 
     def _update_columns(self, dual: SemiDual, state: State) -> Work:
         """Move the snapshot to the best columns beside its rows, and y and z with it."""
@@ -267,7 +273,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         """Return the plan of the snapshot, and its row potential."""
         dual = self._dual(problem, state)
         f = dual.row_potential(state.lse)
-        row, column = dual.row_scaling(f), dual.column_scaling(state.lam)
+        row, column = dual.row_scaling(f), dual.gibbs_column(state.lam)
         return [(Gibbs(problem.geometry, row, column, dual.zeta), f)]
 
     def potentials(self, problem: Penalised, state: State) -> Potentials:

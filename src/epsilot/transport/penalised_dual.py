@@ -68,6 +68,10 @@ class SemiDual:
         """Return ζ (V + g / η), the column potential of the plan with respect to ζ."""
         return self.zeta * (self.V + g / self.problem.eta)
 
+    def gibbs_column(self, g: Vector) -> Vector:
+        """Return the same with -inf for columns without mass, as plans and geometries have it."""
+        return np.where(self.problem.q > 0, self.column_scaling(g), -np.inf)
+
     def row_masses(self, lse: Vector) -> Vector:
         """Return the A_i, given log-normalisers."""
         return exp(self.own * self.problem.log_p + self.share * (self.U + lse))
@@ -80,7 +84,7 @@ class SemiDual:
         """
         if self.share == 0:
             return self.problem.p.copy()
-        lse = self.problem.geometry.lse_rows(self.column_scaling(high), self.zeta)
+        lse = self.problem.geometry.lse_rows(self.gibbs_column(high), self.zeta)
         return self.row_masses(lse + 1)
 
     def row_potential(self, lse: Vector) -> Vector:
