@@ -165,25 +165,25 @@ def check_kl(result, M, a, b, prices, reg=0.0):
 PRICES = [(0.05, 0.05), (0.1, 2.0), (math.inf, 0.5), (5.0, math.inf)]
 
 
-#: What is asked for, what then runs, and its options.
+#: What is asked for, what then runs, the gap with an entropy, and options.
 KL_METHODS = [
-    ("auto", "unbalanced_sinkhorn", {}),
-    ("unbalanced_pdasmd", "unbalanced_pdasmd", {}),
-    ("unbalanced_pdasmd", "unbalanced_pdasmd", {"hybrid": "sinkhorn"}),
+    ("auto", "unbalanced_sinkhorn", 1e-8, {}),
+    ("unbalanced_pdasmd", "unbalanced_pdasmd", 1e-5, {}),
+    ("unbalanced_pdasmd", "unbalanced_pdasmd", 1e-8, {"hybrid": "sinkhorn"}),
 ]
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)
 @pytest.mark.parametrize("prices", PRICES)
 @pytest.mark.parametrize("reg", [None, 0.05])
-@pytest.mark.parametrize(("method", "runs", "options"), KL_METHODS)
-def test_divergences_are_certified_on_every_geometry(name, prices, reg, method, runs, options):
+@pytest.mark.parametrize(("method", "runs", "tol", "options"), KL_METHODS)
+def test_divergences_are_certified_on_every_geometry(name, prices, reg, method, runs, tol, options):
     geometry = GEOMETRIES[name]
     n, m = geometry.shape
     M, rng = geometry.block(0, n), np.random.default_rng(1)
     a, b = rng.random(n), 2 * rng.random(m)
     a[0] = b[1] = 0.0
-    target = {"rtol": 0.01} if reg is None else {"reg": reg, "tol": 1e-8}
+    target = {"rtol": 0.01} if reg is None else {"reg": reg, "tol": tol}
     result = epsilot.solve(geometry, a, b, unbalanced=prices, method=method, **target, **options)
     check_kl(result, M, a, b, prices, reg or 0.0)
     assert result.converged

@@ -116,8 +116,9 @@ class UnbalancedPDASMD(UnpublishedSolver):
         U, V = (np.full(n, -1.0), np.zeros(m)) if problem.eta else independent(problem)
         state = State(
             lam=np.where(problem.q > 0, lam, UNUSED), y=lam, z=lam, lse=np.empty(n),
-            masses=np.empty(n), columns=np.empty(m), low=lam, high=lam, most=np.empty(0), U=U,
-            V=np.where(problem.q > 0, V, 0.0), sharpness=1 / self._eta(problem),
+            masses=np.empty(n), columns=np.empty(m), low=lam, high=lam, most=np.empty(0),
+            U=np.where(problem.p > 0, U, 0.0), V=np.where(problem.q > 0, V, 0.0),
+            sharpness=1 / self._eta(problem),
             step_scale=LONGEST if self.is_adaptive else 1.0,
         )  # fmt: skip
         return state, self._begin(self._dual(problem, state), state)
@@ -183,7 +184,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         dual = self._dual(problem, state)
         eta, f = dual.problem.eta, dual.row_potential(state.lse)
         state.lam = state.lam + dual.column_move(state.lam, state.columns)
-        state.U = state.U + f / eta
+        state.U = np.where(problem.p > 0, state.U + f / eta, 0.0)
         state.V = np.where(problem.q > 0, state.V + state.lam / eta, 0.0)
         state.sharpness += 1 / eta
         return Work.of(vector=9 * sum(problem.shape)) + self._begin(
