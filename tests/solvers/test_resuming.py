@@ -36,6 +36,11 @@ RUNS = [
     ("apdagd", {"eps": 0.1, "stop": "paper", "rule": "violation"}, "rectangular"),
     *(("pdasmd", {"eps": 0.02, "stop": stop, "batch_size": 2}, "wide") for stop in STOPS),
     ("pdasgd", {"eps": 0.02, "batch_size": 4, "batching": "strata"}, "wide"),
+    *(
+        ("unbalanced_pdasmd", {"unbalanced": 0.5, **goal, **options}, "wide")
+        for goal in ({"rtol": 0.01}, {"reg": 0.05, "tol": 1e-6})
+        for options in ({}, {"hybrid": "sinkhorn"})
+    ),
 ]
 INSTANCES = {
     "tiny images": lambda: synthetic(4, 2),

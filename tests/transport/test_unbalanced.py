@@ -165,28 +165,39 @@ def check_kl(result, M, a, b, prices, reg=0.0):
 PRICES = [(0.05, 0.05), (0.1, 2.0), (math.inf, 0.5), (5.0, math.inf)]
 
 
+#: What is asked for, what then runs, the gap with an entropy, and options.
+KL_METHODS = [
+    ("auto", "unbalanced_sinkhorn", 1e-8, {}),
+    ("unbalanced_pdasmd", "unbalanced_pdasmd", 1e-5, {}),
+    ("unbalanced_pdasmd", "unbalanced_pdasmd", 1e-8, {"hybrid": "sinkhorn"}),
+]
+
+
 @pytest.mark.parametrize("name", GEOMETRIES)
 @pytest.mark.parametrize("prices", PRICES)
 @pytest.mark.parametrize("reg", [None, 0.05])
-def test_divergences_are_certified_on_every_geometry(name, prices, reg):
+@pytest.mark.parametrize(("method", "runs", "tol", "options"), KL_METHODS)
+def test_divergences_are_certified_on_every_geometry(name, prices, reg, method, runs, tol, options):
     geometry = GEOMETRIES[name]
     n, m = geometry.shape
     M, rng = geometry.block(0, n), np.random.default_rng(1)
     a, b = rng.random(n), 2 * rng.random(m)
-    a[0] = 0.0
-    target = {"rtol": 0.01} if reg is None else {"reg": reg, "tol": 1e-8}
-    result = epsilot.solve(geometry, a, b, unbalanced=prices, **target)
+    a[0] = b[1] = 0.0
+    target = {"rtol": 0.01} if reg is None else {"reg": reg, "tol": tol}
+    result = epsilot.solve(geometry, a, b, unbalanced=prices, method=method, **target, **options)
     check_kl(result, M, a, b, prices, reg or 0.0)
     assert result.converged
-    assert result.method == "unbalanced_sinkhorn"
+    assert result.method == runs
 
 
-@pytest.mark.parametrize(("scale", "mass"), [(1e-3, 1.0), (1e4, 1e-3), (1.0, 1e6)])
-def test_units_of_costs_and_masses_do_not_matter(scale, mass):
+@pytest.mark.parametrize("method", ["unbalanced_sinkhorn", "unbalanced_pdasmd"])
+@pytest.mark.parametrize(("scale", "mass"), [(1e-3, 1.0), (1e4, 1e-3), (1.0, 1e6), (1e-30, 1.0)])
+def test_units_of_costs_and_masses_do_not_matter(scale, mass, method):
     rng = np.random.default_rng(6)
     M, a, b = rng.random((8, 9)) - 0.1, rng.random(8), rng.random(9)
-    usual = epsilot.solve(M, a, b, unbalanced=0.3, rtol=0.01)
-    other = epsilot.solve(scale * M, mass * a, mass * b, unbalanced=0.3 * scale, rtol=0.01)
+    wish = {"rtol": 0.01, "method": method}
+    usual = epsilot.solve(M, a, b, unbalanced=0.3, **wish)
+    other = epsilot.solve(scale * M, mass * a, mass * b, unbalanced=0.3 * scale, **wish)
     assert other.value == pytest.approx(scale * mass * usual.value, rel=1e-9)
     assert other.n_iter == usual.n_iter
 

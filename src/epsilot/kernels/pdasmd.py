@@ -80,6 +80,20 @@ def _from_maximum(row, lam, inv_eta, weights):
     return shift, float(softmax_into(row, lam, weights, shift, inv_eta))
 
 
+@njit(**INLINE)
+def weigh(row, lam, shift, inv_eta, safe, weights):
+    """Write exp((λ_j - C_ij) / η - shift) with a guess of the shift, or with the row's maximum.
+
+    Return the shift that was taken, and the sum.
+    """
+    mass = 0.0
+    if shift < np.inf:
+        mass = float(softmax_into(row, lam, weights, shift, inv_eta))
+    if not mass > safe:
+        shift, mass = _from_maximum(row, lam, inv_eta, weights)
+    return shift, mass
+
+
 @njit(**SUM)
 def snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
     """Log-normalisers of all rows at λ, and the column sums of the plan X(λ).
@@ -102,12 +116,7 @@ def snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
         last = n * (k + 1) // n_chunks
         for first in range(n * k // n_chunks, last, STRIP):
             for i in range(first, min(first + STRIP, last)):
-                shift = lse[i] + move
-                mass = 0.0
-                if shift < np.inf:
-                    mass = float(softmax_into(C[i], lam, weights, shift, inv_eta))
-                if not mass > safe:
-                    shift, mass = _from_maximum(C[i], lam, inv_eta, weights)
+                shift, mass = weigh(C[i], lam, lse[i] + move, inv_eta, safe, weights)
                 lse[i] = shift + log(mass)
                 add(strip, number(p[i] / mass), weights)
             join(parts[k], strip)

@@ -40,6 +40,7 @@ REGISTRY: dict[str, str] = {
     "grid_flow": "grid_flow:GridFlow",
     "monotone": "monotone:Monotone",
     "unbalanced_sinkhorn": "unbalanced_sinkhorn:UnbalancedSinkhorn",
+    "unbalanced_pdasmd": "unbalanced_pdasmd:UnbalancedPDASMD",
     "clipped_sinkhorn": "clipped_sinkhorn:ClippedSinkhorn",
 }
 

@@ -9,6 +9,7 @@ from typing import (
     ClassVar,
     Generic,
     NamedTuple,
+    NoReturn,
     Protocol,
     Self,
     TypeAlias,
@@ -145,6 +146,18 @@ class _Defaults:
         if getattr(self, "average", None) is True:
             return 2 * problem.geometry.nbytes
         return problem.geometry.nbytes if self.about.needs_dense else 0
+
+
+class UnpublishedSolver(_Defaults):
+    """Defaults of methods for problems that no published procedure is for."""
+
+    def published(self, problem: Problem, epsilon: float) -> NoReturn:
+        """Return nothing: objectives that such a method serves say so before."""
+        raise NotImplementedError
+
+    def meets_published_rule(self, target: object, state: object, tolerance: float) -> bool:
+        """Tell that no published rule ends the run."""
+        return False
 
 
 class Measured(Protocol):

@@ -12,10 +12,9 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..transport.clipped import Clipped
 from ..transport.plan import Core, Gibbs
-from ..transport.problem import Problem
 from ..transport.work import Work
 from .about import About
-from .base import Pace, Published, Signal, _Defaults
+from .base import Pace, Signal, UnpublishedSolver
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,7 +28,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClippedSinkhorn(_Defaults):
+class ClippedSinkhorn(UnpublishedSolver):
     """Maximise the dual over rows and columns in turn; each maximum is Sinkhorn's, clipped.
 
     In total variation a potential stays between plus and minus the price of a miss. Where the mass
@@ -45,14 +44,6 @@ class ClippedSinkhorn(_Defaults):
         takes_bounds=True,
     )
     pace: ClassVar[Pace] = Pace()
-
-    def published(self, problem: Problem, epsilon: float) -> Published[Clipped]:
-        """Return nothing: no published procedure is for plans without regularisation."""
-        raise NotImplementedError  # objectives that this method serves say so before
-
-    def meets_published_rule(self, problem: Clipped, state: State, tolerance: float) -> bool:
-        """Tell that no published rule ends the run."""
-        return False
 
     def init(
         self, problem: Clipped, rng: Generator, potentials: Potentials | None = None

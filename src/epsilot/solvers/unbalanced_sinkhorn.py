@@ -11,20 +11,13 @@ from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..arguments import check_positive
-from ..kernels.vectors import log
 from ..transport.kullback_leibler import log_charge, penalised_softmin
 from ..transport.plan import Core, Gibbs
-from ..transport.problem import Penalised, Problem
+from ..transport.problem import Penalised
 from ..transport.work import Work
 from .about import About
-from .base import Pace, Published, Signal, _Defaults
-
-#: Step of the proximal iteration, as a share of the largest cost: for cheap and for dear misses.
-SMALL_STEP, LARGE_STEP = 0.02, 0.05
-#: Prices above this share of the largest cost are dear.
-DEAR = 0.5
-#: Largest exponent κ max C: beyond, its digits are lost.
-SHARPEST = 1e10
+from .base import Pace, Signal, UnpublishedSolver
+from .proximal import independent, is_sharpest, proximal_eta
 
 
 @dataclass
@@ -40,7 +33,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnbalancedSinkhorn(_Defaults):
+class UnbalancedSinkhorn(UnpublishedSolver):
     r"""Alternate exact maximisation of the dual over f and g, each jointly with a constant.
 
     With an entropy that is the whole method. Without one, each sweep is made for the objective
@@ -69,14 +62,6 @@ class UnbalancedSinkhorn(_Defaults):
         if self.step_share is not None:
             check_positive("step_share", self.step_share)
 
-    def published(self, problem: Problem, epsilon: float) -> Published[Penalised]:
-        """Return nothing: no published procedure is for plans without regularisation."""
-        raise NotImplementedError  # objectives that this method serves say so before
-
-    def meets_published_rule(self, problem: Penalised, state: State, tolerance: float) -> bool:
-        """Tell that no published rule ends the run."""
-        return False
-
     def init(
         self, problem: Penalised, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[State, Work]:
@@ -86,14 +71,12 @@ class UnbalancedSinkhorn(_Defaults):
         if problem.eta:
             state = State(np.full(n, -1.0), np.zeros(m), 1 / problem.eta, f, g, math.inf)
         else:
-            mean = 0.5 * log(float(problem.p.sum() * problem.q.sum()))
-            U, V = problem.log_p - 0.5 * mean, problem.log_q - 0.5 * mean
-            state = State(U, V, 0.0, f, g, math.inf)
+            state = State(*independent(problem), 0.0, f, g, math.inf)
         return state, Work.of(vector=n + m)
 
     def step(self, problem: Penalised, state: State, rng: Generator) -> Work:
         """Make one sweep: rows, then columns."""
-        geometry, eta = problem.geometry, problem.eta or self._step(problem)
+        geometry, eta = problem.geometry, problem.eta or proximal_eta(problem, self.step_share)
         sharpness = state.sharpness if problem.eta else state.sharpness + 1 / eta
         fine, before = 1 / sharpness, state.f
         lse = geometry.rough.lse_rows(fine * (state.V + state.g / eta), fine) + state.U
@@ -111,19 +94,10 @@ class UnbalancedSinkhorn(_Defaults):
         n, m = problem.shape
         return Work.of(lse=2 * geometry.pass_entries, vector=20 * (n + m))
 
-    def _step(self, problem: Penalised) -> float:
-        """Return the η of the proximal term."""
-        unit = problem.geometry.cost_unit
-        share = self.step_share
-        if share is None:
-            is_dear = min(problem.price_a, problem.price_b) > DEAR * unit
-            share = LARGE_STEP if is_dear else SMALL_STEP
-        return share * unit
-
     def signal(self, problem: Penalised, state: State) -> Signal:
         """Return whether nothing changes any more, or no exponent may grow."""
         is_finished = state.change == 0 or (
-            not problem.eta and state.sharpness * problem.geometry.cost_unit > SHARPEST
+            not problem.eta and is_sharpest(problem, state.sharpness)
         )
         violation = math.nan if math.isnan(state.change) else math.inf
         return Signal(violation, is_finished, is_finished)
@@ -132,7 +106,7 @@ class UnbalancedSinkhorn(_Defaults):
         """Return the plan of the state, and the row potential."""
         if problem.eta:
             return [(Gibbs(problem.geometry, state.f - problem.eta, state.g, problem.eta), state.f)]
-        fine = 1 / state.sharpness if state.sharpness else self._step(problem)
+        fine = 1 / state.sharpness if state.sharpness else proximal_eta(problem, self.step_share)
         return [(Gibbs(problem.geometry, fine * state.U, fine * state.V, fine), state.f)]
 
     def potentials(self, problem: Penalised, state: State) -> Potentials:

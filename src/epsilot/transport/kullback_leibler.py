@@ -107,8 +107,8 @@ class KullbackLeibler(Missed):
         if mass <= 0:
             return 1.0
         entropy = self.eta * plan.entropy() if self.eta else 0.0
-        paid = self.price_a * _log_ratio(r, self.problem.p)
-        paid += cost + self.price_b * _log_ratio(c, self.problem.q) - entropy
+        paid = self.price_a * log_ratio(r, self.problem.p)
+        paid += cost + self.price_b * log_ratio(c, self.problem.q) - entropy
         total = self.price_a + self.price_b + self.eta
         return float(exp(-(paid + self.eta * mass) / (total * mass)))
 
@@ -162,7 +162,7 @@ class KullbackLeibler(Missed):
     def _bound(self, f: Vector, g: Vector) -> float:
         """Return λ_a Σ p (1 - exp(-f/λ_a)) + λ_b Σ q (1 - exp(-g/λ_b))."""
         p, q = self.problem.p, self.problem.q
-        return _gained(self.price_a, p, f) + _gained(self.price_b, q, g)
+        return gained(self.price_a, p, f) + gained(self.price_b, q, g)
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def log_charge(weights: Vector, f: Vector, price: float) -> float:
     return highest + float(log(float(exp(terms - highest).sum())))
 
 
-def _gained(price: float, weights: Vector, f: Vector) -> float:
+def gained(price: float, weights: Vector, f: Vector) -> float:
     """Return λ Σ p (1 - exp(-f/λ)), which is <p, f> for a price of ∞."""
     used = np.where(weights > 0, f, 0.0)
     if price == math.inf:
@@ -223,7 +223,7 @@ def _gained(price: float, weights: Vector, f: Vector) -> float:
     return -price * dot(weights, expm1(-used / price))
 
 
-def _log_ratio(r: Vector, p: Vector) -> float:
+def log_ratio(r: Vector, p: Vector) -> float:
     """Return Σ r log(r / p) over the entries that have mass."""
     used = (r > 0) & (p > 0)
     return dot(r[used], log(r[used] / p[used]))
@@ -231,4 +231,4 @@ def _log_ratio(r: Vector, p: Vector) -> float:
 
 def _charged(price: float, r: Vector, p: Vector) -> float:
     """Return λ KL(r | p); a side that is kept is not charged."""
-    return 0.0 if price == math.inf else price * (_log_ratio(r, p) - float((r - p).sum()))
+    return 0.0 if price == math.inf else price * (log_ratio(r, p) - float((r - p).sum()))

@@ -1,0 +1,282 @@
+"""PDASMD for Kullback-Leibler unbalanced transport, on the finite-sum dual of Section 6."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from .._types import Potentials, Vector
+from ..arguments import check_positive
+from ..geometry.sweeps import ByRow, ColumnSums
+from ..kernels import penalised as kernels
+from ..kernels.vectors import exp
+from ..transport.penalised_dual import UNUSED, SemiDual
+from ..transport.plan import Core, Gibbs
+from ..transport.problem import Penalised
+from ..transport.work import Work
+from .about import About
+from .base import Pace, Signal, UnpublishedSolver, l1
+from .batching import HEADROOM, draw_rows
+from .inner_loop import Steps, sampled_rows
+from .options import check_choices
+from .proximal import independent, is_sharpest, proximal_eta
+
+#: Multiples of the mirror step: what is tried first, and the least; it is halved where φ rises.
+LONGEST, SHORTEST = 24.0, 1 / 64
+RECOVERY = 1.02
+#: The c of the mirror step α = 1 / (c τ₁ L⋄), for the Euclidean variance bound.
+CONSTANT = 3.0
+#: A plan becomes the reference once the violation fell to this share of what it began with.
+NEAR = 0.7
+#: Violations below this share of the mass are rounding.
+NOTHING = 1e-15
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """The three sequences of Katyusha, what is known at the snapshot, the box and the reference."""
+
+    lam: Vector  # snapshot ṽ
+    y: Vector  # gradient sequence
+    z: Vector  # mirror sequence
+    lse: Vector  # log-normalisers of all rows at ṽ
+    masses: Vector  # of the rows at ṽ, the A_i
+    columns: Vector  # column sums of the plan at ṽ
+    low: Vector  # ends of the box
+    high: Vector
+    most: Vector  # of the masses of rows, on the box; empty in adaptive runs
+    U: Vector  # reference exp(U ⊕ V - κ C): -1, 0 and κ = 0 for the entropy
+    V: Vector
+    sharpness: float  # κ + 1/η
+    step_scale: float  # multiple of the mirror step
+    mass: float = math.inf  # of the optimal plan, at most
+    value: float = math.inf  # φ(ṽ)
+    violation: float = math.inf  # ‖∇φ(ṽ)‖₁
+    first_violation: float = math.inf  # the one that the reference began with
+    n_outer: int = 0  # s, since the last restart
+    n_loops: int = 0  # outer loops since the last reference that lowered φ
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnbalancedPDASMD(UnpublishedSolver):
+    r"""Descend the semi-dual by variance-reduced, accelerated steps, each back onto a box.
+
+    Rows are drawn by their masses. An outer loop has ⌈n / B⌉ inner steps and one pass over the cost
+    for the next snapshot, which then is moved by the best constant. Without an entropy, a few outer
+    loops are made for the objective plus :math:`η KL(X | X_k)`, and their plan is the next X_k.
+
+    Parameters
+    ----------
+    batch_size : int
+        Rows B drawn for an inner step.
+    hybrid : {"sinkhorn"}, optional
+        After each outer loop, update the columns of the snapshot exactly, as Sinkhorn would.
+    is_adaptive : bool
+        Take the smoothness of the snapshot instead of that of the whole box, lengthen the mirror
+        step while φ falls, and start again from the snapshot with half the step where it rises.
+    step_share : float, optional
+        η of the proximal term as a share of the largest cost; 0.02 where missing a marginal
+        costs at most half of the largest cost, else 0.05.
+    """
+
+    batch_size: int = 16
+    hybrid: str | None = None
+    is_adaptive: bool = True
+    step_share: float | None = None
+
+    about: ClassVar[About] = About(
+        family="accelerated stochastic",
+        paper="after Luo, Xie, Huo 2023, Section 6",
+        year=2023,
+        note="φ within order 1/s² after s outer loops, for fixed η and λ",
+        needs_rows=True,
+        takes_penalties=True,
+    )
+    pace: ClassVar[Pace] = Pace()
+
+    def __post_init__(self) -> None:
+        check_positive("batch_size", self.batch_size)
+        check_choices(self, hybrid=("sinkhorn",))
+        if self.step_share is not None:
+            check_positive("step_share", self.step_share)
+
+    # -- the iteration -----------------------------------------------------------------------
+
+    def init(
+        self, problem: Penalised, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[State, Work]:
+        """Start all sequences at zero, or at the given column potential, in the box."""
+        n, m = problem.shape
+        lam = np.zeros(m) if potentials is None else potentials[1]
+        U, V = (np.full(n, -1.0), np.zeros(m)) if problem.eta else independent(problem)
+        state = State(
+            lam=np.where(problem.q > 0, lam, UNUSED), y=lam, z=lam, lse=np.empty(n),
+            masses=np.empty(n), columns=np.empty(m), low=lam, high=lam, most=np.empty(0),
+            U=np.where(problem.p > 0, U, 0.0), V=np.where(problem.q > 0, V, 0.0),
+            sharpness=1 / self._eta(problem),
+            step_scale=LONGEST if self.is_adaptive else 1.0,
+        )  # fmt: skip
+        return state, self._begin(self._dual(problem, state), state)
+
+    def step(self, problem: Penalised, state: State, rng: Generator) -> Work:
+        """Do one outer loop; without an entropy, make the plan a new reference where it is time."""
+        before = self._refer(problem, state)
+        dual, n_inner = self._dual(problem, state), -(-problem.shape[0] // self.batch_size)
+        kept = dataclasses.replace(state, lse=state.lse.copy(), masses=state.masses.copy())
+        work = before + self._inner_work(problem, n_inner)
+        work += self._move(dual, state, self._inner_loop(dual, state, rng, n_inner))
+        state.n_outer += 1
+        if not self.is_adaptive or state.value <= kept.value + self._slack(dual, kept.value):
+            state.n_loops += 1
+            if self.is_adaptive:
+                state.step_scale = min(RECOVERY * state.step_scale, LONGEST)
+        else:
+            state.lam, state.lse, state.masses = kept.lam, kept.lse, kept.masses
+            state.columns, state.value, state.violation = kept.columns, kept.value, kept.violation
+            state.y = state.z = state.lam
+            state.n_outer, state.step_scale = 0, max(state.step_scale / 2, SHORTEST)
+        if self.hybrid:
+            work += self._update_columns(dual, state)
+        return work
+
+    def _eta(self, problem: Penalised) -> float:
+        """Return the η of the entropy, or of the proximal term."""
+        return problem.eta or proximal_eta(problem, self.step_share)
+
+    def _dual(self, problem: Penalised, state: State) -> SemiDual:
+        """Return what is minimised."""
+        if not problem.eta:
+            problem = dataclasses.replace(problem, eta=self._eta(problem))
+        return SemiDual(problem, state.U, state.V, state.sharpness)
+
+    def _begin(self, dual: SemiDual, state: State) -> Work:
+        """Make the box and the constants of a reference, and start in the box."""
+        n, m = dual.problem.shape
+        state.low, state.high = np.full(m, -np.inf), np.full(m, np.inf)
+        state.lse[:] = np.inf
+        work = self._move(dual, state, state.lam)
+        state.low, state.high, state.mass = dual.box(-state.value)
+        work += Work.of(lse=n * m, vector=8 * (n + m))
+        inside = np.clip(state.lam, state.low, state.high)
+        if not np.array_equal(inside, state.lam):
+            work += self._move(dual, state, inside)
+        if not self.is_adaptive:
+            state.most = dual.most_masses(state.high)
+            work += Work.of(lse=n * m, vector=4 * n)
+        state.y = state.z = state.lam
+        state.n_outer = state.n_loops = 0
+        state.first_violation = state.violation
+        return work
+
+    def _refer(self, problem: Penalised, state: State) -> Work:
+        """Without an entropy, hold what follows to the plan of the snapshot, once that is near.
+
+        Its columns are the best ones beside its rows: potentials that are off would add up.
+        """
+        is_near = state.n_loops > 0 and state.violation <= NEAR * state.first_violation
+        if problem.eta or not is_near or is_sharpest(problem, state.sharpness):
+            return Work()
+        dual = self._dual(problem, state)
+        eta, f = dual.problem.eta, dual.row_potential(state.lse)
+        state.lam = state.lam + dual.column_move(state.lam, state.columns)
+        state.U = np.where(problem.p > 0, state.U + f / eta, 0.0)
+        state.V = np.where(problem.q > 0, state.V + state.lam / eta, 0.0)
+        state.sharpness += 1 / eta
+        return Work.of(vector=9 * sum(problem.shape)) + self._begin(
+            self._dual(problem, state), state
+        )
+
+    def _update_columns(self, dual: SemiDual, state: State) -> Work:
+        """Move the snapshot to the best columns beside its rows, and y and z with it."""
+        move = dual.column_move(state.lam, state.columns)
+        lam, state.y, state.z = (
+            np.clip(x + move, state.low, state.high) for x in (state.lam, state.y, state.z)
+        )
+        return Work.of(vector=18 * lam.size) + self._move(dual, state, lam)
+
+    def _steps(self, dual: SemiDual, state: State) -> tuple[Steps, Vector]:
+        """Return the constants of an outer loop, and what rows are drawn in proportion to."""
+        eta, curvature = dual.problem.eta, dual.problem.eta / dual.problem.price_b  # the penalty's
+        if self.is_adaptive:
+            law, wanted = state.masses, exp(dual.log_wanted(state.lam))
+            smoothness = HEADROOM * float((state.columns + curvature * wanted).max())
+        else:
+            law = state.most
+            smoothness = float(law.sum()) + curvature * state.mass
+        share = float(law.sum()) / self.batch_size
+        smoothness = max(smoothness, share)
+        tau1, h = 2 / (state.n_outer + 4), eta / (CONSTANT * smoothness)
+        return Steps(tau1, share / (2 * smoothness), state.step_scale * h / tau1, h), law
+
+    def _inner_loop(self, dual: SemiDual, state: State, rng: Generator, n_inner: int) -> Vector:
+        """Advance y and z through the samples of an outer loop; return the mean of the y."""
+        problem, snap = dual.problem, state.lam
+        (tau1, tau2, alpha, h), law = self._steps(dual, state)
+        _, sample = draw_rows(rng, law, n_inner, self.batch_size, "long")
+        weights = state.masses * (float(law.sum()) / np.where(law > 0, law, 1.0))
+        z, y, y_sum = state.z - snap, state.y - snap, np.zeros(snap.size)
+        x, wanted, work = dual.column_scaling(snap), dual.log_wanted(snap), np.empty((4, snap.size))
+        for _, C, rows, part in sampled_rows(problem.geometry, sample, 1.0, np.float64):
+            kernels.inner_loop(
+                C, rows, part, x, state.lse, weights, state.columns, wanted, state.low - snap,
+                state.high - snap, dual.sharpness, 1 / problem.eta, dual.share,
+                1 / problem.price_b, tau1, 1 - tau1 - tau2, alpha, h, z, y, y_sum, work,
+            )  # fmt: skip
+        state.z, state.y = snap + z, snap + y
+        return snap + y_sum / n_inner
+
+    def _inner_work(self, problem: Penalised, n_inner: int) -> Work:
+        """Return the work of the inner steps."""
+        m, n_rows = problem.shape[1], n_inner * self.batch_size
+        return Work.of(softmax=n_rows * m, vector=n_rows * (m + 6) + n_inner * 20 * m)
+
+    def _move(self, dual: SemiDual, state: State, lam: Vector) -> Work:
+        """Take the snapshot at λ, moved by the best constant that keeps it in the box."""
+        problem, used = dual.problem, dual.problem.q > 0
+        n, m = problem.shape
+        columns = ColumnSums(m)
+        problem.geometry.sweep(
+            kernels.snapshot, dual.column_scaling(lam), dual.column_scaling(state.lam),
+            ByRow(problem.log_p), ByRow(dual.U), dual.own, dual.share, dual.sharpness,
+            ByRow(state.lse), ByRow(state.masses), columns,
+        )  # fmt: skip
+        t = dual.best_shift(lam, float(state.masses.sum()))
+        t = min(max(t, float((lam - state.high)[used].max())), float((lam - state.low)[used].min()))
+        shrunk = exp(-t / (problem.price_a + problem.eta))
+        state.lam = np.where(used, lam - t, lam)
+        state.lse -= t / problem.eta
+        state.masses *= shrunk
+        state.columns = shrunk * columns.total
+        state.value = dual.value(state.lam, state.lse, float(state.masses.sum()))
+        state.violation = l1(state.columns - exp(dual.log_wanted(state.lam)))
+        return Work.of(softmax=n * m, inner=n * m, vector=12 * n + 16 * m)
+
+    def _slack(self, dual: SemiDual, value: float) -> float:
+        """Return how far φ may rise by rounding alone."""
+        return 1e-14 * (abs(value) + dual.problem.geometry.cost_unit * float(dual.problem.p.sum()))
+
+    # -- what others ask ---------------------------------------------------------------------
+
+    def signal(self, problem: Penalised, state: State) -> Signal:
+        """Return the violation, and whether it is nothing, or no exponent may grow."""
+        if problem.eta:
+            is_finished = state.violation <= NOTHING * float(state.masses.sum())
+        else:
+            is_finished = is_sharpest(problem, state.sharpness)
+        return Signal(state.violation, is_finished, is_finished)
+
+    def candidates(self, problem: Penalised, state: State) -> list[tuple[Core, Vector]]:
+        """Return the plan of the snapshot, and its row potential."""
+        dual = self._dual(problem, state)
+        f = dual.row_potential(state.lse)
+        row, column = dual.row_scaling(f), dual.gibbs_column(state.lam)
+        return [(Gibbs(problem.geometry, row, column, dual.zeta), f)]
+
+    def potentials(self, problem: Penalised, state: State) -> Potentials:
+        """Return the row potential that goes with the snapshot, and the snapshot."""
+        return self._dual(problem, state).row_potential(state.lse), state.lam
