@@ -273,7 +273,7 @@ def _supports(problems: list[Problem]) -> tuple[Support, ...]:
             found.append(Support.all(problem))
             continue
         inner = Problem(
-            geometry, problem.p[rows], problem.q, problem.offset, problem.mass, problem.unit
+            geometry, frozen(problem.p[rows]), problem.q, problem.offset, problem.mass, problem.unit
         )
         found.append(Support(problem, inner, rows, slice(None)))
     return tuple(found)
