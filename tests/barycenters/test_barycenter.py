@@ -37,7 +37,10 @@ def check_feasible(result, case, mass=1.0):
 
 
 #: method, relative gap to reach
-METHODS = [("anderson", 0.01), ("ibp", 0.05), ("exact", 1e-9), ("auto", 0.01)]
+METHODS = [
+    *(("anderson", 0.01), ("ibp", 0.05), ("lbfgs", 0.01), ("pdasmd", 0.01)),
+    *(("exact", 1e-9), ("auto", 0.01)),
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,7 +63,7 @@ SCALES = [(1e-250, 1.0), (1e200, 1.0), (1.0, 1e-200), (7.3, 40.0)]
 
 
 @pytest.mark.parametrize(("of_cost", "of_mass"), SCALES)
-@pytest.mark.parametrize("method", ["anderson", "exact"])
+@pytest.mark.parametrize("method", ["anderson", "lbfgs", "pdasmd", "exact"])
 def test_any_scale(method, of_cost, of_mass, reference):
     case = make("images")
     A, M = [of_mass * a for a in case.A], [of_cost * M for M in case.M]
@@ -72,7 +75,7 @@ def test_any_scale(method, of_cost, of_mass, reference):
     check_feasible(result, barycenter_problems.Case(case.A, M, case.weights), of_mass)
 
 
-@pytest.mark.parametrize("method", ["anderson", "ibp"])
+@pytest.mark.parametrize("method", ["anderson", "ibp", "lbfgs", "pdasmd"])
 @pytest.mark.parametrize("name", ["squared", "ragged", "zeros", "without weight"])
 def test_the_entropic_barycentre_is_a_fixed_point(name, method):
     case, reg = make(name), 0.05
@@ -160,7 +163,7 @@ def test_a_mean_of_potentials_above_zero_is_no_better(reference):
     assert lower == pytest.approx(result.lower_bound - 1, abs=1e-12)
 
 
-@pytest.mark.parametrize("method", ["anderson", "ibp", "exact"])
+@pytest.mark.parametrize("method", ["anderson", "ibp", "lbfgs", "pdasmd", "exact"])
 def test_bits_do_not_depend_on_threads(method, rng):
     A = rng.random((3, 120))
     A /= A.sum(axis=1, keepdims=True)
@@ -245,7 +248,10 @@ def test_refusals_are_one_sentence(args, keywords, sentence):
 
 
 UNKNOWN = [
-    ({"method": "exakt"}, "must be one of auto, anderson, ibp, exact .did you mean 'exact'"),
+    (
+        {"method": "exakt"},
+        "auto, anderson, ibp, lbfgs, pdasmd, exact .did you mean 'exact'",
+    ),
     ({"method": "sinkhorn"}, "does not find barycentres"),
     ({"method": "ibp", "omega": 1.0}, "has no option 'omega' for barycentres"),
 ]

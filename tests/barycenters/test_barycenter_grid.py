@@ -19,9 +19,10 @@ def images(rng, k, shape):
 
 @pytest.mark.parametrize("shape", [(24,), (5, 6), (3, 4, 2)])
 @pytest.mark.parametrize("metric", POWERS)
-def test_brackets_the_optimum(metric, shape, rng):
+@pytest.mark.parametrize("method", ["anderson", "lbfgs", "pdasmd"])
+def test_brackets_the_optimum(method, metric, shape, rng):
     A, w = images(rng, 3, shape), np.array([0.5, 0.3, 0.2])
-    result = epsilot.barycenter_grid(A, w, metric=metric, spacing=0.5, method="anderson")
+    result = epsilot.barycenter_grid(A, w, metric=metric, spacing=0.5, method=method)
     cells = 0.5 * np.indices(shape).reshape(len(shape), -1)
     M = (np.abs(cells[:, :, None] - cells[:, None]) ** POWERS[metric]).sum(axis=0)
     rows = list(A.reshape(3, -1))

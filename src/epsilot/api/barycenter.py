@@ -58,9 +58,9 @@ def barycenter(
     eps, rtol, reg, tol : float, optional
         What to reach, as in :func:`solve`; by default 1 % of the lower bound. With ``reg`` every
         plan's entropy counts: min Σ w_k (<M_k, X_k> - reg H(X_k)).
-    method : {"auto", "anderson", "ibp", "exact"}
-        Iterative Bregman projections with a falling η, accelerated or overrelaxed; or linear
-        programs on few arcs.
+    method : {"auto", "anderson", "ibp", "lbfgs", "pdasmd", "exact"}
+        Iterative Bregman projections with a falling η, accelerated or overrelaxed; quasi-Newton or
+        stochastic steps on the semi-dual, with a falling η as well; or linear programs on few arcs.
     max_iter, max_seconds : optional
         Limits in steps and in seconds; the result is then still feasible and carries its true gap.
     n_threads, callback, progress, on_limit

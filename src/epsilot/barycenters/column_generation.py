@@ -15,7 +15,8 @@ from ..run.goal import Goal
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Problem
 from ..transport.work import Work
-from .bregman import FIRST, Bregman
+from .bregman import Bregman
+from .continuation import FIRST
 from .family import Family
 from .method import Proposal, Start, Step, Steps
 

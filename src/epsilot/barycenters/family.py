@@ -16,6 +16,7 @@ from .._types import Matrix, Passed, Vector
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
+from ..kernels.vectors import distance
 from ..transport.entropic import EntropicTransport
 from ..transport.linear import Transport
 from ..transport.objective import Objective
@@ -108,6 +109,11 @@ class Family:
         for w, x in zip(self.weights[1:], X[1:], strict=True):
             total += w * x
         return total
+
+    def spread(self, X: Matrix) -> float:
+        """Return Σ w_k ‖x_k - b‖₁, where b is their mean."""
+        b = self.mean(X)
+        return self.mean_of([distance(x, b) for x in X])
 
     def centred(self, G: Matrix) -> Matrix:
         """Return column potentials that are feasible together: Σ w_k g_k = 0."""
@@ -267,7 +273,7 @@ def _supports(problems: list[Problem]) -> tuple[Support, ...]:
             found.append(Support.all(problem))
             continue
         inner = Problem(
-            geometry, problem.p[rows], problem.q, problem.offset, problem.mass, problem.unit
+            geometry, frozen(problem.p[rows]), problem.q, problem.offset, problem.mass, problem.unit
         )
         found.append(Support(problem, inner, rows, slice(None)))
     return tuple(found)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 METHODS = {
     "anderson": "iterative Bregman projections with a falling η, accelerated by mixing steps",
     "ibp": "iterative Bregman projections with a falling η, overrelaxed",
+    "lbfgs": "quasi-Newton steps on the semi-dual, with a falling η",
+    "pdasmd": "accelerated stochastic steps on the semi-dual, a finite sum, with a falling η",
     "exact": "a linear program on few arcs, with column generation (HiGHS)",
 }
 #: Costs up to which the linear program is quicker, at any accuracy, and at a high one.
@@ -43,6 +45,8 @@ def make_method(name: str, options: dict[str, object]) -> Method:
     """Return a method with its options, or say which it does not have."""
     from .bregman import Bregman
     from .column_generation import ColumnGeneration
+    from .lbfgs import LBFGS
+    from .pdasmd import BlockPDASMD
 
     if name not in METHODS:
         near = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5)
@@ -54,6 +58,8 @@ def make_method(name: str, options: dict[str, object]) -> Method:
     defaults: dict[str, Method] = {
         "anderson": Bregman(),
         "ibp": Bregman(relaxation=1.8, memory=0),
+        "lbfgs": LBFGS(),
+        "pdasmd": BlockPDASMD(),
         "exact": ColumnGeneration(),
     }
     method = defaults[name]
@@ -72,6 +78,6 @@ def check_entropic(name: str, method: Method, family: Family) -> None:
     """Refuse a regularisation with a method that has none."""
     if family.eta is not None and not method.solves_entropic:
         raise InvalidProblem(
-            f"{name} does not solve the entropic problem; leave reg out, or use anderson or ibp "
-            "with it."
+            f"{name} does not solve the entropic problem; leave reg out, or use anderson, ibp, "
+            "lbfgs or pdasmd with it."
         )

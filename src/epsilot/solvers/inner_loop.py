@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -22,6 +22,8 @@ BATCH_CHUNKS = 4
 HELPED_ENTRIES = 1 << 12
 #: Entries of gathered rows held at once where C is not stored.
 GATHERED_ENTRIES = 1 << 18
+#: Factor by which a mirror step that was shortened recovers in an outer loop.
+RECOVERY = 1.02
 
 
 def run_inner_loop(C: FloatArray, rows: Index, sample: Index, *args: object) -> None:
@@ -75,6 +77,17 @@ class Steps(NamedTuple):
     tau2: float
     alpha: float  # of the mirror step
     h: float  # of the proximal step
+
+    @classmethod
+    def of(cls, n_outer: int, tau2: float, h: float, scale: float) -> Self:
+        """Return the constants after some outer loops, for a multiple of the proved mirror step."""
+        tau1 = 2 / (n_outer + 4)
+        return cls(tau1, tau2, scale * h / tau1, h)
+
+
+def adapted(scale: float, longest: float, *, has_fallen: bool) -> float:
+    """Return the next multiple of the proved mirror step: longer while φ falls, else half of it."""
+    return min(RECOVERY * scale, longest) if has_fallen else max(scale / 2, 1.0)
 
 
 class Sequences(Protocol):

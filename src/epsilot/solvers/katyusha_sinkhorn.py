@@ -20,11 +20,10 @@ from ..transport.work import Work
 from .about import About, Order
 from .base import EntropicSolver, Pace, l1
 from .batching import coupling, draw_rows
-from .inner_loop import sampled_rows
+from .inner_loop import adapted, sampled_rows
 
 #: Multiple of the proved mirror step that is tried first; where φ rises it is halved, down to 1.
 LONGEST = 24.0
-RECOVERY = 1.02
 #: The c of the mirror step α = 1 / (c τ₁ L⋄), for the Euclidean variance bound.
 CONSTANT = 3.0
 
@@ -98,10 +97,9 @@ class KatyushaSinkhorn(EntropicSolver[State]):
         )
         work += self._move(problem, state, candidate)
         state.n_outer += 1
-        if state.value <= value + self._slack(problem, value):
-            state.step_scale = min(RECOVERY * state.step_scale, LONGEST)
-        else:
-            state.step_scale = max(state.step_scale / 2, 1.0)
+        has_fallen = state.value <= value + self._slack(problem, value)
+        state.step_scale = adapted(state.step_scale, LONGEST, has_fallen=has_fallen)
+        if not has_fallen:
             state.lam, state.lse, state.columns = lam, lse, columns
             state.y, state.z, state.n_outer = lam, lam, 0
         return work + self._sweep(problem, state)

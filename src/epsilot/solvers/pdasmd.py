@@ -26,15 +26,14 @@ from .about import About, Order
 from .averaging import is_near_optimal
 from .base import EntropicSolver, Pace, l1
 from .batching import BATCHINGS, check_batching, coupling, draw_rows
-from .inner_loop import Steps, step_operations, take_mirror_steps, take_steps
+from .inner_loop import Steps, adapted, step_operations, take_mirror_steps, take_steps
 from .options import check_choices
 
 #: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
-#: where φ rises the step is halved, and it recovers by this factor for each outer loop.
+#: where φ rises the step is halved, and it recovers slowly.
 LONGEST = 2.8
 #: Rows that an outer loop may draw, at least; a thousand passes over the rows, if that is more.
 LONGEST_LOOP = 10**6
-RECOVERY = 1.02
 #: Largest ‖C‖∞ / η whose exponents float32 holds to three digits.
 SINGLE_RANGE = 1e4
 #: Passes over C are in float32 until the violation is this small. They find it to 10⁻⁶, and φ to
@@ -234,8 +233,8 @@ class PDASMD(EntropicSolver[State]):
         """Return the constants of the next outer loop."""
         largest = float((problem.q + state.mu).max())
         smoothness, tau2 = coupling(self.batching, self.batch_size, self._smoothness, largest)
-        tau1, h = 2 / (state.n_outer + 4), problem.eta / (self._constant * smoothness)
-        return Steps(tau1, tau2, state.step_scale * h / tau1, h)
+        h = problem.eta / (self._constant * smoothness)
+        return Steps.of(state.n_outer, tau2, h, state.step_scale)
 
     @property
     def _is_compiled(self) -> bool:
@@ -338,11 +337,11 @@ class PDASMD(EntropicSolver[State]):
 
     def _safeguard(self, problem: Entropic, state: State) -> None:
         """Lengthen the step if φ fell; else go back to the best snapshot with half the step."""
-        if state.value <= state.best_value + self._slack(problem, state):
-            state.step_scale = min(RECOVERY * state.step_scale, self._longest)
+        has_fallen = state.value <= state.best_value + self._slack(problem, state)
+        state.step_scale = adapted(state.step_scale, self._longest, has_fallen=has_fallen)
+        if has_fallen:
             self._keep_best(state)
             return
-        state.step_scale = max(state.step_scale / 2, 1.0)
         state.lam, state.lse = state.best_lam.copy(), state.best_lse.copy()
         state.mu, state.value = state.best_mu.copy(), state.best_value
         state.violation = l1(state.mu)
