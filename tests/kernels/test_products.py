@@ -33,6 +33,18 @@ def test_an_indefinite_matrix_has_no_factor():
     assert products.cholesky(S) is None
 
 
+@pytest.mark.parametrize("is_free", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 5), (30, 200), (70, 450)])
+def test_a_schur_complement(n, m, is_free, rng):
+    X = rng.random((n, m))
+    rows, cols = X.sum(axis=1), X.sum(axis=0) * (1 if is_free else 1.5)
+    L = products.schur_factor(X, rows, cols, is_free=is_free)
+    S = np.diag(cols) - X.T @ (X / rows[:, None])
+    b = rng.normal(size=m)
+    b -= b.mean() if is_free else 0.0
+    np.testing.assert_allclose(S @ products.cholesky_solve(L, b), b, rtol=0, atol=1e-9)
+
+
 def test_threads_do_not_change_a_bit(rng):
     A, B = rng.normal(size=(150, 140)), rng.normal(size=(140, 333))
     S = rng.normal(size=(300, 310))

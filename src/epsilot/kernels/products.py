@@ -88,7 +88,11 @@ def cholesky(S: Matrix) -> Matrix | None:
 
     Only the lower half of S is read, and the upper half of the result means nothing.
     """
-    L = np.array(S)
+    return _replaced_by_factor(np.array(S))
+
+
+def _replaced_by_factor(L: Matrix) -> Matrix | None:
+    """Return a matrix whose lower half has become its Cholesky factor, or None if it has none."""
     n = L.shape[0]
     for first in range(0, n, BLOCK):
         last = min(first + BLOCK, n)
@@ -129,11 +133,12 @@ def schur_factor(X: Matrix, rows: Vector, cols: Vector, *, is_free: bool) -> Mat
     orthogonal to 1: S gets a multiple of 1 1ᵀ.
     """
     m = cols.size
-    S, across, shares = np.zeros((m, m)), np.ascontiguousarray(X.T), X / rows[:, None]
-    for first in range(0, m, STRIP):
+    S, across = np.empty((m, m)), np.ascontiguousarray(X.T)
+    for first in range(0, m, STRIP):  # above the strips S stays as it was allocated, and unread
         last = min(first + STRIP, m)
-        S[first:, first:last] = -product(across[first:], shares[:, first:last])
-    S[np.diag_indices(m)] += (1 + RIDGE) * cols
-    if is_free:
-        S += cols.mean() / m
-    return cholesky(S)
+        shares, strip = X[:, first:last] / rows[:, None], S[first:, first:last]
+        np.negative(product(across[first:], shares), out=strip)
+        strip[np.diag_indices(last - first)] += (1 + RIDGE) * cols[first:last]
+        if is_free:
+            strip += cols.mean() / m
+    return _replaced_by_factor(S)

@@ -10,10 +10,10 @@ from itertools import takewhile
 
 import numpy as np
 
-from ..._types import Array, Matrix, Potentials, Vector
+from ..._types import Array, Potentials, Vector
 from ...geometry import Geometry
 from ...kernels.products import cholesky_solve, schur_factor
-from ...kernels.vectors import distance, rmatvec
+from ...kernels.vectors import distance, exp, power, rmatvec
 from ...transport.duals import semi_dual, softmin, softmin_cols, softmin_rows
 from ...transport.plan.core import spread
 from ...transport.problem import Entropic, make_problem
@@ -26,10 +26,13 @@ UPDATES, SETTLED, ROUND_OFF, LINEAR = 60, 1e-12, 1e-14, 0.1
 AHEAD, ON = 0.686, 0.0294
 #: Share that is left of the regularisation from one sweep to the next, on its way down.
 COOLING = 0.7
-#: Share of an error that a sweep must leave for a step of Newton's to be worth more.
-SLOW = 0.25
-#: Steps of either kind at most, and the shortest one of Newton's.
+#: Steps of Newton's that are expected, and rows for which one takes as long as one more sweep.
+NEWTON, WORTH = 5, 50
+#: Steps of either kind at most, and the shortest part of one of Newton's.
 STEPS, SHORTEST = 60, 1e-4
+#: Farthest that a step of Newton's first moves a potential, in units of the regularisation:
+#: clusters that do not touch at all would be moved without end.
+REACH = 32.0
 #: Mass in wrong places, at the largest cost, that a gap allows; and the least that float64 shows.
 SHARE, LEAST_ERROR = 0.2, 1e-14
 #: Change of the dual, as a share of the costs, that is rounding.
@@ -73,8 +76,8 @@ def newton_potentials(
 ) -> Potentials:
     r"""Return potentials whose plan, once its marginals are right, is optimal within about ``gap``.
 
-    Sweeps of Sinkhorn's algorithm at regularisations that fall to ``reg``, and then, wherever one
-    more leaves over a quarter of the error, steps of Newton's method for the semi-dual, whose
+    Sweeps of Sinkhorn's algorithm at regularisations that fall to ``reg``, and then, wherever the
+    sweeps that are left would take longer, steps of Newton's method for the semi-dual, whose
     Hessian is (diag(Xᵀ1) - Xᵀ diag(1/p) X) / reg. Its damped steps never lower the dual.
 
     References
@@ -84,59 +87,64 @@ def newton_potentials(
     support = Support.of(make_problem(geometry, a, b))
     problem, (n, m) = support.problem, geometry.shape
     target = Entropic(problem.geometry, reg / problem.unit, problem.p, problem.q)
-    g = np.zeros(problem.q.size)
-    levels = (COOLING**k * problem.cost_max / 2 for k in range(1, STEPS))
-    for eta in takewhile(lambda eta: eta > target.eta, levels):
-        g = _swept(replace(target, eta=eta), g)
+    zero = np.zeros(problem.q.size)
+    g = min((zero, _cooled(target, zero)), key=lambda g: _value(target, g))
     size = max(problem.scale, target.eta)
     error = max(SHARE * gap / (problem.mass * problem.unit * size), LEAST_ERROR)
     f, g = (problem.unit * z for z in _settled(target, g, error, ROUNDING * size))
     return spread(f, support.rows, n, 0.0), spread(g, support.cols, m, 0.0)
 
 
-def _swept(target: Entropic, g: Vector) -> Vector:
-    """Return the column potential after updates of rows and columns."""
-    return softmin_cols(target, softmin_rows(target, g))
+def _cooled(target: Entropic, g: Vector) -> Vector:
+    """Return the column potential after a sweep at each of some falling regularisations."""
+    levels = (COOLING**k * target.geometry.bounds[1] / 2 for k in range(1, STEPS))
+    for eta in takewhile(lambda eta: eta > target.eta, levels):
+        level = replace(target, eta=eta)
+        g = softmin_cols(level, softmin_rows(level, g))
+    return g
 
 
 def _settled(target: Entropic, g: Vector, error: float, rounding: float) -> Potentials:
     """Return potentials at which the columns miss their masses by at most ``error``."""
-    missed, eta = np.inf, target.eta
+    before, patience = np.inf, NEWTON * max(target.geometry.shape) / WORTH
     for _ in range(STEPS):
-        g = _swept(target, g)
-        lse = target.geometry.lse_rows(g, eta)
-        f = softmin(target.log_p, lse, eta)
-        X = target.geometry.gibbs(f, g, eta, 0, f.size)
-        columns = rmatvec(X, np.ones(f.size))
-        before, missed = missed, distance(columns, target.q)
+        f = softmin_rows(target, g)
+        swept = softmin_cols(target, f)
+        columns = target.q * exp((g - swept) / target.eta)
+        missed = distance(columns, target.q)
         if missed <= error:
-            break
-        if missed > SLOW * before:
-            g = _stepped(target, g, X, columns, semi_dual(target, g, lse) + rounding)
-    return f, g
+            return f, g
+        is_slow = missed > before * power(error / missed, 1 / patience)
+        before = missed
+        g = _stepped(target, swept, rounding) if is_slow else swept
+    return softmin_rows(target, g), g
 
 
-def _stepped(target: Entropic, g: Vector, X: Matrix, columns: Vector, most: float) -> Vector:
+def _stepped(target: Entropic, g: Vector, rounding: float) -> Vector:
     """Return the column potential after a step of Newton's, or as it is if none is any good.
 
-    The step is halved until the semi-dual is at most so much, or doubled while that lowers it:
+    The step is halved until it does not raise the semi-dual, or doubled while that lowers it:
     between clusters that hardly touch it is an exponential, in which a whole step is a short one.
     """
+    lse = target.geometry.lse_rows(g, target.eta)
+    f = softmin(target.log_p, lse, target.eta)
+    X = target.geometry.gibbs(f, g, target.eta, 0, f.size)
+    columns = rmatvec(X, np.ones(f.size))
     factor = schur_factor(X, target.p, columns, is_free=True)
     if factor is None:
         return g
-    move = target.eta * cholesky_solve(factor, target.q - columns)
-
-    def value(size: float) -> float:
-        moved = g + size * move
-        return semi_dual(target, moved, target.geometry.lse_rows(moved, target.eta))
-
-    size, found = 1.0, value(1.0)
-    while not found <= most:
+    move = target.eta * np.clip(cholesky_solve(factor, target.q - columns), -REACH, REACH)
+    size, found = 1.0, _value(target, g + move)
+    while not found <= semi_dual(target, g, lse) + rounding:
         if size < SHORTEST:
             return g
         size /= 2
-        found = value(size)
-    while size >= 1 and (farther := value(2 * size)) < found:
+        found = _value(target, g + size * move)
+    while size >= 1 and (farther := _value(target, g + 2 * size * move)) < found:
         size, found = 2 * size, farther
     return g + size * move
+
+
+def _value(target: Entropic, g: Vector) -> float:
+    """Return the semi-dual at a column potential."""
+    return semi_dual(target, g, target.geometry.lse_rows(g, target.eta))

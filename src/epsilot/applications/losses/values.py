@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -29,8 +29,9 @@ from .starts import newton_potentials, shared_potential
 RTOL = 1e-6
 #: The same of entropic problems, as a share of the largest cost: gradients err by its root.
 TOL = 1e-9
-#: Epochs of Sinkhorn's algorithm after which, on up to so many rows, Newton's takes over: plans
-#: near a permutation, as between clouds that nearly agree, take it very many.
+#: Rows and columns up to which entropic problems start from Newton's method.
+START_ROWS = 2048
+#: Epochs of Sinkhorn's algorithm after which, on up to so many rows, ``box_newton`` takes over.
 EPOCHS, NEWTON_ROWS = 300, 1000
 
 
@@ -107,8 +108,8 @@ class Loss(ABC):
             "tol": tol,
             "n_threads": self.n_threads,
         }
-        is_small = max(geometry.shape) <= NEWTON_ROWS
-        if start is None and is_small and is_real(self.reg) and self.reg > 0 and is_real(tol):
+        is_small, is_startable = (max(geometry.shape) <= n for n in (NEWTON_ROWS, START_ROWS))
+        if start is None and is_startable and _is_positive(self.reg) and _is_positive(tol):
             with parallel.limit(self.n_threads):
                 start = newton_potentials(geometry, a, b, float(self.reg), float(tol))
         ease: dict[str, Passed] = {"max_iter": EPOCHS, "on_limit": "ignore"} if is_small else {}
@@ -218,8 +219,9 @@ class SelfLoss(CloudLoss):
         for k, cloud in enumerate(x):
             geometry = cloud_geometry(cloud, cloud, self.metric)
             weights, start = _own(k, a, b), None
-            if is_real(self.reg) and self.reg > 0:
-                f = shared_potential(geometry, weights[0], float(self.reg))
+            if _is_positive(self.reg):
+                with parallel.limit(self.n_threads):
+                    f = shared_potential(geometry, weights[0], float(self.reg))
                 start = f, f
             results.append(self._entropic(geometry, *weights, start))
         return _stacked(results)
@@ -247,6 +249,11 @@ class MatrixLoss(Loss):
         if self.reg is None and self.tol is None:
             return from_batch(_collected(solve_batch, M, a, b, **self._keywords))
         return _stacked([self._entropic(Dense(C), *_own(k, a, b)) for k, C in enumerate(M)])
+
+
+def _is_positive(x: float | None) -> TypeGuard[float]:
+    """Tell whether an argument is what a start can work with; others are refused later."""
+    return is_real(x) and 0 < x < np.inf
 
 
 def _own(k: int, a: Array | None, b: Array | None) -> tuple[Array | None, Array | None]:
