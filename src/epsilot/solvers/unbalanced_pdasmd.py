@@ -36,7 +36,7 @@ HARDER = 0.5
 #: A plan becomes the reference once the violation fell to this share of what it began with.
 NEAR = 0.7
 #: Violations below this share of the mass are rounding.
-NOTHING = 1e-15
+NOTHING = 1e-14
 
 
 @dataclass(slots=True, kw_only=True)
@@ -261,7 +261,8 @@ class UnbalancedPDASMD(UnpublishedSolver):
 
     def _slack(self, dual: SemiDual, value: float) -> float:
         """Return how far φ may rise by rounding alone."""
-        return 1e-14 * (abs(value) + dual.problem.geometry.cost_unit * float(dual.problem.p.sum()))
+        size = abs(dual.problem.geometry.cost_unit) * float(dual.problem.p.sum())
+        return 1e-14 * (abs(value) + size)
 
     # -- what others ask ---------------------------------------------------------------------
 
