@@ -38,6 +38,7 @@ RUNS = [
     ("sinkhorn_family", "--sizes 36 --eps 0.2 --seeds 1", ["AAM dual, line search"]),
     ("stages", "--problems points2 --sizes 64 --seeds 1 --budget 0.01",
      ["| 64 | 2-d points, Euclidean | 1e-06 |", "certificates"]),
+    ("unbalanced", "--toy", ["| images, l1 | 16 | 0.05 | 0.02 |", "| random costs | 16 | 5 |"]),
 ]  # fmt: skip
 #: Those with a test of their own, and a listing that another one runs.
 ELSEWHERE = {

@@ -202,6 +202,29 @@ def test_units_of_costs_and_masses_do_not_matter(scale, mass, method):
     assert other.n_iter == usual.n_iter
 
 
+#: Costs and prices at the ends of what is sensible.
+ODD = {
+    "cheap": (np.random.default_rng(6).random((8, 9)), 1e-3),
+    "cheap and far": (np.random.default_rng(6).random((8, 9)) + 0.7, 1e-3),
+    "dear": (np.random.default_rng(6).random((8, 9)), 1e6),
+    "all negative": (np.random.default_rng(6).random((8, 9)) - 2, 0.5),
+    "all equal": (np.full((8, 9), 3.0), 0.5),
+    "all zero": (np.zeros((8, 9)), 0.5),
+    "a row": (np.random.default_rng(6).random((1, 9)), 0.5),
+    "a column": (np.random.default_rng(6).random((8, 1)), 0.5),
+}
+
+
+@pytest.mark.parametrize("method", ["unbalanced_sinkhorn", "unbalanced_pdasmd"])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_divergences_are_certified(name, method):
+    M, price = ODD[name]
+    a, b = np.random.default_rng(1).random(M.shape[0]), np.random.default_rng(2).random(M.shape[1])
+    result = epsilot.solve(M, a, b, unbalanced=price, rtol=0.01, method=method)
+    check_kl(result, M, a, b, (price, price))
+    assert result.converged
+
+
 def test_the_entropic_plan_is_that_of_pot():
     """POT takes reg ΣX off as well, so its costs are higher by reg."""
     rng = np.random.default_rng(6)

@@ -57,8 +57,9 @@ def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, st
         memory.ask(solver.memory(problem), f"{name} on {n:,} x {m:,}", "use method='sinkhorn'")
     if is_missing or (about.needs_rows and not geometry.has_rows):
         what = "an explicit cost matrix" if about.needs_dense else "rows of the cost"
+        other, _ = objective.own_method or ("sinkhorn", "")
         raise InvalidProblem(
-            f"{name} needs {what}, which {kind} cannot give cheaply; use method='sinkhorn', or "
+            f"{name} needs {what}, which {kind} cannot give cheaply; use method={other!r}, or "
             "pass a dense cost."
         )
 

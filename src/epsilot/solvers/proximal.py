@@ -20,7 +20,7 @@ SHARPEST = 1e10
 
 def proximal_eta(problem: Penalised, share: float | None = None) -> float:
     """Return the η of the proximal term, by default a share that depends on the prices."""
-    unit = problem.geometry.cost_unit
+    unit = _unit(problem)
     if share is None:
         is_dear = min(problem.price_a, problem.price_b) > DEAR * unit
         share = LARGE_STEP if is_dear else SMALL_STEP
@@ -29,10 +29,15 @@ def proximal_eta(problem: Penalised, share: float | None = None) -> float:
 
 def is_sharpest(problem: Penalised, sharpness: float) -> bool:
     """Tell whether no exponent may grow."""
-    return sharpness * problem.geometry.cost_unit > SHARPEST
+    return sharpness * _unit(problem) > SHARPEST
 
 
 def independent(problem: Penalised) -> tuple[Vector, Vector]:
     """Return (U, V) of the independent plan p qᵀ / √(|p| |q|)."""
     mean = 0.5 * log(float(problem.p.sum() * problem.q.sum()))
     return problem.log_p - 0.5 * mean, problem.log_q - 0.5 * mean
+
+
+def _unit(problem: Penalised) -> float:
+    """Return the largest cost, or its size where all are negative."""
+    return abs(problem.geometry.cost_unit)

@@ -39,8 +39,8 @@ class KullbackLeibler(Missed):
 
     quantity: ClassVar[str] = "unbalanced transport cost (KL)"
     unserved: ClassVar[str] = (
-        "solves balanced problems; use unbalanced_sinkhorn, which is what auto takes, or "
-        "unbalanced_type='tv'."
+        "solves balanced problems; use unbalanced_sinkhorn, which is what auto takes, "
+        "unbalanced_pdasmd, or unbalanced_type='tv'."
     )
     own_method: ClassVar[tuple[str, str] | None] = (
         "unbalanced_sinkhorn",

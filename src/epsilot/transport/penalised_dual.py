@@ -21,6 +21,7 @@ import numpy as np
 
 from .._types import Vector
 from ..kernels.vectors import exp, log
+from .certificate import ROUND_OFF
 from .kullback_leibler import gained, log_charge, penalised_softmin
 from .problem import Penalised
 
@@ -103,8 +104,13 @@ class SemiDual:
         return problem.eta * mass - of_f - gained(problem.price_b, problem.q, g)
 
     def best_shift(self, g: Vector, mass: float) -> float:
-        """Return the t for which φ(g - t) is least: the plan then has the mass columns wish."""
+        """Return the t for which φ(g - t) is least: the plan then has the mass columns wish.
+
+        A plan whose mass is not a positive number is not moved.
+        """
         problem = self.problem
+        if not 0 < mass < math.inf:
+            return 0.0
         slope = 1 / (problem.price_a + problem.eta) + 1 / problem.price_b
         return (log(mass) - log_charge(problem.q, g, problem.price_b)) / slope
 
@@ -136,7 +142,7 @@ class SemiDual:
         if a == math.inf:
             mass = of_p
         else:
-            mass = of_q if b == math.inf else (a * of_p + b * of_q - lower) / (a + b + problem.eta)
+            mass = of_q if b == math.inf else self._most_mass(of_p, of_q, lower)
             lowest = self.row_scaling(a * (problem.log_p - log(mass)))
             lse = problem.geometry.lse_cols(lowest, self.zeta) + self.V
             high = penalised_softmin(problem.log_q, lse, problem.eta, b)
@@ -144,3 +150,9 @@ class SemiDual:
             low = b * (problem.log_q - log(mass))
         low[q == 0] = high[q == 0] = UNUSED
         return Box(np.minimum(low, high), high, mass)
+
+    def _most_mass(self, of_p: float, of_q: float, lower: float) -> float:
+        """Return m̄, and what rounding may have taken from it."""
+        a, b, eta = self.problem.price_a, self.problem.price_b, self.problem.eta
+        size = a * of_p + b * of_q
+        return (size - lower + ROUND_OFF * (size + abs(lower))) / (a + b + eta)
