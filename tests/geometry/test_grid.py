@@ -150,3 +150,20 @@ def test_noise_is_proved_to_1e_minus_9(rng):
     result = epsilot.solve_grid(A, B, metric="sqeuclidean", normalize=True, rtol=1e-9)
     assert result.converged
     assert result.gap <= 1e-9 * result.value
+
+
+@pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
+@pytest.mark.parametrize("how", [{"rtol": 1e-9}, {"reg": 1.0}, {"rtol": 0.1, "method": "pdasmd"}])
+def test_few_cells_with_mass_are_a_stored_cost(rng, metric, how):
+    A, B = np.zeros((2, 12, 10))
+    A[2:5, 1:4], B[7:9, 6:9] = rng.random((3, 3)), rng.random((2, 3))
+    grid = Grid(A.shape, B.shape, metric)
+    rows, cols = np.flatnonzero(A), np.flatnonzero(B)
+    part = grid.restricted(rows, cols)
+    np.testing.assert_array_equal(part.C, grid.block(0, 120)[np.ix_(rows, cols)])
+    assert grid.restricted(np.arange(120), np.arange(120)) is None
+    result = epsilot.solve_grid(A, B, metric=metric, normalize=True, **how)
+    assert result.converged
+    whole = epsilot.solve(grid.block(0, 120), A.ravel(), B.ravel(), normalize=True, **how)
+    gap = result.gap + whole.gap + 1e-12
+    assert abs(result.value - whole.value) <= gap

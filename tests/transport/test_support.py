@@ -46,12 +46,12 @@ def test_what_is_found_is_lifted_to_the_whole_problem(core):
     [
         (Dense(COST), [0.25, 0.25, 0.5], [0.25] * 4),
         (Dense(COST), [0.25, 2 * EMPTY, 0.75], [0.25] * 4),
-        (Grid((3,), (4,), "cityblock", 1.0), ROWS, COLS),
+        (Grid((30,), (40,), "cityblock", 1.0), np.repeat(ROWS, 10) / 10, np.repeat(COLS, 10) / 10),
     ],
     ids=["nothing empty", "nearly empty", "cannot be restricted"],
 )
 def test_a_problem_may_be_its_own_support(geometry, a, b):
-    problem, core = make_problem(geometry, a, b), Explicit(np.full((3, 4), 1 / 12))
-    support, row = Support.of(problem), np.arange(3.0)
+    (n, m), problem = geometry.shape, make_problem(geometry, a, b)
+    core, support, row = Explicit(np.full((n, m), 1 / (n * m))), Support.of(problem), np.arange(n)
     assert support.problem is support.whole is problem
     assert support.lifted(core, row) == (core, row)

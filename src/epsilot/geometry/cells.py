@@ -16,10 +16,13 @@ from ..arguments import shown
 from ..errors import InvalidProblem
 from ..metrics import GRID_METRICS, METRICS
 from .base import Coarser, Geometry, Lattice, Places
+from .dense import Dense
 from .index import Embedding
 from .ranges import check_range, grid_shape, grid_spacing
 from .sweeps import Block
 
+# Stored entries that take as long as one along an axis.
+STORED_ENTRIES = 4
 # Entries of a cost whose rows are computed in seconds.
 ROWS_ENTRIES = 1 << 32
 # Entries up to which a cost in float32 is kept between crude passes: 16 MiB.
@@ -153,6 +156,18 @@ class Cells(Geometry):
         out = type(self)(self.shape_a, self.shape_b, self.metric, self.spacing)
         out.shift = self.shift + delta
         return out
+
+    def restricted(self, rows: Index, cols: Index) -> Dense | None:
+        """Return the stored costs between some cells, if a pass over them takes as little time."""
+        if rows.size * cols.size > STORED_ENTRIES * self.pass_entries:
+            return None
+        C = self.entries(np.repeat(rows, cols.size), np.tile(cols, rows.size))
+        points = self.embedding if self.metric == "sqeuclidean" else None
+        return Dense.part(
+            C.reshape(rows.size, cols.size),
+            self.lattice and self.lattice.restricted(rows, cols),
+            points and points._replace(X=points.X[rows], Y=points.Y[cols]),
+        )
 
     def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarser:
         """Return grids of at most so many cells, the longest side being halved again and again."""

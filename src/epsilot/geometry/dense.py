@@ -161,8 +161,16 @@ class Dense(Geometry):
 
     def restricted(self, rows: Index, cols: Index) -> Dense:
         """Return the geometry on a subset of rows and columns; cells stay what they were."""
-        part = Dense._own(self.C[np.ix_(rows, cols)])
         lattice, points = self.lattice, self.embedding
-        part.lattice = lattice and lattice.restricted(rows, cols)
-        part.embedding = points and points._replace(X=points.X[rows], Y=points.Y[cols])
-        return part
+        return self.part(
+            self.C[np.ix_(rows, cols)],
+            lattice and lattice.restricted(rows, cols),
+            points and points._replace(X=points.X[rows], Y=points.Y[cols]),
+        )
+
+    @classmethod
+    def part(cls, C: Matrix, lattice: Lattice | None, embedding: Embedding | None) -> Dense:
+        """Return the geometry of new costs between cells or points that are known."""
+        out = Dense._own(C)
+        out.lattice, out.embedding = lattice, embedding
+        return out

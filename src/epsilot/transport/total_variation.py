@@ -106,8 +106,9 @@ class TotalVariation(Missed):
     @property
     def _slack(self) -> float:
         """By how much potentials stay within the prices: what rounding may take from them."""
-        # No whole number of anything, which some geometries do not round.
-        f, g = (np.full(size, math.sqrt(2) * self.size) for size in self.problem.shape)
+        # Neighbouring floats are not both whole numbers, which some geometries do not round.
+        large, (n, m) = math.sqrt(2) * self.size, self.problem.shape
+        f, g = np.full(n, large), np.full(m, math.nextafter(large, math.inf))
         return NARROWER * self.size + 4 * self.problem.geometry.ctransform_error(f, g)
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
