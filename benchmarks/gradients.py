@@ -30,6 +30,8 @@ from epsilot.studies.lab.timing import in_turns
 
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
 DIMENSIONS = (2, 64)
+#: What else computes, by the names of distributions.
+FRAMEWORKS = ("torch", "geomloss", "ott-jax", "jax")
 #: Sizes and dimensions of minibatches: points in the plane, and pictures of 32 x 32 in colours.
 MINIBATCHES = [(n, d) for d in (2, 3072) for n in (64, 256, 1024, 4096)]
 #: Seconds of a turn: calls that take less are repeated, as training repeats them.
@@ -212,11 +214,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     for n, d in [(16, 2)] if options.toy else MINIBATCHES:
         matches.append(row_of_match(n, d, rounds if n < 2048 else min(rounds, 3)))
         print(markdown_row(matches[-1]), flush=True)
+    setting = machine() | versions(*FRAMEWORKS)
     text = "\n\n".join(
         [
             "# Transport losses, forward and backward",
             "`python benchmarks/gradients.py --out docs/results/gradients`",
-            "; ".join(f"{name} {value}" for name, value in (machine() | versions()).items()),
+            "; ".join(f"{name} {value}" for name, value in setting.items()),
             "\n".join(map(str.strip, __doc__.split("\n\n")[2].splitlines())),
             "\n".join(markdown_row(line) for line in lines),
             "\n".join(markdown_row(line) for line in matches),
