@@ -28,6 +28,8 @@ import numpy as np
 from numpy._core._multiarray_umath import __cpu_dispatch__
 
 import epsilot
+from epsilot.applications.losses.matching import partners
+from epsilot.applications.losses.values import CloudLoss, SelfLoss
 
 #: Instruction sets that NumPy chooses among when it is loaded, by the names of its version.
 NUMPY_ALL = " ".join(__cpu_dispatch__)
@@ -145,6 +147,35 @@ def batch(size, place, n_threads, **_):
     return epsilot.solve_batch(M, a, b, plans=True, potentials=True, n_threads=n_threads)
 
 
+def loss(n, d, place, reg=None, n_threads=1, **_):
+    """Return values, potentials and slopes of a transport loss, of two clouds or of one."""
+    rng = np.random.default_rng(n)
+    x, y = (place(rng.random((1, n, d))) for _ in range(2))
+    losses = CloudLoss(reg=reg, n_threads=n_threads), SelfLoss(reg=reg, n_threads=n_threads)
+    kept = [losses[0]([x, y, None, None], [True, True, False, False])]
+    if reg is not None:
+        kept.append(losses[1]([x, None], [True, False]))
+    return [z for found in kept for z in (*found[:4], *found.slopes) if z is not None]
+
+
+def matched(n, d, place, n_threads=1, **_):
+    """Return the partners of points."""
+    rng = np.random.default_rng(n)
+    x, y = (place(rng.random((1, n, d))) for _ in range(2))
+    return list(partners(x, y, None, None, n_threads=n_threads))
+
+
+def loss_cases(is_quick: bool) -> dict[str, Callable]:
+    """Return losses, and the partners that points of minibatches get."""
+    sizes = [] if is_quick else [(40, 2), (40, 20), (130, 300), (300, 2), (300, 40)]
+    found = {}
+    for n, d in sizes:
+        found[f"match {n} x {d}"] = partial(matched, n, d)
+        found[f"loss {n} x {d}"] = partial(loss, n, d)
+        found[f"entropic loss {n} x {d}"] = partial(loss, n, d, reg=0.002 * d)
+    return found
+
+
 def dense_cases(is_quick: bool) -> dict[str, Callable]:
     """Return every method on stored costs, with every kind of goal."""
     found = {}
@@ -202,13 +233,17 @@ def batch_cases(is_quick: bool) -> dict[str, Callable]:
 
 def cases(is_quick: bool) -> dict[str, Callable]:
     """Return the table: name -> solve(place=, **options)."""
-    kinds = dense_cases, cloud_cases, grid_cases, batch_cases
+    kinds = dense_cases, cloud_cases, grid_cases, batch_cases, loss_cases
     return {name: case for kind in kinds for name, case in kind(is_quick).items()}
 
 
 def digest(result) -> str:
-    """Return a hash of the trace, the plan and the potentials of a result, or of a batch."""
+    """Return a hash of the trace, the plan and the potentials of a result, a batch or arrays."""
     h = hashlib.sha256()
+    if isinstance(result, list):
+        for x in result:
+            h.update(np.ascontiguousarray(x).tobytes())
+        return h.hexdigest()[:16]
     if isinstance(result, epsilot.BatchResult):
         kept = *result.plans.arrays().values(), *result.potentials.arrays().values()
         for x in (result.value, result.lower_bound, result.marginal_error, *kept):

@@ -3,8 +3,8 @@
 Every entry of a product is Σ_k A_ik B_kj, one fma after the other in the order of k, whatever the
 tiles and the number of threads: BLAS chooses its order by processor, threads and sizes.
 
-``DEPTH`` of the k are taken at a time: panels of ``WIDTH`` columns of B are copied so that they lie
-along memory and stay in the first cache, ``ROWS`` rows of A so that they stay in the second. A
+``DEPTH`` of the k are taken at a time, and ``ROWS`` rows of A, which stay in the second cache; a
+panel of ``WIDTH`` columns of B is copied so that it lies along memory and stays in the first. A
 tile of ``HEIGHT`` by ``WIDTH`` sums is held in registers, which are fewer without AVX-512: sums
 wait in ``out`` for the next k, and have the same bits whatever the sizes here are.
 """

@@ -6,7 +6,8 @@ They are only a start: :func:`epsilot.solve` takes them on, and proves what come
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
+from itertools import accumulate, repeat, takewhile
+from operator import mul
 
 import numpy as np
 
@@ -97,7 +98,7 @@ def newton_potentials(
 
 def _cooled(target: Entropic, g: Vector) -> Vector:
     """Return the column potential after a sweep at each of some falling regularisations."""
-    levels = (COOLING**k * target.geometry.bounds[1] / 2 for k in range(1, STEPS))
+    levels = accumulate(repeat(COOLING, STEPS), mul, initial=target.geometry.bounds[1] / 2)
     for eta in takewhile(lambda eta: eta > target.eta, levels):
         level = replace(target, eta=eta)
         g = softmin_cols(level, softmin_rows(level, g))

@@ -8,14 +8,16 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("epsilot", "numpy", "scipy", "numba", "POT")
+from ...version import __version__
+
+PACKAGES = ("numpy", "scipy", "numba", "POT")
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that compute."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
+def versions(*more: str) -> dict[str, str]:
+    """Return the versions of Python, of epsilot and of the packages that compute."""
+    found = {"python": platform.python_version(), "epsilot": __version__}
+    for name in (*PACKAGES, *more):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
