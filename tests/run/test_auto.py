@@ -34,6 +34,19 @@ def test_auto_suits_the_geometry():
 
 
 @pytest.mark.parametrize(
+    ("metric", "n", "method"),
+    [
+        ("euclidean", 6000, "auction"),
+        ("cityblock", 6000, "restricted_simplex"),
+        ("cityblock", 12_000, "auction"),
+    ],
+)
+def test_ties_of_l1_distances_are_left_to_a_simplex(metric, n, method):
+    X = np.random.default_rng(0).random((n, 2))
+    assert choose(objective_of(make_problem(PointCloud(X, X, metric)))).method == method
+
+
+@pytest.mark.parametrize(
     ("shape", "method"),
     [
         ((1, 1), "small_simplex"),

@@ -28,6 +28,8 @@ LARGEST_RESTRICTED = 2 * 10**9
 MARGIN = 0.8
 #: Highest dimension in which an auction is the choice.
 FLAT = 3
+#: Entries up to which l1 distances between points, with their ties, are left to a simplex.
+TIED_ENTRIES = 1 << 27
 #: Cells of an image up to which it is the choice for squared distances: filters need less memory.
 LARGEST_IMAGE = 1 << 18
 
@@ -105,6 +107,12 @@ def is_square(geometry: Geometry) -> bool:
     return embedding is not None and embedding.metric == METRICS["sqeuclidean"].code
 
 
+def is_tied(geometry: Geometry) -> bool:
+    """Tell whether costs are l1 distances, of which many are equal: auctions may then be long."""
+    embedding = geometry.embedding
+    return embedding is not None and embedding.metric == METRICS["cityblock"].code
+
+
 #: Why a method is chosen; its model, where it depends on the cost, is named after it.
 REASONS = {
     "monotone": "on a line, sorted masses are matched from left to right",
@@ -134,7 +142,7 @@ def _serving(geometry: Geometry) -> dict[str, str]:
     if geometry.is_dense and is_small(n, m):
         found["small_simplex"] = "small_simplex"
         return found
-    if is_flat(geometry):
+    if is_flat(geometry) and (n * m > TIED_ENTRIES or not is_tied(geometry)):
         found["auction"] = "auction" if is_square(geometry) else "auction of distances"
     if geometry.is_dense:
         found["exact"] = "exact"
