@@ -40,7 +40,7 @@ class Sizes(NamedTuple):
     digits: int = 10
     every: int = 1  # of so many pixels one is kept
     rivals: int = 4
-    budget: float = 90.0  # seconds on the wall of a call of POT
+    budget: float = 60.0  # seconds on the wall of a call of POT
     steps: int = 4000
     rtols: tuple[float, float] = (0.05, 0.01)
 
@@ -193,7 +193,7 @@ def document(side: int, sizes: Sizes) -> Iterator[str]:
         yield f"## Methods: {title}"
         yield from table(f"cost | method | {steps}", method_rows(A, sizes))
     yield f"## {drawn}, beside `ot.bregman.barycenter`"
-    yield f"POT is stopped after {sizes.budget:.0f} s on the wall, and by itself after 1000 iterations."
+    yield f"POT is stopped after {sizes.budget:.0f} s on the wall, and stops after 1000 iterations."
     yield from table("cost | by | s | above the best, at most", digit_rows(sizes))
     yield "## Four shapes on a grid"
     yield f"The four images take {4 * 8 * side**2 / 2**20:.0f} MiB; the peak is what comes to them."

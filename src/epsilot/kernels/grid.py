@@ -28,6 +28,8 @@ ROUNDER = 1.5 * 2.0**52
 
 # Lines along memory that are filtered side by side: two vectors of 512 bits.
 GATHERED = 16
+# Side of a tile: a line of the cache, of which a set holds as many.
+TILE = 8
 
 
 @njit(**SUM)
@@ -36,6 +38,16 @@ def line_range(outer, inner, start, stop):
     if outer > 1:
         return start, stop, 0, inner
     return 0, 1, start, stop
+
+
+@njit(**SUM)
+def transpose(x, out, start, stop):
+    """out = xᵀ on rows ``start:stop`` of x, by tiles that stay in the first-level cache."""
+    for row in range(start, stop, TILE):
+        for col in range(0, x.shape[1], TILE):
+            for j in range(col, min(col + TILE, x.shape[1])):
+                for i in range(row, min(row + TILE, stop)):
+                    out[j, i] = x[i, j]
 
 
 @njit(**SUM)
