@@ -176,6 +176,15 @@ def loss_cases(is_quick: bool) -> dict[str, Callable]:
     return found
 
 
+def barycenter(place, metric, **options):
+    """Find the barycentre of three images, on a grid or with a random cost."""
+    rng = np.random.default_rng(7)
+    A = [place(masses(rng, (12, 11))) for _ in range(3)]
+    if metric is not None:
+        return epsilot.barycenter_grid(A, metric=metric, **options)
+    return epsilot.barycenter([x.ravel() for x in A], place(rng.random((132, 132))), **options)
+
+
 def dense_cases(is_quick: bool) -> dict[str, Callable]:
     """Return every method on stored costs, with every kind of goal."""
     found = {}
@@ -231,9 +240,19 @@ def batch_cases(is_quick: bool) -> dict[str, Callable]:
     return {f"batch {size}": partial(batch, size) for size in ([40] if is_quick else [9, 40, 200])}
 
 
+def barycenter_cases(is_quick: bool) -> dict[str, Callable]:
+    """Return barycentres by every method whose numbers are all our own, unless it must be quick."""
+    methods = [] if is_quick else ["anderson", "ibp", "lbfgs", "pdasmd"]
+    found = {}
+    for method, metric in product(methods, [None, "cityblock", "sqeuclidean"]):
+        options = {"method": method, "metric": metric, "rtol": 0.01}
+        found[f"barycentre {options}"] = partial(barycenter, **options)
+    return found
+
+
 def cases(is_quick: bool) -> dict[str, Callable]:
     """Return the table: name -> solve(place=, **options)."""
-    kinds = dense_cases, cloud_cases, grid_cases, batch_cases, loss_cases
+    kinds = dense_cases, cloud_cases, grid_cases, batch_cases, loss_cases, barycenter_cases
     return {name: case for kind in kinds for name, case in kind(is_quick).items()}
 
 
@@ -252,6 +271,10 @@ def digest(result) -> str:
     for r in result.history:
         numbers = r.n_iter, r.operations, r.upper, r.lower, r.gap, r.marginal_error, r.reg
         h.update(repr(numbers).encode())
+    if isinstance(result, epsilot.BarycenterResult):
+        for x in (result.barycenter, *(x for pair in result.potentials for x in pair)):
+            h.update(x.tobytes())
+        return h.hexdigest()[:16]
     plan = result.plan_operator
     parts = [*result.potentials, *plan.marginals(), plan.row(0)]
     if plan.shape[0] * plan.shape[1] < 1 << 20:

@@ -289,3 +289,20 @@ def test_mixing_recovers_from_a_bad_history():
     )
     assert mixed.n_iter < plain.n_iter
     assert abs(mixed.barycenter - plain.barycenter).sum() < 1e-4
+
+
+#: histograms, places, keywords, what "auto" stands for
+CHOICES = [
+    (3, 20, {}, "exact"),
+    (3, 20, {"reg": 0.1}, "anderson"),
+    (3, 200, {"rtol": 0.2}, "lbfgs"),
+    (3, 200, {"rtol": 1e-3, "max_seconds": 0.0}, "exact"),
+]
+
+
+@pytest.mark.parametrize(("k", "n", "keywords", "method"), CHOICES)
+def test_what_auto_stands_for(k, n, keywords, method, rng):
+    A = np.full((k, n), 1 / n)
+    result = epsilot.barycenter(A, rng.random((n, n)), on_limit="ignore", **keywords)
+    assert result.method == method
+    assert result.choice.startswith(method)

@@ -13,7 +13,7 @@ SCRIPTS = {path.stem for path in (Path(__file__).parents[2] / "benchmarks").glob
 RUNS = [
     ("accelerated_family", "--quick --only published --eps 0.2 --seeds 1", ["n=36 apdgcd"]),
     ("auction_stages", "--scale 0.005 --set NEARLY=1", ["500 rows:", "pivots,", "s in all, gap"]),
-    ("barycenters", "--toy", ["| cityblock | POT, reg 0.01 |", "| sqeuclidean | 12 x 12 |"]),
+    ("barycenters", "--toy", ["| cityblock | POT, reg 0.01, sinkhorn |", "| 12 x 12 |"]),
     ("batch", "--sizes 36 --batches 1 4 --repeats 1", ["n = 36", "against B = 1"]),
     ("batch_problems", "--toy", ["| points in 20-d | 8 |", "uniform weights | 32 |", "| 500 |"]),
     ("beyond", "--toy", ["| images, l1 | 36 |", "| random costs | 5 |"]),

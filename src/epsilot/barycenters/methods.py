@@ -38,7 +38,9 @@ def choose(family: Family, goal: Goal) -> tuple[str, str]:
     asked = goal.rtol if goal.eps is None else (goal.eps or 0.0) / family.cost_max
     if is_stored and entries <= MEDIUM and asked is not None and asked < HIGH:
         return "exact", "such an accuracy takes too many steps of first order"
-    return "anderson", "it needs the fewest passes over the costs"
+    if is_stored and not any(x.problem.geometry.is_separable for x in family.supports):
+        return "lbfgs", "a value and its slope take one pass over such costs"
+    return "anderson", "it needs the fewest passes along the axes"
 
 
 def make_method(name: str, options: dict[str, object]) -> Method:

@@ -38,6 +38,7 @@ class Mixing:
         self._residuals: list[Vector] = []  # differences of residuals
         self._images: list[Matrix] = []  # differences of T(x)
         self._last: tuple[Vector, Matrix] | None = None
+        self._normal = np.empty((0, 0))  # products of differences of residuals
         self._least = np.inf
 
     def next(self, x: Matrix, image: Matrix) -> Matrix:
@@ -50,25 +51,34 @@ class Mixing:
             self.clear()
         self._least = min(self._least, size)
         if self._last is not None:
-            self._residuals.append(residual - self._last[0])
-            self._images.append(image - self._last[1])
-            del self._residuals[: -self.memory], self._images[: -self.memory]
+            self._keep(residual - self._last[0], image - self._last[1])
         self._last = residual, image
         return self._mixed(residual, image)
+
+    def _keep(self, residual: Vector, image: Matrix) -> None:
+        """Add differences to the history, and drop the oldest of too many."""
+        self._residuals.append(residual)
+        self._images.append(image)
+        del self._residuals[: -self.memory], self._images[: -self.memory]
+        n = len(self._residuals)
+        normal, before = np.empty((n, n)), self._normal[-(n - 1) :, -(n - 1) :]
+        normal[:-1, :-1] = before[: n - 1, : n - 1]
+        normal[-1] = normal[:, -1] = [dot(x, residual) for x in self._residuals]
+        self._normal = normal
 
     def _mixed(self, residual: Vector, image: Matrix) -> Matrix:
         """Return the image less the best combination of differences."""
         d = self._residuals
         if not d:
             return image
-        normal = np.array([[dot(x, y) for y in d] for x in d])
+        normal = self._normal.copy()
         normal[np.diag_indices(len(d))] += RIDGE * float(normal.trace())
         factor = cholesky(normal)
         if factor is None:
             self.clear()
             return image
         gamma = cholesky_solve(factor, np.array([dot(x, residual) for x in d]))
-        mixed = image.copy()
+        mixed, part = image.copy(), np.empty(image.shape)
         for share, difference in zip(gamma, self._images, strict=True):
-            mixed -= share * difference
+            mixed -= np.multiply(share, difference, out=part)
         return mixed

@@ -84,7 +84,7 @@ def mnist_pair(side: int, seed: int, digits: Matrix | None = None) -> tuple[Matr
     ((14, 14), True, True)
     """
     _check_picture(side, seed, 1)
-    digits = _digits() if digits is None else _square_images(digits)
+    digits = embedded_digits() if digits is None else _square_images(digits)
     first, second = np.random.default_rng(seed).choice(len(digits), 2, replace=False)
     return _downscaled(digits[first], side), _downscaled(digits[second], side)
 
@@ -174,7 +174,7 @@ def _separations(length: int) -> Matrix:
 
 
 @cache
-def _digits() -> Matrix:
+def embedded_digits() -> Matrix:
     """Return the embedded digits, brightest pixel 1."""
     file = resources.files("epsilot") / "data" / "mnist-400.npz"
     with file.open("rb") as stream, np.load(stream) as arrays:

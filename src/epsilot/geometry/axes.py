@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +16,10 @@ from ..kernels.vectors import dot
 
 #: exp(-700), below which factors of a kernel are lost.
 FAINTEST = 9.85967654375977e-305
+#: Cells up to which a thread keeps its scratch: six arrays of at most 4 MiB.
+KEPT_CELLS = 1 << 19
+
+_held = threading.local()
 
 
 def filtered(
@@ -39,20 +44,49 @@ def filtered(
         outer, inner = 1, outer
     arrays = []
     for k, field in enumerate(fields):
-        lines = field.reshape(inner, n_in).T if is_last else field
+        lines = (
+            _transposed(field.reshape(inner, n_in), _scratch(f"in {k}", n_in, inner))
+            if is_last
+            else field
+        )
         if length > n_in:
             empty = -np.inf if k == 0 and kernel is not kernels.l1_price else 0.0
             lines = lines.reshape(outer, n_in, inner)
             lines = np.pad(lines, [(0, 0), (0, length - n_in), (0, 0)], constant_values=empty)
         arrays.append(np.ascontiguousarray(lines).reshape(outer, length, inner))
     n_result = length if is_recursive else n_out
-    results = [np.empty((outer, n_result, inner)) for _ in arrays]
+    results = [
+        _scratch(f"out {k}", n_result, inner)[None]
+        if is_last
+        else np.empty((outer, n_result, inner))
+        for k in range(len(fields))
+    ]
     n_lines = outer if outer > 1 else inner
     parallel.share(kernel, n_lines, 8 * arrays[0].size, *arrays, *args, *results)
     after = (*shape[:axis], n_out, *shape[axis + 1 :])
     if is_last:
-        return tuple(result[0, :n_out].T.reshape(after) for result in results)
+        moved = (_transposed(x[0, :n_out], np.empty((inner, n_out))) for x in results)
+        return tuple(x.reshape(after) for x in moved)
     return tuple(result[:, :n_out].reshape(after) for result in results)
+
+
+def _transposed(x: Matrix, out: Matrix) -> Matrix:
+    """Write the transpose of a matrix to ``out``: NumPy's copy misses the cache."""
+    parallel.share(kernels.transpose, x.shape[0], x.size, x, out)
+    return out
+
+
+def _scratch(name: str, n: int, m: int) -> Matrix:
+    """Return one of this thread's arrays, for what is done with before the next pass.
+
+    Fresh memory costs more than a pass: the system clears every page of it.
+    """
+    if n * m > KEPT_CELLS:
+        return np.empty((n, m))
+    kept: dict[str, Vector] = _held.__dict__
+    if name not in kept or kept[name].size < n * m:
+        kept[name] = np.empty(n * m)
+    return kept[name][: n * m].reshape(n, m)
 
 
 def decayed(cells: Matrix, axis: int, n_out: int, n_in: int, rho: float, keep: float) -> Matrix:

@@ -17,6 +17,7 @@ import numpy as np
 from .. import parallel
 from .._types import Matrix, Passed, Vector
 from ..kernels import grid as kernels
+from ..kernels import grid_squares as squares
 from ..kernels.vectors import LN2, expm1, log
 from .axes import decayed, filtered, is_lossless, moments, multiplied
 from .base import log_total
@@ -210,7 +211,7 @@ class Grid(Cells):
         shape = self.shape_a if swap else self.shape_b
         levels = np.where(z > 0, k, -np.inf)  # the level of nothing must not drown the rest
         fields: tuple[Matrix, ...] = tuple(x.reshape(shape) for x in (levels, z, np.zeros_like(z)))
-        kernel = kernels.l1_log if self.metric == "cityblock" else kernels.sq_log
+        kernel = kernels.l1_log if self.metric == "cityblock" else squares.sq_log
         for axis, n_out, n_in in self._axes(swap):
             price = float(self._along(axis, 1))
             powers = (self._step if self.metric == "cityblock" else self._powers)(axis, eta)
@@ -223,7 +224,7 @@ class Grid(Cells):
         field = x.reshape(self.shape_a if swap else self.shape_b)
         kernel = kernels.l1_max
         if self.metric == "sqeuclidean":
-            kernel = kernels.sq_pairs if self.compares_pairs else kernels.sq_max
+            kernel = squares.sq_pairs if self.compares_pairs else squares.sq_max
         for axis, n_out, n_in in self._axes(swap):
             (field,) = filtered(kernel, (field,), axis, n_out, n_in, self.spacing[axis])
         return self.shift - np.ravel(field)

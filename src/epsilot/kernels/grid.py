@@ -28,14 +28,26 @@ ROUNDER = 1.5 * 2.0**52
 
 # Lines along memory that are filtered side by side: two vectors of 512 bits.
 GATHERED = 16
+# Side of a tile: a line of the cache, of which a set holds as many.
+TILE = 8
 
 
 @njit(**SUM)
-def _range(outer, inner, start, stop):
+def line_range(outer, inner, start, stop):
     """Return the (outer, inner) ranges that a slice of lines stands for."""
     if outer > 1:
         return start, stop, 0, inner
     return 0, 1, start, stop
+
+
+@njit(**SUM)
+def transpose(x, out, start, stop):
+    """out = xᵀ on rows ``start:stop`` of x, by tiles that stay in the first-level cache."""
+    for row in range(start, stop, TILE):
+        for col in range(0, x.shape[1], TILE):
+            for j in range(col, min(col + TILE, x.shape[1])):
+                for i in range(row, min(row + TILE, stop)):
+                    out[j, i] = x[i, j]
 
 
 @njit(**SUM)
@@ -116,7 +128,7 @@ def l1_scaling(x, rho, keep, start, stop):
     lines are gathered, so that their recursions advance side by side.
     """
     outer, length, inner = x.shape
-    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    a0, a1, c0, c1 = line_range(outer, inner, start, stop)
     if inner > 1:
         for a in range(a0, a1):
             _l1_lines(x[a, :, c0:c1], rho, keep)
@@ -189,7 +201,7 @@ def _return_price(z, w, rho, h, Z, W, out_z, out_w):
 def l1_price(z, w, rho, h, out_z, out_w, start, stop):
     """Filter (z, w) by rho^|i-j| along the axis, w collecting the cost h |i - j|."""
     outer, length, inner = z.shape
-    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    a0, a1, c0, c1 = line_range(outer, inner, start, stop)
     Z, W = np.empty(c1 - c0), np.empty(c1 - c0)
     for a in range(a0, a1):
         Z[:] = 0
@@ -233,7 +245,7 @@ def _travel(m, k, h, T, Z, W):
 def l1_log(t, z, w, m, k, h, out_t, out_z, out_w, start, stop):
     """Filter (t, z, w) along the axis in the log domain, w collecting the cost h |i - j|."""
     outer, length, inner = t.shape
-    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    a0, a1, c0, c1 = line_range(outer, inner, start, stop)
     held = np.empty((3, c1 - c0), t.dtype)
     T, Z, W = held[0], held[1], held[2]
     for a in range(a0, a1):
@@ -268,7 +280,7 @@ def _highest(x, h, held):
 def l1_max(x, h, out, start, stop):
     """out_i = max_j x_j - h |i - j| along the axis: a distance transform."""
     outer, length, inner = x.shape
-    a0, a1, c0, c1 = _range(outer, inner, start, stop)
+    a0, a1, c0, c1 = line_range(outer, inner, start, stop)
     held = np.empty(c1 - c0, x.dtype)
     for a in range(a0, a1):
         held[:] = -np.inf
@@ -278,115 +290,3 @@ def l1_max(x, h, out, start, stop):
         for i in range(length - 2, -1, -1):
             _highest(out[a, i, c0:c1], h, held)
             out[a, i, c0:c1] = held
-
-
-# -- squared Euclidean: a small dense kernel on every axis -----------------------------------
-
-
-@njit(**EXTREMUM)
-def _axis_top(t, powers, i, c0, c1, top):
-    """top = max_j t_j + powers_|i-j| over the axis, on lines c0..c1."""
-    top[:] = -np.inf
-    for j in range(t.shape[0]):
-        line = t[j, c0:c1]
-        power = powers[abs(i - j)]
-        for k in range(top.size):
-            value = line[k] + power
-            top[k] = value if value > top[k] else top[k]
-
-
-@njit(**SUM)
-def _axis_add(t, z, w, factor, power, cost, base, Z, W):
-    """(Z, W) += (z, w + cost z) factor 2**(t + power - base), on one line across the axis."""
-    for k in range(Z.size):
-        x = factor * power_of_two(t[k] + power - base[k])
-        Z[k] = fma(z[k], x, Z[k])
-        W[k] = fma(fma(cost, z[k], w[k]), x, W[k])
-
-
-@njit(**SUM)
-def sq_log(t, z, w, factors, powers, price, out_t, out_z, out_w, start, stop):
-    """Filter (t, z, w) by factors_d 2**powers_d, d = |i - j|, w collecting the cost price d²."""
-    outer, length, inner = t.shape
-    a0, a1, c0, c1 = _range(outer, inner, start, stop)
-    base = np.empty(c1 - c0, t.dtype)
-    for a in range(a0, a1):
-        for i in range(out_t.shape[1]):
-            top, Z, W = out_t[a, i, c0:c1], out_z[a, i, c0:c1], out_w[a, i, c0:c1]
-            _axis_top(t[a], powers, i, c0, c1, top)
-            for k in range(base.size):
-                base[k] = top[k] if top[k] > -np.inf else 0.0
-            Z[:] = 0
-            W[:] = 0
-            for j in range(length):
-                d = abs(i - j)
-                _axis_add(
-                    t[a, j, c0:c1], z[a, j, c0:c1], w[a, j, c0:c1],
-                    factors[d], powers[d], price * d**2, base, Z, W,
-                )  # fmt: skip
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sq_pairs(x, h, out, start, stop):
-    """out_i = max_j x_j - h² (i - j)² along the axis, every pair being compared."""
-    outer, length, inner = x.shape
-    a0, a1, c0, c1 = _range(outer, inner, start, stop)
-    out[a0:a1, :, c0:c1] = -np.inf
-    for a in range(a0, a1):
-        for j in range(length):
-            if inner == 1:  # the loop that is vectorised goes along the axis
-                best, value = out[a, :, 0], x[a, j, 0]
-                for i in range(best.size):
-                    gap = h * (i - j)
-                    best[i] = max(best[i], value - gap * gap)
-                continue
-            for i in range(out.shape[1]):
-                best, line, gap = out[a, i, c0:c1], x[a, j, c0:c1], h * (i - j)
-                for c in range(best.size):
-                    best[c] = max(best[c], line[c] - gap * gap)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _envelope(x, h, sites, edges, out):
-    """out_i = max_j x_j - h² (i - j)², by the upper envelope of the parabolas."""
-    count = 0
-    for j in range(x.size):
-        if x[j] == -np.inf:
-            continue
-        edge = -np.inf
-        while count > 0:
-            k = sites[count - 1]
-            edge = 0.5 * ((x[k] - x[j]) / (h * h * (j - k)) + j + k)
-            if edge > edges[count - 1]:
-                break
-            count -= 1
-        sites[count] = j
-        edges[count] = edge if count > 0 else -np.inf
-        count += 1
-    at = 0
-    for i in range(out.size):
-        if count == 0:
-            out[i] = -np.inf
-            continue
-        while at + 1 < count and edges[at + 1] < i:
-            at += 1
-        gap = h * (i - sites[at])
-        out[i] = x[sites[at]] - gap * gap
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sq_max(x, h, out, start, stop):
-    """out_i = max_j x_j - h² (i - j)² along the axis, in linear time."""
-    outer, length, inner = x.shape
-    a0, a1, c0, c1 = _range(outer, inner, start, stop)
-    sites = np.empty(length, np.int64)
-    edges = np.empty(length)
-    line = np.empty(length)
-    result = np.empty(out.shape[1])
-    for a in range(a0, a1):
-        for c in range(c0, c1):
-            for i in range(length):
-                line[i] = x[a, i, c]
-            _envelope(line, h, sites, edges, result)
-            for i in range(result.size):
-                out[a, i, c] = result[i]
