@@ -25,7 +25,7 @@ from .sweeps import Block
 STORED_ENTRIES = 4
 # Entries of a cost whose rows are computed in seconds.
 ROWS_ENTRIES = 1 << 32
-# Entries up to which a cost in float32 is kept between crude passes: 16 MiB.
+# Entries up to which a cost is kept, in float32 between crude passes or as that of few cells.
 KEPT_ENTRIES = 1 << 22
 # Sums of whole numbers of so many bits are exact.
 WHOLE_BITS = 52
@@ -159,7 +159,7 @@ class Cells(Geometry):
 
     def restricted(self, rows: Index, cols: Index) -> Dense | None:
         """Return the stored costs between some cells, if a pass over them takes as little time."""
-        if rows.size * cols.size > STORED_ENTRIES * self.pass_entries:
+        if rows.size * cols.size > min(STORED_ENTRIES * self.pass_entries, KEPT_ENTRIES):
             return None
         C = self.entries(np.repeat(rows, cols.size), np.tile(cols, rows.size))
         points = self.embedding if self.metric == "sqeuclidean" else None
