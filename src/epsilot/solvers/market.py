@@ -61,7 +61,7 @@ class Market:
         """Open a level, or sell for a while in a phase of it."""
         if state.rows.size == 0:
             self.arrange(state)
-        if state.level == 0 or (not state.is_selling and state.eps <= state.last_eps):
+        if state.level == 0 or state.is_over:
             self._open(state)
             return Work.of(arc_tested=state.list_cols.size)
         state.is_ripe, read = False, state.counts[kernels.READ]
@@ -86,6 +86,18 @@ class Market:
     def depths(self, state: MarketState) -> list[int]:
         """Return the depths of the levels' cells; the last is that of the points themselves."""
         return [0]
+
+    def is_finest(self, state: MarketState) -> bool:
+        """Tell whether the level under way is that of the points themselves."""
+        return state.level == len(self.depths(state))
+
+    def masses(self, state: MarketState) -> tuple[Vector, Vector]:
+        """Return the masses of the rows and columns of the level under way."""
+        return state.weights, state.quotas
+
+    def adopt(self, state: MarketState, f: Vector, g: Vector) -> None:
+        """Let others' potentials of the level under way be its leasts and prices."""
+        state.leasts[:], state.asked[:] = f, -g
 
     def _level(self, state: MarketState) -> tuple[Vector, Vector, Vector]:
         """Return masses of the next level's rows and columns, and first prices."""
@@ -152,6 +164,7 @@ class Market:
         now = dot(p, state.leasts) - dot(q, prices)
         self._set_pace(state, 0.0 if before is None else abs(before - now))
         state.level += 1
+        state.is_over = False
 
     def _set_pace(self, state: MarketState, off: float) -> None:
         """Set the level's ε's, in units of the usual step from one value of a list to the next.
@@ -205,9 +218,8 @@ class Market:
         stale = np.empty(state.leasts.size, dtype=np.int32)
         self.search(state, stale[: kernels.stale_rows(market, state.leasts, stale)])
         state.is_selling = False
-        is_last = state.level == len(self.depths(state))
-        state.is_over = is_last and state.eps <= state.last_eps
-        state.ripen(self.gap(state) if is_last else math.inf)
+        state.is_over = state.eps <= state.last_eps
+        state.ripen(self.gap(state) if self.is_finest(state) else math.inf)
 
     def gap(self, state: MarketState) -> float:
         """Return the relative gap of what the finest level has sold, with a corner for the rest.
@@ -258,6 +270,19 @@ class PointMarket(Market):
         nodes = state.nodes.reshape(-1, 3 * Y.shape[1] + 1)
         return Priced(Y, state.asked, self.embedding.metric, self.embedding.shift, nodes)
 
+    def masses(self, state: MarketState) -> tuple[Vector, Vector]:
+        """Return the masses of the rows and columns of the level under way."""
+        X, Y, *_ = self._fine(state)
+        depth = self.depths(state)[state.level - 1]
+        return cells(X, state.weights, depth)[1], cells(Y, state.quotas, depth)[1]
+
+    def adopt(self, state: MarketState, f: Vector, g: Vector) -> None:
+        """Let others' potentials of the level under way be its leasts and prices."""
+        super().adopt(state, f, g)
+        metric, shift = self.embedding.metric, self.embedding.shift
+        _, Y = self._points(state)
+        state.nodes = Tree.ordered(Y).priced(state.asked, metric, shift).nodes.ravel()
+
     def _level(self, state: MarketState) -> tuple[Vector, Vector, Vector]:
         """Set the next level's points; return its masses and prices from the level before."""
         metric, shift = self.embedding.metric, self.embedding.shift
@@ -301,7 +326,8 @@ class PointMarket(Market):
 
     def costs(self, state: MarketState, i: Index, j: Index) -> Vector:
         """Return the costs of pairs of rows and columns in the auction's order."""
-        return pair_costs(self._fine(state), i, j)
+        X, Y = self._points(state)
+        return pair_costs(self.embedding._replace(X=X, Y=Y), i, j)
 
     def cheap_arcs(
         self, state: MarketState, f: Vector, g: Vector, k: int, bar: float
@@ -318,7 +344,7 @@ class PointMarket(Market):
 
     def rough_row(self, state: MarketState) -> Vector:
         """Return a row potential for all bidding rows from the level under way."""
-        if state.level == len(self.depths(state)):
+        if self.is_finest(state):
             return state.leasts.copy()
         return self.embedding.ctransform(self._priced(state), self._fine(state).X)
 
