@@ -45,8 +45,8 @@ from .rounds import (
 TOLERANCE = 1e-13
 #: Arcs of a row that may join in a round.
 JOINING = 12
-#: The same on coarse levels, as a share of the last ε.
-COARSE = 1e-3
+#: The same on coarse levels, as a share of the last ε, and rounds there, at most.
+COARSE, ROUNDS = 1e-2, 4
 #: First price of artificial arcs: in units of the last ε, and at least, as a share of the largest
 #: cost. What is unsold first goes where it can for little; the price rises for what is left.
 NEAR, NEAREST = 16.0, 1e-10
@@ -102,19 +102,24 @@ class Auction(DirectSolver[State]):
         if not state.is_over:
             return market.step(state)
         is_finest = market.is_finest(state)
-        if state.round > 0 and not is_finest:
-            market.adopt(state, state.row, state.lam)
+        if not (is_finest or state.is_open or state.round == 0) and self._is_settled(market, state):
             for name, value in no_rounds().items():
                 setattr(state, name, value)
             return market.step(state)
-        work = Work()
+        work, unit = Work(), problem.geometry.cost_unit
+        tolerance = TOLERANCE if is_finest else COARSE * state.eps / unit
         if not state.is_open:
-            work.record(self._open(problem, market, state))
+            work.record(self._open(market, state, unit, tolerance))
         if state.is_open:
-            unit = problem.geometry.cost_unit
-            work.record(pivot(state, unit, TOLERANCE if is_finest else COARSE * state.eps / unit))
+            work.record(pivot(state, unit, tolerance))
             state.ripen(self._gap(market, state) if is_finest else math.inf)
         return work
+
+    def _is_settled(self, market: Market, state: State) -> bool:
+        """Take a coarse level's prices from the simplex; tell whether they are good enough."""
+        arcs, flow = basic_arcs(state)
+        off = dot(state.arc_costs[arcs], flow) - market.adopt(state, state.lam)
+        return state.is_done or off <= state.eps or state.round >= ROUNDS
 
     def _gap(self, market: Market, state: State) -> float:
         """Return the relative gap of the basis to the auction's prices; infinite if far."""
@@ -130,9 +135,8 @@ class Auction(DirectSolver[State]):
         plan = _basic_plan(state)
         return relative_gap(dot(market.costs(state, plan.i, plan.j), plan.flow), dual)
 
-    def _open(self, problem: Additive, market: Market, state: State) -> Work:
+    def _open(self, market: Market, state: State, unit: float, tolerance: float) -> Work:
         """Begin the first round from the auction's pieces, or another with negative arcs."""
-        unit = problem.geometry.cost_unit
         if state.round == 0:
             p, q = market.masses(state)
             i, j, flow = kernels.arcs(state.market)
@@ -148,9 +152,9 @@ class Auction(DirectSolver[State]):
             state.big = max(NEAR * state.eps / unit, NEAREST)
             crash(state, (p, q), np.argsort(key, kind="stable"))
         else:
-            bar = -2 * TOLERANCE * unit
+            bar = -2 * tolerance * unit
             i, j = market.cheap_arcs(state, state.row, state.lam, JOINING, bar)
-            reopen(state, i, j, market.costs(state, i, j), unit, TOLERANCE)
+            reopen(state, i, j, market.costs(state, i, j), unit, tolerance)
         return Work.of(arc_tested=state.sources.size)
 
     def signal(self, problem: Additive, state: State) -> Signal:
