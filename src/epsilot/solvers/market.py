@@ -36,7 +36,7 @@ LEFT_EARLY = 4e-3
 #: Shares of a row's and of a column's mass that are not worth a bid.
 DUST, SPECK = 1e-9, 1e-9
 #: Bids in one step: at most, and a row; four times as many a row, and a level is given up.
-BIDS, GIVE_UP = 1_000_000, 100
+BIDS, GIVE_UP = 1_000_000, 25
 #: Mass that is nothing.
 NONE = 1e-19
 #: Metrics that are squared distances, by the factor that they have.
