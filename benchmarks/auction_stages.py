@@ -3,8 +3,8 @@
     python benchmarks/auction_stages.py [--case "2-d squared, random weights"] [--scale 0.3]
         [--seed 0] [--rtol 1e-9] [--set LEFT_EARLY=5e-4 NEARLY=1]
 
-The cases are those of large.py; ``--set`` changes constants of epsilot.solvers.market. Counts do
-not depend on how busy the machine is.
+The cases are those of large.py; ``--set`` changes constants of epsilot.solvers.market and
+.auction. Counts do not depend on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -100,8 +100,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with ExitStack() as stack:
         for setting in options.settings:
             name, _, value = setting.partition("=")
-            kept = type(getattr(market, name))(float(value))
-            stack.enter_context(patch.object(market, name, kept))
+            owner = market if hasattr(market, name) else auction
+            kept = type(getattr(owner, name))(float(value))
+            stack.enter_context(patch.object(owner, name, kept))
         case = CASES[options.case]
         drawn(case, options.seed, options.rtol, 1e-4)(method="auction")  # compile
         call = drawn(case, options.seed, options.rtol, options.scale)

@@ -22,6 +22,7 @@ from ..kernels.vectors import dot
 from ..transport.certificate import ROUND_OFF
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive, Problem
+from ..transport.rounding import round_onto
 from ..transport.work import Work
 from .about import A_PRIORI, About
 from .base import DirectSolver, Pace, Signal
@@ -44,6 +45,11 @@ from .rounds import (
 TOLERANCE = 1e-13
 #: Arcs of a row that may join in a round.
 JOINING = 12
+#: The same on coarse levels, as a share of the last ε, and rounds there, at most.
+COARSE, ROUNDS = 1e-2, 4
+#: First price of artificial arcs: in units of the last ε, and at least, as a share of the largest
+#: cost. What is unsold first goes where it can for little; the price rises for what is left.
+NEAR, NEAREST = 16.0, 1e-10
 #: Bytes a row or column of trees, market, arcs and basis, at most.
 BYTES = 1200
 
@@ -51,6 +57,8 @@ BYTES = 1200
 @dataclass(kw_only=True)
 class State(MarketState, RoundState):
     """A market first, then the rounds of a simplex, in the market's order of rows and columns."""
+
+    far: float  # cost of what a corner plan moves, a unit of mass
 
     def fits(self, problem: Additive) -> bool:
         """Tell whether arrays that were read have sizes and places that belong together."""
@@ -86,52 +94,72 @@ class Auction(DirectSolver[State]):
     ) -> tuple[State, Work]:
         """Start with nothing: the first step opens the coarsest level."""
         none = np.zeros(0)
-        return State(row=none, lam=none, **empty_market(), **no_rounds()), Work()
+        return State(row=none, lam=none, far=0.0, **empty_market(), **no_rounds()), Work()
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
-        """Sell for a while; when all is sold, hand over to the simplex and pivot."""
+        """Sell for a while; when a level is sold, hand over to the simplex and pivot."""
         market = _market(problem)
         if not state.is_over:
             return market.step(state)
-        work = Work()
+        is_finest = market.is_finest(state)
+        if not (is_finest or state.is_open or state.round == 0) and self._is_settled(market, state):
+            for name, value in no_rounds().items():
+                setattr(state, name, value)
+            return market.step(state)
+        work, unit = Work(), problem.geometry.cost_unit
+        tolerance = TOLERANCE if is_finest else COARSE * state.eps / unit
         if not state.is_open:
-            work.record(self._open(problem, market, state))
+            work.record(self._open(market, state, unit, tolerance))
         if state.is_open:
-            work.record(pivot(state, problem.geometry.cost_unit, TOLERANCE))
-            state.ripen(self._gap(state))
+            work.record(pivot(state, unit, tolerance))
+            state.ripen(self._gap(market, state) if is_finest else math.inf)
         return work
 
-    def _gap(self, state: State) -> float:
-        """Return the relative gap of the basis to the auction's prices; infinite if infeasible."""
-        is_wanted = state.round == 0 and state.wanted > 0
-        if not is_wanted or network.shortage(state.tree, 0.0) > ROUND_OFF:
+    def _is_settled(self, market: Market, state: State) -> bool:
+        """Take a coarse level's prices from the simplex; tell whether they are good enough."""
+        arcs, flow = basic_arcs(state)
+        off = dot(state.arc_costs[arcs], flow) - market.adopt(state, state.lam)
+        return state.is_done or off <= state.eps or state.round >= ROUNDS
+
+    def _gap(self, market: Market, state: State) -> float:
+        """Return the relative gap of the basis to the auction's prices; infinite if far."""
+        if state.round > 0 or not state.wanted > 0:
             return math.inf
         arcs, flow = basic_arcs(state)
+        cost = dot(state.arc_costs[arcs], flow)
         dual = dot(state.weights, state.row) + dot(state.quotas, state.lam)
-        return relative_gap(dot(state.arc_costs[arcs], flow), dual)
+        missing = network.shortage(state.tree, 0.0)
+        expected = relative_gap(cost + missing * state.far, dual)
+        if missing <= ROUND_OFF or expected > state.wanted:
+            return expected if missing <= ROUND_OFF else math.inf
+        plan = _basic_plan(state)
+        return relative_gap(dot(market.costs(state, plan.i, plan.j), plan.flow), dual)
 
-    def _open(self, problem: Additive, market: Market, state: State) -> Work:
+    def _open(self, market: Market, state: State, unit: float, tolerance: float) -> Work:
         """Begin the first round from the auction's pieces, or another with negative arcs."""
-        n, m = state.rows.size, state.cols.size
-        unit = problem.geometry.cost_unit
         if state.round == 0:
+            p, q = market.masses(state)
             i, j, flow = kernels.arcs(state.market)
-            rest = _left(state, i, j, flow)
-            i, j, flow = (np.concatenate(pair) for pair in zip((i, j, flow), rest, strict=True))
+            rest = _left(p, q, i, j, flow)
+            first, mass = i.size, float(rest[2].sum())
+            i, j = np.concatenate((i, rest[0])), np.concatenate((j, rest[1]))
             state.row, state.lam = state.leasts.copy(), -state.asked
-            begin(state, (n, m), i, j, market.costs(state, i, j), unit)
+            begin(state, (p.size, q.size), i, j, market.costs(state, i, j), unit)
+            state.far = dot(state.arc_costs[first:], rest[2]) / mass if mass > 0 else 0.0
             # The tree prefers much flow, then small reduced costs.
-            key = np.where(flow > 0, -flow, np.abs(state.reduced))
-            crash(state, (state.weights, state.quotas), np.argsort(key, kind="stable"))
+            key = np.abs(state.reduced)
+            key[:first][flow > 0] = -flow[flow > 0]
+            state.big = max(NEAR * state.eps / unit, NEAREST)
+            crash(state, (p, q), np.argsort(key, kind="stable"))
         else:
-            bar = -2 * TOLERANCE * unit
+            bar = -2 * tolerance * unit
             i, j = market.cheap_arcs(state, state.row, state.lam, JOINING, bar)
-            reopen(state, i, j, market.costs(state, i, j), unit, TOLERANCE)
+            reopen(state, i, j, market.costs(state, i, j), unit, tolerance)
         return Work.of(arc_tested=state.sources.size)
 
     def signal(self, problem: Additive, state: State) -> Signal:
         """Ask for certificates on the way to a first optimum, and after every round."""
-        is_between = state.round > 0 and not state.is_open
+        is_between = state.round > 0 and not state.is_open and _market(problem).is_finest(state)
         return Signal(is_finished=state.is_done, wants_certificate=is_between or state.is_ripe)
 
     def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
@@ -139,8 +167,9 @@ class Auction(DirectSolver[State]):
         if state.rows.size == 0:
             return []
         market = _market(problem)
-        if state.has_basis:
-            i, j, flow = basic_flow(state)
+        if state.has_basis and market.is_finest(state):
+            plan = _basic_plan(state)
+            i, j, flow = plan.i, plan.j, plan.flow
         else:
             i, j, flow = self._sold(market, state)
         f, g = self._potentials(problem, market, state)
@@ -154,11 +183,11 @@ class Auction(DirectSolver[State]):
         """Return what is sold on the finest level, and a corner plan of the rest."""
         none = np.zeros(0, dtype=np.int64)
         i, j, flow = none, none, np.zeros(0)
-        if state.level == len(market.depths(state)):
+        if market.is_finest(state):
             i, j, flow = kernels.arcs(state.market)
             held = flow > 0
             i, j, flow = i[held], j[held], flow[held]
-        rest = _left(state, i, j, flow)
+        rest = _left(state.weights, state.quotas, i, j, flow)
         i, j, flow = (np.concatenate(pair) for pair in zip((i, j, flow), rest, strict=True))
         keys, place = np.unique(i * state.cols.size + j, return_inverse=True)
         i, j = np.divmod(keys, state.cols.size)
@@ -166,11 +195,11 @@ class Auction(DirectSolver[State]):
 
     def _potentials(self, problem: Additive, market: Market, state: State) -> Potentials:
         """Return potentials in the market's order; a first basis' own are far off for long."""
-        if state.has_basis:
+        if state.has_basis and market.is_finest(state):
             is_first = state.round == 0
             return (state.row, state.lam) if is_first else duals(state, problem.geometry.cost_unit)
         f = market.rough_row(state)
-        if state.level < len(market.depths(state)):
+        if not market.is_finest(state):
             return f, np.zeros(state.cols.size)
         return f, -state.asked
 
@@ -193,13 +222,20 @@ def _market(problem: Additive) -> Market:
     return PointMarket(embedding, problem.p, problem.q)
 
 
-def _left(state: State, i: Index, j: Index, flow: Vector) -> tuple[Index, Index, Vector]:
+def _left(p: Vector, q: Vector, i: Index, j: Index, flow: Vector) -> tuple[Index, Index, Vector]:
     """Return the corner plan of what arcs leave of the masses."""
-    n, m = state.rows.size, state.cols.size
-    left = state.weights - np.bincount(i, flow, n)
-    right = state.quotas - np.bincount(j, flow, m)
+    left, right = p - np.bincount(i, flow, p.size), q - np.bincount(j, flow, q.size)
     found: tuple[Index, Index, Vector] = kernels.corner(left, right, NONE)
     return found
+
+
+def _basic_plan(state: State) -> Arcs:
+    """Return the plan of the basis, with a corner for what artificial arcs carry."""
+    basis = Arcs((state.rows.size, state.cols.size), *basic_flow(state))
+    if network.shortage(state.tree, 0.0) <= ROUND_OFF:
+        return basis
+    plan = round_onto(basis, state.weights, state.quotas).plan.core.arcs()
+    return basis if plan is None else plan
 
 
 def _spread(x: Vector, index: Index, size: int) -> Vector:

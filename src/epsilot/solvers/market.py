@@ -30,13 +30,13 @@ FIRST_EPS, EPS_FACTOR, LAST_COARSE, LAST_WEIGHTED, LAST_ASSIGNED = 4.0, 4.0, 0.1
 NEARLY = 2.6
 #: Mass that may be left when a phase ends, likewise, and rows of an assignment that may be. What is
 #: left last has far to go: bids move it in steps of ε, and a simplex is quicker.
-LEFT_COARSE, LEFT_WEIGHTED, LEFT_ASSIGNED, ROWS_LEFT = 1e-3, 5e-4, 1e-3, 100
+LEFT_COARSE, LEFT_WEIGHTED, LEFT_ASSIGNED, ROWS_LEFT = 4e-3, 2e-3, 4e-3, 400
 #: Mass that may be left with weights when a phase ends that is not the last.
-LEFT_EARLY = 1e-3
+LEFT_EARLY = 4e-3
 #: Shares of a row's and of a column's mass that are not worth a bid.
 DUST, SPECK = 1e-9, 1e-9
 #: Bids in one step: at most, and a row; four times as many a row, and a level is given up.
-BIDS, GIVE_UP = 1_000_000, 100
+BIDS, GIVE_UP = 1_000_000, 25
 #: Mass that is nothing.
 NONE = 1e-19
 #: Metrics that are squared distances, by the factor that they have.
@@ -61,7 +61,7 @@ class Market:
         """Open a level, or sell for a while in a phase of it."""
         if state.rows.size == 0:
             self.arrange(state)
-        if state.level == 0 or (not state.is_selling and state.eps <= state.last_eps):
+        if state.level == 0 or state.is_over:
             self._open(state)
             return Work.of(arc_tested=state.list_cols.size)
         state.is_ripe, read = False, state.counts[kernels.READ]
@@ -86,6 +86,14 @@ class Market:
     def depths(self, state: MarketState) -> list[int]:
         """Return the depths of the levels' cells; the last is that of the points themselves."""
         return [0]
+
+    def is_finest(self, state: MarketState) -> bool:
+        """Tell whether the level under way is that of the points themselves."""
+        return state.level == len(self.depths(state))
+
+    def masses(self, state: MarketState) -> tuple[Vector, Vector]:
+        """Return the masses of the rows and columns of the level under way."""
+        return state.weights, state.quotas
 
     def _level(self, state: MarketState) -> tuple[Vector, Vector, Vector]:
         """Return masses of the next level's rows and columns, and first prices."""
@@ -136,7 +144,7 @@ class Market:
 
     def _open(self, state: MarketState) -> None:
         """Begin a level: masses, prices, lists and the first ε."""
-        before = _value(state) if state.level else None
+        before = self.dual(state) if state.level else None
         p, q, prices = self._level(state)
         n, m = p.size, q.size
         k = min(m, max(SHORTEST, min(LONGEST, SHORTEST * m // n)))
@@ -152,6 +160,7 @@ class Market:
         now = dot(p, state.leasts) - dot(q, prices)
         self._set_pace(state, 0.0 if before is None else abs(before - now))
         state.level += 1
+        state.is_over = False
 
     def _set_pace(self, state: MarketState, off: float) -> None:
         """Set the level's ε's, in units of the usual step from one value of a list to the next.
@@ -202,12 +211,23 @@ class Market:
         """End a phase: every row's least value under the prices it ended with."""
         self.refresh(state)
         market = state.market
-        stale = np.empty(state.leasts.size, dtype=np.int32)
-        self.search(state, stale[: kernels.stale_rows(market, state.leasts, stale)])
-        state.is_selling = False
-        is_last = state.level == len(self.depths(state))
-        state.is_over = is_last and state.eps <= state.last_eps
-        state.ripen(self.gap(state) if is_last else math.inf)
+        stale = np.arange(state.leasts.size, dtype=np.int32)
+        state.is_selling, state.is_over = False, state.eps <= state.last_eps
+        if not state.is_over:
+            stale = stale[: kernels.stale_rows(market, state.leasts, stale)]
+        self.search(state, stale)
+        state.ripen(self.gap(state) if self.is_finest(state) else math.inf)
+
+    def adopt(self, state: MarketState, g: Vector) -> float:
+        """Let a column potential be the prices of the level under way; return its dual value."""
+        state.asked[:] = -g
+        self.search(state, np.arange(state.leasts.size, dtype=np.int32))
+        return self.dual(state)
+
+    def dual(self, state: MarketState) -> float:
+        """Return the dual value of the level under way."""
+        p, q = self.masses(state)
+        return dot(p, state.leasts) - dot(q, state.asked)
 
     def gap(self, state: MarketState) -> float:
         """Return the relative gap of what the finest level has sold, with a corner for the rest.
@@ -217,7 +237,7 @@ class Market:
         market = state.market
         i, j, flow = kernels.corner(market.excess, market.unsold, NONE)
         cost = dot(market.piece_cost, market.mass) + dot(self.costs(state, i, j), flow)
-        return relative_gap(cost, dot(state.weights, state.leasts) - dot(state.quotas, state.asked))
+        return relative_gap(cost, self.dual(state))
 
 
 class PointMarket(Market):
@@ -257,6 +277,19 @@ class PointMarket(Market):
         _, Y = self._points(state)
         nodes = state.nodes.reshape(-1, 3 * Y.shape[1] + 1)
         return Priced(Y, state.asked, self.embedding.metric, self.embedding.shift, nodes)
+
+    def masses(self, state: MarketState) -> tuple[Vector, Vector]:
+        """Return the masses of the rows and columns of the level under way."""
+        X, Y, *_ = self._fine(state)
+        depth = self.depths(state)[state.level - 1]
+        return cells(X, state.weights, depth)[1], cells(Y, state.quotas, depth)[1]
+
+    def adopt(self, state: MarketState, g: Vector) -> float:
+        """Let a column potential be the prices of the level under way; return its dual value."""
+        _, Y = self._points(state)
+        metric, shift = self.embedding.metric, self.embedding.shift
+        state.nodes = Tree.ordered(Y).priced(-g, metric, shift).nodes.ravel()
+        return super().adopt(state, g)
 
     def _level(self, state: MarketState) -> tuple[Vector, Vector, Vector]:
         """Set the next level's points; return its masses and prices from the level before."""
@@ -301,13 +334,15 @@ class PointMarket(Market):
 
     def costs(self, state: MarketState, i: Index, j: Index) -> Vector:
         """Return the costs of pairs of rows and columns in the auction's order."""
-        return pair_costs(self._fine(state), i, j)
+        X, Y = self._points(state)
+        return pair_costs(self.embedding._replace(X=X, Y=Y), i, j)
 
     def cheap_arcs(
         self, state: MarketState, f: Vector, g: Vector, k: int, bar: float
     ) -> tuple[Index, Index]:
         """Return the arcs of reduced cost below ``bar`` among the k least of every row."""
-        X, Y, metric, shift, _ = self._fine(state)
+        X, Y = self._points(state)
+        metric, shift = self.embedding.metric, self.embedding.shift
         n, k = len(X), min(k, len(Y))
         cols, costs = np.zeros((n, k), dtype=np.int32), np.empty((n, k))
         rows = np.arange(n, dtype=np.int32)
@@ -318,7 +353,7 @@ class PointMarket(Market):
 
     def rough_row(self, state: MarketState) -> Vector:
         """Return a row potential for all bidding rows from the level under way."""
-        if state.level == len(self.depths(state)):
+        if self.is_finest(state):
             return state.leasts.copy()
         return self.embedding.ctransform(self._priced(state), self._fine(state).X)
 
@@ -333,12 +368,6 @@ def _ordered(points: Matrix, masses: Vector, kept: Index) -> tuple[Index, Vector
 def relative_gap(cost: float, dual: float) -> float:
     """Return how far a plan's cost is above a lower bound, as a share of it."""
     return (cost - dual) / cost if cost > 0 else math.inf
-
-
-def _value(state: MarketState) -> float:
-    """Return what a level's pieces cost, per unit of mass."""
-    market = state.market
-    return dot(market.piece_cost, market.mass) / float(market.mass.sum())
 
 
 def _grow(state: MarketState) -> None:

@@ -28,7 +28,7 @@ class MarketState:
     is_selling: bool  # whether a phase has begun and not ended
     is_ripe: bool  # whether the phase that has just ended may satisfy a loose goal
     wanted: float  # relative gap from which on a plan on the way is worth a certificate
-    is_over: bool  # whether the last phase of the last level has ended
+    is_over: bool  # whether the last phase of the level has ended
     eps: float
     last_eps: float
     early: float  # mass that may be left when a phase ends

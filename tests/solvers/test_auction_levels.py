@@ -1,0 +1,100 @@
+"""What a simplex leaves of a coarse level, and the plans of a basis before its first optimum."""
+
+import numpy as np
+import ot
+import pytest
+
+from epsilot.geometry import PointCloud
+from epsilot.kernels import network
+from epsilot.solvers import market as markets
+from epsilot.solvers import rounds
+from epsilot.solvers.auction import Auction, _basic_plan, _market
+from epsilot.transport.problem import Additive
+
+
+def uniform(rng, n):
+    return rng.random((n, 2))
+
+
+def clustered(rng, n):
+    return rng.integers(0, 4, (n, 2)) + 1e-3 * rng.normal(size=(n, 2))
+
+
+def whole(rng, n):
+    return rng.integers(0, 12, (n, 2)).astype(float)
+
+
+def even(rng, n):
+    return np.full(n, 1 / n)
+
+
+def uneven(rng, n):
+    masses = 10.0 ** rng.uniform(-6, 0, n)
+    return masses / masses.sum()
+
+
+#: metric, points, weights, numbers of rows and columns
+CASES = {
+    "squared": ("sqeuclidean", uniform, uneven, (900, 800)),
+    "squared, even": ("sqeuclidean", uniform, even, (1000, 1000)),
+    "squared, clusters": ("sqeuclidean", clustered, uneven, (600, 1500)),
+    "Euclidean": ("euclidean", uniform, even, (700, 700)),
+    "l1, ties": ("cityblock", whole, uneven, (800, 500)),
+}
+
+
+@pytest.fixture(params=CASES)
+def target(request, rng, monkeypatch):
+    metric, points, weights, (n, m) = CASES[request.param]
+    monkeypatch.setattr(markets, "COARSEST", 16)
+    monkeypatch.setattr(rounds, "PIVOTS", 20)
+    cloud = PointCloud(points(rng, n), points(rng, m), metric)
+    return Additive(cloud, 0.0, weights(rng, n), weights(rng, m))
+
+
+def level_costs(market, state, metric):
+    X, Y = market._points(state)
+    return PointCloud(X.copy(), Y.copy(), metric).block(0, len(X))
+
+
+def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng, monkeypatch):
+    solver, market = Auction(), _market(target)
+    state, _ = solver.init(target, rng)
+    n_levels, step = 0, markets.Market.step
+    metric = target.geometry.metric
+
+    def stepped(self, state):
+        nonlocal n_levels
+        if state.is_over:  # about to open a finer level
+            n_levels += 1
+            C, (p, q) = level_costs(market, state, metric), market.masses(state)
+            np.testing.assert_array_equal(state.leasts, (C + state.asked).min(axis=1))
+            exact = ot.emd2(p / p.sum(), q / q.sum(), C)
+            dual = p @ state.leasts - q @ state.asked
+            assert exact - 1.01 * state.eps <= dual <= exact + 1e-12 * C.max()
+        return step(self, state)
+
+    monkeypatch.setattr(markets.Market, "step", stepped)
+    while not (state.is_over and market.is_finest(state)):
+        solver.step(target, state, rng)
+    assert n_levels == len(market.depths(state)) - 1 >= 2
+
+
+def test_every_basis_has_a_feasible_plan(target, rng):
+    solver, market = Auction(), _market(target)
+    state, _ = solver.init(target, rng)
+    bigs, missing = [], []
+    while not (market.is_finest(state) and state.round > 0):
+        solver.step(target, state, rng)
+        if not (state.level and market.is_finest(state) and state.is_open):
+            continue
+        bigs.append(state.big)
+        missing.append(network.shortage(state.tree, 0.0))
+        plan = _basic_plan(state)
+        r, c = plan.marginals()
+        assert plan.flow.min() >= 0
+        assert np.abs(r - state.weights).sum() + np.abs(c - state.quotas).sum() <= 1e-12
+    assert bigs == sorted(bigs)
+    assert bigs[0] < rounds.BIG
+    assert missing[0] > 1e-6
+    assert network.shortage(state.tree, 0.0) <= 1e-15
