@@ -64,7 +64,7 @@ def test_box_qp_equals_a_dense_solver(seed, radius):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_free_solve_is_a_newton_step(seed, monkeypatch):
-    monkeypatch.setattr(box_qp, "RIDGE", 0.0)
+    monkeypatch.setattr("epsilot.kernels.products.RIDGE", 0.0)
     model = quadratic(np.random.default_rng(seed), 4.0, n=6, m=4, size=0.05)
     out = box_qp._solve_free(model, np.zeros(10))
     found = measure(model, out[:6], out[6:], model.X.rows(out[6:]), model.X.cols(out[:6]))
