@@ -1,6 +1,7 @@
 """Which method "auto" stands for: the cheapest by measured cost models, with its reasons.
 
-A model is overhead + dense nm + scale (n + m)^power seconds, fitted by
+A model is overhead + dense nm + scale (n + m)^power seconds of the processor, whatever the number
+of threads, on which no choice must depend; fitted by
 ``benchmarks/calibrate.py`` and shipped as ``data/cost_models.json``; the environment variable
 ``EPSILOT_COST_MODELS`` names another file.
 """
@@ -84,8 +85,7 @@ def _predicted(path: str | None, method: str, n: int, m: int, is_dense: bool) ->
     if method != "restricted_simplex":
         size = entries if method in ("exact", "small_simplex") else nodes
         return _seconds(model, entries, nodes), int(model["bytes"] * size)
-    # As on two threads, whatever there are: the choice must not depend on their number.
-    speed = model["dense" if is_dense else "lazy"] / 2
+    speed = model["dense" if is_dense else "lazy"]
     seconds = _seconds({**model, "dense": speed}, entries, nodes)
     return seconds, int((4 * entries if is_dense else 0) + 600 * nodes)
 
