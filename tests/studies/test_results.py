@@ -57,6 +57,7 @@ FOLDERS = {
         1.0,
     ),
     "bench": (selection.KEY, lambda: contest(FULL), 0.9),
+    "bench-emd2": (selection.KEY, lambda: contest(FULL), 1.0),
     "bench-quick": (selection.KEY, lambda: contest(QUICK), 0.9),
     "images": (images.KEY, lambda: images.tasks_of(images.QUICK, (32, 64, 128, 256), None), 1.0),
 }
