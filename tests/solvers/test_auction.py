@@ -13,27 +13,9 @@ from epsilot.solvers.auction import Auction, _market
 from epsilot.solvers.market_state import MarketState, empty_market
 from epsilot.transport.linear import Transport
 from epsilot.transport.problem import Additive, make_problem
+from weights import even, random, sparse, uneven
 
 EXACT = 1e-9
-
-
-def even(rng, n):
-    return np.full(n, 1 / n)
-
-
-def random(rng, n):
-    return rng.dirichlet(np.ones(n))
-
-
-def uneven(rng, n):
-    weights = 10.0 ** rng.uniform(-12, 0, n)
-    return weights / weights.sum()
-
-
-def sparse(rng, n):
-    weights = rng.random(n) * (rng.random(n) < 0.5)
-    weights[0] = 1.0
-    return weights / weights.sum()
 
 
 def uniform(rng, n, d):
