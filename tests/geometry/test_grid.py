@@ -109,7 +109,7 @@ SQUARES = [
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
 def test_whole_potentials_have_exact_c_transforms(rng, metric, shape_a, shape_b, spacing):
     grid = Grid(shape_a, shape_b, metric, spacing)
-    g = rng.normal(size=grid.shape[1]) * grid.bounds[1]
+    g = rng.normal(size=grid.shape[1]) * grid.bounds[1] * 10 ** rng.uniform(-4, 0, grid.shape[1])
     whole = grid.whole(g)
     assert (whole <= g).all()
     assert (g - whole).max() <= 4 * np.finfo(float).eps * (np.abs(g).max() + grid.bounds[1])
@@ -118,6 +118,12 @@ def test_whole_potentials_have_exact_c_transforms(rng, metric, shape_a, shape_b,
     C = grid.block(0, grid.shape[0])
     exact = [min(Fraction(c) - Fraction(x) for c, x in zip(row, whole, strict=True)) for row in C]
     assert [Fraction(x) for x in f] == exact
+    sums = C - whole
+    assert all(
+        Fraction(total) == Fraction(c) - Fraction(x)
+        for row, costs in zip(sums, C, strict=True)
+        for total, c, x in zip(row, costs, whole, strict=True)
+    )
     assert grid.ctransform_error(f, g) > 0
 
 
