@@ -29,7 +29,15 @@ from hostile.cases import PARTS, Case, part_function
 from hostile.workers import HANG_SECONDS, run_cases
 
 #: Cases of each part in a round.
-SHARES = {"solves": 50, "scales": 30, "resume": 20, "kills": 1, "abuse": 30, "commands": 10}
+SHARES = {
+    "kinds": 100,
+    "solves": 50,
+    "scales": 30,
+    "resume": 20,
+    "kills": 1,
+    "abuse": 30,
+    "commands": 10,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -21,6 +21,7 @@ PARTS = {
     "scales": "scales:scales",
     "resume": "resume:resume",
     "kills": "kills:kills",
+    "kinds": "kinds:kinds",
     "abuse": "abuse:abuse",
     "commands": "commands:commands",
 }

@@ -16,6 +16,10 @@ Array = np.ndarray
 
 #: The largest and the least power of ten that costs and masses are multiplied by.
 POWER = 300.0
+#: Powers of ten that any numeric argument may have.
+DECADES = -320.0, 308.0
+#: Numbers at the ends of float64: subnormal, smallest normal, largest.
+ENDS = (5e-324, 1e-320, 2.2250738585072014e-308, 1.7976931348623157e308)
 CELLS = 64  # most cells of a grid along one axis
 
 
@@ -73,6 +77,18 @@ def pick(rng: Rng, table: Mapping[str, float]) -> str:
     """Draw a key with the probability its value is a share of."""
     names, shares = list(table), np.array(list(table.values()))
     return names[rng.choice(len(names), p=shares / shares.sum())]
+
+
+def number(rng: Rng, unit: float = 1.0) -> float:
+    """Draw a positive number: near a unit, some decades from it, or anywhere in float64."""
+    how = pick(rng, {"near": 5, "far": 3, "anywhere": 3, "end": 0.3})
+    if how == "anywhere":
+        return float(10.0 ** rng.uniform(*DECADES)) or ENDS[0]
+    if how == "end":
+        return float(rng.choice(ENDS))
+    spread = 3.0 if how == "near" else 20.0
+    drawn = float(np.longdouble(unit) * np.longdouble(10) ** rng.uniform(-spread, spread))
+    return min(max(drawn, ENDS[0]), ENDS[-1])
 
 
 def draw_problem(rng: Rng) -> Drawn:
