@@ -2,6 +2,7 @@
 #
 #   make demo    solve the embedded example and draw it
 #   make test    run the tests
+#   make explore  run the property tests on new examples: MINUTES=10 SEED=1
 #   make test-lowest  run them with the lowest versions that pyproject.toml admits
 #   make dist    build wheel and sdist, and check them
 #   make lint    check style and formatting
@@ -20,14 +21,16 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-# Without CUDA a few hundred megabytes; the tests of epsilot.torch and epsilot.jax skip without them.
-FRAMEWORKS ?= torch==2.13.0 jax
+# Without CUDA a few hundred megabytes; the tests that need one of these skip without it.
+FRAMEWORKS ?= torch==2.13.0 jax pandas polars xarray
+MINUTES ?= 2
+SEED ?= 0
 PYTEST_ARGS ?=
 # DOCS_ARGS="-D plot_gallery=0" leaves the gallery undrawn: half a minute instead of some.
 DOCS_ARGS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-lowest dist lint types bench docs clean
+.PHONY: help demo test explore test-lowest dist lint types bench docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -38,6 +41,9 @@ demo: $(VENV)/.stamp-plot
 
 test: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+explore: $(VENV)/.stamp-dev
+	$(BIN)/python benchmarks/explore.py --minutes $(MINUTES) --seed $(SEED)
 
 # An environment of its own, and compiled kernels of its own: versions of numba do not share them.
 LOWEST := .venv-lowest

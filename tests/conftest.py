@@ -1,11 +1,16 @@
-"""Shared set-up: one kernel cache per worker, hypothesis profiles, fixtures."""
+"""Shared set-up: one kernel cache per worker, Hypothesis profiles, fixtures."""
 
+import faulthandler
+import functools
 import os
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # Two processes that compile different signatures of one kernel at the same moment can leave an
 # index entry of numba's cache pointing at the other's code, so each xdist worker has its own
@@ -15,11 +20,57 @@ if WORKER:
     shared = Path(__file__).parents[1] / ".pytest_cache" / "numba"
     os.environ["NUMBA_CACHE_DIR"] = str(Path(os.environ.get("NUMBA_CACHE_DIR", shared)) / WORKER)
 
-settings.register_profile("dev", deadline=None, max_examples=40)
-settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+# The default profile draws the same examples in every run; `make explore` draws new ones. No check
+# depends on the clock.
+common = settings(
+    deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+n_explored = int(os.environ.get("EXPLORE_EXAMPLES", 500))
+settings.register_profile("same_draws", common, max_examples=40, derandomize=True)
+settings.register_profile("explore", common, max_examples=n_explored, derandomize=False)
+settings.load_profile("same_draws")
+
+# Hypothesis also draws constants of the modules that are loaded at that moment: examples would
+# depend on the order of the tests.
+if hasattr(providers, "_get_local_constants"):
+    no_constants = providers._local_constants
+    providers._get_local_constants = lambda: no_constants
 
 
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Bound the time of each example in `make explore`, and print examples with every digit."""
+    if config.getoption("--hypothesis-profile") != "explore":
+        return
+    np.set_printoptions(floatmode="unique", threshold=sys.maxsize)
+    until = float(os.environ.get("EXPLORE_UNTIL", "inf"))
+    hang_seconds = float(os.environ.get("EXPLORE_HANG_SECONDS", 300))
+    for item in items:
+        if getattr(item.obj, "is_hypothesis_test", False):
+            handle = item.obj.hypothesis
+            handle.inner_test = watched(handle.inner_test, until, hang_seconds)
+
+
+def watched(test, until, hang_seconds):
+    """Return a test whose examples end the process when they hang, and pass after ``until``."""
+    has_failed = False
+
+    @functools.wraps(test)
+    def example(*args, **kwargs):
+        nonlocal has_failed
+        if time.time() > until and not has_failed:  # a failing example is still being simplified
+            return
+        faulthandler.dump_traceback_later(hang_seconds, exit=True)
+        try:
+            test(*args, **kwargs)
+        except BaseException:
+            has_failed = True
+            raise
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+    return example

@@ -47,6 +47,7 @@ ELSEWHERE = {
     "dijkstra_plain",
     "direct_family",
     "exactness",
+    "explore",
     "first_calls",
     "first_passes",
     "gallery",

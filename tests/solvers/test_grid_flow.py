@@ -5,8 +5,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from ot.lp import emd2
 from scipy.spatial.distance import cdist
 
@@ -141,26 +142,23 @@ def test_every_shape_is_solved_exactly(name):
     check(*CASES[name], result)
 
 
-whole = st.integers(0, 9)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_small_grids_of_any_kind_are_solved_exactly(data):
-    n_axes = data.draw(st.integers(1, 3))
-    longest = {1: 30, 2: 12, 3: 6}[n_axes]
-    sides = st.lists(st.integers(1, longest), min_size=n_axes, max_size=n_axes)
+@st.composite
+def grids(draw):
+    """Draw two fields of whole masses, and the spacing of their axes."""
+    n_axes = draw(st.integers(1, 3))
+    sides = st.tuples(*[st.integers(1, {1: 30, 2: 12, 3: 6}[n_axes])] * n_axes)
+    fields = [draw(arrays(float, draw(sides), elements=st.integers(0, 9))) for _ in range(2)]
+    for field in fields:
+        field.flat[0] += 1
     steps = st.sampled_from([0.3, 1.0, 2.0])
-    spacing = data.draw(st.lists(steps, min_size=n_axes, max_size=n_axes))
-    fields = []
-    for _ in range(2):
-        shape = data.draw(sides)
-        size = int(np.prod(shape))
-        masses = np.array(data.draw(st.lists(whole, min_size=size, max_size=size)), dtype=float)
-        masses[0] += 1
-        fields.append(masses.reshape(shape))
-    with mock.patch.object(grid_flow, "COARSEST", data.draw(st.sampled_from([1, 2, 3, 16]))):
-        check(*fields, spacing, solve(*fields, spacing))
+    return *fields, draw(st.lists(steps, min_size=n_axes, max_size=n_axes))
+
+
+@given(grids(), st.sampled_from([1, 2, 3, 16]))
+def test_small_grids_of_any_kind_are_solved_exactly(drawn, coarsest):
+    A, B, spacing = drawn
+    with mock.patch.object(grid_flow, "COARSEST", coarsest):
+        check(A, B, spacing, solve(A, B, spacing))
 
 
 def test_prices_are_lipschitz_where_cells_are_empty():

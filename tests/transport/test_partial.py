@@ -46,20 +46,32 @@ def check(result, M, a, b, mass):
     return wanted
 
 
-@st.composite
-def problems(draw):
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n, m = draw(st.integers(1, 9)), draw(st.integers(1, 9))
-    M = draw(st.sampled_from([1e-3, 1.0, 1e4])) * rng.normal(size=(n, m))
-    if draw(st.booleans()):
+def problem(seed, n, m, scale, has_ties, ratio, is_empty, share):
+    """Return a cost with ties or none, weights of a ratio, and a share of the mass."""
+    rng = np.random.default_rng(seed)
+    M = scale * rng.normal(size=(n, m))
+    if has_ties:
         M = np.round(M / np.abs(M).max() * 2) + 0.0
-    a, b = rng.random(n), draw(st.sampled_from([0.5, 1.0, 2.7])) * rng.random(m)
-    if draw(st.booleans()) and n > 1:
+    a, b = rng.random(n), ratio * rng.random(m)
+    if is_empty and n > 1:
         a[0] = 0.0
-    return M, a, b, draw(st.sampled_from([0.01, 0.5, 0.99, 1.0])) * min(a.sum(), b.sum())
+    return M, a, b, share * min(a.sum(), b.sum())
 
 
-@given(problems(), st.sampled_from(["auto", "restricted_simplex"]))
+PROBLEMS = st.builds(
+    problem,
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 9),
+    m=st.integers(1, 9),
+    scale=st.sampled_from([1e-3, 1.0, 1e4]),
+    has_ties=st.booleans(),
+    ratio=st.sampled_from([0.5, 1.0, 2.7]),
+    is_empty=st.booleans(),
+    share=st.sampled_from([0.01, 0.5, 0.99, 1.0]),
+)
+
+
+@given(PROBLEMS, st.sampled_from(["auto", "restricted_simplex"]))
 def test_the_value_is_that_of_the_linear_program(case, method):
     M, a, b, mass = case
     result = epsilot.solve(M, a, b, mass=mass, rtol=1e-9, method=method)
