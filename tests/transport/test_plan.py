@@ -77,6 +77,13 @@ def test_a_core_comes_back_from_its_arrays(name):
     )
 
 
+def test_an_arc_that_a_file_names_twice_carries_both_flows():
+    arrays = {"i": np.array([1, 1, 0]), "j": np.array([2, 2, 0]), "flow": np.array([0.5, 0.25, 1])}
+    arcs = Arcs.from_arrays(Saved(arrays), GEOMETRY)
+    assert dense(arcs)[1, 2] == 0.75
+    np.testing.assert_array_equal(dense(arcs).sum(axis=1), arcs.marginals()[0])
+
+
 @pytest.mark.parametrize(
     ("name", "names"),
     [

@@ -117,6 +117,34 @@ def test_every_geometry_and_method_is_certified(name, method, prices):
     assert result.converged
 
 
+@pytest.mark.parametrize("method", ["sinkhorn", "aam", "pdasmd", "greenkhorn", "auto"])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_returned_plan_is_the_priced_one_with_negative_costs(method, seed):
+    rng = np.random.default_rng(seed)
+    M, a, b = rng.normal(size=(3, 4)), rng.random(3), rng.random(4)
+    prices = (0.6 * -M.min(), 0.5 * -M.min())
+    wish = {"rtol": 0.05, "method": method, "max_iter": 300, "on_limit": "ignore"}
+    result = epsilot.solve(M, a, b, unbalanced=prices, unbalanced_type="tv", **wish)
+    check(result, M, a, b, prices)
+    check_representations(result)
+
+
+def test_two_detours_on_one_arc_are_both_in_the_plan():
+    M, a, b = np.array([[-1.1, 2.2, -2.1]]), np.ones(1), np.full(3, 1 / 3)
+    wish = {"method": "sinkhorn", "rtol": 0.02, "max_iter": 3000}
+    result = epsilot.solve(M, a, b, unbalanced=2.0, unbalanced_type="tv", **wish)
+    check(result, M, a, b, (2.0, 2.0))
+    check_representations(result)
+
+
+def check_representations(result):
+    """Check that a plan is the same as an array, as a sparse array and by its marginals."""
+    X, plan = result.plan, result.plan_operator
+    np.testing.assert_allclose(plan.tosparse().toarray(), X, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(plan.marginals()[0], X.sum(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(plan.marginals()[1], X.sum(axis=0), rtol=1e-13)
+
+
 def test_two_infinite_prices_are_the_balanced_problem():
     rng = np.random.default_rng(6)
     M = rng.random((4, 5))

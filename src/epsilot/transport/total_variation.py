@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from .._types import Index, Potentials, Vector
 from ..errors import CertificateError, InvalidProblem
@@ -176,7 +177,9 @@ class Detours:
         vanishing = completed.rows(np.eye(1, m + 1, m)[0])[self.rows]
         appearing = completed.cols(np.eye(1, n + 1, n)[0])[self.cols]
         i, j = np.append(self.rows, self.cols_from), np.append(self.rows_to, self.cols)
-        return plus(core, Arcs((n, m), i, j, np.append(vanishing, appearing)).above(0.0))
+        # Both detours may take the same arc.
+        flow = sparse.coo_array((np.append(vanishing, appearing), (i, j)), shape=(n, m))
+        return plus(core, Arcs.of(flow).above(0.0))
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,9 @@ class Arcs(Ordinary):
         n, m = geometry.shape
         size = (saved.size("flow"),)
         i, j = saved.indices("i", size, n), saved.indices("j", size, m)
-        return cls((n, m), i, j, saved.masses("flow", size))
+        arcs = cls((n, m), i, j, saved.masses("flow", size))
+        is_named_twice = np.unique(i * m + j).size < i.size
+        return cls.of(arcs.tosparse()) if is_named_twice else arcs
 
     def is_nonnegative(self) -> bool:
         """Tell whether no flow is negative."""
