@@ -30,7 +30,10 @@ from hostile.workers import HANG_SECONDS, run_cases
 
 #: Cases of each part in a round.
 SHARES = {
-    "kinds": 100,
+    "kinds": 400,
+    "batches": 12,
+    "barycenters": 40,
+    "losses": 25,
     "solves": 50,
     "scales": 30,
     "resume": 20,

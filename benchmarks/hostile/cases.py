@@ -22,6 +22,9 @@ PARTS = {
     "resume": "resume:resume",
     "kills": "kills:kills",
     "kinds": "kinds:kinds",
+    "batches": "batches:batches",
+    "barycenters": "barycenters:barycenters",
+    "losses": "losses:losses",
     "abuse": "abuse:abuse",
     "commands": "commands:commands",
 }
@@ -86,6 +89,7 @@ def line_of(case: Case, outcome: Outcome, seconds: float) -> Line:
         "method": outcome.method,
         "ending": outcome.ending,
         "seconds": round(seconds, 3),
+        "problems": outcome.problems,
     }
     if outcome.events:
         line["events"] = outcome.events

@@ -259,14 +259,18 @@ def draw_limits(rng: Rng, method: str) -> dict[str, Any]:
     return limits
 
 
+def is_near(x: Any, ends: tuple[float, float]) -> bool:
+    """Tell whether a number lies between two others."""
+    return bool(ends[0] < x < ends[1])
+
+
 def is_ordinary(kind: Kind, C: Array, a: Array, b: Array, accuracy: dict[str, float]) -> bool:
     """Tell whether every number is in proportion, so that a refusal is a defect."""
     extended = [np.longdouble(x) for x in (C, a, b)]
     largest = np.abs(extended[0]).max()
     totals = [x.sum() for x in extended[1:]]
-    low, high = INSIDE
     sizes = [*totals, *([largest] if largest else [])]
-    if not all(low < x < high for x in sizes):
+    if not all(is_near(x, INSIDE) for x in sizes):
         return False
     are_equal = abs(totals[0] - totals[1]) <= 1e-9 * totals[0]
     if kind.is_hard and kind.name != "partial" and not are_equal:
@@ -278,7 +282,7 @@ def is_ordinary(kind: Kind, C: Array, a: Array, b: Array, accuracy: dict[str, fl
         ratios.append(np.longdouble(kind.reg) / unit)
     if kind.mass is not None:
         ratios.append(np.longdouble(kind.mass) / min(totals))
-    if not all(ORDINARY[0] < x < ORDINARY[1] for x in ratios):
+    if not all(is_near(x, ORDINARY) for x in ratios):
         return False
     if kind.name == "tv" and C.min() < -(kind.price_a + kind.price_b):
         return False

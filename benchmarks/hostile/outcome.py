@@ -28,6 +28,7 @@ class Outcome:
     label: str = ""  # the case in one line, for a reader
     defects: list[str] = field(default_factory=list)
     events: dict[str, int] = field(default_factory=dict)  # what the summary adds up: signals
+    problems: int = 1  # solved or refused, each of them checked
 
     def blame(self, *defects: str) -> Outcome:
         """Add defects."""
