@@ -21,9 +21,9 @@ from epsilot import parallel
 from epsilot.geometry import Dense
 from epsilot.solvers.apdagd import APDAGD
 from epsilot.solvers.apdgcd import steps_per_epoch
-from epsilot.studies.lab.instances import images, points
-from epsilot.studies.lab.timing import in_turns
 from epsilot.transport.problem import Entropic
+from epsilot_lab.instances import images, points
+from epsilot_lab.timing import in_turns
 
 Cell = tuple[float, float, float]
 

@@ -23,11 +23,12 @@ import ot
 import epsilot
 from epsilot.barycenters.methods import METHODS
 from epsilot.files import write_atomically
-from epsilot.files.images import embedded_digits, grid_cost
-from epsilot.studies.lab.document import markdown_row
-from epsilot.studies.lab.environment import machine, versions
-from epsilot.studies.lab.footprint import forget_peak, recent_peak
-from epsilot.studies.lab.timing import in_turns, timed
+from epsilot.files.images import grid_cost
+from epsilot.files.mnist import embedded_digits
+from epsilot_lab.document import markdown_row
+from epsilot_lab.environment import machine, versions
+from epsilot_lab.footprint import forget_peak, recent_peak
+from epsilot_lab.timing import in_turns, timed
 
 METRICS = ("cityblock", "sqeuclidean")
 #: POT's regularisations, as shares of the largest cost, and its method for each.

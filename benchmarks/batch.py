@@ -18,7 +18,7 @@ import numpy as np
 
 import epsilot
 from epsilot import parallel
-from epsilot.studies.lab.instances import images
+from epsilot_lab.instances import images
 
 
 def measure(n, batches, repeats, eps):

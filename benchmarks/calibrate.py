@@ -21,8 +21,8 @@ from epsilot.files.images import synthetic_pair
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.kernels.small_simplex import is_small
 from epsilot.run.auto import cost_models
-from epsilot.studies.lab.instances import clouds, images
-from epsilot.studies.lab.timing import repeated
+from epsilot_lab.instances import clouds, images
+from epsilot_lab.timing import repeated
 
 #: Larger problems are too slow for the simplex on all arcs.
 LARGEST_EXACT = 2304

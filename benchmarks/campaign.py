@@ -23,7 +23,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from epsilot.studies.lab.store import Line, Store
+from epsilot_lab.store import Line, Store
 from hostile import summary
 from hostile.cases import PARTS, Case, part_function
 from hostile.workers import HANG_SECONDS, run_cases

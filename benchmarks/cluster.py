@@ -32,7 +32,7 @@ import numpy as np
 import epsilot
 from epsilot import parallel
 from epsilot.distributed import PointCloud, points, rows
-from epsilot.studies.lab.environment import machine, versions
+from epsilot_lab.environment import machine, versions
 
 PARTS = ("passes", "scaling", "placement", "kills", "large", "million")
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from epsilot import ColorTransfer
 from epsilot.applications.pictures import Picture, read_picture, write_picture
-from epsilot.studies.lab import footprint
-from epsilot.studies.lab.timing import timed
-from epsilot.studies.paper.color_transfer import FALL, photographs, sliced_distance
+from epsilot_lab import footprint
+from epsilot_lab.paper.color_transfer import FALL, photographs, sliced_distance
+from epsilot_lab.timing import timed
 
 
 def distances(n_colors: int, methods: list[str], is_small: bool) -> bool:

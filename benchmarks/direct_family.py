@@ -30,11 +30,11 @@ from epsilot.solvers.box_newton import BoxNewton
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
 from epsilot.solvers.packing_lp import PackingLP
-from epsilot.studies.lab.instances import images, points
-from epsilot.studies.lab.timing import in_turns, timed
 from epsilot.transport.linear import Transport
 from epsilot.transport.plan import Explicit
 from epsilot.transport.problem import Additive, Entropic, Problem, make_problem
+from epsilot_lab.instances import images, points
+from epsilot_lab.timing import in_turns, timed
 
 SMALL, LARGE = (4, 6, 8, 10, 12), (16, 20, 28)  # image sides
 DASH = None

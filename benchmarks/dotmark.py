@@ -18,8 +18,8 @@ from itertools import combinations
 import numpy as np
 
 import epsilot
-from epsilot.studies.lab.document import markdown_row
-from epsilot.studies.lab.dotmark import CLASSES, grey
+from epsilot_lab.document import markdown_row
+from epsilot_lab.dotmark import CLASSES, grey
 
 QUANTILES = (0.1, 0.5, 0.9)
 N_IMAGES, N_DRAWS = 10, 6

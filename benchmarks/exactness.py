@@ -22,7 +22,7 @@ import numpy as np
 import ot
 
 import epsilot
-from epsilot.studies.lab.document import (
+from epsilot_lab.document import (
     Block,
     Command,
     Heading,
@@ -32,9 +32,9 @@ from epsilot.studies.lab.document import (
     to_markdown,
     write_text,
 )
-from epsilot.studies.lab.environment import machine, versions
-from epsilot.studies.lab.store import Line, Store
-from epsilot.studies.lab.timing import timed
+from epsilot_lab.environment import machine, versions
+from epsilot_lab.store import Line, Store
+from epsilot_lab.timing import timed
 
 Array = np.ndarray
 Rng = np.random.Generator

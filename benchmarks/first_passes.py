@@ -36,9 +36,9 @@ from epsilot.run.starts import coarse_potentials
 from epsilot.solvers.pdasgd import PDASGD
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot.solvers.restricted_simplex import ETAS, RestrictedSimplex
-from epsilot.studies.lab import instances
-from epsilot.studies.lab.document import markdown_row
 from epsilot.transport.problem import Entropic, make_problem
+from epsilot_lab import instances
+from epsilot_lab.document import markdown_row
 
 LOOSE, TIGHT = 1e-2, 1e-6
 #: η of the sweeps that follow the first passes, and of PDASMD, as a share of max C.

@@ -17,9 +17,9 @@ from rich.table import Table
 import epsilot
 from epsilot.files.images import synthetic_pair
 from epsilot.geometry import Grid, PointCloud
-from epsilot.studies.lab import footprint
-from epsilot.studies.lab.instances import images
-from epsilot.studies.lab.timing import Runs
+from epsilot_lab import footprint
+from epsilot_lab.instances import images
+from epsilot_lab.timing import Runs
 
 CONSOLE = Console(width=120)
 

@@ -24,9 +24,9 @@ import torch
 import epsilot
 import epsilot.torch
 from epsilot.files import write_atomically
-from epsilot.studies.lab.document import markdown_row
-from epsilot.studies.lab.environment import machine, versions
-from epsilot.studies.lab.timing import in_turns
+from epsilot_lab.document import markdown_row
+from epsilot_lab.environment import machine, versions
+from epsilot_lab.timing import in_turns
 
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
 DIMENSIONS = (2, 64)

@@ -16,8 +16,8 @@ import numpy as np
 
 import epsilot
 from epsilot.geometry import Grid
-from epsilot.studies.lab.dotmark import CLASSES, pair
-from epsilot.studies.lab.timing import repeated
+from epsilot_lab.dotmark import CLASSES, pair
+from epsilot_lab.timing import repeated
 
 METRICS = ("sqeuclidean", "cityblock")
 

@@ -23,7 +23,7 @@ import numpy as np
 import ot
 
 import epsilot
-from epsilot.studies.lab.document import (
+from epsilot_lab.document import (
     Block,
     Command,
     Heading,
@@ -34,11 +34,11 @@ from epsilot.studies.lab.document import (
     to_markdown,
     write_text,
 )
-from epsilot.studies.lab.environment import machine, versions
-from epsilot.studies.lab.figures import Panel, draw_panels, write_figure
-from epsilot.studies.lab.fitting import Curve, curve
-from epsilot.studies.lab.store import Line, Store
-from epsilot.studies.lab.timing import timed
+from epsilot_lab.environment import machine, versions
+from epsilot_lab.figures import Panel, draw_panels, write_figure
+from epsilot_lab.fitting import Curve, curve
+from epsilot_lab.store import Line, Store
+from epsilot_lab.timing import timed
 
 #: family -> kind, dimension, metric, whether weights are random
 FAMILIES: dict[str, tuple[str, int, str, bool]] = {

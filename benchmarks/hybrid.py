@@ -16,8 +16,8 @@ import math
 from statistics import median
 
 import epsilot
-from epsilot.studies.lab.document import markdown_row
-from epsilot.studies.lab.instances import images, points, random
+from epsilot_lab.document import markdown_row
+from epsilot_lab.instances import images, points, random
 
 METHODS = {
     "pdasmd": {"method": "pdasmd"},

@@ -15,9 +15,9 @@ from scipy.special import logsumexp
 
 from epsilot import parallel
 from epsilot.geometry import Dense
-from epsilot.kernels import reference
 from epsilot.kernels.vexp import exp
-from epsilot.studies.lab.timing import in_turns
+from epsilot_lab import numpy_kernels as reference
+from epsilot_lab.timing import in_turns
 
 
 @njit(cache=True, nogil=True)

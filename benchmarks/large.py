@@ -24,11 +24,11 @@ import numpy as np
 
 import epsilot
 from epsilot.files import write_atomically
-from epsilot.studies.lab.document import markdown_row
-from epsilot.studies.lab.dotmark import CLASSES, pair
-from epsilot.studies.lab.environment import machine, versions
-from epsilot.studies.lab.instances import images
-from epsilot.studies.lab.timing import timed
+from epsilot_lab.document import markdown_row
+from epsilot_lab.dotmark import CLASSES, pair
+from epsilot_lab.environment import machine, versions
+from epsilot_lab.instances import images
+from epsilot_lab.timing import timed
 
 
 class Case(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 
 import epsilot
 from epsilot.geometry import PointCloud
-from epsilot.studies.lab.timing import repeated
+from epsilot_lab.timing import repeated
 
 METRICS = ("sqeuclidean", "euclidean")
 

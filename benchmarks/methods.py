@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 import epsilot
-from epsilot.studies.lab.instances import images
+from epsilot_lab.instances import images
 
 SIDE, EPS, SEEDS, SECONDS = 12, 0.02, 3, 60
 

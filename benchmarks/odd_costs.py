@@ -15,10 +15,10 @@ from statistics import median
 import ot
 
 import epsilot
-from epsilot.studies.lab import instances
-from epsilot.studies.lab.document import markdown_row
-from epsilot.studies.lab.odd_costs import ODD_COSTS
-from epsilot.studies.lab.timing import timed
+from epsilot_lab import instances
+from epsilot_lab.document import markdown_row
+from epsilot_lab.odd_costs import ODD_COSTS
+from epsilot_lab.timing import timed
 
 COLUMNS = ("cost", "emd2", "to 1 %", "rounds", "×", "to 1e-6", "rounds", "×")
 

@@ -22,9 +22,9 @@ from epsilot.geometry import Dense
 from epsilot.kernels.dense import SUM
 from epsilot.kernels.vexp import exp
 from epsilot.solvers.pdasmd import PDASMD
-from epsilot.studies.lab.instances import random
-from epsilot.studies.lab.timing import in_turns, timed
 from epsilot.transport.problem import Entropic
+from epsilot_lab.instances import random
+from epsilot_lab.timing import in_turns, timed
 
 MODES = {
     "certificate": {"average": "none", "precision": "single"},

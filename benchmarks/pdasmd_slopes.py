@@ -14,8 +14,8 @@ import itertools
 from statistics import mean
 
 import epsilot
-from epsilot.studies.lab.fitting import fit_power
-from epsilot.studies.lab.instances import images
+from epsilot_lab.fitting import fit_power
+from epsilot_lab.instances import images
 
 STOPS = ("paper", "certificate")
 IMAGES = ("synthetic", "mnist")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import epsilot
-from epsilot.studies.lab.document import (
+from epsilot_lab.document import (
     Block,
     Command,
     Heading,
@@ -31,12 +31,12 @@ from epsilot.studies.lab.document import (
     to_markdown,
     write_text,
 )
-from epsilot.studies.lab.environment import machine, versions
-from epsilot.studies.lab.figures import Panel, draw_panels, write_figure
-from epsilot.studies.lab.fitting import Curve, curve, select
-from epsilot.studies.lab.instances import Instance, images, points, random
-from epsilot.studies.lab.store import Line, Store
-from epsilot.studies.lab.timing import timed
+from epsilot_lab.environment import machine, versions
+from epsilot_lab.figures import Panel, draw_panels, write_figure
+from epsilot_lab.fitting import Curve, curve, select
+from epsilot_lab.instances import Instance, images, points, random
+from epsilot_lab.store import Line, Store
+from epsilot_lab.timing import timed
 
 FAMILIES: dict[str, Callable[[int, int], Instance]] = {
     "images": lambda n, seed: images(math.isqrt(n), seed),

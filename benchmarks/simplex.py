@@ -18,10 +18,10 @@ import numpy as np
 
 from epsilot.solvers.restricted_simplex import RestrictedSimplex, State, first_basis
 from epsilot.solvers.rounds import basic_flow
-from epsilot.studies.lab.document import markdown_row
-from epsilot.studies.lab.instances import FAMILIES
-from epsilot.studies.lab.timing import in_turns
 from epsilot.transport.problem import Additive, make_problem
+from epsilot_lab.document import markdown_row
+from epsilot_lab.instances import FAMILIES
+from epsilot_lab.timing import in_turns
 
 COLUMNS = ("n", "problem", "arcs", "POT's ms", "ours ms", "times faster")
 

@@ -26,10 +26,10 @@ import ot
 import epsilot
 from epsilot import parallel
 from epsilot.solvers import make_solver
-from epsilot.studies.lab import instances
-from epsilot.studies.lab.instances import Instance, clouds, squared, weights
-from epsilot.studies.lab.timing import timed
 from epsilot.transport.problem import Entropic, make_problem
+from epsilot_lab import instances
+from epsilot_lab.instances import Instance, clouds, squared, weights
+from epsilot_lab.timing import timed
 
 SIZES = (36, 64, 100, 144)
 EPSILONS = (0.2, 0.05, 0.02)

@@ -21,9 +21,9 @@ import ot
 import epsilot
 from epsilot.run import driver
 from epsilot.solvers import exact, restricted_simplex
-from epsilot.studies.lab.document import markdown_row
-from epsilot.studies.lab.instances import FAMILIES, Instance
-from epsilot.studies.lab.timing import repeated, timed
+from epsilot_lab.document import markdown_row
+from epsilot_lab.instances import FAMILIES, Instance
+from epsilot_lab.timing import repeated, timed
 
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "sweeps": [(restricted_simplex.RestrictedSimplex, "_sweep")],

@@ -19,8 +19,8 @@ from typing import Any
 import epsilot
 from beyond import FAMILIES, PRICES, table
 from epsilot.solvers.proximal import DEAR, LARGE_STEP, SMALL_STEP
-from epsilot.studies.lab.document import write_text
-from epsilot.studies.lab.environment import machine, versions
+from epsilot_lab.document import write_text
+from epsilot_lab.environment import machine, versions
 
 METHODS: dict[str, dict[str, Any]] = {
     "unbalanced_sinkhorn": {"method": "unbalanced_sinkhorn"},

@@ -8,10 +8,12 @@ import pkgutil
 import pytest
 
 import epsilot
+import epsilot_lab
 
 MODULES = [
     info.name
-    for info in pkgutil.walk_packages(epsilot.__path__, "epsilot.")
+    for package in (epsilot, epsilot_lab)
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not info.name.endswith("__main__")
 ]
 # Frameworks that may not be installed, by the modules that need them.

@@ -24,13 +24,24 @@ LAYERS = [
     {"__init__"},  # the public names, for whatever is built on them
     {"applications"},
     {"torch", "jax"},  # what they show of the losses among the applications
-    {"studies"},
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
-HEAVY = ["numba", "ot", "matplotlib", "rich", "scipy", "dask", "distributed", "torch", "jax"]
+LAB = SOURCE.parent / "epsilot_lab"
+HEAVY = [
+    "epsilot_lab",
+    "numba",
+    "ot",
+    "matplotlib",
+    "rich",
+    "scipy",
+    "dask",
+    "distributed",
+    "torch",
+    "jax",
+]
 
 
 def layer(module: Path) -> str:
@@ -51,8 +62,8 @@ def absolute_name(node: ast.ImportFrom, module: Path) -> list[str]:
     return package[: len(package) - node.level + 1] + name
 
 
-def imported_layers(module: Path) -> set[str]:
-    """Return the layers of epsilot that a file imports, anywhere in it."""
+def imports(module: Path) -> list[list[str]]:
+    """Return the parts of every name that a file imports, anywhere in it."""
     imported: list[list[str]] = []
     for node in ast.walk(ast.parse((SOURCE / module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -60,7 +71,12 @@ def imported_layers(module: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             origin = absolute_name(node, module)
             imported += [[*origin, alias.name] for alias in node.names]
-    inside = [parts[1:] for parts in imported if parts[0] == "epsilot"]
+    return imported
+
+
+def imported_layers(module: Path) -> set[str]:
+    """Return the layers of epsilot that a file imports, anywhere in it."""
+    inside = [parts[1:] for parts in imports(module) if parts[0] == "epsilot"]
     return {parts[0] if parts and is_layer(parts[0]) else "__init__" for parts in inside}
 
 
@@ -73,6 +89,11 @@ def test_imports_only_from_layers_above(module):
         f"{module} (layer {own!r}) imports {sorted(forbidden)}; it may import only from its own "
         f"layer and those before it: {sorted(allowed(own))}."
     )
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_the_library_never_imports_the_laboratory(module):
+    assert not [parts for parts in imports(module) if parts[0] == "epsilot_lab"]
 
 
 def allowed(own: str) -> set[str]:

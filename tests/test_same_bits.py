@@ -11,8 +11,8 @@ SOURCE = ROOT / "src" / "epsilot"
 
 #: Folders and files that decide no number of a solve.
 OUTSIDE = {
-    *("applications", "studies", "cli", "files", "show"),
-    *("theory", "about.py", "reference.py"),
+    *("applications", "cli", "files", "show"),
+    *("theory", "about.py"),
 }
 PATH = sorted(
     file for file in SOURCE.rglob("*.py") if not OUTSIDE & set(file.relative_to(SOURCE).parts)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsilot.studies.lab.store import Line
+from epsilot_lab.store import Line
 
 from .outcome import Outcome, first_line
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from epsilot.files import write_atomically
-from epsilot.studies.lab.environment import machine, versions
-from epsilot.studies.lab.store import Line
+from epsilot_lab.environment import machine, versions
+from epsilot_lab.store import Line
 
 #: Cases named for one defect, and defects listed, at most.
 NAMED, LISTED = 5, 60

@@ -10,8 +10,8 @@ from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from epsilot.studies.lab.store import Line
-from epsilot.studies.lab.worker import ONE_BLAS_THREAD, Late, Reply, Worker, follow_parent, replies
+from epsilot_lab.store import Line
+from epsilot_lab.worker import ONE_BLAS_THREAD, Late, Reply, Worker, follow_parent, replies
 
 from .cases import Case, line_of, run_case
 from .outcome import Outcome

@@ -9,7 +9,7 @@ from epsilot.applications.maps import barycentric
 from epsilot.applications.palette import clustered, histogram, sampled
 from epsilot.applications.pixels import Pixels
 from epsilot.applications.smoothing import local_affine, reduced
-from epsilot.studies.paper.color_transfer import photographs, sliced_distance
+from epsilot_lab.paper.color_transfer import photographs, sliced_distance
 
 
 def picture(rng, low, high, shape=(24, 30, 3), dtype=np.uint8):

@@ -18,11 +18,21 @@ def test_help_does_not_load_the_solvers():
     code = (
         "import sys\nfrom epsilot.cli import main\nsys.argv = ['epsilot', 'solve', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numba', 'scipy', 'ot', 'matplotlib'} & set(sys.modules)\n"
+        "heavy = {'numba', 'scipy', 'ot', 'matplotlib', 'epsilot_lab'} & set(sys.modules)\n"
         "sys.exit(f'loaded: {heavy}' if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_commands_of_the_laboratory_are_listed_where_it_is_installed(run, monkeypatch):
+    shown = run("--help").out
+    assert "reproduce" in shown
+    assert "bench" in shown
+    assert "--images" in run("bench", "--help").out
+    monkeypatch.setattr(sys.modules["epsilot.cli.app"], "find_spec", lambda name: None)
+    assert "reproduce" not in run("--help").out
+    assert run("bench").code == 2
 
 
 def test_methods(run):

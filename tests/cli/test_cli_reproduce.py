@@ -1,7 +1,7 @@
 import pytest
 
-from epsilot.studies.paper import EXPERIMENTS, fig1_panels
-from epsilot.studies.paper.fig1_panels import Scale
+from epsilot_lab.paper import EXPERIMENTS, fig1_panels
+from epsilot_lab.paper.fig1_panels import Scale
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_an_interrupted_run_says_how_to_continue(run, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("epsilot.studies.paper.fig1.run", interrupt)
+    monkeypatch.setattr("epsilot_lab.paper.fig1.run", interrupt)
     done = run("reproduce", "fig1")
     assert done.code == 1
     assert "the same command continues" in done.err

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from epsilot import parallel
 from epsilot.geometry import Dense, Geometry
-from epsilot.kernels import reference
+from epsilot_lab import numpy_kernels as reference
 
 
 class Tiled(Geometry):

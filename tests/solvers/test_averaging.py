@@ -6,8 +6,8 @@ import pytest
 from accelerated_listings import small, states
 
 from epsilot.geometry import Dense
-from epsilot.kernels import reference
 from epsilot.solvers.averaging import mix, moments
+from epsilot_lab import numpy_kernels as reference
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 40.0])

@@ -7,7 +7,7 @@ import pytest
 
 import epsilot
 from epsilot.solvers.batching import HEADROOM, coupling, draw_rows
-from epsilot.studies.lab.instances import images
+from epsilot_lab.instances import images
 
 
 @pytest.mark.parametrize("batching", ["paper", "long", "strata"])

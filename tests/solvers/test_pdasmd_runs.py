@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.files.images import grid_cost, mnist_pair, synthetic_pair
+from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense
 from epsilot.solvers import make_solver
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot.theory import pdasmd_loop_operations
 from epsilot.transport.problem import Entropic, make_problem
+from epsilot_lab.digits import mnist_pair
 from problems import random, solve_exactly
 
 IMAGES = {"synthetic": synthetic_pair, "mnist": mnist_pair}

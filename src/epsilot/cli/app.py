@@ -7,17 +7,43 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ..errors import ClusterError, InvalidProblem, UnknownMethod
 from ..version import __version__
-from . import barycenter, bench, certify, compare, demo, many, methods, reproduce, solve, transfer
+from . import barycenter, certify, compare, demo, many, methods, solve, transfer
+
+LAB = "epsilot_lab"
+#: Commands of the laboratory; each is a function of the module of its name in its ``commands``.
+LAB_COMMANDS = ("reproduce", "bench")
+
+
+class Commands(TyperGroup):
+    """List the library's commands, then those of the laboratory if it is installed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [*super().list_commands(ctx), *(LAB_COMMANDS if find_spec(LAB) else ())]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or None; a command of the laboratory is imported here."""
+        if cmd_name not in LAB_COMMANDS or not find_spec(LAB):
+            return super().get_command(ctx, cmd_name)
+        function = getattr(import_module(f"{LAB}.commands.{cmd_name}"), cmd_name)
+        alone = typer.Typer(add_completion=False)
+        alone.command()(function)
+        return typer.main.get_command(alone)
+
 
 app = typer.Typer(
     name="epsilot",
+    cls=Commands,
     help="Discrete optimal transport to the accuracy you ask for, with a proof.\n\n"
     "Exit codes: 0 certified, 1 stopped before the target, 2 bad input or usage.",
     no_args_is_help=True,
@@ -53,10 +79,8 @@ for command in (
     compare.compare,
     many.batch,
     many.pairwise,
-    reproduce.reproduce,
     transfer.transfer,
     barycenter.barycenter,
-    bench.bench,
 ):
     app.command()(command)
 

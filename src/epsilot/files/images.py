@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
-from importlib import resources
 
 import numpy as np
 
@@ -15,8 +13,6 @@ from ..errors import InvalidProblem
 from ..metrics import METRICS, PIXEL_METRICS
 
 FOREGROUND_AREA = 0.2
-#: Intensity added to every pixel of a digit whose brightest pixel is 1.
-BACKGROUND = 0.01
 
 
 def synthetic_pair(side: int, seed: int) -> tuple[Matrix, Matrix]:
@@ -47,46 +43,9 @@ def synthetic_pair(side: int, seed: int) -> tuple[Matrix, Matrix]:
     >>> A.shape, bool(abs(A.sum() - 1) < 1e-12)
     ((8, 8), True)
     """
-    _check_picture(side, seed, 2)
+    check_image(side, seed, 2)
     rng = np.random.default_rng(seed)
     return _square_on_noise(side, rng), _square_on_noise(side, rng)
-
-
-def mnist_pair(side: int, seed: int, digits: Matrix | None = None) -> tuple[Matrix, Matrix]:
-    """Pick two handwritten digits and scale them to a size.
-
-    Pixels are averaged by area, a small background is added so that no mass is zero, and each
-    image is scaled to total mass 1.
-
-    Parameters
-    ----------
-    side
-        Pixels along each side; the originals have 28.
-    seed
-        Seed of the generator that picks two different digits.
-    digits
-        Square images to pick from, brightest pixel 1 (see :func:`epsilot.files.mnist.read_digits`);
-        400 of MNIST's test set, which come with the package, by default.
-
-    Returns
-    -------
-    A, B
-        Two (side, side) images.
-
-    References
-    ----------
-    LeCun, Bottou, Bengio and Haffner (1998).
-
-    Examples
-    --------
-    >>> A, B = mnist_pair(14, seed=0)
-    >>> A.shape, bool(A.min() > 0), bool(abs(A.sum() - 1) < 1e-12)
-    ((14, 14), True, True)
-    """
-    _check_picture(side, seed, 1)
-    digits = embedded_digits() if digits is None else _square_images(digits)
-    first, second = np.random.default_rng(seed).choice(len(digits), 2, replace=False)
-    return _downscaled(digits[first], side), _downscaled(digits[second], side)
 
 
 def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
@@ -127,7 +86,8 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
     return M
 
 
-def _check_picture(side: object, seed: object, least: int) -> None:
+def check_image(side: object, seed: object, least: int) -> None:
+    """Reject sides below a least one, negative seeds, and images that memory cannot hold."""
     if not (is_integer(side) and side >= least):
         raise InvalidProblem(
             f"the image side is {shown(side)}; at least {least} pixels are required (choose a "
@@ -135,16 +95,6 @@ def _check_picture(side: object, seed: object, least: int) -> None:
         )
     check_count("seed", seed, 0)
     memory.ask(4 * 8 * int(side) ** 2, f"two images of {side} x {side} pixels", "choose less")
-
-
-def _square_images(digits: object) -> Matrix:
-    images = numeric(digits, "digits")
-    if images.ndim != 3 or len(images) < 2 or images.shape[1] != images.shape[2]:
-        raise InvalidProblem(
-            f"digits has shape {images.shape}; it must be (number, side, side), two square images "
-            "at least"
-        )
-    return images
 
 
 def _image_shape(shape: object) -> tuple[int, int]:
@@ -171,27 +121,3 @@ def _separations(length: int) -> Matrix:
     """Return the distances between the pixels of one line."""
     position = np.arange(length, dtype=np.float64)
     return np.abs(position[:, None] - position[None, :])
-
-
-@cache
-def embedded_digits() -> Matrix:
-    """Return the embedded digits, brightest pixel 1."""
-    file = resources.files("epsilot") / "data" / "mnist-400.npz"
-    with file.open("rb") as stream, np.load(stream) as arrays:
-        images: Matrix = arrays["images"].astype(np.float64)
-    images /= images.max(axis=(1, 2), keepdims=True)
-    images.setflags(write=False)
-    return images
-
-
-def _downscaled(image: Matrix, side: int) -> Matrix:
-    """Average an image by area onto side × side pixels, with a background and unit mass."""
-    old = image.shape[0]
-    edges = np.arange(side + 1) * (old / side)
-    cells = np.arange(old)
-    # share of old pixel j that lies in new pixel i
-    overlap = np.minimum(edges[1:, None], cells + 1) - np.maximum(edges[:-1, None], cells)
-    share = np.maximum(overlap, 0.0) * (side / old)
-    scaled: Matrix = share @ image @ share.T + BACKGROUND
-    scaled /= scaled.sum()
-    return scaled

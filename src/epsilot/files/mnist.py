@@ -1,4 +1,4 @@
-"""Read sets of handwritten digits: MNIST's IDX files, or arrays."""
+"""Read sets of handwritten digits: those that ship with the package, IDX files, or arrays."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import gzip
 import math
 import struct
 import zlib
+from functools import cache
+from importlib import resources
 
 import numpy as np
 
@@ -17,6 +19,17 @@ from . import StrPath, existing, read_array
 #: Third byte of an IDX file -> type of its numbers; the fourth is the number of axes.
 _IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _GZIP_MAGIC = b"\x1f\x8b"
+
+
+@cache
+def embedded_digits() -> Matrix:
+    """Return the 400 digits of MNIST's test set that ship with the package, brightest pixel 1."""
+    file = resources.files("epsilot") / "data" / "mnist-400.npz"
+    with file.open("rb") as stream, np.load(stream) as arrays:
+        images: Matrix = arrays["images"].astype(np.float64)
+    images /= images.max(axis=(1, 2), keepdims=True)
+    images.setflags(write=False)
+    return images
 
 
 def read_digits(path: StrPath) -> Matrix:

@@ -1,1 +1,0 @@
-"""Measurements: a laboratory, the paper's figures and tables, and the contest with the peers."""

@@ -1,1 +1,0 @@
-"""What all studies share: solves as lines of a file, fits, documents."""

@@ -1,0 +1,240 @@
+"""Table 2: errors on the two moons after adaptation by PDASMD and by Sinkhorn (Appendix H)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epsilot._types import Vector
+
+from ..document import (
+    Block,
+    Command,
+    Heading,
+    Paragraph,
+    Table,
+    environment_table,
+)
+from ..judging import count, statement_table, table_of_tests
+from ..report import Page, publish
+from ..runner import in_processes, run_tasks
+from ..store import Line, Store
+from .moons import ANGLES, KEY, KINDS, PUBLISHED, VALIDATION, MoonTask
+from .table2_claims import (
+    CLASSIFIER,
+    CLOSE,
+    FAR,
+    METHODS,
+    Goal,
+    angles_of,
+    chosen,
+    column,
+    differences,
+    select,
+    statements,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+#: Other things to ask for than the paper's procedure; our own choice is one of these.
+GOALS: tuple[Goal, ...] = (
+    *(("reg", eta) for eta in (0.01, 0.03, 0.1, 0.3)),
+    ("rtol", 0.01),
+)
+
+
+def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Console) -> Page:
+    """Solve what is missing, then summarise."""
+    n_seeds = seeds or (3 if quick else 10)
+    tasks = list(tasks_of(n_seeds, GOALS[2:3] if quick else GOALS, () if quick else VALIDATION))
+    store = Store(out / "solves.jsonl", KEY)
+    lines = run_tasks(tasks, store, console, in_processes(jobs))
+    arguments = f"--{'quick' if quick else 'full'}" + (f" --seeds {seeds}" if seeds else "")
+    return write(out, lines, f"epsilot reproduce table2 {arguments}")
+
+
+def tasks_of(
+    n_seeds: int,
+    goals: Sequence[Goal],
+    validation: Sequence[int] = (),
+    angles: Sequence[int] = ANGLES,
+    n_moon: int = 150,
+) -> Iterator[MoonTask]:
+    """Yield the solves of the table; those for validation are of one method, as all agree."""
+    for angle in angles:
+        for seed in range(n_seeds):
+            yield MoonTask(angle, seed, "none", ("none", 0.0), n_moon)
+            for method in METHODS:
+                for goal in (PUBLISHED, *goals):
+                    yield MoonTask(angle, seed, method, goal, n_moon)
+        for seed in validation:
+            for goal in goals:
+                yield MoonTask(angle, seed, "sinkhorn", goal, n_moon)
+
+
+def write(out: Path, lines: Sequence[Line], command: str) -> Page:
+    """Write the summary from the lines alone."""
+    found = statements(lines)
+    blocks: list[Block] = [
+        Paragraph(_INTRODUCTION),
+        Command(command),
+        Heading("Beside the paper"),
+        Paragraph(_PROCEDURE),
+        beside(lines),
+        Heading("Claims of the paper"),
+        Paragraph(count(found)),
+        statement_table(found),
+        table_of_tests(found),
+        Paragraph(_explanation(lines)),
+        Heading("Our own choice"),
+        *_own_choice(lines),
+        Heading("What the choices left open by the paper do"),
+        Paragraph(_CHOICES),
+        *(_sensitivity(lines, kind) for kind in KINDS),
+        Heading("Environment"),
+        environment_table(lines),
+    ]
+    title = "Table 2 of the paper, reproduced"
+    publish(out, title, blocks)
+    return Page(title, tuple(blocks), tuple(found))
+
+
+def beside(lines: Sequence[Line]) -> Table:
+    """Return the paper's procedure beside the paper's columns."""
+    rows = []
+    for angle in angles_of(lines):
+        cells = [f"{angle}°"]
+        for method in METHODS:
+            errors, printed = select(lines, angle, method, PUBLISHED), column(angle, method)
+            cells += [f"{printed:.3f}", _spread(errors), _difference(errors, printed)]
+        rows.append(tuple(cells))
+    last = ["mean absolute difference"]
+    for method in METHODS:
+        last += ["", "", _mean(differences(lines, method, PUBLISHED, CLASSIFIER, method))]
+    columns = (
+        *("rotation", "PDASMD, paper", "PDASMD, ours", "difference"),
+        *("OT-IT, paper", "Sinkhorn, ours", "difference"),
+    )
+    return Table(columns, (*rows, tuple(last)))
+
+
+def _spread(errors: Vector) -> str:
+    if not errors.size:
+        return "not measured yet"
+    deviation = errors.std(ddof=1) if errors.size > 1 else 0.0
+    return f"{errors.mean():.3f} ± {deviation:.3f}"
+
+
+def _difference(errors: Vector, printed: float) -> str:
+    return f"{errors.mean() - printed:+.3f}" if errors.size else "–"
+
+
+def _mean(found: Vector) -> str:
+    return f"{np.abs(found).mean():.3f}" if found.size else "–"
+
+
+def goal_text(method: str, goal: Goal) -> str:
+    """Return what was asked for, in words."""
+    name, (kind, value) = {"pdasmd": "PDASMD", "sinkhorn": "Sinkhorn"}.get(method), goal
+    texts = {
+        "none": "no adaptation",
+        "reg": f"{name}, η = {value:g}",
+        "rtol": f"{name}, certified to {value:.0%} of OT",
+        "published": f"{name}, the paper's procedure, ε = {value:g}",
+    }
+    return texts[kind]
+
+
+def _sensitivity(lines: Sequence[Line], kind: str) -> Table:
+    """Return the mean errors of all choices with one classifier."""
+    angles = angles_of(lines)
+    rows = [
+        (f"*{name}, paper*", *(f"{column(a, method):.3f}" for a in angles), "", "")
+        for name, method in (("PDASMD", "pdasmd"), ("OT-IT", "sinkhorn"))
+    ]
+    series = dict.fromkeys((line["method"], tuple(line["goal"])) for line in lines)
+    for method, goal in sorted(series, key=_order):
+        found = [select(lines, a, method, goal, kind) for a in angles]
+        if all(errors.size for errors in found):
+            means = (f"{errors.mean():.3f}" for errors in found)
+            away = (_mean(differences(lines, method, goal, kind, of)) for of in METHODS)
+            rows.append((goal_text(method, goal), *means, *away))
+    columns = ("", *(f"{a}°" for a in angles), "from PDASMD's column", "from OT-IT's")
+    return Table(columns, tuple(rows), f"{kind[0].upper()}{kind[1:]} SVM.")
+
+
+def _order(series: tuple[str, Goal]) -> tuple[bool, bool, str, Goal]:
+    """Put no adaptation first, then the paper's procedure, then our own."""
+    method, goal = series
+    return method != "none", goal[0] != "published", method, goal
+
+
+def _own_choice(lines: Sequence[Line]) -> Iterator[Block]:
+    """Yield the setting that validation prefers, and its errors on the samples of the table."""
+    best = chosen(lines)
+    if best is None:
+        yield Paragraph("Not measured yet: no sample for validation was solved.")
+        return
+    goal, kind, error = best
+    yield Paragraph(
+        f"Chosen once for all rotations, by the mean error on {len(VALIDATION)} further samples of "
+        f"each, which no other table of this page uses: {goal_text('pdasmd', goal)}, {kind} SVM "
+        f"(mean error {error:.3f} there). On the samples of the tables:"
+    )
+    angles = angles_of(lines)
+    rows = []
+    for method, shown in (("none", ("none", 0.0)), *((m, goal) for m in METHODS)):
+        found = [select(lines, a, method, shown, kind) for a in angles]
+        rows.append((goal_text(method, shown), *map(_spread, found)))
+    yield Table(("", *(f"{a}°" for a in angles)), tuple(rows))
+
+
+def _explanation(lines: Sequence[Line]) -> str:
+    """Say what of the paper's two columns can be of the methods."""
+    same = [line for line in lines if line["goal"][0] == "reg"]
+    shared = [
+        abs(select(lines, a, "pdasmd", g).mean() - select(lines, a, "sinkhorn", g).mean())
+        for a in angles_of(lines)
+        for g in dict.fromkeys(tuple(line["goal"]) for line in same)
+    ]
+    gap = max((line["gap"] for line in same), default=0.0)
+    return (
+        "At the same η the two methods solve one strictly convex problem, whose solution is "
+        f"unique: entropic gaps of at most {gap:.1g} are certified for every such plan, and the "
+        f"classifiers trained on either differ by at most {max(shared, default=0.0):.4f} in mean "
+        "error. The differences between the paper's two columns are therefore not of the methods, "
+        "but of the protocols behind them: the paper takes the column OT-IT from Courty et al., "
+        "whose samples, regularisation and classifier need not be its own."
+    )
+
+
+_INTRODUCTION = (
+    "150 labelled points of each moon (`make_moons`, noise 0.05) are the source; an independent "
+    "sample of the same size, rotated about the centre of the moons, is the unlabelled target. "
+    "The source is moved to the target by the barycentric map of a plan for the squared "
+    "Euclidean distance, an SVM with Gaussian kernel is trained on it and tested on 2,000 further "
+    "points of the target. This page was made from `solves.jsonl` by"
+)
+_PROCEDURE = (
+    'The paper\'s own procedure, `stop="paper"`: η = ε/(4 log n), smoothed marginals, the printed '
+    "stopping rule and rounding. The paper does not give ε for this experiment; ε = "
+    f"{PUBLISHED[1]:g} is about 0.05 of the largest cost, which is about 9. It names the "
+    "classifier, an SVM with Gaussian kernel, but not how its C and γ were set: here by 5-fold "
+    "cross-validation on the transported points. Mean error ± standard deviation over the "
+    "repetitions. The column is judged two-sided, by the mean absolute difference over the "
+    f"rotations: met up to {CLOSE}, missed beyond {FAR}, undecided between. An error that is lower "
+    "than printed is a difference like any other."
+)
+_CHOICES = (
+    "The paper gives neither the noise of the moons, nor ε or η, nor the parameters of the SVM. "
+    'η is in units of the squared distance. "Certified to 1 % of OT" is the unregularised '
+    "problem, whose gap is proved. Default is scikit-learn's SVM (C = 1, γ = 1/(d·variance)); "
+    "cross-validation chooses C and γ on transported points only, where nothing tells labels that "
+    "were carried onto the wrong moon from others, and reproduces those labels. The last two "
+    "columns are mean absolute differences from the columns of the paper."
+)

@@ -1,0 +1,213 @@
+"""What is asked for: which solves, in which order, and what need not be tried."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from epsilot.version import NUMERICS
+
+from ..fitting import select
+from ..instances import FAMILIES
+from ..store import Line
+from .entrants import ENTRANTS, OURS, REFERENCE, RelativeSetting, Tuning
+
+#: The families on which entropic solvers are run at every size.
+HEADLINE = ("images", "points2-squared")
+#: One seed beyond the size; repetitions of a solve up to a size.
+SEEDS_UP_TO = 2304
+REPEATS = ((1024, 3), (4096, 2))
+#: A peer may take so many times as long as we do, and always a little while.
+PATIENCE = 10.0
+#: Expected seconds until a process that was killed is ready again.
+RESTART = 2.0
+#: Entropic solvers are not driven beyond this accuracy, at which they are not meant to work.
+FINEST_ENTROPIC = 1e-4
+
+
+@dataclass(frozen=True)
+class PeerTask:
+    """A solver with a setting on an instance, for the first time or once more."""
+
+    family: str
+    size: int
+    seed: int
+    solver: str
+    setting: RelativeSetting
+    repeat: int
+    seconds: float  # expected
+
+    @property
+    def instance(self) -> tuple[str, int, int]:
+        """Family, size and seed of what it solves."""
+        return self.family, self.size, self.seed
+
+    @property
+    def identity(self) -> Line:
+        """What distinguishes it from all others, as the first fields of its line."""
+        return {
+            "family": self.family,
+            "size": self.size,
+            "seed": self.seed,
+            "solver": self.solver,
+            **asdict(self.setting),
+            "repeat": self.repeat,
+            "version": NUMERICS,
+        }
+
+    @property
+    def label(self) -> str:
+        """What is solved, in a few words."""
+        return f"{self.solver}, {self.family}, n = {FAMILIES[self.family].n_points(self.size)}"
+
+    @property
+    def is_entropic(self) -> bool:
+        """Tell whether its solver is tuned."""
+        return ENTRANTS[self.solver].kind == "entropic"
+
+    @property
+    def is_reference(self) -> bool:
+        """Tell whether it gives the value that all others are judged by."""
+        return self.solver == REFERENCE and self.repeat == 0
+
+
+#: Fields of a line that make its key, in the order of ``PeerTask.identity``.
+KEY = ("family", "size", "seed", "solver", "rtol", "reg", "tol", "repeat", "version")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the user asked for."""
+
+    families: tuple[str, ...]
+    sizes: tuple[int, ...]
+    rtols: tuple[float, ...]
+    solvers: tuple[str, ...]
+    n_seeds: int
+    tuning: Tuning
+    time_limit: float
+    least_limit: float
+    most_repeats: int
+    #: Size up to which entropic solvers see all families; they see one instance of each.
+    entropic_families_up_to: int
+
+    def tasks(self) -> list[PeerTask]:
+        """Return all solves, small sizes first: what fails there is not tried on large ones."""
+        return [
+            task
+            for size in sorted(self.sizes)
+            for family in self.families
+            if FAMILIES[family].has(size)
+            for seed in range(self.n_seeds if size <= SEEDS_UP_TO else 1)
+            for repeat in range(self._n_repeats(size))
+            for task in self._round(family, size, seed, repeat)
+        ]
+
+    def _n_repeats(self, size: int) -> int:
+        return min(self.most_repeats, next((k for top, k in REPEATS if size <= top), 1))
+
+    def _round(self, family: str, size: int, seed: int, repeat: int) -> Iterator[PeerTask]:
+        """Yield one solve of each setting in turn, the order of solvers turned every time.
+
+        In the first round the reference comes first and we second, since the others' limits
+        depend on them.
+        """
+        first = [REFERENCE, OURS] if repeat == 0 else []
+        rest = [name for name in self.solvers if name not in first]
+        shift = (seed + repeat) % max(len(rest), 1)
+        for names in (*([name] for name in first), rest[shift:] + rest[:shift]):
+            settings = {name: self._settings(name, family, size, seed) for name in names}
+            for k in range(max(map(len, settings.values()), default=0)):
+                for name in names:
+                    if k < len(settings[name]):
+                        setting = settings[name][k]
+                        seconds = self._expected(name, size, seed, setting, repeat)
+                        yield PeerTask(family, size, seed, name, setting, repeat, seconds)
+
+    def _settings(self, name: str, family: str, size: int, seed: int) -> list[RelativeSetting]:
+        entrant = ENTRANTS[name]
+        is_left_out = entrant.largest is not None and size > entrant.largest
+        if entrant.kind == "entropic":
+            is_left_out |= seed > 0
+            is_left_out |= family not in HEADLINE and size > self.entropic_families_up_to
+        return [] if is_left_out else self.tuning.settings(entrant, self.rtols)
+
+    def _expected(
+        self, name: str, size: int, seed: int, setting: RelativeSetting, repeat: int
+    ) -> float:
+        """Return a guess of the seconds, auditing included; it only moves the progress bar."""
+        around = 0.03 + 0.06 * (size / 1024) ** 2
+        if setting.reg is not None:
+            if not self._is_slow(size, setting.reg):
+                return (0.3 if repeat else 1.0) * (around + _guessed(size, setting.reg))
+            # what fails does so once: not again on larger problems, nor with finer settings
+            before = [other for other in self.sizes if other < size]
+            coarser = [reg for reg in self.tuning.regs if reg > setting.reg]
+            is_first = seed == repeat == 0 and setting.tol == max(self.tuning.tols)
+            is_first &= not any(self._is_slow(other, setting.reg) for other in before)
+            is_first &= not any(self._is_slow(size, reg) for reg in coarser)
+            return self.limit(_guessed(size)) + RESTART if is_first else 0.0
+        runs = 5 if size <= 256 else 2 if size <= 1024 else 1
+        is_exact = ENTRANTS[name].kind == "exact"
+        seconds = 0.13 * math.pow(size / 1024, 2.6) if is_exact else _guessed(size)
+        return around + runs * seconds
+
+    def _is_slow(self, size: int, reg: float) -> bool:
+        return _guessed(size, reg) > self.limit(_guessed(size))
+
+    def limit(self, ours: float) -> float:
+        """Return the seconds a peer may take where we took ``ours``."""
+        return min(self.time_limit, max(self.least_limit, PATIENCE * ours))
+
+
+def _guessed(size: int, reg: float | None = None) -> float:
+    """Return about how long we take, or an entropic solver with a setting."""
+    if reg is None:
+        return 0.07 * math.pow(size / 1024, 2.1)
+    return 0.03 / reg * math.pow(size / 1024, 2)
+
+
+def is_worth_trying(task: PeerTask, lines: Sequence[Line], rtols: Sequence[float]) -> bool:
+    """Tell whether a solve could still matter, from the lines of its solver and family.
+
+    It cannot if a coarser setting has failed on this or a smaller size, if a coarser one was
+    accurate enough for every target, or if it is a repetition of a run that was not the fastest
+    accurate one.
+    """
+    if any(_implies_failure(line, task) for line in lines if line["status"] != "done"):
+        return False
+    if not task.is_entropic:
+        return True
+    family, size, seed = task.instance
+    first = [
+        line
+        for line in select(lines, family=family, size=size, seed=seed, repeat=0)
+        if line["status"] == "done"
+    ]
+    aims = entropic_aims(rtols)
+    if task.repeat == 0:
+        return not any(line["error"] <= min(aims) for line in first)
+    winners = [fastest_accurate(first, rtol) for rtol in aims]
+    return any((w["reg"], w["tol"]) == (task.setting.reg, task.setting.tol) for w in winners if w)
+
+
+def _implies_failure(line: Line, task: PeerTask) -> bool:
+    """Tell whether a failure makes another solve hopeless: no easier, and no smaller."""
+    if line["size"] > task.size:
+        return False
+    if task.setting.reg is None or task.setting.tol is None:
+        return bool(line["rtol"] == task.setting.rtol)
+    is_coarser = bool(line["reg"] >= task.setting.reg)
+    return is_coarser and line["reg"] * line["tol"] >= task.setting.reg * task.setting.tol
+
+
+def entropic_aims(rtols: Sequence[float]) -> list[float]:
+    """Return the accuracies that entropic solvers are tuned for."""
+    return [rtol for rtol in rtols if rtol >= FINEST_ENTROPIC] or list(rtols)
+
+
+def fastest_accurate(lines: Sequence[Line], rtol: float) -> Line | None:
+    """Return the fastest of the lines whose audited value is within rtol of the optimum."""
+    accurate = [line for line in lines if line["status"] == "done" and line["error"] <= rtol]
+    return min(accurate, key=lambda line: line["seconds"], default=None)

@@ -1,0 +1,133 @@
+"""The file of a study's solves: one JSON line each, appended as they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from epsilot._types import Fields
+from epsilot.errors import InvalidProblem
+from epsilot.files import write_atomically
+
+#: How every line begins.
+BEGINNING = b'{"'
+
+
+Line = Fields
+
+
+class Identified(Protocol):
+    """Whatever a line may be of."""
+
+    @property
+    def identity(self) -> Line:
+        """The fields of its line that distinguish it from all others."""
+
+
+class Store:
+    """Lines by the solve they hold; a line is either complete in the file or not there.
+
+    A last line that was cut short (the machine went down) is dropped, a whole one that only lacks
+    its end is kept; any other line that cannot be read is an error, since it was somebody's edit.
+
+    Parameters
+    ----------
+    path
+        The file, which need not exist yet.
+    fields
+        The fields of a line that identify its solve.
+    """
+
+    def __init__(self, path: Path, fields: Sequence[str]) -> None:
+        self.path = path
+        self._fields = tuple(fields)
+        self._lines: dict[str, Line] = {}
+        if path.exists():
+            self._read()
+
+    def __contains__(self, task: Identified) -> bool:
+        return self._key(task.identity) in self._lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def lines(self, tasks: Iterable[Identified]) -> list[Line]:
+        """Return the lines of those tasks that are solved, in the order of the tasks."""
+        return [self._lines[key] for key in self._keys(tasks)]
+
+    def append(self, line: Line) -> None:
+        """Write a line through to the disk in one piece."""
+        text = json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, text.encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._lines[self._key(line)] = line
+
+    def arrange(self, tasks: Iterable[Identified]) -> None:
+        """Put the lines of the tasks first, in their order, so that equal runs give equal files."""
+        wanted = self._keys(tasks)
+        known = set(wanted)
+        rest = sorted(key for key in self._lines if key not in known)
+        self._lines = {key: self._lines[key] for key in wanted + rest}
+        text = "".join(
+            json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
+            for line in self._lines.values()
+        )
+        write_atomically(self.path, lambda file: file.write(text.encode()))
+
+    def _key(self, line: Line) -> str:
+        """Return the text under which a line is kept."""
+        return json.dumps([line[name] for name in self._fields], sort_keys=True)
+
+    def _keys(self, tasks: Iterable[Identified]) -> list[str]:
+        """Return the keys of the tasks that have a line."""
+        keys = (self._key(task.identity) for task in tasks)
+        return [key for key in keys if key in self._lines]
+
+    def _read(self) -> None:
+        content = self.path.read_bytes()
+        *texts, last = content.split(b"\n")
+        for number, text in enumerate(texts, start=1):
+            self._keep(text, number)
+        if not last:
+            return
+        if _is_torn(last):
+            self._check_own(last)
+            kept = content[: -len(last)]
+            write_atomically(self.path, lambda file: file.write(kept))
+        else:
+            self._keep(last, len(texts) + 1)
+            write_atomically(self.path, lambda file: file.write(content + b"\n"))
+
+    def _keep(self, text: bytes, number: int) -> None:
+        try:
+            line = json.loads(text)
+            self._lines.setdefault(self._key(line), line)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidProblem(
+                f"{self.path}, line {number} is not a solve of this experiment ({error}); "
+                "lines must be as they were written (delete the line or the file)"
+            ) from error
+
+    def _check_own(self, torn: bytes) -> None:
+        """Refuse a file of one unreadable line, unless it begins as every line of ours does."""
+        if not self._lines and not torn.startswith(BEGINNING[: len(torn)]):
+            raise InvalidProblem(
+                f"{self.path} holds no solve of this experiment; a file of its lines, or none, is "
+                "required (move it away, or choose another folder)"
+            )
+
+
+def _is_torn(text: bytes) -> bool:
+    """Tell whether a line was cut short: it is then no JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return True
+    return False

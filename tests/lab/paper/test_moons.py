@@ -1,0 +1,148 @@
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from epsilot_lab.paper import table2, table2_claims, two_moons
+from epsilot_lab.paper.moons import CHOSEN, KEY, PAPER, PUBLISHED, MoonTask, rotated, sample
+from epsilot_lab.runner import in_processes, run_tasks
+from epsilot_lab.store import Store
+
+
+@pytest.fixture
+def console():
+    return Console(stderr=True)
+
+
+def solved(path, tasks, jobs, console):
+    return run_tasks(tasks, Store(path, KEY), console, in_processes(jobs))
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_samples_are_what_the_paper_says():
+    data = sample(30, seed=0)
+    assert len(data.Xs) == len(data.Xt) == 300
+    assert np.bincount(data.ys).tolist() == [150, 150]
+    assert len(data.X_test) == 2000
+    back = rotated(data.Xt, -30)
+    assert not np.allclose(np.sort(back, axis=0), np.sort(data.Xs, axis=0))
+    np.testing.assert_allclose(back.mean(axis=0), [0.5, 0.25], atol=0.05)
+    np.testing.assert_allclose(rotated(np.array([[1.5, 0.25]]), 90), [[0.5, 1.25]])
+    assert not np.array_equal(data.Xs, sample(30, seed=1).Xs)
+
+
+GOAL = ("reg", 0.1)
+
+
+def test_table2_at_toy_size(tmp_path, console):
+    tasks = list(table2.tasks_of(2, (GOAL,), (100,), angles=(10, 90), n_moon=15))
+    path = tmp_path / "solves.jsonl"
+    lines = solved(path, tasks, 1, console)
+    assert len(lines) == len(tasks) == 2 * (2 * 5 + 1)
+    assert read(path) == lines
+    page = table2.write(tmp_path, lines, "epsilot reproduce table2")
+    text = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    first = text.partition("## Beside the paper")[2].partition("##")[0]
+    assert "| 10° | 0.022 |" in first
+    assert "| 90° | 0.488 |" in first
+    assert "mean absolute difference" in first
+    assert "PDASMD, the paper's procedure, ε = 0.5" in text
+    assert "Sinkhorn, the paper's procedure, ε = 0.5" in text
+    assert "PDASMD, η = 0.1, " in text.partition("## Our own choice")[2]
+    assert len(page.statements) == 2
+    easy, hard = (table2_claims.select(lines, angle, "sinkhorn", GOAL) for angle in (10, 90))
+    assert easy.size == hard.size == 2
+    assert easy.mean() < hard.mean()
+    first, second = (table2_claims.select(lines, 10, m, GOAL) for m in table2_claims.METHODS)
+    np.testing.assert_allclose(first, second, atol=0.02)
+
+
+def test_a_run_continues_where_it_stopped(tmp_path, console, monkeypatch):
+    tasks = [MoonTask(10, seed, "none", ("none", 0.0), 5) for seed in range(3)]
+    path = tmp_path / "solves.jsonl"
+    solved(path, tasks[:2], 1, console)
+    before = read(path)
+    made = []
+    line = MoonTask.line
+    monkeypatch.setattr(MoonTask, "line", lambda self: made.append(self.seed) or line(self))
+    assert solved(path, tasks, 1, console)[:2] == before
+    assert made == [2]
+
+
+def test_processes_give_the_same_lines(tmp_path, console):
+    tasks = [MoonTask(10, seed, "none", ("none", 0.0), 5) for seed in range(4)]
+    one, two = (solved(tmp_path / f"{jobs}.jsonl", tasks, jobs, console) for jobs in (1, 2))
+    assert one == two
+
+
+def made(errors, method="pdasmd", goal=PUBLISHED, seed=0):
+    """Return lines with the given errors at all rotations."""
+    return [
+        {
+            "angle": angle,
+            "seed": seed,
+            "method": method,
+            "goal": list(goal),
+            "errors": {"cross-validated": error, "default": 0.5},
+        }
+        for angle, error in zip(table2.ANGLES, errors, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shift", "expected"),
+    [(0.0, "holds"), (0.03, "undecided"), (-0.03, "undecided"), (0.1, "does not hold")],
+)
+def test_the_column_is_compared_both_ways(shift, expected):
+    lines = made([error + shift for error in PAPER["pdasmd"]])
+    column, better = table2_claims.statements(lines)
+    assert column.verdict == expected
+    assert f"{abs(shift):.3f} (from" in column.tests[0].measured
+    assert better.verdict == "not measured yet"
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"), [(0.4, "holds"), (0.2, "does not hold"), (0.3, "undecided")]
+)
+def test_methods_are_compared_on_the_same_samples(other, expected):
+    lines = [
+        line
+        for seed in range(5)
+        for line in made([0.3] * 7, seed=seed) + made([other] * 7, "sinkhorn", seed=seed)
+    ]
+    _, better = table2_claims.statements(lines)
+    assert better.verdict == expected
+
+
+def test_our_choice_is_made_on_samples_that_no_table_shows():
+    rival = ("reg", 0.03)
+    lines = made([0.1] * 7, "sinkhorn", rival, 100) + made([0.2] * 7, "sinkhorn", GOAL, 100)
+    shown = made([0.9] * 7, "sinkhorn", rival) + made([0.0] * 7, "sinkhorn", GOAL)
+    assert table2_claims.chosen(shown) is None
+    assert table2_claims.chosen(shown + lines) == (rival, "cross-validated", pytest.approx(0.1))
+    assert table2_claims.select(shown + lines, 10, "sinkhorn", rival) == pytest.approx([0.9])
+
+
+def test_the_figure_judges_the_fit_up_to_50_degrees():
+    lines = [
+        {"angle": angle, "goal": list(goal), "distances": [1.0, after]}
+        for goal in (PUBLISHED, CHOSEN[0])
+        for angle, after in ((20, 0.1), (50, 0.4), (90, 0.9))
+    ]
+    (found,) = two_moons.statements(lines)
+    assert [test.verdict for test in found.tests] == ["holds", "does not hold"]
+
+
+def test_two_moons_at_toy_size(tmp_path, console):
+    goals = (("reg", 0.1), ("rtol", 0.05))
+    tasks = [MoonTask(angle, 0, "sinkhorn", goal, 20) for goal in goals for angle in (20, 90)]
+    figure = two_moons.draw(tasks, dict.fromkeys(goals, "default"))
+    assert len(figure.axes) == 4
+    figure.savefig(tmp_path / "f.png", dpi=40)
+    with Image.open(tmp_path / "f.png") as image:
+        assert np.asarray(image.convert("L")).std() > 5

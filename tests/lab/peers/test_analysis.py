@@ -1,0 +1,59 @@
+import pytest
+from peer_lines import entropic, line
+
+from epsilot_lab.peers.analysis import Cells, crossover
+from epsilot_lab.peers.targets import accuracy_text, judged
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([], None),
+        ([(100, 1.0, 2.0), (400, 1.0, 4.0)], 100),
+        ([(100, 2.0, 1.0), (400, 4.0, 4.0)], None),
+        ([(400, 1.0, 2.0), (100, 2.0, 1.0)], 200),
+        ([(100, 1.0, 2.0), (200, 2.0, 1.0), (800, 1.0, 2.0)], 400),
+        ([(100, 1.0, 2.0), (200, 2.0, 1.0)], None),
+    ],
+)
+def test_crossover(pairs, expected):
+    assert crossover(pairs) == (None if expected is None else pytest.approx(expected))
+
+
+def test_a_ratio_is_the_median_of_the_problems_ratios():
+    lines = [line(seed=k, seconds=t) for k, t in enumerate((1.0, 2.0, 10.0))]
+    lines += [line("emd2", seed=k, seconds=t) for k, t in enumerate((3.0, 4.0, 5.0))]
+    cell = Cells(lines).cell("images", 256, 0.01, "emd2")
+    assert (cell.ratio, cell.seconds, cell.n_problems) == (2.0, 4.0, 3)
+
+
+def test_the_fastest_accurate_setting_counts_with_all_its_repetitions():
+    lines = [
+        line(),
+        entropic(0.1, seconds=0.1, error=0.02),
+        entropic(0.03, seconds=0.5, error=0.009),
+        entropic(0.03, seconds=0.9, error=0.009, repeat=1),
+        entropic(0.01, seconds=0.8, error=0.001),
+    ]
+    cell = Cells(lines).cell("images", 256, 0.01, "sinkhorn")
+    assert (cell.seconds, cell.settings) == (pytest.approx(0.7), "reg 0.03, tol 0.3")
+
+
+def test_a_certified_solver_must_prove_its_accuracy():
+    cells = Cells([line(gap=0.02, error=0.0), line("emd2")])
+    assert cells.cell("images", 256, 0.01, "epsilot").failure
+    assert [claim.verdict for claim in judged(cells, [line(gap=0.02)])][-1] == "does not hold"
+
+
+def test_targets_are_judged_by_the_worst_problem():
+    def verdicts(small, large):
+        lines = [line(), line(size=1024), line("emd2", seconds=small)]
+        lines += [line("emd2", size=1024, seconds=large)]
+        return [claim.verdict for claim in judged(Cells(lines), lines)][:3]
+
+    assert verdicts(0.9, 1.4) == ["holds", "holds", "not measured yet"]
+    assert verdicts(0.8, 1.2) == ["does not hold", "does not hold", "not measured yet"]
+
+
+def test_accuracies_in_words():
+    assert [accuracy_text(r) for r in (0.1, 0.001, 1e-6)] == ["10 %", "0.1 %", "1e-6 (exact)"]

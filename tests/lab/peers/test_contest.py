@@ -1,0 +1,186 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import epsilot
+from epsilot_lab.instances import FAMILIES
+from epsilot_lab.peers import contest
+from epsilot_lab.peers.analysis import Cells
+from epsilot_lab.peers.contest import run_contest
+from epsilot_lab.peers.entrants import ENTRANTS, Entrant, Tuning
+from epsilot_lab.peers.measuring import Bench
+from epsilot_lab.peers.run import QUICK, run_bench
+from epsilot_lab.peers.selection import KEY
+from epsilot_lab.store import Store
+
+CONSOLE = Console(stderr=True, force_terminal=False, quiet=True)
+TOY = replace(
+    QUICK,
+    families=("images", "random"),
+    sizes=(16, 36),
+    rtols=(0.1, 1e-6),
+    n_seeds=2,
+    solvers=("epsilot", "emd2", "sinkhorn"),
+    tuning=Tuning((0.1,), (0.3,)),
+    least_limit=20.0,
+    time_limit=60.0,
+    most_repeats=2,
+)
+
+
+def read(folder):
+    return [json.loads(text) for text in (folder / "solves.jsonl").read_text().splitlines()]
+
+
+def identity_of(line):
+    return {name: line[name] for name in KEY}
+
+
+def store(folder):
+    return Store(folder / "solves.jsonl", KEY)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    run_bench(folder, TOY, "epsilot bench --toy", CONSOLE)
+    return folder
+
+
+def test_every_solve_of_ours_is_certified_and_right(toy):
+    ours = [line for line in read(toy) if line["solver"] == "epsilot"]
+    assert len(ours) == 2 * 2 * 2 * 2 * 2  # families, sizes, seeds, accuracies, repetitions
+    for line in ours:
+        M, a, b = FAMILIES[line["family"]].build(line["size"], line["seed"])
+        exact = epsilot.exact(M, a, b).value
+        assert line["status"] == "done"
+        assert -1e-12 <= line["error"] <= line["gap"] + 1e-12 <= line["rtol"] + 1e-9
+        assert line["value"] == pytest.approx(exact, rel=line["rtol"])
+        assert line["lower"] <= exact * (1 + 1e-9)
+
+
+def test_the_reference_is_exact_by_its_own_duals(toy):
+    found = [line for line in read(toy) if line["solver"] == "emd2"]
+    assert found
+    assert all(line["error"] == 0 and abs(line["gap"]) < 1e-9 for line in found)
+
+
+def test_sinkhorn_is_tuned_and_judged_by_its_rounded_plan(toy):
+    found = [line for line in read(toy) if line["solver"] == "sinkhorn"]
+    assert {(line["reg"], line["tol"]) for line in found} == {(0.1, 0.3)}
+    assert all(line["error"] > 0 and line["marginal_error"] > 1e-6 for line in found)
+    cells = Cells(read(toy))
+    assert not cells.cell("images", 16, 0.1, "sinkhorn").failure
+    assert not cells.cell("images", 16, 0.1, "sinkhorn").is_feasible
+    assert cells.cell("images", 16, 1e-6, "sinkhorn").failure.startswith("inaccurate")
+
+
+def test_the_folder_holds_lines_tables_and_the_figure(toy):
+    assert {path.name for path in toy.iterdir()} == {
+        "solves.jsonl",
+        "environment.json",
+        "summary.md",
+        "report.html",
+        "times.csv",
+        "times.svg",
+        "times.png",
+    }
+    text = (toy / "summary.md").read_text()
+    for words in (
+        "epsilot bench --toy",
+        "at most 1.15x slower than ot.emd2 at n ≤ 512",
+        "Where we lose",
+        "## Time to 10 %",
+        "Peak memory",
+        "32 of 32 solves",
+        "tuned in hindsight",
+    ):
+        assert words in text
+    rows = (toy / "times.csv").read_text().splitlines()
+    assert len(rows) == 1 + 2 * 2 * 2 * 3
+    assert "epsilot" in json.loads((toy / "environment.json").read_text())["versions"]
+
+
+def test_an_interrupted_run_continues(toy, tmp_path, monkeypatch):
+    lines = (toy / "solves.jsonl").read_text().splitlines(keepends=True)
+    kept = len(lines) // 2
+    (tmp_path / "solves.jsonl").write_text("".join(lines[:kept]) + lines[kept][:20])
+    solved = []
+    run = Bench.run
+
+    def counted(self, job, limit):
+        solved.append(job)
+        return run(self, job, limit)
+
+    monkeypatch.setattr(Bench, "run", counted)
+    found = run_contest(TOY, store(tmp_path), CONSOLE)
+    n_references = sum(job.is_reference for job in solved)
+    assert len(lines) - kept <= len(solved) <= len(lines) - kept + 1  # the duals once more
+    assert n_references >= 1
+    assert [identity_of(line) for line in found] == [identity_of(line) for line in read(toy)]
+    assert [line["value"] for line in found] == pytest.approx(
+        [line["value"] for line in read(toy)], rel=1e-4
+    )
+
+
+def test_a_finished_run_solves_nothing(toy, monkeypatch):
+    monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("solved again"))
+    assert len(run_contest(TOY, store(toy), CONSOLE)) == len(read(toy))
+
+
+def test_ctrl_c_keeps_what_is_solved(tmp_path, monkeypatch):
+    add = contest._Book.add
+
+    def interrupt(self, line):
+        add(self, line)
+        if line["solver"] == "epsilot":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(contest._Book, "add", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_contest(TOY, store(tmp_path), CONSOLE)
+    assert [line["solver"] for line in read(tmp_path)] == ["emd2", "epsilot"]
+
+
+@pytest.mark.parametrize(
+    ("function", "failure"),
+    [
+        ("wrong", "inaccurate"),
+        ("infeasible", "inaccurate"),
+        ("not_finite", "failed: InvalidProblem: the plan has the entry nan"),
+        ("broken", "failed: FloatingPointError: overflow in exp"),
+        ("slow", "timed out at 0.2 s"),
+    ],
+)
+def test_a_bad_peer_is_caught(function, failure, tmp_path, monkeypatch):
+    fake = Entrant("fake", "fake", "entropic", f"fakes:{function}", "epsilot", "epsilot")
+    monkeypatch.setitem(ENTRANTS, "fake", fake)
+    selection = replace(
+        TOY,
+        families=("images",),
+        sizes=(16, 25),
+        n_seeds=1,
+        most_repeats=1,
+        least_limit=0.2,
+        time_limit=0.2 if function == "slow" else 20.0,
+        rtols=(0.1,),
+        solvers=("epsilot", "emd2", "fake"),
+        tuning=Tuning((0.1, 0.01), (0.3,)),
+    )
+    lines = run_contest(selection, store(tmp_path), CONSOLE)
+    cells = Cells(lines)
+    first, second = (cells.cell("images", size, 0.1, "fake") for size in (16, 25))
+    assert first.failure.startswith(failure)
+    assert np.isnan(first.ratio)
+    fakes = [line for line in lines if line["solver"] == "fake"]
+    if "inaccurate" in failure:
+        assert len(fakes) == 4
+        is_raw_feasible = function == "wrong"
+        assert all((line["marginal_error"] < 1e-6) == is_raw_feasible for line in fakes)
+    else:
+        assert [line["size"] for line in fakes] == [16]  # neither finer nor larger is tried
+        assert second.failure.startswith("–,")
+        assert second.failure.endswith("at n = 16")
