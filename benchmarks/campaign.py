@@ -34,6 +34,11 @@ SHARES = {
     "batches": 12,
     "barycenters": 40,
     "losses": 25,
+    "audits": 60,
+    "estimators": 10,
+    "cluster": 3,
+    "limits": 2,
+    "places": 2,
     "solves": 50,
     "scales": 30,
     "resume": 20,
@@ -124,7 +129,8 @@ def report(lines: list[Line], out: Path | None) -> None:
     for row in summary.counts(bad)["defects"]:
         print(f"{row['count']:6,}  {row['part']}: {row['defect']}  ({row['cases'][0]})")
     where = f"; see {out / 'summary.md'}" if out else ""
-    print(f"{len(lines):,} cases, {len(bad):,} with a defect{where}")
+    problems = sum(line.get("problems", 1) for line in lines)
+    print(f"{problems:,} problems in {len(lines):,} cases, {len(bad):,} with a defect{where}")
 
 
 def rerun(case: Case) -> int:

@@ -25,6 +25,11 @@ PARTS = {
     "batches": "batches:batches",
     "barycenters": "barycenters:barycenters",
     "losses": "losses:losses",
+    "audits": "audits:audits",
+    "estimators": "estimators:estimators",
+    "cluster": "cluster:cluster",
+    "limits": "limits:limits",
+    "places": "places:places",
     "abuse": "abuse:abuse",
     "commands": "commands:commands",
 }

@@ -27,14 +27,17 @@ def counts(lines: Iterable[Line]) -> dict[str, Any]:
     """Count cases by part, kind, method and ending, and defects by class."""
     table: Counter[tuple[str, str, str, str]] = Counter()
     events: Counter[str] = Counter()
+    problems: Counter[str] = Counter()
     defects: dict[tuple[str, str], list[str]] = defaultdict(list)
     for line in lines:
         events.update(line.get("events", {}))
+        problems[line["part"]] += line.get("problems", 1)
         table[line["part"], line["kind"], line["method"], line["ending"]] += 1
         for text in {defect_class(text) for text in line.get("defects", ())}:
             defects[line["part"], text].append(line["case"])
     return {
         "events": dict(events),
+        "problems": dict(problems),
         "cases": [
             {**dict(zip(KEYS, key, strict=True)), "count": n} for key, n in sorted(table.items())
         ],
@@ -57,6 +60,7 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> None:
     data = {
         **environment,
         "events": found["events"],
+        "problems": found["problems"],
         "columns": [*KEYS, "count"],
         "cases": compact,
         "defects": found["defects"][:LISTED],
@@ -76,11 +80,14 @@ def document(found: dict[str, Any], lines: Sequence[Line], environment: dict[str
     machine = environment["machine"]
     parts = [
         "# Campaign",
-        f"{len(lines):,} cases{_events(found['events'])}, **{with_defects:,} with a defect**.",
+        f"{sum(found['problems'].values()):,} problems in {len(lines):,} cases"
+        f"{_events(found['events'])}, **{with_defects:,} with a defect**.",
         f"`{environment['command']}`",
         f"{used}; {machine['processor']}, {machine['cores']} cores, {machine['system']}.",
         "## Defects",
         _defects(found["defects"]),
+        "## Parts",
+        _parts(found),
         *_tables(found["cases"]),
     ]
     return "\n\n".join(parts) + "\n"
@@ -89,6 +96,15 @@ def document(found: dict[str, Any], lines: Sequence[Line], environment: dict[str
 def _events(events: dict[str, int]) -> str:
     """Return the signals sent, in words."""
     return "".join(f", {count:,} {name}" for name, count in sorted(events.items()))
+
+
+def _parts(found: dict[str, Any]) -> str:
+    """Return a table of cases and problems by part."""
+    table: Counter[str] = Counter()
+    for row in found["cases"]:
+        table[row["part"]] += row["count"]
+    body = [f"| {part} | {n:,} | {found['problems'][part]:,} |" for part, n in table.items()]
+    return "\n".join(["| part | cases | problems |", "| --- | --- | --- |", *body])
 
 
 def _tables(rows: Sequence[Line]) -> Iterator[str]:

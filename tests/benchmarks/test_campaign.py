@@ -207,10 +207,12 @@ def test_the_summary_counts_defects_by_kind():
             "method": "exact",
             "ending": "certified",
             "events": {"SIGKILL": 1},
+            "problems": 200,
             "defects": [f"gap 1e-{k} above {k}"],
         }
         for k in range(3)
     ]
     found = summary.counts(lines)
     assert found["events"] == {"SIGKILL": 3}
+    assert found["problems"] == {"solves": 600}
     assert [(row["defect"], row["count"]) for row in found["defects"]] == [("gap # above #", 3)]
