@@ -31,6 +31,8 @@ ROUGH, FINE = 1e-11, 2e-14
 ROUNDS, PIVOTS = 6, 50
 #: What is known of a solved problem: in the user's units, then in internal ones.
 NUMBERS = "value", "lower", "error", "mass", "offset", "unit", "largest"
+#: Costs and masses up to this size give prices, sums along a tree, that do not overflow.
+MOST = 1e300
 #: Rows up to which two blocks of them are priced for a pivot.
 FEW_ROWS = 64
 
@@ -133,6 +135,15 @@ def _gather(M, rows, cols, scale, offset, C):
         for j in range(m):
             largest = max(largest, C[i, j])
     return largest
+
+
+@njit(**SUM)
+def _are_usable(x):
+    """Tell whether all numbers are between 0 and MOST; NaN is not."""
+    are_all = True
+    for k in range(x.size):
+        are_all &= 0 <= x[k] <= MOST
+    return are_all
 
 
 @njit(**SUM)
@@ -250,7 +261,8 @@ def _solve(M, rows, cols, p, q, frame, goal, limits, arcs, flow, f, g, numbers, 
     cost_max = high * scale - offset
     size = max(abs(offset), abs(offset + cost_max))
     allowed = _allowed(lower, offset, size, mass, unit, goal, limits)
-    value, bound = unit * (mass * (upper + offset)), unit * (mass * (lower + offset))
+    value = unit * (mass * (upper + offset))
+    bound = min(unit * (mass * (lower + offset)), value)
     if not (
         n_arcs > 0
         and _is_proved(upper, lower, error, cost_max, allowed - 8 * EPS * size, limits)
@@ -320,7 +332,7 @@ def solve_one(M, p, q, arcs, flow, f, g):
     """Find an optimal plan of one problem without empty rows and columns; nothing is proved.
 
     Write its arcs, their flow and potentials of rows and columns; return how many arcs there are,
-    or 0 if no optimum was found.
+    or 0 if no optimum was found or a number is not finite and nonnegative.
     """
     n, m = padded(p.size, q.size)
     workspace = _space(n * m, n + m + WIDTH)
@@ -328,6 +340,11 @@ def solve_one(M, p, q, arcs, flow, f, g):
     C = buffer.reshape(n, m)
     largest = _gather(M, np.arange(p.size), np.arange(q.size), 1.0, 0.0, C)
     own_p, own_q, own_f, own_g = p.copy(), q.copy(), reals[4, : p.size], reals[5, :m]
+    are_usable = _are_usable(own_p) and _are_usable(own_q)
+    for i in range(p.size):
+        are_usable &= _are_usable(C[i, : q.size])
+    if not are_usable:
+        return 0
     n_arcs = _optimum(C, own_p, own_q, largest, own_f, own_g, arcs[0], arcs[1], flow, workspace)
     if n_arcs > 0:
         dual_value(C, own_p, own_q, own_f, own_g)

@@ -66,8 +66,10 @@ def pivots(C, tree, n_blocks, tolerance, most):
                 break
         if first == n:
             return done
-        while C[first, j] + y[m + first] - y[j] != least:
+        while first < n and C[first, j] + y[m + first] - y[j] != least:
             first += 1
+        if first == n:
+            return most  # a price is not finite
         i = np.uint32(m + first)
 
         # Climb from both ends to where the paths join; what loses flow stands at even places.

@@ -256,7 +256,7 @@ class Driver(Generic[T, S]):
     def _record(self, eta: float) -> Record:
         """Return what is known now, in the user's units."""
         run, problem = self.run, self.objective.problem
-        upper, lower = self.objective.to_user(run.upper), self.objective.to_user(run.lower)
+        upper, lower = self.objective.bounds_to_user(run.upper, run.lower)
         return Record(
             n_iter=run.n_iter,
             operations=run.work.operations,

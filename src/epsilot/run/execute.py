@@ -98,7 +98,7 @@ def _result(run: Run, objective: Objective, goal: Goal, course: Course, request:
     assert run.plan is not None
     assert run.potentials is not None
     upper, lower, cost = objective.prove(run.plan, run.potentials)
-    value, lower_bound = objective.to_user(upper), objective.to_user(lower)
+    value, lower_bound = objective.bounds_to_user(upper, lower)
     target = problem.mass * unit * goal.allowed(lower)
     converged = value - lower_bound <= target
     status = run.status

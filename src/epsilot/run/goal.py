@@ -58,7 +58,7 @@ def make_goal(objective: Objective, request: Request) -> Goal:
         return Goal(eps=gap, slack=objective.slack)
     rtol = RTOL if request.rtol is None else float(request.rtol)
     # An optimum of 0 is certified to round-off.
-    tiny = max(1e-9, ROUND_OFF / rtol) * problem.scale
+    tiny = max(1e-9, ROUND_OFF / rtol) * objective.optimum_scale
     return Goal(rtol=rtol, offset=objective.shift, tiny=tiny, slack=objective.slack)
 
 

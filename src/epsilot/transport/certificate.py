@@ -10,6 +10,8 @@ from .plan import Plan
 
 #: Relative accuracy of a bound: what a sum of float64 products may be off by.
 ROUND_OFF = 1e-13
+#: The least gap that is asked for by default, likewise: one that can be certified.
+LEAST_GAP = 2 * ROUND_OFF
 #: l1 distance from its marginals that a plan of mass 1 may have.
 FEASIBLE = 1e-12
 #: The same of a plan that somebody else computed.

@@ -18,7 +18,7 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..kernels.vectors import dot, exp, log
-from .certificate import BUG
+from .certificate import BUG, LEAST_GAP
 from .clipped import Best, Clipped
 from .duals import softmin
 from .entropic import DEFAULT_GAP, check_regularisation
@@ -71,7 +71,7 @@ class EntropicPartial(PartialTransport):
     @property
     def default_gap(self) -> float:
         """A share of the largest cost, for the mass that is moved."""
-        return DEFAULT_GAP * self.share * (self.scale or 1.0)
+        return max(DEFAULT_GAP * self.share, LEAST_GAP) * (self.scale or 1.0)
 
     @property
     def scale(self) -> float:

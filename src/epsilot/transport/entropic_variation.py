@@ -17,10 +17,12 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..kernels.vectors import exp
-from .certificate import BUG
+from .certificate import BUG, LEAST_GAP
 from .clipped import Best, Clipped
 from .duals import softmin
 from .entropic import DEFAULT_GAP, check_regularisation
+from .kullback_leibler import rounding_factor
+from .missed import internal_prices
 from .objective import Abilities
 from .plan import Plan
 from .problem import Problem
@@ -56,7 +58,8 @@ class EntropicTotalVariation(TotalVariation):
         check_regularisation(reg, problem)
         p, q = problem.mass * problem.p, problem.mass * problem.q
         exact = replace(problem, geometry=problem.geometry.exact, p=p, q=q, mass=1.0)
-        return cls(exact, price_a / problem.unit, price_b / problem.unit, reg / problem.unit)
+        prices = internal_prices(problem, price_a, price_b)
+        return cls(exact, *prices, reg / problem.unit)
 
     # -- what a run needs to know ------------------------------------------------------------
 
@@ -76,12 +79,17 @@ class EntropicTotalVariation(TotalVariation):
     @property
     def default_gap(self) -> float:
         """A share of costs times masses."""
-        return DEFAULT_GAP * self.size
+        return max(DEFAULT_GAP * self.round_off_size, LEAST_GAP * self.scale)
 
     @property
     def size(self) -> float:
         """The largest cost, price or regularisation, times the mass there is."""
         return self.total * max(super().size, self.eta)
+
+    @property
+    def round_off_size(self) -> float:
+        """The largest cost or regularisation, times the mass there is, or the price of it."""
+        return max(super().round_off_size, self.total * self.eta)
 
     # -- value and dual ----------------------------------------------------------------------
 
@@ -100,7 +108,7 @@ class EntropicTotalVariation(TotalVariation):
         g = target.best_cols(geometry.lse_cols(f, self.eta) - 1).potential
         lse = geometry.lse_rows(g, self.eta) - 1
         f = target.best_rows(lse).potential
-        return (f, g), self._bound(f, g) - self._mass(f, lse)
+        return (f, g), self._bound(f, g) - self._mass(f, g, lse)
 
     def dual_value(self, potentials: Potentials) -> float:
         """Return the bound of potentials that are nowhere below what mass costs."""
@@ -108,11 +116,12 @@ class EntropicTotalVariation(TotalVariation):
         if not (f.min() >= -self.price_a and g.min() >= -self.price_b):
             raise CertificateError(f"a potential is below what mass costs. {BUG}")
         lse = self.problem.geometry.lse_rows(g, self.eta) - 1
-        return self._bound(f, g) - self._mass(f, lse)
+        return self._bound(f, g) - self._mass(f, g, lse)
 
-    def _mass(self, f: Vector, lse: Vector) -> float:
-        """Return η times the mass of the plan of potentials."""
-        return self.eta * float(exp(f / self.eta + lse).sum())
+    def _mass(self, f: Vector, g: Vector, lse: Vector) -> float:
+        """Return η times the mass of the plan of potentials, at most."""
+        mass = float(exp(f / self.eta + lse).sum())
+        return self.eta * mass * rounding_factor(f, g, self.eta)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from typing import ClassVar
 import numpy as np
 
 from .._types import Potentials, Vector
-from ..errors import CertificateError
+from ..errors import CertificateError, InvalidProblem
 from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
-from .certificate import BUG
+from .certificate import BUG, LEAST_GAP
 from .entropic import check_regularisation
-from .missed import Missed
+from .missed import ROUNDING, Missed, internal_prices
 from .objective import Abilities, Objective
 from .plan import Core, Plan
 from .problem import Penalised, Problem
@@ -29,6 +29,10 @@ from .rounding import Rounded, tame
 
 #: The gap to reach with ``reg`` if none is asked for, as a share of costs times masses.
 DEFAULT_GAP = 1e-6
+#: Largest exponent by which negative costs may make masses grow.
+MOST_GROWTH = 300.0
+#: Relative misfits up to this size have their divergence summed as a series, of so many terms.
+NEAR, N_TERMS = 0.1, 16
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,14 @@ class KullbackLeibler(Missed):
         The entropy of a plan of another mass is no multiple of its own, so that with one the masses
         are the user's.
         """
-        prices = price_a / problem.unit, price_b / problem.unit
+        prices = internal_prices(problem, price_a, price_b)
+        low = problem.geometry.bounds[0]
+        if -low > MOST_GROWTH * sum(prices):
+            raise InvalidProblem(
+                f"the least cost is {problem.unit * low:.3g} and unbalanced is {price_a:.3g} and "
+                f"{price_b:.3g}; the optimal mass is beyond the range of float64 (pass a larger "
+                "unbalanced, or larger costs)."
+            )
         if reg is None:
             return cls(problem, *prices, 0.0)
         check_regularisation(reg, problem)
@@ -76,6 +87,11 @@ class KullbackLeibler(Missed):
     def size(self) -> float:
         """The largest cost, price or regularisation, times the mass there is."""
         return self.total * max(super().size, self.eta)
+
+    @property
+    def round_off_size(self) -> float:
+        """The largest cost or regularisation, times the mass there is, or the price of it."""
+        return self.total * max(self.cost_size, self.eta) or self.size
 
     # -- plans -------------------------------------------------------------------------------
 
@@ -104,13 +120,13 @@ class KullbackLeibler(Missed):
         """Return the multiple of a plan that has the least objective."""
         r, c = plan.marginals()
         mass = float(r.sum())
-        if mass <= 0:
+        if not 0 < mass < math.inf:
             return 1.0
         entropy = self.eta * plan.entropy() if self.eta else 0.0
         paid = self.price_a * log_ratio(r, self.problem.p)
         paid += cost + self.price_b * log_ratio(c, self.problem.q) - entropy
         total = self.price_a + self.price_b + self.eta
-        return float(exp(-(paid + self.eta * mass) / (total * mass)))
+        return float(exp(-min(max((paid + self.eta * mass) / total / mass, -700.0), 700.0)))
 
     def infeasibility(self, plan: Plan) -> float:
         """Return what a plan misses of a side it must keep, or has where none is, of all mass."""
@@ -138,7 +154,17 @@ class KullbackLeibler(Missed):
         f = f - geometry.ctransform_error(f, g)
         f, g = self._balanced(f, g)
         f = below(f - np.finfo(float).eps * (np.abs(f).max() + np.abs(g).max()))
-        return (f, g), self._bound(f, g)
+        return self._finite((f, g), self._bound(f, g))
+
+    def _finite(self, potentials: Potentials, bound: float) -> tuple[Potentials, float]:
+        """Return potentials and their bound, or constants if exponentials have overflowed."""
+        if bound > -math.inf:
+            return potentials, bound
+        low, (n, m) = min(self.problem.geometry.bounds[0], 0.0), self.problem.shape
+        a, b = self.price_a, self.price_b
+        share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
+        f, g = np.full(n, below(np.full(1, share * low))[0]), np.full(m, (1 - share) * low)
+        return (f, g), self.dual_value((f, g))
 
     def _balanced(self, f: Vector, g: Vector) -> Potentials:
         """Return (f + t, g - t) with the t of the best bound."""
@@ -160,9 +186,12 @@ class KullbackLeibler(Missed):
         return self._bound(f, g)
 
     def _bound(self, f: Vector, g: Vector) -> float:
-        """Return λ_a Σ p (1 - exp(-f/λ_a)) + λ_b Σ q (1 - exp(-g/λ_b))."""
+        """Return λ_a Σ p (1 - exp(-f/λ_a)) + λ_b Σ q (1 - exp(-g/λ_b)), less their rounding."""
         p, q = self.problem.p, self.problem.q
-        return gained(self.price_a, p, f) + gained(self.price_b, q, g)
+        # NaN and -inf stand for exponentials that overflow, which prove nothing.
+        bound = gained(self.price_a, p, f) + gained(self.price_b, q, g)
+        bound -= ROUNDING * (gain_size(self.price_a, p, f) + gain_size(self.price_b, q, g))
+        return bound if bound > -math.inf else -math.inf
 
 
 @dataclass(frozen=True)
@@ -176,7 +205,7 @@ class EntropicKullbackLeibler(KullbackLeibler):
     @property
     def default_gap(self) -> float:
         """A share of costs times masses."""
-        return DEFAULT_GAP * self.size
+        return max(DEFAULT_GAP * self.round_off_size, LEAST_GAP * self.scale)
 
     def row_potential(self, g: Vector) -> Vector:
         """Return the exact row update."""
@@ -188,13 +217,15 @@ class EntropicKullbackLeibler(KullbackLeibler):
         lse = self.problem.geometry.lse_cols(f, self.eta) - 1
         g = penalised_softmin(log(self.problem.q), lse, self.eta, self.price_b)
         f, g = self._balanced(self.row_potential(g), g)
-        return (f, g), self.dual_value((f, g))
+        return self._finite((f, g), self.dual_value((f, g)))
 
     def dual_value(self, potentials: Potentials) -> float:
         """Return the bound of any potentials."""
         f, g = potentials
         lse = self.problem.geometry.lse_rows(g, self.eta) - 1
-        return self._bound(f, g) - self.eta * float(exp(f / self.eta + lse).sum())
+        mass = float(exp(f / self.eta + lse).sum())
+        bound = self._bound(f, g) - self.eta * mass * rounding_factor(f, g, self.eta)
+        return bound if bound > -math.inf else -math.inf
 
 
 def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: float) -> Vector:
@@ -205,6 +236,12 @@ def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: float) -
     out, used = np.full_like(log_mass, -np.inf), log_mass > -np.inf
     out[used] = (log_mass[used] - lse[used]) / (1 / eta + 1 / price)
     return out
+
+
+def rounding_factor(f: Vector, g: Vector, eta: float) -> float:
+    """Return what the mass of exp((f + g - C) / η) may exceed the computed one by, a factor."""
+    size = sum(float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in (f, g))
+    return float(exp(ROUNDING * size / eta))
 
 
 def log_charge(weights: Vector, f: Vector, price: float) -> float:
@@ -223,6 +260,14 @@ def gained(price: float, weights: Vector, f: Vector) -> float:
     return -price * dot(weights, expm1(-used / price))
 
 
+def gain_size(price: float, weights: Vector, f: Vector) -> float:
+    """Return Σ p |f|, or λ Σ p |1 - exp(-f/λ)| where that is larger."""
+    size = np.abs(np.where(weights > 0, f, 0.0))
+    if price < math.inf:
+        size = price * np.abs(expm1(np.where(f < 0, size, -size) / price))
+    return dot(weights, size)
+
+
 def log_ratio(r: Vector, p: Vector) -> float:
     """Return Σ r log(r / p) over the entries that have mass."""
     used = (r > 0) & (p > 0)
@@ -231,4 +276,20 @@ def log_ratio(r: Vector, p: Vector) -> float:
 
 def _charged(price: float, r: Vector, p: Vector) -> float:
     """Return λ KL(r | p); a side that is kept is not charged."""
-    return 0.0 if price == math.inf else price * (log_ratio(r, p) - float((r - p).sum()))
+    return 0.0 if price == math.inf else price * divergence(r, p)
+
+
+def divergence(r: Vector, p: Vector) -> float:
+    """Return KL(r | p) = Σ p h((r - p) / p), h(x) = (1 + x) log(1 + x) - x, without cancellation.
+
+    Near 0 h is the series Σ_k (-x)^k / (k (k - 1)) from k = 2 on.
+    """
+    used = p > 0
+    r, p = r[used], p[used]
+    x, is_near = (r - p) / p, np.abs(r - p) < NEAR * p
+    series, near = np.zeros_like(x), np.where(is_near, x, 0.0)
+    for k in range(N_TERMS, 1, -1):
+        series = 1 / (k * (k - 1)) - near * series
+    log_ratio_of = log(np.where(r > 0, r / p, 1.0))
+    far = np.where(is_near, 0.0, (r * log_ratio_of - (r - p)))
+    return float(far.sum()) + dot(p, near * near * series)

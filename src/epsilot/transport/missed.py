@@ -9,8 +9,41 @@ from typing import ClassVar
 import numpy as np
 
 from .._types import Potentials, Vector
+from ..errors import InvalidProblem
 from .objective import Objective
 from .plan import Around, Core
+from .problem import LARGEST, SMALLEST, Problem
+
+#: Largest ratio of prices and costs: beyond, round-off of the one exceeds the other.
+LARGEST_RATIO = 1e13
+#: Relative accuracy of a product or a sum of few terms.
+ROUNDING = 4 * float(np.finfo(float).eps)
+
+
+def internal_prices(problem: Problem, price_a: float, price_b: float) -> tuple[float, float]:
+    """Return the prices in internal units, unless they are out of proportion to the costs."""
+    cost = problem.unit * max(abs(x) for x in problem.geometry.bounds)
+    prices = [x for x in (price_a, price_b) if x < math.inf]
+    if not all(
+        x * min(problem.mass, 1.0) >= SMALLEST and x * problem.mass <= LARGEST for x in prices
+    ):
+        raise InvalidProblem(
+            f"unbalanced is {_shown(prices)} and the weights sum to {problem.mass:.3g}; a price "
+            f"and its product with the mass must be between {SMALLEST:.0e} and {LARGEST:.0e} for "
+            "float64 to hold them (rescale; math.inf keeps a side as it is)."
+        )
+    sizes = [*prices, cost] if cost > 0 else prices
+    if max(sizes) / LARGEST_RATIO > min(sizes):
+        raise InvalidProblem(
+            f"unbalanced is {_shown(prices)} for costs of size {cost:.3g}; float64 certifies "
+            f"prices and costs within a factor of {LARGEST_RATIO:.0e} of each other (pass another "
+            "price; math.inf keeps a side as it is)."
+        )
+    return price_a / problem.unit, price_b / problem.unit
+
+
+def _shown(prices: list[float]) -> str:
+    return " and ".join(f"{x:.3g}" for x in prices)
 
 
 @dataclass(frozen=True)
@@ -30,10 +63,25 @@ class Missed(Objective):
         return 0.0
 
     @property
+    def cost_size(self) -> float:
+        """The largest absolute cost."""
+        return max(abs(x) for x in self.problem.geometry.bounds)
+
+    @property
+    def finite_prices(self) -> list[float]:
+        """The prices of the sides that are not kept."""
+        return [x for x in (self.price_a, self.price_b) if x < math.inf]
+
+    @property
     def size(self) -> float:
         """The largest cost or price."""
-        prices = [x for x in (self.price_a, self.price_b) if x < math.inf]
-        return max(*(abs(x) for x in self.problem.geometry.bounds), *prices)
+        return max(self.cost_size, *self.finite_prices)
+
+    @property
+    def optimum_scale(self) -> float:
+        """The largest cost or the least price: the optimum is below both; prices if all is free."""
+        sizes = [*self.finite_prices, self.cost_size]
+        return self.total * min(x for x in sizes if x > 0)
 
     @property
     def total(self) -> float:

@@ -87,9 +87,14 @@ class Objective(ABC):
         return self.problem.scale
 
     @property
+    def optimum_scale(self) -> float:
+        """Size of an optimum: gaps of an optimum near 0 are measured by it."""
+        return self.problem.scale
+
+    @property
     def slack(self) -> float:
         """What turning bounds into the user's units may add to a gap."""
-        return 8 * sys.float_info.epsilon * self.problem.scale
+        return 8 * sys.float_info.epsilon * self.optimum_scale
 
     @property
     def slopes(self) -> Slopes | None:
@@ -118,6 +123,11 @@ class Objective(ABC):
     @abstractmethod
     def size(self) -> float:
         """Size of the numbers that are added up: round-off is a share of it."""
+
+    @property
+    def round_off_size(self) -> float:
+        """Size of which two bounds may contradict each other by a share: rounding."""
+        return self.size
 
     @abstractmethod
     def value(self, plan: Plan, cost: float) -> float:
@@ -176,7 +186,7 @@ class Objective(ABC):
 
     def check(self, upper: float, lower: float) -> None:
         """Raise unless two bounds are finite and do not contradict each other."""
-        size = max(abs(upper), abs(lower), self.size)
+        size = max(abs(upper), abs(lower), self.round_off_size)
         if not (-ROUND_OFF * size <= upper - lower < math.inf):
             raise CertificateError(
                 f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG}"
@@ -188,6 +198,11 @@ class Objective(ABC):
         """Return a value of the objective in the user's units."""
         problem = self.problem
         return problem.unit * (problem.mass * (value + self.shift))
+
+    def bounds_to_user(self, upper: float, lower: float) -> tuple[float, float]:
+        """Return two bounds in the user's units, which rounding does not let contradict."""
+        value = self.to_user(upper)
+        return value, min(self.to_user(lower), value)
 
     def to_user_cost(self, cost: float) -> float:
         """Return <C, X> in the user's units."""
@@ -201,7 +216,7 @@ class Objective(ABC):
     def certificate(self, core: Core, f: Vector) -> Certificate:
         """Return the bracket of a plan of mass 1 and a row potential, in the user's units."""
         found = self.bracket(core, f)
-        upper, lower = self.to_user(found.upper), self.to_user(found.lower)
+        upper, lower = self.bounds_to_user(found.upper, found.lower)
         error = self.problem.mass * found.marginal_error
         return Certificate(upper, lower, upper - lower, error, found.marginal_error <= AUDITED)
 

@@ -25,13 +25,15 @@ from ..kernels.vectors import below, finite_dot
 from .certificate import BUG
 from .duals import as_they_are
 from .dummies import Dummies
-from .missed import Missed
+from .missed import ROUNDING, Missed, internal_prices
 from .objective import Slopes
 from .plan import Arcs, Core, Plan, plus
 from .problem import Problem
 from .rounding import Rounded, tame
 from .support import Support
 
+#: Prices above DEAR times the largest cost are lowered to HIGH_PRICE times it for methods.
+DEAR, HIGH_PRICE = 100.0, 4.0
 #: Steps of float64 by which the bounds of potentials are narrower than the prices: rounding.
 NARROWER = 16 * float(np.finfo(float).eps)
 
@@ -45,7 +47,7 @@ class TotalVariation(Missed):
     @classmethod
     def of(cls, problem: Problem, price_a: float, price_b: float) -> TotalVariation:
         """Return the objective of a user's prices, unless mass could be made at a profit."""
-        a, b = price_a / problem.unit, price_b / problem.unit
+        a, b = internal_prices(problem, price_a, price_b)
         low = problem.geometry.bounds[0]
         if low < -(a + b):
             raise InvalidProblem(
@@ -72,15 +74,16 @@ class TotalVariation(Missed):
     def value(self, plan: Plan, cost: float) -> float:
         """Return the objective of any plan that keeps the sides it must keep."""
         r, c = plan.marginals()
-        return (
-            cost
-            + self._paid(self.price_a, r - self.problem.p)
-            + self._paid(self.price_b, c - self.problem.q)
-        )
+        of_rows = self._paid(self.price_a, r, self.problem.p)
+        return cost + of_rows + self._paid(self.price_b, c, self.problem.q)
 
-    def _paid(self, price: float, missing: Vector) -> float:
-        """Return the price of what is missing; a side that is kept misses rounding only."""
-        return price * float(np.abs(missing).sum()) if price < math.inf else 0.0
+    def _paid(self, price: float, sums: Vector, weights: Vector) -> float:
+        """Return the price of what is missing, and of its rounding; a kept side misses nothing."""
+        if price == math.inf:
+            return 0.0
+        missing = np.abs(sums - weights)
+        rounding = ROUNDING * np.where(missing > 0, weights, 0.0)
+        return price * float((missing + rounding).sum())
 
     def rounded(self, core: Core) -> Rounded:
         """Return the plan itself, with the sums of a side that must be kept."""
@@ -105,6 +108,11 @@ class TotalVariation(Missed):
         return self.problem.geometry.ctransform_rows(np.clip(g, -self.price_b, self.price_b))
 
     @property
+    def round_off_size(self) -> float:
+        """The largest cost times the mass there is, or the price of it."""
+        return self.total * self.cost_size or self.total * self.size
+
+    @property
     def _slack(self) -> float:
         """By how much potentials stay within the prices: what rounding may take from them."""
         # Neighbouring floats are not both whole numbers, which some geometries do not round.
@@ -113,7 +121,17 @@ class TotalVariation(Missed):
         return NARROWER * self.size + 4 * self.problem.geometry.ctransform_error(f, g)
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
-        """Return feasible potentials made from any row potential, and the bound they prove."""
+        """Return feasible potentials made from any row potential, and the bound they prove.
+
+        Methods see lower prices where they are much above the costs: potentials near the prices
+        have then to be raised or lowered by as much.
+        """
+        excess = price_excess(self.price_a, self.price_b, self.cost_size)
+        shifts = (0.0, excess, -excess) if excess > 0 else (0.0,)
+        found = [self._dual(f + shift) for shift in shifts]
+        return max(found, key=lambda pair: pair[1])
+
+    def _dual(self, f: Vector) -> tuple[Potentials, float]:
         geometry, slack = self.problem.geometry, self._slack
         nearest = geometry.ctransform_rows(np.zeros(geometry.shape[1]))
         ceiling = np.minimum(self.price_a, self.price_b + nearest)
@@ -135,13 +153,24 @@ class TotalVariation(Missed):
     def _bound(self, f: Vector, g: Vector) -> float:
         """Return <p, f> + <q, g>, where a potential above the price counts as the price."""
         p, q = self.problem.p, self.problem.q
-        paid = finite_dot(p, np.minimum(f, self.price_a))
-        return paid + finite_dot(q, np.minimum(g, self.price_b))
+        f, g = np.minimum(f, self.price_a), np.minimum(g, self.price_b)
+        rounding = ROUNDING * (finite_dot(p, np.abs(f)) + finite_dot(q, np.abs(g)))
+        return finite_dot(p, f) + finite_dot(q, g) - rounding
 
     @property
     def slopes(self) -> Slopes | None:
         """The potentials: weights are free."""
         return as_they_are
+
+
+def price_excess(price_a: float, price_b: float, cost: float) -> float:
+    """Return by how much prices are above what they must be for all possible mass to be moved.
+
+    Where they exceed half of all costs, no mass vanishes while other mass appears, so that optimal
+    plans do not depend on how large they are; methods keep the digits of costs.
+    """
+    least = min(price_a, price_b)
+    return least - HIGH_PRICE * cost if 0 < DEAR * cost < least else 0.0
 
 
 @dataclass(frozen=True)
@@ -162,9 +191,10 @@ class Detours:
         over_rows = price_b + geometry.ctransform_rows(np.zeros(m))
         over_cols = price_a + geometry.ctransform_cols(np.zeros(n))
         rows, cols = np.flatnonzero(over_rows < price_a), np.flatnonzero(over_cols < price_b)
+        excess = price_excess(price_a, price_b, max(abs(x) for x in geometry.bounds))
         return cls(
-            np.minimum(price_a, over_rows),
-            np.minimum(price_b, over_cols),
+            np.minimum(price_a, over_rows) - excess,
+            np.minimum(price_b, over_cols) - excess,
             rows,
             _nearest_targets(geometry, rows),
             cols,
