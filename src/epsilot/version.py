@@ -1,6 +1,6 @@
-"""The version, said here alone, and that of measurements."""
+"""The version of the package, and the oldest one whose measurements still count."""
 
 __version__ = "0.2.0"
-#: What lines of measurements carry as their version: one that computes other numbers raises it, and
-#: then all is measured anew.
+#: Lines measured by this version or a later one count as solved. Raise it when a release computes
+#: other numbers, so that everything is measured again.
 NUMERICS = "0.1.0"

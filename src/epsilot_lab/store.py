@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +12,7 @@ from typing import Protocol
 from epsilot._types import Fields
 from epsilot.errors import InvalidProblem
 from epsilot.files import write_atomically
+from epsilot.version import NUMERICS
 
 #: How every line begins.
 BEGINNING = b'{"'
@@ -83,7 +85,8 @@ class Store:
 
     def _key(self, line: Line) -> str:
         """Return the text under which a line is kept."""
-        return json.dumps([line[name] for name in self._fields], sort_keys=True)
+        values = [_era(line[name]) if name == "version" else line[name] for name in self._fields]
+        return json.dumps(values, sort_keys=True)
 
     def _keys(self, tasks: Iterable[Identified]) -> list[str]:
         """Return the keys of the tasks that have a line."""
@@ -122,6 +125,16 @@ class Store:
                 f"{self.path} holds no solve of this experiment; a file of its lines, or none, is "
                 "required (move it away, or choose another folder)"
             )
+
+
+def _era(version: str) -> str:
+    """Return NUMERICS for it and all later versions, whose lines stand for one another."""
+    return NUMERICS if _numbers(version) >= _numbers(NUMERICS) else version
+
+
+def _numbers(version: str) -> list[int]:
+    """Return the numbers of a version, such as [0, 2, 0]."""
+    return [int(part) for part in re.findall(r"\d+", version)[:3]]
 
 
 def _is_torn(text: bytes) -> bool:

@@ -1,11 +1,14 @@
 """A store loses no line it was given and empties no file of somebody else's."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from serving import Counted
 
 from epsilot import InvalidProblem
+from epsilot.version import NUMERICS, __version__
+from epsilot_lab.paper.image_tasks import ImageTask
 from epsilot_lab.store import Store
 
 FIELDS = ["number"]
@@ -85,3 +88,17 @@ def test_the_store_loses_no_line_and_empties_no_file(content, kept, after, tmp_p
         return
     assert len(Store(path, ["key"])) == kept
     assert path.read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    ("stored", "is_found"), [(NUMERICS, True), (__version__, True), ("0.0.9", False)]
+)
+def test_lines_of_versions_with_the_same_numerics_count_as_solved(stored, is_found, tmp_path):
+    path = tmp_path / "solves.jsonl"
+    path.write_text(json.dumps({"seed": 0, "version": stored}) + "\n")
+    task = SimpleNamespace(identity={"seed": 0, "version": __version__})
+    assert (task in Store(path, ("seed", "version"))) is is_found
+
+
+def test_a_new_line_carries_the_version_that_measured_it():
+    assert ImageTask("synthetic", 3, 0, "sinkhorn", "paper", 0.5).identity["version"] == __version__

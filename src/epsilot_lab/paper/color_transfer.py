@@ -15,7 +15,7 @@ from epsilot.applications.palette import Palette, clustered, histogram
 from epsilot.applications.pixels import Pixels
 from epsilot.files import write_atomically
 from epsilot.show.plotting import new_figure
-from epsilot.version import NUMERICS
+from epsilot.version import __version__
 
 from ..document import (
     Block,
@@ -72,7 +72,7 @@ class TransferTask:
             "n_colors": self.n_colors,
             "smoothing": self.smoothing,
             "is_small": self.is_small,
-            "version": NUMERICS,
+            "version": __version__,
         }
 
     @property

@@ -14,7 +14,7 @@ from epsilot.errors import InvalidProblem
 from epsilot.run.result import Result, Status
 from epsilot.show.text import is_counted
 from epsilot.transport.record import Record
-from epsilot.version import NUMERICS
+from epsilot.version import __version__
 
 from ..environment import machine, versions
 from ..instances import digits, images
@@ -66,7 +66,7 @@ class ImageTask:
             "eps": self.eps,
             "given": dict(self.options),
             "is_timed": self.is_timed,
-            "version": NUMERICS,
+            "version": __version__,
         }
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 
 from epsilot._types import Index, Matrix, Passed, Vector
 from epsilot.applications.extras import MissingExtra
-from epsilot.version import NUMERICS
+from epsilot.version import __version__
 
 from ..environment import machine, versions
 from ..store import Line
@@ -93,7 +93,7 @@ class MoonTask:
             "method": self.method,
             "goal": list(self.goal),
             "n_moon": self.n_moon,
-            "version": NUMERICS,
+            "version": __version__,
         }
 
     @property

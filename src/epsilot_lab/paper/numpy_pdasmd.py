@@ -16,7 +16,7 @@ from numpy.random import Generator
 from epsilot import certify
 from epsilot._types import Matrix, Vector
 from epsilot.finite_sum.algorithm import draw
-from epsilot.version import NUMERICS
+from epsilot.version import __version__
 
 from ..environment import machine, versions
 from ..instances import images
@@ -147,7 +147,7 @@ class NumpyTask:
             "eps": self.eps,
             "given": {"batch_size": self.batch_size, "smoothness": "sharp"},
             "is_timed": True,
-            "version": NUMERICS,
+            "version": __version__,
         }
 
     @property

@@ -15,7 +15,7 @@ from epsilot import solve_grid
 from epsilot._types import Matrix
 from epsilot.errors import InvalidProblem
 from epsilot.geometry import Grid
-from epsilot.version import NUMERICS
+from epsilot.version import __version__
 
 from ..document import Block, Command, Heading, Paragraph, Table, environment_table
 from ..dotmark import CLASSES, PICTURES, pair, read_pair
@@ -132,7 +132,7 @@ class PairTask:
             "pair": self.pair,
             "metric": self.metric,
             "solver": self.solver,
-            "version": NUMERICS,
+            "version": __version__,
         }
 
     @property

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from epsilot.version import NUMERICS
+from epsilot.version import __version__
 
 from ..fitting import select
 from ..instances import FAMILIES
@@ -53,7 +53,7 @@ class PeerTask:
             "solver": self.solver,
             **asdict(self.setting),
             "repeat": self.repeat,
-            "version": NUMERICS,
+            "version": __version__,
         }
 
     @property
