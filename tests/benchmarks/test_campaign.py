@@ -1,8 +1,13 @@
 """A slice of the campaign with fixed seeds, and the campaign's own machinery."""
 
+import re
 import subprocess
 import sys
+import time
+from dataclasses import replace
+from decimal import Decimal, localcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,15 +16,46 @@ from scipy.optimize import brentq
 
 import epsilot
 from epsilot.transport.plan import Explicit, Plan
-from hostile import cases, checks, damage, oracles, outcome, problems, summary, workers
+from hostile import (
+    batches,
+    cases,
+    checks,
+    damage,
+    kinds,
+    limits,
+    objectives,
+    oracles,
+    outcome,
+    problems,
+    summary,
+    workers,
+)
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "campaign.py"
 #: part -> cases, about a minute in all
-SLICE = {"solves": 120, "scales": 60, "resume": 60, "kills": 4, "abuse": 300, "commands": 50}
+SLICE = {
+    "batches": 20,
+    "barycenters": 60,
+    "losses": 60,
+    "estimators": 40,
+    "cluster": 4,
+    "solves": 120,
+    "scales": 60,
+    "resume": 60,
+    "kills": 4,
+    "abuse": 300,
+    "commands": 50,
+}
+
+
+#: part -> extras it needs
+EXTRAS = {"losses": ("torch", "jax"), "cluster": ("distributed",), "estimators": ("sklearn",)}
 
 
 @pytest.mark.parametrize("part", SLICE)
 def test_a_slice_of_the_campaign_shows_no_defect(part):
+    for extra in EXTRAS.get(part, ()):
+        pytest.importorskip(extra)
     drawn = (cases.Case(part, number) for number in range(SLICE[part]))
     lines = list(workers.run_cases(drawn, jobs=1, cache=None))
     assert len(lines) == SLICE[part]
@@ -216,3 +252,133 @@ def test_the_summary_counts_defects_by_kind():
     assert found["events"] == {"SIGKILL": 3}
     assert found["problems"] == {"solves": 600}
     assert [(row["defect"], row["count"]) for row in found["defects"]] == [("gap # above #", 3)]
+
+
+# -- bounds proved by plans and potentials -----------------------------------------------------
+
+KINDS = {
+    "balanced": objectives.Kind(),
+    "reg": objectives.Kind(reg=0.1),
+    "partial": objectives.Kind("partial", mass=0.6),
+    "partial with reg": objectives.Kind("partial", mass=0.6, reg=0.1),
+    "kl": objectives.Kind("kl", 0.4, 0.7),
+    "kl, one side kept": objectives.Kind("kl", 0.4, np.inf),
+    "kl with reg": objectives.Kind("kl", 0.4, 0.7, reg=0.1),
+    "tv": objectives.Kind("tv", 0.2, 0.3),
+    "tv with reg": objectives.Kind("tv", 0.2, 0.3, reg=0.1),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def claimed(request):
+    rng = np.random.default_rng(3)
+    C, a, b = rng.random((5, 4)), rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(4))
+    kind = KINDS[request.param]
+    tight = {"rtol": 1e-9} if kind.reg is None else {"tol": 1e-10}
+    result = epsilot.solve(C, a, b, **kind.keywords, **tight)
+    return kind, tuple(np.longdouble(x) for x in (C, a, b)), result
+
+
+def claim_of(result, **changes):
+    given = {
+        "value": result.value,
+        "lower": result.lower_bound,
+        "plan": result.plan,
+        "potentials": result.potentials,
+    }
+    return objectives.Claim(**{**given, **changes})
+
+
+def lowered(result):
+    f, g = result.potentials
+    return {"potentials": (f - 0.05 * (np.arange(f.size) == 0), g)}
+
+
+def test_true_bounds_show_no_defect(claimed):
+    kind, problem, result = claimed
+    assert list(objectives.claim_defects(kind, *problem, claim_of(result))) == []
+    assert kinds.result_defects(result, kind, *problem) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda r: {"value": r.value - 1e-6}, "wrong upper bound"),
+        (lambda r: {"value": r.value + 1e-6}, "not that of the plan"),
+        (lambda r: {"lower": r.lower_bound + 1e-6}, "above what the potentials prove"),
+        (lambda r: {"lower": r.value + 1e-6}, "wrong lower bound"),
+        (lambda r: {"value": r.lower_bound - 1e-9}, "above the value"),
+        (lambda r: {"value": np.nan}, "not finite"),
+        (lambda r: {"plan": np.roll(r.plan, 1, axis=0)}, "marginals|of the plan"),
+        (lambda r: {"plan": -r.plan}, "negative"),
+        (lowered, "potential"),
+        (lambda r: {"potentials": (np.nan * r.potentials[0], r.potentials[1])}, "NaN"),
+    ],
+)
+def test_a_bound_that_its_plan_and_potentials_do_not_prove_is_found(claimed, change, words):
+    kind, problem, result = claimed
+    claim = claim_of(result, **change(result))
+    found = list(objectives.claim_defects(kind, *problem, claim))
+    assert any(re.search(words, text) for text in found)
+
+
+def test_a_negative_gap_called_converged_is_found(claimed):
+    kind, problem, result = claimed
+    wrong = replace(result, value=result.lower_bound - 1e-9, converged=True)
+    assert "negative gap" in " ".join(kinds.target_defects(wrong, kind, *problem, {"rtol": 1.0}))
+
+
+def test_an_operator_unlike_the_plan_is_found(claimed):
+    kind, problem, result = claimed
+    wrong = SimpleNamespace(
+        plan=result.plan,
+        plan_operator=result.plan_operator.scaled(1 + 1e-9),
+        value=result.value,
+        value_linear=result.value_linear,
+        lower_bound=result.lower_bound,
+        potentials=result.potentials,
+    )
+    found = " ".join(kinds.result_defects(wrong, kind, *problem))
+    assert "plan and its products differ" in found
+
+
+@pytest.mark.parametrize("price", [1e-300, 1e-6, 1.0, 1e6, 1e15, 1e300])
+def test_divergences_agree_with_decimals_of_400_digits(price):
+    rng = np.random.default_rng(0)
+    w = np.longdouble(rng.random(5))
+    r = w * (1 + np.longdouble(10) ** -np.arange(0, 20, 4) * rng.choice([-0.5, 0.5], 5))
+    x = np.longdouble(rng.normal(size=5) * min(price, 1.0))
+    with localcontext() as context:
+        context.prec = 400  # of which a price of 1e300 takes 300
+        exact = [Decimal(str(v)) for v in (*r, *w, *x)]
+        R, W, X = exact[:5], exact[5:10], exact[10:]
+        divergence = sum(p * (p / q).ln() - p + q for p, q in zip(R, W, strict=True))
+        cost = Decimal(price)
+        gain = sum(cost * q * (1 - (-z / cost).exp()) for q, z in zip(W, X, strict=True))
+    assert abs(float(objectives.kl_terms(r, w).sum()) / float(divergence) - 1) < 1e-15
+    found = objectives.kl_gain(np.longdouble(price), w, x).sum()
+    assert abs(float(found) / float(gain) - 1) < 1e-15
+
+
+def test_wrong_bounds_of_one_problem_of_a_batch_are_found():
+    rng = np.random.default_rng(0)
+    C, a, b = rng.random((20, 4, 3)), rng.dirichlet(np.ones(4), 20), rng.dirichlet(np.ones(3), 20)
+    batch = epsilot.solve_batch(C, a, b, plans=True, potentials=True)
+    many = batches.Many(epsilot.solve_batch, (C, a, b), list(zip(C, a, b, strict=True)), "")
+    answer = outcome.Answer(batch, None, [])
+    assert list(batches.batch_defects(answer, many, {})) == []
+    batch.value[7] -= 1e-9
+    found = list(batches.batch_defects(answer, many, {}))
+    assert any("wrong upper bound" in text and "1 of 20" in text for text in found)
+
+
+def test_a_call_that_returns_late_is_measured():
+    def busy(until):
+        end = time.process_time() + until
+        while time.process_time() < end:
+            pass
+
+    late, _ = limits.overshoot(lambda: busy(0.6), 0.05, 0)
+    assert 0.2 < late < 0.65
+    early, _ = limits.overshoot(lambda: None, 30.0, 0)
+    assert early is None
