@@ -83,7 +83,8 @@ def _result(family: Family, found: Found, goal: Goal, course: Course) -> Barycen
     """Prove the bracket once more, from the very plans and potentials that are returned."""
     assert found.b is not None
     upper, lower = prove(family, found.b, found.plans, found.potentials)
-    value, lower_bound = family.to_user(upper), family.to_user(lower)
+    value = family.to_user(upper)
+    lower_bound = min(family.to_user(lower), value)  # rounding does not let them contradict
     target = family.worth * goal.allowed(lower)
     converged = value - lower_bound <= target
     status = found.status
