@@ -5,7 +5,7 @@ from unittest import mock
 import numpy as np
 import ot
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -47,6 +47,25 @@ def clouds(draw):
     return X, Y, metric, *masses
 
 
+def onto_one_cell(metric="sqeuclidean"):
+    """Return two points far from the origin, of which one side uses one only."""
+    X, Y = np.full((29, 1), 1e6), np.array([[1e6], [1e6 + 2.0**-10]])
+    X[28] += 2.0**-10
+    a = np.array([1.0, *17 * [0.0], *10 * [1.0], 2.0]) / 13
+    return X, Y, metric, a, np.array([1.0, 0.0])
+
+
+def onto_one_point(seed):
+    """Return a few distinct points with masses of twelve decades, and a single point."""
+    rng = np.random.default_rng(seed)
+    X, a = rng.normal(size=(4, 1))[rng.integers(0, 4, 19)], 10.0 ** rng.uniform(-12, 0, 19)
+    metric = ["sqeuclidean", "euclidean", "cityblock"][seed % 3]
+    return X, rng.normal(size=(1, 1)), metric, a / a.sum(), np.ones(1)
+
+
+@example(onto_one_cell(), 2, 7, 1e-9)
+@example(onto_one_point(1), 2, 10**6, 1e-9)
+@example(onto_one_point(15), 2, 7, 0.05)
 @given(
     clouds(),
     st.sampled_from([2, 8, 512]),
@@ -74,3 +93,20 @@ def test_clouds_of_any_kind_are_solved_as_closely_as_asked(drawn, coarsest, bids
     assert plan.nnz == 0 or plan.data.min() > 0
     assert np.abs(plan.sum(axis=1) - a).sum() + np.abs(plan.sum(axis=0) - b).sum() <= 1e-12
     assert plan.multiply(C).sum() == pytest.approx(result.value, abs=1e-13 * C.max())
+
+
+@pytest.mark.parametrize(
+    "drawn", [onto_one_cell(), *(onto_one_point(seed) for seed in (1, 3, 15, 16))]
+)
+def test_coarse_levels_with_equal_values_are_left_after_few_bids(drawn):
+    """A published run is not settled beforehand: the auction goes through all its levels."""
+    X, Y, metric, a, b = drawn
+    C = PointCloud(X, Y, metric).block(0, a.size)
+    with mock.patch.object(market, "COARSEST", 2):
+        result = epsilot.solve(C, a, b, eps=1e-9 * C.max(), stop="paper", method="auction")
+        lazy = epsilot.solve(
+            PointCloud(X, Y, metric), a, b, eps=1e-9 * C.max(), stop="paper", method="auction"
+        )
+    for found in (result, lazy):
+        assert found.converged
+        assert found.n_iter < 100

@@ -28,6 +28,8 @@ HEAD, LENGTH, TURN, WAITING, FREE, BIDS, READ, SEARCHED = range(8)
 N_COUNTS = 8
 #: Why bidding stopped: all is placed, rows wait for lists, pieces have run out, or enough bids.
 PLACED, WAIT, FULL, ENOUGH = range(4)
+#: Mark in ``is_queued`` of a row whose bids a call has interrupted.
+UNDER_WAY = -1
 #: Share of the mean excess below which a row lets the others go first.
 SMALL = 0.25
 #: Rows from which searches are better shared among threads.
@@ -216,20 +218,21 @@ def bid(market, eps, enough, most, small):
         i = queue[counts[HEAD]]
         counts[HEAD] = counts[HEAD] + 1 if counts[HEAD] + 1 < size else 0
         counts[TURN] -= 1
-        if excess[i] < small:  # go to the end of the line
+        if excess[i] < small and is_queued[i] != UNDER_WAY:  # go to the end of the line
             place = counts[HEAD] + counts[LENGTH] - 1
             queue[place if place < size else place - size] = i
             continue
         counts[LENGTH] -= 1
         is_queued[i] = False
         while excess[i] > dust[i]:
-            if counts[FREE] < 0:  # begin with this row again once there is room
+            is_full = counts[FREE] < 0
+            if is_full or counts[BIDS] >= most:  # the next call goes on with this row
                 counts[HEAD] = counts[HEAD] - 1 if counts[HEAD] > 0 else size - 1
                 queue[counts[HEAD]] = i
                 counts[LENGTH] += 1
                 counts[TURN] += 1
-                is_queued[i] = True
-                return FULL, small
+                is_queued[i] = UNDER_WAY
+                return (FULL if is_full else ENOUGH), small
             best, second, s1 = np.inf, np.inf, 0
             for s in range(k):
                 value = costs[i, s] + prices[cols[i, s]]

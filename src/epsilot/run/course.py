@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..solvers import make_solver
 from ..solvers.base import AnySolver
+from ..solvers.one_point import OnePoint
 from ..transport.objective import Objective
 from ..transport.support import Support
 from .auto import Choice, choose
@@ -40,6 +41,8 @@ def set_course(objective: Objective, goal: Goal, request: Request, execute: Exec
     made = make_solver(method, options, known_keywords() if options else ())
     solver = made.resolved(request.stop, support.problem)
     check_fit(method, solver, worked_on, goal, request.stop)
+    if not is_published:
+        solver = OnePoint.instead_of(solver, support.problem)
     fixed = objective.fixed_target(support.problem)
     can_be_coarse = fixed is None and not is_published and not solver.starts_itself
     start = _given(objective, support, request)

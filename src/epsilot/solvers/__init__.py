@@ -115,8 +115,9 @@ def appendix_c(name: str) -> dict[str, object]:
 
 
 def options_of(solver: AnySolver) -> dict[str, object]:
-    """Return the options a solver runs with."""
-    return {name: getattr(solver, name) for name in _option_names(type(solver))}
+    """Return the options a solver runs with, or those of the one that it stands for."""
+    asked: AnySolver = getattr(solver, "asked", solver)
+    return {name: getattr(asked, name) for name in _option_names(type(asked))}
 
 
 @cache

@@ -103,13 +103,13 @@ class Auction(DirectSolver[State]):
             return market.step(state)
         is_finest = market.is_finest(state)
         if not (is_finest or state.is_open or state.round == 0) and self._is_settled(market, state):
-            for name, value in no_rounds().items():
-                setattr(state, name, value)
-            return market.step(state)
+            return _leave_level(market, state)
         work, unit = Work(), problem.geometry.cost_unit
         tolerance = TOLERANCE if is_finest else COARSE * state.eps / unit
         if not state.is_open:
             work.record(self._open(market, state, unit, tolerance))
+            if state.is_done and not is_finest:
+                work.record(_leave_level(market, state))
         if state.is_open:
             work.record(pivot(state, unit, tolerance))
             state.ripen(self._gap(market, state) if is_finest else math.inf)
@@ -119,7 +119,7 @@ class Auction(DirectSolver[State]):
         """Take a coarse level's prices from the simplex; tell whether they are good enough."""
         arcs, flow = basic_arcs(state)
         off = dot(state.arc_costs[arcs], flow) - market.adopt(state, state.lam)
-        return state.is_done or off <= state.eps or state.round >= ROUNDS
+        return off <= state.eps or state.round >= ROUNDS
 
     def _gap(self, market: Market, state: State) -> float:
         """Return the relative gap of the basis to the auction's prices; infinite if far."""
@@ -220,6 +220,13 @@ def _market(problem: Additive) -> Market:
     if embedding is None:
         return Market(problem.geometry, problem.p, problem.q)
     return PointMarket(embedding, problem.p, problem.q)
+
+
+def _leave_level(market: Market, state: State) -> Work:
+    """Forget the simplex of a coarse level, whose prices the market has, and open the next."""
+    for name, value in no_rounds().items():
+        setattr(state, name, value)
+    return market.step(state)
 
 
 def _left(p: Vector, q: Vector, i: Index, j: Index, flow: Vector) -> tuple[Index, Index, Vector]:

@@ -37,6 +37,9 @@ LEFT_EARLY = 4e-3
 DUST, SPECK = 1e-9, 1e-9
 #: Bids in one step: at most, and a row; four times as many a row, and a level is given up.
 BIDS, GIVE_UP = 1_000_000, 25
+#: Share of costs and prices below which differences between their sums are rounding, and the share
+#: that steps are assumed to have where all of a list are: bids below rounding would change nothing.
+LEVEL_ROUNDING, LEVEL_STEP = 1e-13, 1e-3
 #: Mass that is nothing.
 NONE = 1e-19
 #: Metrics that are squared distances, by the factor that they have.
@@ -172,8 +175,9 @@ class Market:
         k = market.cols.shape[1]
         farthest = market.costs[:, -1] + market.prices[market.cols[:, -1]]
         spread = float((farthest - state.leasts).mean()) / k
-        if not spread > 0:  # as many equal columns as a list has
-            spread = 1e-3 * float(np.abs(farthest).mean()) or 1.0
+        size = float(np.abs(market.costs).max() + np.abs(market.prices).max())
+        if not spread > LEVEL_ROUNDING * size:  # as many equal columns as a list has
+            spread = LEVEL_STEP * size or 1.0
         is_last = state.level + 1 == len(self.depths(state))
         is_even = bool(np.ptp(market.excess) == 0 == np.ptp(market.unsold))
         if not is_last:
@@ -193,18 +197,21 @@ class Market:
         n = state.leasts.size
         until = counts[kernels.BIDS] + min(BIDS, GIVE_UP * n)
         is_hopeless = until > 4 * GIVE_UP * n
+        bids, n_idle = -1, 0  # bids at the last search, and rows searched for since the last bid
         while True:
             why, state.small = self._bid(state, until)
             if why == kernels.FULL:
                 _grow(state)
-            elif why == kernels.WAIT:
+            elif why == kernels.WAIT and n_idle <= n:
+                n_idle = counts[kernels.WAITING] + (n_idle if counts[kernels.BIDS] == bids else 0)
+                bids = counts[kernels.BIDS]
                 self.refresh(state)
                 market = state.market
                 self.search(state, market.waiting[: counts[kernels.WAITING]].copy())
                 kernels.rejoin(market)
             else:
                 break
-        if why == kernels.PLACED or is_hopeless:
+        if why != kernels.ENOUGH or is_hopeless:
             self._end(state)
 
     def _end(self, state: MarketState) -> None:
