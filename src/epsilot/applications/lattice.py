@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from ..kernels.compiling import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

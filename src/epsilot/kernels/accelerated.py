@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import SUM
 from .fused import add_priced_gibbs
 from .sums import fma, total

@@ -7,8 +7,8 @@ are kept such that every matched row has its column of least C_ij - v_j.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import SUM
 from .eights import least_of_row, lower_to, relax, two_least_of_row
 

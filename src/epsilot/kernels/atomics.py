@@ -12,9 +12,11 @@ import threading
 import time
 
 import numba
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from .compiling import njit
 
 #: Fruitless looks at a counter after which the processor is offered to other threads.
 PATIENCE = 2000

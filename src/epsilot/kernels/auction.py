@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from .._types import Index, Matrix, Vector
+from .compiling import njit
 from .dense import SUM
 from .tree import DEEPEST, search
 

@@ -7,8 +7,8 @@ be off are computed again. What is returned is the minimum of the float64 values
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import SUM, row_max
 from .pipeline import LANES, _bar, _group_minima
 from .points import fill

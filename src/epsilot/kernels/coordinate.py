@@ -10,8 +10,8 @@ the fresh log-sum-exp of an update also gives what the row held before.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import EXTREMUM, SUM, row_max
 from .fused import gibbs_into
 from .sums import distance, fma, positive

@@ -15,8 +15,8 @@ validated) lets LLVM recognise a maximum.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .fused import add_gibbs, exp_sum, exp_sum_into, gibbs_dot, gibbs_into, gibbs_price
 from .sums import fma, total
 from .vexp import exp, larger, wide_vectors

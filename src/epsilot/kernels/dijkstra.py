@@ -14,8 +14,8 @@ back to the dtype because numba adds small integers as int64.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .vexp import wide_vectors
 
 RELAXED, SCANNED, TESTED = range(3)

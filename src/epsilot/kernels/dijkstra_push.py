@@ -9,8 +9,8 @@ that can take no more fall by one.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dijkstra import _PLAIN, TESTED, find, has_room, send, sweep
 
 

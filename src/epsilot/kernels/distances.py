@@ -11,10 +11,10 @@ copied; products are those of :mod:`.tiles`, in an order that is written down.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from .. import parallel
 from .._types import Array, Matrix
+from .compiling import njit
 from .dense import SUM
 from .sums import dot
 from .tiles import DEPTH, ROWS, WIDTH, empty_panels, multiply

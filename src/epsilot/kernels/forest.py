@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .sums import total
 
 OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}

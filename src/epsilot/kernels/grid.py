@@ -15,8 +15,8 @@ field ``w`` on the same level ``t`` carries cost-weighted mass. Kernels work on 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import EXTREMUM, SUM
 from .sums import fma
 from .vexp import LOG2_E, exp, exponent, power_of_two

@@ -10,8 +10,8 @@ numbers: nothing is rounded, and no tolerance is needed.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .network import ONE, OPTIONS, exchange
 
 #: Above every flow and every price.

@@ -8,8 +8,8 @@ bits are those of the whole sum.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import INLINE, INLINE_EXTREMUM, SUM
 from .grid import line_range
 from .sums import fma

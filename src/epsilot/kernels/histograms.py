@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from .._types import Index, Vector
+from .compiling import njit
 from .dense import SUM
 
 

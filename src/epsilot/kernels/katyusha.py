@@ -5,8 +5,7 @@ Softmax rows come from those of the snapshot as in :mod:`.pdasmd`; z, y and v ar
 
 from __future__ import annotations
 
-from numba import njit
-
+from .compiling import njit
 from .dense import INLINE, SUM
 from .fused import snapshot_row
 from .pdasmd import SAFE, correct, couple, direct, exponentiate

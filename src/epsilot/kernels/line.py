@@ -7,8 +7,8 @@ the distance (1 and 2), its square (0) or half of it (3).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import INLINE, SUM
 
 

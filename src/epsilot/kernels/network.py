@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from .compiling import njit
 
 OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 ARTIFICIAL = np.uint32(0xFFFFFFFF)

@@ -6,8 +6,7 @@ factor by which y - z shrinks every step, so that a step touches one entry.
 
 from __future__ import annotations
 
-from numba import njit
-
+from .compiling import njit
 from .vexp import exp
 
 #: Exponents are capped here; the coordinate's gradient is then far beyond its clip at 1.

@@ -20,8 +20,8 @@ loop below is there to save a pass over them.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import INLINE, INLINE_EXTREMUM, SUM, row_max
 from .fused import (
     both_rows,

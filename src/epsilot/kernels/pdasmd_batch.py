@@ -9,9 +9,8 @@ taken a chunk. All run the same compiled code, so that not even the rounding dep
 
 from __future__ import annotations
 
-from numba import njit
-
 from . import atomics
+from .compiling import njit
 from .dense import INLINE, SUM
 from .fused import snapshot_row
 from .pdasmd import (

@@ -7,8 +7,8 @@ from every block's gradient the weighted mean of all is taken off, so that Σ w_
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import INLINE, SUM
 from .fused import both_rows, corrected
 from .pdasmd import SAFE, add, advance, couple, descend, direct

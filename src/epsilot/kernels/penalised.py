@@ -10,8 +10,8 @@ box, all in the units of g, are relative to it. A price λ_a of ∞ has own = 1 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import INLINE, SUM
 from .fused import snapshot_row
 from .pdasmd import SAFE, add, correct, couple, exponentiate, largest_move, weigh

@@ -8,8 +8,8 @@ in two. It is only as accurate as float32; the certificate does not rely on it.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import EXTREMUM, SUM, row_max
 from .fused import gibbs_into
 from .sums import fma

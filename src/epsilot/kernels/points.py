@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import SUM, row_max
 from .fused import exp_sum, gibbs_dot, gibbs_price
 from .sums import dot

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from .. import parallel
 from .._types import Array, Matrix, Vector
+from .compiling import njit
 from .dense import SUM
 from .sums import dot
 from .tiles import DEPTH, ROWS, WIDTH, empty_panels, multiply

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from .compiling import njit
 from .dense import SUM
 
 

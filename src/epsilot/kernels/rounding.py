@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from .compiling import njit
 
 #: No fast mathematics: what two specialisations of a kernel may fuse or reorder differs, and the
 #: last digit of a certificate must not depend on which of them runs.

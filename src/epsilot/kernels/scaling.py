@@ -6,8 +6,7 @@ slices may run in different threads.
 
 from __future__ import annotations
 
-from numba import njit
-
+from .compiling import njit
 from .dense import INLINE, SUM, TILE, row_max
 from .fused import gibbs_into
 from .sums import dot, fma

@@ -11,10 +11,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from .._types import Index, Matrix, Vector
 from .assignment import assign
+from .compiling import njit
 from .dense import SUM
 from .eights import WIDTH, add_to, lower_to
 from .histograms import Histograms

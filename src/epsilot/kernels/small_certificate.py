@@ -8,8 +8,8 @@ is found again from the masses, potentials are c-transforms, and both are priced
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import SUM
 from .eights import least_of_row, lower_to
 from .forest import take

@@ -15,8 +15,8 @@ prices change eight at a time.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import SUM
 from .eights import BYTES, HEIGHT, WIDTH, add_where, least_of_block, subtract, unite
 

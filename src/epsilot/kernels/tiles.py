@@ -15,11 +15,12 @@ from itertools import product
 
 import numpy as np
 from llvmlite import binding, ir
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from .compiling import njit
 from .dense import SUM
 from .lanes import IS_PLAIN, call, prefer_wide_vectors, spread
 

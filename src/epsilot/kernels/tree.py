@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .compiling import njit
 from .dense import INLINE, SUM
 
 #: Points in a leaf, at most.

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import TypeGuard, overload
 
 import numpy as np
-from numba import njit
 
 from .. import parallel
 from .._types import Array, Matrix, Vector
 from . import scaling
+from .compiling import njit
 from .dense import SUM
 from .sums import dot as _ordered_dot
 from .sums import total

@@ -1,0 +1,69 @@
+"""Kernels where nothing can be written: compiled in memory, and said once."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import epsilot
+
+SOLVE = """
+import warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import epsilot
+    result = epsilot.solve([[0.0, 1.0], [2.0, 0.0]], method="small_simplex")
+    from epsilot.applications import lattice
+print(epsilot.__file__, result.value, *(str(x.message) for x in said), sep="\\n")
+"""
+
+
+@pytest.fixture
+def open_folder():
+    """Return a folder that other users can enter; pytest's own are closed to them."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="permissions and users are Linux's here")
+@pytest.mark.parametrize("has_cache_folder", [False, True])
+def test_a_package_that_cannot_be_written_compiles_in_memory(open_folder, has_cache_folder):
+    package = open_folder / "epsilot"
+    skipped = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(epsilot.__file__).parent, package, ignore=skipped)
+    cache = open_folder / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    environment = {
+        "HOME": "/nonexistent",
+        "PYTHONPATH": str(open_folder),
+        "PATH": os.environ["PATH"],
+    }
+    if has_cache_folder:
+        environment["NUMBA_CACHE_DIR"] = str(cache)
+    command = [sys.executable, "-c", SOLVE]
+    if os.getuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root cannot be another user without setpriv")
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
+    for folder, _, _ in os.walk(package):
+        Path(folder).chmod(0o555)
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, cwd="/", check=False
+        )
+    finally:
+        for folder, _, _ in os.walk(package):
+            Path(folder).chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    where, value, *said = done.stdout.splitlines()
+    assert where == str(package / "__init__.py")
+    assert float(value) == 0
+    assert len(said) == (0 if has_cache_folder else 1)
+    assert all("set NUMBA_CACHE_DIR to a folder" in line for line in said)
+    assert any(cache.iterdir()) == has_cache_folder
