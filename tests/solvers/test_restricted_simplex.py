@@ -5,7 +5,7 @@ from scipy.spatial.distance import cdist
 import epsilot
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud, points
-from epsilot.kernels import pipeline, reference
+from epsilot.kernels import network, pipeline
 from epsilot.solvers import restricted_simplex, rounds
 from epsilot.solvers.restricted_simplex import (
     arcs_of_heavy,
@@ -15,6 +15,7 @@ from epsilot.solvers.restricted_simplex import (
     staircase,
 )
 from epsilot.transport.problem import Additive, make_problem
+from epsilot_lab import numpy_kernels as reference
 
 
 def cloud(rng, n=60, m=45):
@@ -258,3 +259,37 @@ def test_a_saved_state_that_leads_astray_does_not_fit(rng, name):
     assert state.fits(target)
     ASTRAY[name](state)
     assert not state.fits(target)
+
+
+@pytest.mark.parametrize("is_parallel", [False, True])
+def test_costs_that_differ_by_rounding_alone_are_solved(is_parallel):
+    # float32 sweeps see noise here: potentials were 1e8 times the costs, and pivots never ended.
+    rng = np.random.default_rng(1)
+    X = np.outer(rng.random(8), rng.normal(size=5))
+    Y = np.tile(X[0] if is_parallel else rng.normal(size=5), (12, 1))
+    result = epsilot.solve_sample(X, Y, metric="cosine", lazy=True, method="restricted_simplex")
+    assert result.converged
+
+
+def test_a_cycle_that_nothing_bounds_is_left_alone():
+    # Node 0 gets flow from the root and node 1 sends it there: 0 -> 1 would gain for ever.
+    links = np.array(
+        [[2, 2, 2], [network.ARTIFICIAL] * 3, [1, 2, 0], [2, 0, 1], [0, 1, 1], [1, 1, 3]]
+    )
+    tree = (*links.astype(np.uint32), np.array([False, True, True]), np.ones(3), np.zeros(3))
+    before = [x.copy() for x in tree]
+    args = np.zeros(1, np.uint32), np.ones(1, np.uint32), np.array([-1.0])
+    done, *_ = network.pivots(*args, tree, 0, 1e-12, 10)
+    assert done == 0
+    assert all((x == y).all() for x, y in zip(tree, before, strict=True))
+
+
+def test_a_round_of_too_many_pivots_ends_the_run_with_its_true_gap(monkeypatch):
+    monkeypatch.setattr(rounds, "PIVOTS", 3)
+    monkeypatch.setattr(rounds, "MAX_PIVOTS", 0)
+    monkeypatch.setattr(rounds, "MAX_PIVOTS_PER_NODE", 0)
+    M = np.random.default_rng(0).random((40, 40))
+    result = epsilot.solve(M, rtol=1e-9, method="restricted_simplex", sweeps=0, on_limit="ignore")
+    assert not result.converged
+    assert result.status.name == "FINISHED"
+    assert result.lower_bound <= epsilot.solve(M, rtol=1e-9).value <= result.value

@@ -141,12 +141,25 @@ def shortage(tree, dearer):
 
 
 @njit(**OPTIONS)
+def release(tree):
+    """Turn the root's outgoing arcs around and empty them, so that they bound every cycle."""
+    _, _, after, _, last, _, is_up, flow, _ = tree
+    root = after.size - 1
+    child = after[root]
+    while child != root:
+        if not is_up[child]:
+            is_up[child], flow[child] = True, 0.0
+        child = after[last[child]]
+
+
+@njit(**OPTIONS)
 def pivots(sources, targets, costs, tree, start, tolerance, most):
     """Pivot at most ``most`` times.
 
     Return the number of pivots, the arc where pricing goes on, the arcs priced and the nodes
-    walked over. Fewer pivots than ``most`` mean that no reduced cost is below -tolerance. The least
-    of a block of arcs enters; blocks are about as long as the walks of a pivot.
+    walked over. Fewer pivots than ``most`` mean that no reduced cost is below -tolerance, or that
+    artificial arcs are too cheap to bound a cycle. The least of a block of arcs enters; blocks are
+    about as long as the walks of a pivot.
     """
     y = tree[8]
     n_arcs = np.uint32(sources.size)
@@ -168,6 +181,8 @@ def pivots(sources, targets, costs, tree, start, tolerance, most):
             return done, at, priced, walked
         i, j = sources[entering], targets[entering]
         steps = exchange(i, j, entering, least, np.inf, tree)
+        if steps < 0:
+            return done, at, priced, walked
         walked += steps
         average += (steps - average) / MEMORY
     return most, at, priced, walked
@@ -178,7 +193,7 @@ def exchange(i, j, entering, reduced, most, tree):
     """Let the arc i -> j enter the tree; return the number of nodes walked over.
 
     ``reduced`` is its reduced cost, and ``most`` is above every flow. Flows and prices may be
-    floats or integers.
+    floats or integers. If no arc of the cycle loses flow, nothing changes and -1 is returned.
     """
     parents, _, after, _, last, sizes, is_up, flow, y = tree
     n_nodes = parents.size
@@ -205,6 +220,8 @@ def exchange(i, j, entering, reduced, most, tree):
             delta, out, is_source_side = flow[u], u, False
         u = parents[u]
         length += 1
+    if out == root:
+        return -1
     if delta > 0:
         u = i
         while u != join:

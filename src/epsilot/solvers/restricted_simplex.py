@@ -35,6 +35,9 @@ MANY_ARCS = 64
 ETAS, SHARPEST = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015), 0.6
 #: Share of the largest cost below which float32 exponents are rounding.
 FINEST = 5e-7
+#: Optimal potentials range over less than the costs do. Those of sweeps that range over more than
+#: this many times as much are noise, in which reduced costs would lose their digits.
+MAX_RANGE = 16.0
 #: Rows that tell the median cost, and the multiple of it above which costs are unusual.
 SAMPLE, UNUSUAL = 16, 16
 #: Shares of the largest cost: reduced costs that count as negative in the first round, where many
@@ -164,6 +167,7 @@ class RestrictedSimplex(DirectSolver[State]):
         """Begin a round: choose the first arcs and a basis, or add negative arcs."""
         n, m = problem.shape
         if state.round == 0:
+            tame_potentials(problem, state)
             k = min(m, -(-self.n_arcs * max(n, m) // n))
             keys = least_arcs(problem, state.row, state.lam, k)
             heavy = arcs_of_heavy(problem.p, problem.q, self.n_arcs)
@@ -213,6 +217,15 @@ def usual_cost(problem: Additive) -> float:
     costs = np.concatenate([problem.geometry.row(i) for i in rows])
     typical = float(np.median(costs) or costs.mean())
     return min(problem.geometry.cost_unit, UNUSUAL * typical or problem.geometry.cost_unit)
+
+
+def tame_potentials(problem: Additive, state: State) -> None:
+    """Replace potentials out of all proportion to the costs by clipped, c-transformed ones."""
+    unit = problem.geometry.cost_unit
+    if max(np.ptp(state.row), np.ptp(state.lam)) <= MAX_RANGE * unit:
+        return
+    state.row = np.clip(state.row - np.median(state.row), -unit, unit)
+    state.lam = problem.geometry.ctransform_cols(state.row)
 
 
 def first_basis(problem: Additive, state: State) -> None:

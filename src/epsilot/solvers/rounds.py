@@ -17,6 +17,9 @@ from ..transport.work import Work
 PIVOTS = 4000
 #: First and last price of artificial arcs in units of the largest cost.
 BIG, BIGGEST = 4.0, 1e6
+#: Pivots per round, at least and per node, and rounds per run, after which the run ends with the
+#: gap it has: rounding can make a simplex cycle.
+MAX_PIVOTS, MAX_PIVOTS_PER_NODE, MAX_ROUNDS = 1_000_000, 100, 1000
 
 
 #: Numbers of nodes and arcs, as kernels.network has them.
@@ -41,7 +44,8 @@ class RoundState:
     flow: Vector
     node_prices: Vector
     big: float  # price of artificial arcs
-    is_done: bool  # no arc has a negative reduced cost
+    pivots: int  # pivots of the round under way
+    is_done: bool  # no arc has a negative reduced cost, or a limit of pivots or rounds is reached
 
     @property
     def has_basis(self) -> bool:
@@ -91,6 +95,7 @@ def no_rounds() -> dict[str, Passed]:
         "flow": none,
         "node_prices": none,
         "big": BIG,
+        "pivots": 0,
         "is_done": False,
     }
 
@@ -111,8 +116,13 @@ def begin(
 
 
 def crash(state: RoundState, masses: tuple[Vector, Vector], order: Index) -> None:
-    """Build a basis from the forest of the first arcs in an order."""
+    """Build a basis from the forest of the first arcs in an order.
+
+    A cycle through the root costs ``big`` and a reduced cost: ``big`` must outweigh the least one,
+    or flow on that cycle would grow without bound.
+    """
     p, q = masses
+    state.big = max(state.big, -2 * float(state.reduced.min(initial=0.0)))
     supply = np.concatenate([p, -q * (p.sum() / q.sum())])
     network.crash(state.sources, state.targets, state.reduced, order, supply, state.big, state.tree)
 
@@ -129,7 +139,7 @@ def reopen(
     state.reduced = _reduced(state, n, unit)
     state.is_done = not (state.reduced[state.at :] < -tolerance).any()
     state.is_open = not state.is_done
-    state.at = 0 if state.is_done else state.at
+    state.at, state.pivots = 0 if state.is_done else state.at, 0
 
 
 def _reduced(state: RoundState, n: int, unit: float) -> Vector:
@@ -144,15 +154,20 @@ def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
     pivots, state.at, priced, walked = network.pivots(
         state.sources, state.targets, state.reduced, state.tree, state.at, tolerance, PIVOTS
     )
-    if pivots < PIVOTS:
+    state.pivots += pivots
+    is_endless = state.pivots > MAX_PIVOTS + MAX_PIVOTS_PER_NODE * state.flow.size
+    if pivots < PIVOTS or is_endless:
         # Less mass on artificial arcs is rounding, which the certificate repairs.
-        if network.shortage(state.tree, 0.0) > ROUND_OFF and state.big < BIGGEST:
+        is_short = network.shortage(state.tree, 0.0) > ROUND_OFF
+        if is_short and state.big < BIGGEST and not is_endless:
             network.shortage(state.tree, 7 * state.big)
             state.big *= 8
         else:
             state.row, state.lam = duals(state, unit)
             state.node_prices[:] = 0
+            network.release(state.tree)
             state.round, state.is_open = state.round + 1, False
+            state.is_done = is_endless or state.round >= MAX_ROUNDS
     return Work.of(arc_tested=priced, vector=walked)
 
 
