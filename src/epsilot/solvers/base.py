@@ -35,7 +35,7 @@ class Pace:
     start: float = 0.1  # first η as a share of ‖C‖∞, or first ε as a share of a crude bracket
     factor: float = 2.0  # by which η or ε falls
     share: float = 2.0  # of η, that violation times ‖C‖∞ may reach before η falls
-    warm_up: int = 2  # steps that reach every kernel of the method
+    warm_up: int = 2  # steps that reach every kernel of the method; 0 if it has none
     #: Share of all operations between two certificates; None: only when the method wants one.
     evaluate_after: float | None = 0.1
 

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
 from .about import A_PRIORI, About, Order
-from .base import AnySolver
+from .base import AnySolver, Pace
 from .vertex import OneStep, State
 
 
@@ -34,6 +34,7 @@ class OnePoint(OneStep):
         rule=A_PRIORI,
     )
     starts_itself: ClassVar[bool] = True
+    pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0, warm_up=0)
 
     @classmethod
     def instead_of(cls, solver: AnySolver, problem: Problem) -> AnySolver:
