@@ -20,6 +20,8 @@ MODULES = [
 NEEDS = {"epsilot.torch": "torch", "epsilot.jax": "jax", "epsilot.distributed": "distributed"}
 NEEDS |= {"epsilot.applications.domain_adaptation": "sklearn", "epsilot.run.result": "matplotlib"}
 NEEDS |= {"epsilot.applications.color_transfer": "sklearn"}
+NEEDS |= {"epsilot.frameworks.torch": "torch", "epsilot.frameworks.jax": "jax"}
+NEEDS |= {"epsilot.frameworks.front": "torch"}  # its examples are in PyTorch
 # Examples whose first line connects to workers; tests/cluster has clusters of its own.
 ELSEWHERE = "epsilot.distributed"
 

@@ -23,7 +23,8 @@ LAYERS = [
     {"api"},
     {"__init__"},  # the public names, for whatever is built on them
     {"applications"},
-    {"torch", "jax"},  # what they show of the losses among the applications
+    {"frameworks"},
+    {"torch", "jax"},  # public names of the adapters among the frameworks
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -145,7 +145,7 @@ def test_only_wanted_slopes_are_computed(draw, monkeypatch):
     def never(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr("epsilot.applications.losses.values.point_slopes", never)
+    monkeypatch.setattr("epsilot.frameworks.losses.point_slopes", never)
     losses.transport_cost(draw(4, 2).detach(), draw(4, 2).detach(), draw(4).softmax(0)).backward()
 
 
@@ -170,6 +170,7 @@ REFUSED = [
     (lambda x: losses.transport_cost(x, x, metric="l3"), "metric is 'l3'; it must be one of"),
     (lambda x: losses.transport_cost_matrix(-x, x[0], x[0]), "a has shape (2,)"),
     (lambda x: losses.divergence(x, x, -1.0), "reg is -1.0"),
+    (lambda x: losses.divergence(x, x, None), "reg is None; it must be a positive finite number"),
     (lambda x: epsilot.solve(x), "M requires a gradient, which would be lost; use epsilot.torch"),
     (lambda x: epsilot.solve(x.detach().to("meta")), "M is of type torch.float64"),
 ]

@@ -5,7 +5,7 @@ import pytest
 
 import epsilot
 from epsilot.api.sample import cloud_geometry
-from epsilot.applications.losses import starts
+from epsilot.frameworks import starts
 from epsilot.transport import duals
 
 #: points of both clouds, how far apart, regularisation, empty places, scale of the costs; as many

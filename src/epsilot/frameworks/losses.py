@@ -9,19 +9,20 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
-from ... import parallel
-from ..._types import Array, Matrix, Passed, Potentials, Vector
-from ...api.batch import solve_batch, solve_sample_batch
-from ...api.sample import cloud_geometry
-from ...api.solve import solve
-from ...arguments import is_real, shown
-from ...errors import InvalidProblem
-from ...geometry import Dense, Geometry
-from ...metrics import POINT_METRICS
-from ...run.batch.blocks import Plans
-from ...run.batch.result import BatchResult
-from ...run.result import Result, Status
-from ...transport.plan import Arcs, Plan
+from .. import parallel
+from .._types import Array, Matrix, Passed, Potentials, Vector
+from ..api.batch import solve_batch, solve_sample_batch
+from ..api.sample import cloud_geometry
+from ..api.solve import solve
+from ..arguments import is_real, shown
+from ..errors import InvalidProblem
+from ..geometry import Dense, Geometry
+from ..metrics import POINT_METRICS
+from ..run.batch.blocks import Plans
+from ..run.batch.result import BatchResult
+from ..run.request import Request
+from ..run.result import Result, Status
+from ..transport.plan import Arcs, Plan
 from .slopes import point_slopes, weight_slopes
 from .starts import newton_potentials, shared_potential
 
@@ -84,6 +85,10 @@ class Loss(ABC):
     @abstractmethod
     def sizes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, int]:
         """Return n and m of the problems, from the shapes of the parts that are given."""
+
+    def check(self) -> None:
+        """Reject options that no problem can be solved with."""
+        Request(eps=self.eps, rtol=self.rtol, reg=self.reg, tol=self.tol, n_threads=self.n_threads)
 
     @property
     def _keywords(self) -> dict[str, Passed]:

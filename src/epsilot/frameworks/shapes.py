@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...errors import InvalidProblem
+from ..errors import InvalidProblem
 
 Shape = tuple[int, ...]
 

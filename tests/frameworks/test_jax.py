@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.applications.losses.values import CloudLoss, MatrixLoss
+from epsilot.frameworks.losses import CloudLoss, MatrixLoss
+from epsilot.frameworks.matching import partners
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 losses = epsilot.jax
@@ -92,8 +93,42 @@ def test_short_floats_are_widened(clouds):
     assert jax.grad(losses.transport_cost)(x, y).dtype == jnp.bfloat16
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_partners_are_those_without_jax(wrap, rng):
+    x, y = (jnp.asarray(rng.normal(size=(2, 3, n, 2)), jnp.float32) for n in (6, 6))
+    found, gap = wrap(lambda x, y: losses.match(x, y, return_info=True))(x, y)
+    right, gaps = partners(*(np.asarray(z).reshape(6, 6, 2) for z in (x, y)), None, None)
+    np.testing.assert_array_equal(found.reshape(6, 6), right)
+    np.testing.assert_allclose(gap.ravel(), gaps, atol=1e-12)
+    np.testing.assert_array_equal(jax.vmap(losses.match)(x, y), found)
+    np.testing.assert_array_equal(
+        jax.vmap(losses.match, (0, None))(x, y[0])[1], losses.match(x[1], y[0])
+    )
+
+
+def test_partners_have_no_gradient_and_the_pairs_have_one(clouds):
+    x, y = clouds
+
+    def cost(x):
+        return jnp.sum((x - y[losses.match(x, y, seed=3)]) ** 2)
+
+    slope = jax.jit(jax.grad(cost))(x)
+    np.testing.assert_allclose(slope, 2 * (x - y[losses.match(x, y, seed=3)]), rtol=1e-6)
+
+
+def test_the_gap_of_a_divergence_is_returned(clouds):
+    x, y = clouds
+    rough, info = losses.divergence(x, y, 0.5, tol=1e-2, return_info=True)
+    assert abs(rough - losses.divergence(x, y, 0.5)) <= info.gap + 1e-5
+    assert [p.shape for p in info.potentials] == [(6,), (5,)]
+
+
 #: how it is called wrongly, the sentence
 REFUSED = [
+    (lambda x: losses.transport_cost(x, x, rtol=-1.0), "rtol is -1.0; it must be a positive"),
+    (lambda x: losses.transport_cost(None, x), "x is of type NoneType; it must be an array of"),
+    (lambda x: losses.divergence(x, x, None), "reg is None; it must be a positive finite number"),
+    (lambda x: losses.match(x, x, seed=-1), "seed is -1; it must be an integer, 0 or more"),
     (lambda x: losses.transport_cost(x, x[:, :1]), "both clouds must live in one space"),
     (lambda x: losses.transport_cost(jnp.arange(4), x), "x is of type int32; it must be"),
     (lambda x: losses.transport_cost(x, x, metric="l3"), "metric is 'l3'"),

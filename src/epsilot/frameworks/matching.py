@@ -7,18 +7,18 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from ... import parallel
-from ..._types import Array, Index, Vector
-from ...errors import InvalidProblem
-from ...kernels.clouds import cloud_costs
-from ...kernels.distances import squared_distances
-from ...kernels.small_simplex import is_small
-from ...metrics import METRICS
-from ...run.batch.chunk import Wish, answer
-from ...run.batch.clouds import COMPILED
-from ...run.batch.packing import flat
-from ...run.batch.stacks import Stack
-from .values import CloudLoss, MatrixLoss
+from .. import parallel
+from .._types import Array, Index, Vector
+from ..errors import InvalidProblem
+from ..kernels.clouds import cloud_costs
+from ..kernels.distances import squared_distances
+from ..kernels.small_simplex import is_small
+from ..metrics import METRICS
+from ..run.batch.chunk import Wish, answer
+from ..run.batch.clouds import COMPILED
+from ..run.batch.packing import flat
+from ..run.batch.stacks import Stack
+from .losses import CloudLoss, MatrixLoss
 
 #: Relative gap that stands for exact.
 EXACT = 1e-9

@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..._types import Index, Matrix, Vector
-from ...geometry import PointCloud
-from ...kernels.forest import binned_rows
-from ...kernels.products import product
-from ...transport.duals import centred
-from ...transport.plan import Arcs, Plan
+from .._types import Index, Matrix, Vector
+from ..geometry import PointCloud
+from ..kernels.forest import binned_rows
+from ..kernels.products import product
+from ..transport.duals import centred
+from ..transport.plan import Arcs, Plan
 
 #: A plan, or a part of its rows: what simplex methods find has few arcs, entropic plans have all.
 Flow: TypeAlias = Arcs | Matrix

@@ -7,9 +7,10 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import epsilot
-from epsilot.applications.losses import matching, values
-from epsilot.applications.losses.shapes import stack_clouds, stack_costs
-from epsilot.applications.losses.slopes import point_slopes
+from epsilot.frameworks import losses as values
+from epsilot.frameworks import matching
+from epsilot.frameworks.shapes import stack_clouds, stack_costs
+from epsilot.frameworks.slopes import point_slopes
 from epsilot.run.batch import answers
 from epsilot.transport.plan import Arcs
 

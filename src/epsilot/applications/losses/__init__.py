@@ -1,1 +1,0 @@
-"""Transport as a loss, for any framework: values of many problems, and their slopes."""

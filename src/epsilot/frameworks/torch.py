@@ -1,0 +1,122 @@
+"""Adapter between PyTorch and the loss functions: tensors in, values with gradients out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._types import Array, Passed
+from ..applications.extras import MissingExtra
+from ..errors import InvalidProblem
+from .front import Front, Match
+from .losses import Loss
+from .shapes import Stacking
+
+try:
+    import torch
+    from torch import Tensor
+    from torch.autograd.function import Function, once_differentiable
+except ImportError as error:
+    raise MissingExtra("epsilot.torch", "PyTorch", "torch") from error
+
+
+class TorchFront(Front[Tensor]):
+    """The loss functions on tensors of any device and floating point type."""
+
+    def _checked(self, given: Passed, name: str) -> Tensor:
+        if not (isinstance(given, Tensor) and given.is_floating_point()):
+            kind = given.dtype if isinstance(given, Tensor) else type(given).__name__
+            raise InvalidProblem(
+                f"{name} is of type {kind}; it must be a tensor of floating point numbers "
+                "(epsilot.solve takes other arrays)."
+            )
+        return given
+
+    def _solve(
+        self, loss: Loss, stacking: Stacking, arrays: Sequence[Tensor | None]
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        found = _Cost.apply(loss, *_stacks(stacking, arrays))
+        value, gap, f, g = (z.reshape((*stacking.lead, *z.shape[1:])) for z in found)
+        return value, gap, f, g
+
+    def _partners(
+        self,
+        find: Match,
+        stacking: Stacking,
+        arrays: Sequence[Tensor | None],
+        *,
+        return_info: bool,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        parts: list[Passed] = list(map(_to_numpy, _stacks(stacking, arrays)))
+        found, gap = find(*parts)
+        assert arrays[0] is not None
+        place = arrays[0].device
+        index = torch.from_numpy(found).to(place).reshape(*stacking.lead, found.shape[-1])
+        if not return_info:
+            return index
+        return index, torch.from_numpy(np.asarray(gap)).to(place).reshape(stacking.lead)
+
+    def _uniform(self, other: Tensor, n: int) -> Tensor:
+        return (other.sum(-1, keepdim=True) / n).expand(*other.shape[:-1], n)
+
+
+class _Cost(Function):  # type: ignore[misc]
+    """Values of stacked problems; the slopes are computed at once and kept for the backward."""
+
+    @staticmethod
+    def forward(ctx: Passed, loss: Loss, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        wanted = ctx.needs_input_grad[1:]
+        found = loss(list(map(_to_numpy, tensors)), wanted)
+        slopes = (
+            None if slope is None else torch.from_numpy(slope).to(t)
+            for slope, t in zip(found.slopes, tensors, strict=True)
+        )
+        ctx.save_for_backward(*slopes)
+        like = _promoted(tensors)
+        outputs = tuple(torch.from_numpy(np.array(z)).to(like) for z in found[:4])
+        ctx.mark_non_differentiable(*outputs[1:])
+        return outputs
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Passed, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *(
+            None if s is None else slope.to(s).reshape(-1, *[1] * (s.ndim - 1)) * s
+            for s in ctx.saved_tensors
+        )
+
+
+def _stacks(stacking: Stacking, tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Return tensors with one axis of problems."""
+    return [
+        None if t is None or own is None else _stacked(t, stacking, own)
+        for t, own in zip(tensors, stacking.parts, strict=True)
+    ]
+
+
+def _stacked(t: Tensor, stacking: Stacking, own: tuple[int, ...]) -> Tensor:
+    """Return a tensor with one axis of problems."""
+    if not stacking.lead:
+        return t[None]
+    return t.expand(*stacking.lead, *own).reshape(stacking.size, *own)
+
+
+def _to_numpy(t: Tensor | None) -> Array | None:
+    """Return the numbers of a tensor on any device; bfloat16, unknown to NumPy, is widened."""
+    if t is None:
+        return None
+    array: Array = (t.float() if t.dtype is torch.bfloat16 else t).detach().cpu().numpy()
+    return array
+
+
+def _promoted(tensors: Sequence[Tensor | None]) -> Tensor:
+    """Return an empty tensor of the type and on the device of the value."""
+    given = [t for t in tensors if t is not None]
+    dtype = given[0].dtype
+    for t in given[1:]:
+        dtype = torch.promote_types(dtype, t.dtype)
+    return torch.empty(0, dtype=dtype, device=given[0].device)
+
+
+FRONT = TorchFront()
