@@ -7,6 +7,8 @@ Test files have ``pytestmark = pytest.mark.xdist_group("cluster")``: one process
 import logging
 import os
 import signal
+import threading
+from contextlib import suppress
 
 import pytest
 
@@ -42,18 +44,29 @@ def workers(client):
     """Return a function that gives the processes of the workers; all are back afterwards."""
 
     def pids():
-        return list(client.run(os.getpid).values())
+        found = client.run(os.getpid, on_error="return").values()
+        return [pid for pid in found if isinstance(pid, int)]
 
     yield pids
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=600)
+    while len(pids()) < 2:  # the scheduler does not notice at once that a worker is dead
+        client.wait_for_workers(2, timeout=600)
 
 
 @pytest.fixture
-def kill(workers):
-    """Return a function that kills some workers, as a machine that fails would."""
+def kill_later(workers):
+    """Return a function that kills some workers after some seconds, within the test."""
+    timers = []
 
     def kill(n):
         for pid in workers()[:n]:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # the worker has just been killed
+                os.kill(pid, signal.SIGKILL)
 
-    return kill
+    def start(seconds, n):
+        timers.append(threading.Timer(seconds, kill, [n]))
+        timers[-1].start()
+
+    yield start
+    for timer in timers:
+        timer.join()

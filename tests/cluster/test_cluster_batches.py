@@ -1,7 +1,6 @@
 """Batches on a cluster: the same bits as here, whatever happens to the workers."""
 
 import asyncio
-import threading
 
 import numpy as np
 import pytest
@@ -62,9 +61,9 @@ def test_the_bits_are_those_of_this_process(client, name):
     )
 
 
-def test_a_killed_worker_costs_its_tasks_only(client, kill):
+def test_a_killed_worker_costs_its_tasks_only(client, kill_later):
     H = np.random.default_rng(3).dirichlet(np.ones(40), 130)
-    threading.Timer(0.2, kill, [1]).start()
+    kill_later(0.2, 1)
     assert_same(epsilot.pairwise(H, GRID, client=client), epsilot.pairwise(H, GRID))
 
 

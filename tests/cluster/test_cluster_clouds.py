@@ -1,7 +1,5 @@
 """Clouds on a cluster: every pass, every kind of input and every certificate as in one process."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -181,12 +179,12 @@ def test_a_checkpoint_of_one_process_is_resumed_on_a_cluster(client, tmp_path):
     assert_same(there, epsilot.solve_sample(X, Y, lazy=True, resume=path, max_iter=4, **how))
 
 
-def test_workers_are_killed_in_the_middle_of_a_run(client, kill):
+def test_workers_are_killed_in_the_middle_of_a_run(client, kill_later):
     X, Y = clouds(3000, 3000, 2)
     how = {"method": "sinkhorn", "rtol": 1e-9, "on_limit": "ignore", "max_iter": 6}
     how["multiscale"] = False
-    threading.Timer(0.3, kill, [1]).start()
-    threading.Timer(1.0, kill, [2]).start()
+    kill_later(0.3, 1)
+    kill_later(1.0, 2)
     there = epsilot.solve_sample(X, Y, client=client, **how)
     assert_same(there, epsilot.solve_sample(X, Y, lazy=True, **how))
 
