@@ -106,6 +106,43 @@ def test_every_geometry_and_method_is_certified(name, method, share):
     assert result.converged
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("mass", [1e-3, 1e-9, 1e-20, 1e-100, 1e-240])
+@pytest.mark.parametrize("has_small_weights", [False, True])
+def test_a_mass_far_below_the_weights_is_solved_to_its_own_accuracy(
+    method, mass, has_small_weights
+):
+    rng = np.random.default_rng(5)
+    M, a, b = rng.random((5, 6)), rng.random(5), rng.random(6)
+    if has_small_weights:
+        a[:3] *= mass
+        b[:4] *= mass
+    rtol = max(METHODS[method], 1e-9)
+    result = epsilot.solve(M, a, b, mass=mass, rtol=rtol, method=method, on_limit="raise")
+    assert 0 <= result.gap <= rtol * result.value
+    wanted = mass * optimum(M, np.minimum(a / mass, 1), np.minimum(b / mass, 1), 1.0)
+    assert result.lower_bound <= wanted * (1 + 1e-9)
+    assert wanted <= result.value * (1 + 1e-9)
+    assert result.plan.sum() == pytest.approx(mass, rel=1e-12)
+    assert (result.plan.sum(axis=1) <= a + 1e-12 * mass).all()
+    assert (result.plan * M).sum() == pytest.approx(result.value, rel=1e-12)
+    f, g = result.potentials
+    mu = (M - f[:, None] - g).min()
+    assert f @ a + g @ b + mass * mu == pytest.approx(result.lower_bound, rel=1e-11)
+    assert result.mass_price == pytest.approx(mu, rel=1e-9)
+
+
+def test_the_entropic_problem_of_a_tiny_mass_is_solved_to_its_own_accuracy():
+    M = np.random.default_rng(0).random((4, 4))
+    for mass in (1e-3, 1e-12, 1e-20, 1e-100):
+        result = epsilot.solve(M, mass=mass, reg=0.1)
+        assert result.converged
+        assert result.target == pytest.approx(1e-6 * M.max() * mass)
+        # Weights far above the mass bind nowhere: the optimum is a Gibbs measure.
+        wanted = 0.1 * mass * (np.log(mass) - np.log(np.exp(-M / 0.1).sum()))
+        assert result.value == pytest.approx(wanted, abs=1.1 * result.target)
+
+
 def test_equal_totals_moved_whole_are_the_balanced_problem():
     a, b = P / P.sum(), Q / Q.sum()
     partial = epsilot.solve(RANDOM, a, b, mass=1.0, rtol=1e-9)
@@ -147,6 +184,9 @@ def test_a_run_resumes_to_the_same_bits(tmp_path):
         ({"mass": -1.0}, "mass is -1.0; it must be"),
         ({"mass": np.nan}, "mass is nan; it must be"),
         ({"mass": "much"}, "mass is 'much'; it must be"),
+        ({"mass": 5e-324}, "mass is 4.94e-324; it must be at least 1e-304"),
+        ({"mass": 1e-300}, "float64 takes shares down to 1e-250"),
+        ({"mass": 1e-300, "reg": 0.1}, "float64 takes shares down to 1e-250"),
         ({"mass": 1.5}, r"mass is 1.5, a sums to 1 and b to 1; no more can be moved"),
         ({"mass": 0.5, "reg": 0.0}, "reg is 0"),
         ({"mass": 0.5, "eps": 0.1, "stop": "paper"}, "leave it out with mass"),

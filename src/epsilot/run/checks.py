@@ -66,7 +66,7 @@ def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, st
 
 def largest_start(objective: Objective) -> float:
     """Return the size up to which potentials can start a run."""
-    return objective.problem.unit * LARGEST_START * (objective.scale or 1.0)
+    return objective.problem.unit * LARGEST_START * (max(objective.scale, objective.size) or 1.0)
 
 
 def internal_potentials(

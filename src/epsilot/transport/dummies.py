@@ -32,7 +32,7 @@ class Dummies(Support):
         cls,
         inner: Support,
         costs: tuple[Vector, Vector, float],
-        masses: tuple[float, float],
+        masses: tuple[Vector, Vector],
         **more: Passed,
     ) -> Self:
         """Return a problem with dummies.
@@ -44,17 +44,14 @@ class Dummies(Support):
         costs
             From sources to the dummy target, from the dummy source to targets, and between both.
         masses
-            Of the dummy source and of the dummy target.
+            Of the sources and of the targets, each with its dummy last.
         **more
             What else a kind keeps.
         """
         problem = inner.problem
         geometry = extended(problem.geometry, *costs)
         low = min(geometry.bounds[0], 0.0)
-        p, q = (
-            np.append(x, max(mass, 0.0))
-            for x, mass in zip((problem.p, problem.q), masses, strict=True)
-        )
+        p, q = masses
         shifted = geometry.shifted(-low) if low < 0 else geometry
         completed = Support.of(Problem(shifted, p / p.sum(), q / q.sum()))
         return cls(

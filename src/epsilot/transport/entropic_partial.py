@@ -18,7 +18,7 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..kernels.vectors import dot, exp, log
-from .certificate import BUG, LEAST_GAP
+from .certificate import BUG
 from .clipped import Best, Clipped
 from .duals import softmin
 from .entropic import DEFAULT_GAP, check_regularisation
@@ -71,17 +71,17 @@ class EntropicPartial(PartialTransport):
     @property
     def default_gap(self) -> float:
         """A share of the largest cost, for the mass that is moved."""
-        return max(DEFAULT_GAP * self.share, LEAST_GAP) * (self.scale or 1.0)
+        return DEFAULT_GAP * self.scale
 
     @property
     def scale(self) -> float:
-        """The largest cost, or the regularisation."""
-        return max(self.problem.scale, self.eta)
+        """The largest cost, or the regularisation, for the mass that is moved."""
+        return self.share * max(self.problem.scale, self.eta)
 
     @property
     def slack(self) -> float:
         """What turning bounds into the user's units may add to a gap."""
-        return max(super().slack, 1e-15 * self.eta)
+        return max(super().slack, 1e-15 * self.share * self.eta)
 
     @property
     def shift(self) -> float:

@@ -11,10 +11,12 @@ from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
 from .entropic_partial import EntropicPartial
 from .partial import PartialTransport
-from .problem import Problem, masses, scaled_problem
+from .problem import SMALLEST, Problem, check_size, masses, scaled_problem
 
 #: Share by which the mass to move may exceed what there is: rounding.
 EXCESS = 1e-12
+#: The least share of the mass there is that can be moved.
+LEAST_SHARE = 1e-250
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,11 @@ class Partial:
     def __post_init__(self) -> None:
         """Refuse a mass that is none."""
         check_positive("mass", self.mass)
+        if not self.mass >= SMALLEST:
+            raise InvalidProblem(
+                f"mass is {self.mass:.3g}; it must be at least {SMALLEST:.0e} for float64 to hold "
+                "parts of it (rescale the weights)."
+            )
 
     @property
     def keywords(self) -> dict[str, object]:
@@ -54,7 +61,13 @@ class Partial:
 
     def objective(self, problem: Problem, reg: float | None) -> PartialTransport:
         """Return the cost of the mass that is moved, or the entropic objective."""
+        check_size(problem.unit * problem.scale, self.mass, "mass is")
         share = min(self.mass / problem.mass, float(problem.p.sum()), float(problem.q.sum()))
+        if not share >= LEAST_SHARE:
+            raise InvalidProblem(
+                f"mass is {self.mass:.3g} and the weights sum to {problem.mass:.3g}; float64 takes "
+                f"shares down to {LEAST_SHARE:.0e} (lower the weights: none needs to exceed mass)."
+            )
         if reg is not None:
             return EntropicPartial.of(problem, share, reg)
         return PartialTransport(problem, share)

@@ -6,11 +6,13 @@ Its dual is :math:`\max \langle f, a\rangle + \langle g, b\rangle + s\mu` over :
 :math:`f_i + g_j + \mu \le M_{ij}`. Methods see a balanced problem with a dummy source and a dummy
 target, at no cost; between these two nothing is ever sent, whatever it costs, since the costs
 begin at 0. So no penalty enters: plan and potentials are made feasible, and priced, without them.
+No row or column carries more than s, so that methods see weights of at most s: the mass that stays
+does not drown a small mass that is moved.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -52,14 +54,33 @@ class PartialTransport(Objective):
         """The largest cost."""
         return self.problem.cost_max
 
+    @property
+    def round_off_size(self) -> float:
+        """The largest cost, for the mass that is moved."""
+        return self.share * self.size
+
+    @property
+    def scale(self) -> float:
+        """The largest cost before the shift, for the mass that is moved."""
+        return self.share * super().scale
+
+    @property
+    def optimum_scale(self) -> float:
+        """The same."""
+        return self.scale
+
     def support(self) -> Support:
         """Return the balanced problem with dummies, and the way back from it."""
         inner = Support.of(self.problem)
-        problem = inner.problem
-        n, m = problem.shape
-        stays = float(problem.q.sum()) - self.share, float(problem.p.sum()) - self.share
-        corner = problem.cost_max or 1.0
-        return Dummies.around(inner, (np.zeros(n), np.zeros(m), corner), stays)
+        p, q = (np.minimum(x, self.share) for x in (inner.problem.p, inner.problem.q))
+        appears, vanishes = (max(float(x.sum()) - self.share, 0.0) for x in (q, p))
+        p, q = np.append(p, appears), np.append(q, vanishes)
+        corner = inner.problem.cost_max or 1.0
+        costs = np.zeros(p.size - 1), np.zeros(q.size - 1), corner
+        total = float(p.sum())
+        if total > 1 - MISSING:
+            return Dummies.around(inner, costs, (p, q))
+        return OfLowerMass.around(inner, costs, (p, q), total=total)
 
     # -- plans -------------------------------------------------------------------------------
 
@@ -99,11 +120,11 @@ class PartialTransport(Objective):
         return Rounded(plan, plan.priced(cost, shipped), error)
 
     def infeasibility(self, plan: Plan) -> float:
-        """Return by how much a plan takes or brings too much, and moves another mass."""
+        """Return the share of what is moved by which a plan takes, brings or moves too much."""
         r, c = plan.marginals()
         p, q = self.problem.p, self.problem.q
         excess = np.maximum(r - p, 0).sum() + np.maximum(c - q, 0).sum()
-        return float(excess + abs(r.sum() - self.share))
+        return float(excess + abs(r.sum() - self.share)) / self.share
 
     # -- potentials --------------------------------------------------------------------------
 
@@ -151,6 +172,21 @@ class PartialTransport(Objective):
         """Return potentials in the user's units, nowhere positive."""
         f, g = potentials
         return self.problem.unit * f, self.problem.unit * g
+
+
+@dataclass(frozen=True)
+class OfLowerMass(Dummies):
+    """Dummies beside weights that were lowered: methods see plans of mass 1, not of ``total``."""
+
+    total: float
+
+    def without_dummies(self, core: Core, row: Vector) -> tuple[Core, Vector]:
+        """Return what is left of a plan, in the unit of mass of the whole problem."""
+        core, row = super().without_dummies(core, row)
+        arcs = core.arcs()
+        if arcs is None:
+            return Plan(core, None, self.total), row
+        return replace(arcs, flow=self.total * arcs.flow), row
 
 
 def quantile(values: Vector, weights: Vector, share: float) -> float:

@@ -225,13 +225,13 @@ def scaled_problem(
     return Problem(geometry.shifted(-low), frozen(p), frozen(q), low, mass, unit)
 
 
-def check_size(cost: float, mass: float) -> None:
+def check_size(cost: float, mass: float, what: str = "the weights sum to") -> None:
     """Refuse problems whose costs, masses or value float64 holds with few digits or not at all."""
     value = cost * mass
     if cost > 0 and not (min(cost, mass, value) >= SMALLEST and max(mass, value) <= LARGEST):
         raise InvalidProblem(
-            f"the costs reach {cost:.3g} and the weights sum to {mass:.3g}; both and their product "
-            f"must be between {SMALLEST:.0e} and {LARGEST:.0e} for float64 to hold them (rescale)."
+            f"the costs reach {cost:.3g} and {what} {mass:.3g}; both and their product must be "
+            f"between {SMALLEST:.0e} and {LARGEST:.0e} for float64 to hold them (rescale)."
         )
 
 

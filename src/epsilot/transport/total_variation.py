@@ -61,11 +61,11 @@ class TotalVariation(Missed):
         """Return the balanced problem with dummies, and the way back from it."""
         problem = self.problem
         detours = Detours.of(problem.geometry, self.price_a, self.price_b)
-        appears, vanishes = float(problem.q.sum()), float(problem.p.sum())
+        p, q = problem.p, problem.q
         return WithDetours.around(
             Support.all(problem),
             (detours.to_rows, detours.to_cols, 0.0),
-            (appears, vanishes),
+            (np.append(p, q.sum()), np.append(q, p.sum())),
             detours=detours,
         )
 
