@@ -15,6 +15,8 @@ from .errors import InvalidProblem
 LONGEST_SHOWN = 60
 #: Largest count, and largest integer that is taken for a real number.
 LARGEST_COUNT, LARGEST_WHOLE = 2**63 - 1, 10**300
+#: Types of values that :func:`plain` returns at once.
+PLAIN = frozenset((float, int, bool, str, type(None)))
 #: Kinds of memory, as DLPack numbers them, that the processor reads: its own, pinned or not.
 IN_REACH = (1, 3)
 
@@ -121,16 +123,34 @@ def check_flag(name: str, value: object) -> None:
         raise InvalidProblem(f"{name} is {shown(value)}; it must be True, False or None.")
 
 
-def check_count(name: str, value: object, least: int) -> None:
-    """Refuse what is not an integer of at least ``least``, or too large to count to."""
-    if not (is_integer(value) and least <= value <= LARGEST_COUNT):
-        raise InvalidProblem(f"{name} is {shown(value)}; it must be an integer, {least} or more.")
+def plain(value: object) -> object:
+    """Return a NumPy scalar, or an array without axes of any library, as Python's own value.
+
+    Anything else is returned unchanged. PyTorch and JAX are not imported.
+    """
+    if type(value) in PLAIN or getattr(value, "shape", None) != () or not hasattr(value, "item"):
+        return value
+    try:
+        item: object = value.item()
+    except (TypeError, ValueError, RuntimeError):  # traced by JAX, or without data
+        return value
+    return item
 
 
-def check_least(name: str, value: object, least: float) -> None:
-    """Refuse what is not a finite number of at least ``least``."""
-    if not (is_real(value) and least <= float(value) < math.inf):
-        raise InvalidProblem(f"{name} is {shown(value)}; it must be a number, at least {least}.")
+def check_count(name: str, value: object, least: int) -> int:
+    """Return an integer of at least ``least``, or refuse what is none or cannot be counted to."""
+    count = plain(value)
+    if not (is_integer(count) and least <= count <= LARGEST_COUNT):
+        raise InvalidProblem(f"{name} is {shown(count)}; it must be an integer, {least} or more.")
+    return int(count)
+
+
+def check_least(name: str, value: object, least: float) -> float:
+    """Return a finite number of at least ``least``, or refuse what is none."""
+    number = plain(value)
+    if not (is_real(number) and least <= float(number) < math.inf):
+        raise InvalidProblem(f"{name} is {shown(number)}; it must be a number, at least {least}.")
+    return float(number)
 
 
 def check_options(options: object) -> None:
@@ -139,10 +159,12 @@ def check_options(options: object) -> None:
         raise InvalidProblem(f"options is {shown(options)}; it must be a dict, or None.")
 
 
-def check_positive(name: str, value: object) -> None:
-    """Refuse what is not a positive finite number."""
-    if not (is_real(value) and 0 < float(value) < math.inf):
-        raise InvalidProblem(f"{name} is {shown(value)}; it must be a positive finite number.")
+def check_positive(name: str, value: object) -> float:
+    """Return a positive finite number, or refuse what is none."""
+    number = plain(value)
+    if not (is_real(number) and 0 < float(number) < math.inf):
+        raise InvalidProblem(f"{name} is {shown(number)}; it must be a positive finite number.")
+    return float(number)
 
 
 def is_integer(value: object) -> TypeGuard[int]:

@@ -45,7 +45,7 @@ def mnist_pair(side: int, seed: int, digits: Matrix | None = None) -> tuple[Matr
     >>> A.shape, bool(A.min() > 0), bool(abs(A.sum() - 1) < 1e-12)
     ((14, 14), True, True)
     """
-    check_image(side, seed, 1)
+    side, seed = check_image(side, seed, 1)
     digits = embedded_digits() if digits is None else _square_images(digits)
     first, second = np.random.default_rng(seed).choice(len(digits), 2, replace=False)
     return _downscaled(digits[first], side), _downscaled(digits[second], side)

@@ -99,7 +99,7 @@ def barycenter(
         on_limit=on_limit,
         options=options,
     )
-    return execute(make_family(A, M, weights, normalize=normalize, reg=reg), request)
+    return execute(make_family(A, M, weights, normalize=normalize, reg=request.reg), request)
 
 
 def barycenter_grid(

@@ -74,12 +74,11 @@ def barycenter_sample(
     >>> result.points.mean(axis=0)
     array([2.5, 2.5])
     """
-    check_count("n_points", n_points, 1)
-    check_count("max_iter", max_iter, 0)
-    check_least("decrease", decrease, 0.0)
-    check_positive("rtol", rtol)
-    if max_seconds is not None:
-        check_least("max_seconds", max_seconds, 0.0)
+    n_points = check_count("n_points", n_points, 1)
+    rounds = check_count("max_iter", max_iter, 0)
+    share = check_least("decrease", decrease, 0.0)
+    rtol = check_positive("rtol", rtol)
+    seconds = math.inf if max_seconds is None else check_least("max_seconds", max_seconds, 0.0)
     request = Request(rtol=rtol, method=method, seed=seed, n_threads=n_threads, on_limit="ignore")
     found = _clouds(clouds, masses, weights)
     end = np.full(n_points, 1.0 / n_points) if b is None else _masses(b, "b", n_points)
@@ -90,15 +89,11 @@ def barycenter_sample(
         )
     return alternate(
         found,
-        _first(found, n_points, init, seed),
+        _first(found, n_points, init, request.seed),
         end,
         cost=cloud_geometry,
         request=request,
-        stops=Stops(
-            decrease=decrease,
-            max_iter=max_iter,
-            max_seconds=math.inf if max_seconds is None else max_seconds,
-        ),
+        stops=Stops(decrease=share, max_iter=rounds, max_seconds=seconds),
     )
 
 

@@ -136,7 +136,9 @@ def _barycenter(
     reg: float | None,
 ) -> Certificate:
     """Return the bracket that somebody's barycentre proves."""
-    family = make_family(A if A is not None else [], M, weights, reg=reg)
+    rtol = DERIVED_RTOL if reg is None else None
+    derived = Request(rtol=rtol, reg=reg, on_limit="ignore")
+    family = make_family(A if A is not None else [], M, weights, reg=derived.reg)
     k, m = family.shape
     histogram = numeric(b, "barycenter").ravel()
     if histogram.shape != (m,):
@@ -160,8 +162,6 @@ def _barycenter(
             for pair, problem in zip(potentials, members, strict=True)
         ]
         columns = np.stack([g for _, g in pairs])
-    rtol = DERIVED_RTOL if reg is None else None
-    derived = Request(rtol=rtol, reg=reg, on_limit="ignore")
     return audit_barycenter(family, histogram, cores, columns, derived)
 
 

@@ -129,21 +129,23 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
             count in the palette as much as they are opaque.
         """
         check_choice("palette", self.palette, tuple(_MAKERS))
-        for name, least in (("n_colors", 1), ("n_neighbors", 1), ("seed", 0)):
-            check_count(name, getattr(self, name), least)
-        check_least("smoothing", self.smoothing, 0)
-        if self.smoothing > 1:
+        n_colors, seed = (
+            check_count("n_colors", self.n_colors, 1),
+            check_count("seed", self.seed, 0),
+        )
+        check_count("n_neighbors", self.n_neighbors, 1)
+        if (smoothing := check_least("smoothing", self.smoothing, 0)) > 1:
             raise InvalidProblem(
-                f"smoothing is {self.smoothing}; it is a share of the picture's diagonal, between "
-                "0 and 1."
+                f"smoothing is {smoothing:g}; it is a share of the picture's diagonal, between 0 "
+                "and 1."
             )
         check_options(self.options)
         source = Pixels.of(source_image, "the source picture")
         reference = Pixels.of(reference_image, "the reference picture")
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(seed)
         make = _MAKERS[self.palette]
-        self.source_palette_: Palette = make(source, self.n_colors, rng)
-        self.reference_palette_: Palette = make(reference, self.n_colors, rng)
+        self.source_palette_: Palette = make(source, n_colors, rng)
+        self.reference_palette_: Palette = make(reference, n_colors, rng)
         self.is_grey_ = source.is_grey and reference.is_grey
         here, there = self.source_palette_, self.reference_palette_
         cost = cloud_geometry(here.colors, there.colors)
@@ -172,11 +174,11 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         pixels = Pixels.of(image, "the picture")
         out = pixels.blank(self.is_grey_ and pixels.is_grey)
-        if self.smoothing > 0:
+        if (smoothing := check_least("smoothing", self.smoothing, 0)) > 0:
             colors, mass = reduced(pixels)
             moved = self._moved(colors.reshape(-1, 3).astype(np.float32), direction)
             shift = moved.reshape(colors.shape) - colors
-            maps = local_affine(colors, shift, mass, self.smoothing * float(np.hypot(*mass.shape)))
+            maps = local_affine(colors, shift, mass, smoothing * float(np.hypot(*mass.shape)))
             for where, part, _ in pixels.chunks():
                 place = (*pixels.shape[:2], where.start)
                 out.put(where, _applied(kernels.affine, part, maps, *place))
@@ -203,7 +205,7 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
             here, images = there, barycentric(plan.T, here)
         step = np.linspace(0.0, 1.0, SIDE)
         nodes = np.stack(np.meshgrid(step, step, step, indexing="ij"), axis=-1).reshape(-1, 3)
-        k = min(self.n_neighbors + 1, len(here))
+        k = min(check_count("n_neighbors", self.n_neighbors, 1) + 1, len(here))
         distance, index = cKDTree(here).query(nodes, k=[*range(1, k + 1)], workers=-1)
         moved = nodes + interpolate(distance, index, images - here)
         return np.ascontiguousarray(moved.reshape(SIDE, SIDE, SIDE, 3), dtype=np.float32)

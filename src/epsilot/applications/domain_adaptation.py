@@ -186,13 +186,12 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def _check_parameters(self) -> None:
         check_choice("new_points", self.new_points, ("source", "target"))
         check_count("n_neighbors", self.n_neighbors, 1)
-        check_least("class_reg", self.class_reg, 0)
         check_options(self.options)
 
     def _solve(self, labels: Array | None, known: Array | None) -> Result:
         """Return the plan, with what labels add to the cost."""
-        request = request_of(self)
-        if known is None and self.class_reg == 0:
+        request, class_reg = request_of(self), check_least("class_reg", self.class_reg, 0)
+        if known is None and class_reg == 0:
             return answer(request, cloud_geometry(self.X_source_, self.X_target_, self.metric))
         if labels is None:
             raise InvalidProblem(
@@ -204,12 +203,12 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
             C += CLASS_BARRIER * max(abs(C.max()), abs(C.min())) * _conflicts(labels, known)
         result = answer(request, Dense(C))
         classes = labels[None, :] == np.unique(labels)[:, None]
-        for _ in range(CLASS_STEPS if self.class_reg > 0 else 0):
+        for _ in range(CLASS_STEPS if class_reg > 0 else 0):
             share = result.plan_operator.T @ classes.T.astype(np.float64)
             share /= share.sum(axis=1, keepdims=True)
             slope = 0.5 / np.sqrt(share + CLASS_FLOOR)
             penalty = slope.T[np.argmax(classes, axis=0)]
-            result = answer(request, Dense(C + self.class_reg * penalty))
+            result = answer(request, Dense(C + class_reg * penalty))
         return result
 
     # -- moving ----------------------------------------------------------------------------
@@ -264,7 +263,8 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     def _moved(self, X: Matrix, here: Matrix, images: Matrix) -> Matrix:
         """Return points moved as their nearest neighbours are."""
-        search = NearestNeighbors(n_neighbors=min(self.n_neighbors + 1, len(here)))
+        k = min(check_count("n_neighbors", self.n_neighbors, 1) + 1, len(here))
+        search = NearestNeighbors(n_neighbors=k)
         distance, index = search.fit(here).kneighbors(X)
         return X + interpolate(distance, index, images - here)
 

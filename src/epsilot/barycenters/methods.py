@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidProblem, UnknownMethod
 from ..run.goal import Goal
+from ..solvers.options import converted
 
 if TYPE_CHECKING:
     from .family import Family
@@ -72,7 +73,8 @@ def make_method(name: str, options: dict[str, object]) -> Method:
                 f"{name} has no option {option!r} for barycentres; its options are "
                 f"{', '.join(known)}."
             )
-    made: Method = dataclasses.replace(method, **options)  # type: ignore[type-var]
+    values = converted(name, type(method), options)
+    made: Method = dataclasses.replace(method, **values)  # type: ignore[type-var]
     return made
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import memory
 from .._types import Matrix
-from ..arguments import check_count, is_integer, numeric, shown
+from ..arguments import check_count, is_integer, numeric, plain, shown
 from ..errors import InvalidProblem
 from ..metrics import METRICS, PIXEL_METRICS
 
@@ -43,7 +43,7 @@ def synthetic_pair(side: int, seed: int) -> tuple[Matrix, Matrix]:
     >>> A.shape, bool(abs(A.sum() - 1) < 1e-12)
     ((8, 8), True)
     """
-    check_image(side, seed, 2)
+    side, seed = check_image(side, seed, 2)
     rng = np.random.default_rng(seed)
     return _square_on_noise(side, rng), _square_on_noise(side, rng)
 
@@ -86,15 +86,16 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
     return M
 
 
-def check_image(side: object, seed: object, least: int) -> None:
-    """Reject sides below a least one, negative seeds, and images that memory cannot hold."""
+def check_image(side: object, seed: object, least: int) -> tuple[int, int]:
+    """Return side and seed; reject sides below a least one, and images that memory cannot hold."""
+    side = plain(side)
     if not (is_integer(side) and side >= least):
         raise InvalidProblem(
             f"the image side is {shown(side)}; at least {least} pixels are required (choose a "
             "larger side)"
         )
-    check_count("seed", seed, 0)
     memory.ask(4 * 8 * int(side) ** 2, f"two images of {side} x {side} pixels", "choose less")
+    return int(side), check_count("seed", seed, 0)
 
 
 def _image_shape(shape: object) -> tuple[int, int]:

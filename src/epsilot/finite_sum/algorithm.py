@@ -163,9 +163,11 @@ def minimize(
     """
     _check_objects(dual, mirror, callback)
     _check_words(norm, average)
-    _check_numbers(batch_size, inner_loops, n_outer, step_constant, tolerance, seed)
-    m, B, c = dual.n_components, int(batch_size), step_constant
-    n_inner = -(-m // B) if inner_loops is None else int(inner_loops)
+    m, B = dual.n_components, check_count("batch_size", batch_size, 1)
+    n_inner = -(-m // B) if inner_loops is None else check_count("inner_loops", inner_loops, 1)
+    n_outer, c = check_count("n_outer", n_outer, 0), check_positive("step_constant", step_constant)
+    tolerance = None if tolerance is None else check_least("tolerance", tolerance, 0)
+    seed = seed if isinstance(seed, Generator) else check_count("seed", seed, 0)
     memory.ask(16 * n_inner * B, "an outer loop", "lower batch_size or inner_loops")
     rng = np.random.default_rng(seed)
     L = dual.smoothness(norm)  # step 1
@@ -220,22 +222,6 @@ def _check_objects(dual: object, mirror: object, callback: object) -> None:
 def _check_words(norm: object, average: object) -> None:
     exponent(norm)
     check_choice("average", average, AVERAGES)
-
-
-def _check_numbers(
-    batch_size: object,
-    inner_loops: object,
-    n_outer: object,
-    step_constant: object,
-    tolerance: object,
-    seed: object,
-) -> None:
-    check_count("batch_size", batch_size, 1)
-    check_count("inner_loops", 1 if inner_loops is None else inner_loops, 1)
-    check_count("n_outer", n_outer, 0)
-    check_positive("step_constant", step_constant)
-    check_least("tolerance", 0 if tolerance is None else tolerance, 0)
-    check_count("seed", 0 if isinstance(seed, Generator) else seed, 0)
 
 
 def _start(given: object, size: int) -> Vector:

@@ -198,7 +198,7 @@ class Front(ABC, Generic[T]):
         >>> round(epsilot.torch.divergence(x, x + 1, reg=0.1).item(), 6)
         1.0
         """
-        check_positive("reg", reg)
+        reg = check_positive("reg", reg)
         loss = CloudLoss(metric=metric, reg=reg, tol=tol, n_threads=n_threads)
         own = SelfLoss(metric=metric, reg=reg, tol=tol, n_threads=n_threads)
         x, y, a, b = self._clouds(x, y, a, b)
@@ -261,7 +261,7 @@ class Front(ABC, Generic[T]):
         >>> epsilot.torch.match(x, x.flip(0)).tolist()
         [2, 1, 0]
         """
-        check_count("seed", seed, 0)
+        seed = check_count("seed", seed, 0)
         x, y, a, b = self._clouds(x, y, a, b)
         stacking = stack_clouds(_shape(x), _shape(y), _shape(a), _shape(b))
         find = partial(partners, metric=metric, seed=seed, n_threads=n_threads)

@@ -14,7 +14,7 @@ from .._types import Array, Matrix, Passed, Potentials, Vector
 from ..api.batch import solve_batch, solve_sample_batch
 from ..api.sample import cloud_geometry
 from ..api.solve import solve
-from ..arguments import is_real, shown
+from ..arguments import is_real, plain, shown
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
 from ..metrics import POINT_METRICS
@@ -68,6 +68,10 @@ class Loss(ABC):
     reg: float | None = None
     tol: float | None = None
     n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("eps", "rtol", "reg", "tol", "n_threads"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
 
     @abstractmethod
     def __call__(self, parts: Sequence[Array | None], wanted: Sequence[bool]) -> Outcome:
@@ -161,6 +165,7 @@ class CloudLoss(Loss):
         return shapes[0][-2], shapes[1][-2]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (isinstance(self.metric, str) and self.metric in POINT_METRICS):
             raise InvalidProblem(
                 f"metric is {shown(self.metric)}; it must be one of {', '.join(POINT_METRICS)} "

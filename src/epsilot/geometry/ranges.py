@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Matrix
-from ..arguments import numeric, shown
+from ..arguments import numeric, plain, shown
 from ..errors import InvalidProblem
 
 #: Largest costs between which nothing that matters under- or overflows.
@@ -35,7 +35,7 @@ def reach(X: Matrix, Y: Matrix) -> float:
 
 def grid_shape(shape: ArrayLike, name: str) -> tuple[int, ...]:
     """Return the cells along each axis of a grid."""
-    cells = numeric(shape, name)
+    cells = numeric(_plain(shape, name), name)
     is_whole = ((cells >= 1) & (cells <= 2**53) & (cells % 1 == 0)).all()
     if cells.ndim > 1 or not 1 <= cells.size <= 3 or not is_whole:
         raise InvalidProblem(
@@ -46,10 +46,20 @@ def grid_shape(shape: ArrayLike, name: str) -> tuple[int, ...]:
 
 def grid_spacing(spacing: ArrayLike, n_axes: int) -> tuple[float, ...]:
     """Return the distance of neighbouring cells along each axis."""
-    steps = numeric(spacing, "spacing")
+    steps = numeric(_plain(spacing, "spacing"), "spacing")
     if steps.shape not in ((), (1,), (n_axes,)) or not ((steps > 0) & (steps < math.inf)).all():
         raise InvalidProblem(
             f"spacing is {shown(spacing)}; it must be a positive finite number, or one for each of "
             f"the {n_axes} axes."
         )
     return tuple(float(h) for h in np.broadcast_to(steps, n_axes))
+
+
+def _plain(given: object, name: str) -> object:
+    """Return a number or a row of numbers of any library as Python's own; refuse truth values."""
+    values = list(map(plain, given)) if isinstance(given, (list, tuple)) else [plain(given)]
+    if any(isinstance(value, bool) for value in values):
+        raise InvalidProblem(
+            f"{name} is {shown(given)}; it must be a number, or one for each axis."
+        )
+    return values if isinstance(given, (list, tuple)) else values[0]

@@ -7,12 +7,14 @@ import os
 from typing import TYPE_CHECKING
 
 from ..arguments import (
+    PLAIN,
     check_choice,
     check_count,
     check_flag,
     check_options,
     check_positive,
     is_real,
+    plain,
     shown,
 )
 from ..errors import InvalidProblem, UnknownMethod
@@ -21,12 +23,18 @@ from ..files import check_own
 if TYPE_CHECKING:
     from .request import Request
 
+#: Keywords that are numbers.
+NUMBERS = ("eps", "rtol", "reg", "tol", "max_iter", "max_seconds", "seed", "n_threads")
 #: The smallest relative gap that float64 arithmetic can certify.
 SMALLEST_RTOL = 1e-12
 
 
 def check_request(request: Request) -> None:
-    """Refuse what no problem can make sense of, before any work is done."""
+    """Make numbers Python's own, and refuse what no problem can make sense of."""
+    for name in NUMBERS:
+        value = getattr(request, name)
+        if type(value) not in PLAIN:
+            object.__setattr__(request, name, plain(value))
     _check_kinds(request)
     _check_target(request)
     _check_limits(request)

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self, get_args, get_origin, get_type_hints
 
-import numpy as np
-
-from ..arguments import check_choice, is_integer, is_real, shown
+from ..arguments import check_choice, is_integer, is_real, plain, shown
 from ..errors import InvalidProblem
 from ..transport.problem import Problem
 
@@ -42,6 +40,7 @@ def _hints(cls: type) -> dict[str, object]:
 
 def _convert(method: str, name: str, value: object, hint: object) -> object:
     kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    value = plain(value)
     for kind in kinds:
         try:
             return _as(value, kind)
@@ -58,9 +57,9 @@ def _as(value: object, kind: object) -> object:
     if get_origin(kind) is tuple:
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise TypeError
-        return tuple(_as(x, get_args(kind)[0]) for x in value)
-    if kind is bool and isinstance(value, (bool, np.bool_)):
-        return bool(value)
+        return tuple(_as(plain(x), get_args(kind)[0]) for x in value)
+    if kind is bool and isinstance(value, bool):
+        return value
     if kind is int and is_integer(value) and abs(int(value)) <= _LARGEST:
         return int(value)
     if kind is float and is_real(value) and math.isfinite(value):

@@ -27,7 +27,7 @@ class Partial:
 
     def __post_init__(self) -> None:
         """Refuse a mass that is none."""
-        check_positive("mass", self.mass)
+        object.__setattr__(self, "mass", check_positive("mass", self.mass))
         if not self.mass >= SMALLEST:
             raise InvalidProblem(
                 f"mass is {self.mass:.3g}; it must be at least {SMALLEST:.0e} for float64 to hold "

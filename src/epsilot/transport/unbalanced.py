@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from .._types import Passed
-from ..arguments import check_choice, is_real, shown
+from ..arguments import check_choice, is_real, plain, shown
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
 from .balanced import objective_of
@@ -36,11 +36,12 @@ def kind_of(unbalanced: object, unbalanced_type: object) -> Unbalanced:
 
 def _prices(given: object) -> tuple[float, float]:
     """Return two positive prices, perhaps infinite, from one or two; text is split at commas."""
+    given = plain(given)
     parts = given.split(",") if isinstance(given, str) else given
     pair: list[Passed] = list(parts) if isinstance(parts, Iterable) else [parts, parts]
     pair = pair * 2 if len(pair) == 1 else pair
     try:
-        pair = [float(x) if isinstance(x, str) else x for x in pair]
+        pair = [float(x) if isinstance(x, str) else plain(x) for x in pair]
     except ValueError:
         pair = []
     if len(pair) != 2 or not all(is_real(x) and float(x) > 0 for x in pair):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._types import Fields, Index, Matrix, Passed, Vector
-from ...arguments import is_integer, shown
+from ...arguments import is_integer, plain, shown
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...version import __version__
@@ -111,6 +111,7 @@ class BatchResult(Sequence[Result]):
     def __getitem__(self, k: int | slice) -> Result | list[Result]:
         if isinstance(k, slice):
             return [self[i] for i in range(len(self))[k]]
+        k = plain(k)  # type: ignore[assignment]
         if not is_integer(k):
             raise InvalidProblem(f"the index is {shown(k)}; it must be the number of a problem.")
         k = range(len(self))[int(k)]

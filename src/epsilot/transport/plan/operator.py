@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ..._types import Matrix, Vector
-from ...arguments import check_count, check_positive, is_of_dask, is_real, numeric, shown
+from ...arguments import check_count, check_positive, is_of_dask, is_real, numeric, plain, shown
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
@@ -206,7 +206,7 @@ class Plan(Ordinary):
 
     def row(self, i: int) -> Vector:
         """Return row i of X."""
-        check_count("the row", i, 0)
+        i = check_count("the row", i, 0)
         if i >= self.shape[0]:
             raise InvalidProblem(f"the row is {i}; the plan has rows 0 to {self.shape[0] - 1}.")
         return np.asarray(self.block(i, i + 1)[0])
@@ -223,11 +223,11 @@ class Plan(Ordinary):
     def toarray(self, limit: int = DENSE_LIMIT) -> Matrix:
         """Return X as an (n, m) array, if it takes at most ``limit`` bytes."""
         n, m = self.shape
-        check_positive("limit", limit)
-        if 8 * n * m > limit:
+        most = check_positive("limit", limit)
+        if 8 * n * m > most:
             raise MemoryError(
                 f"a dense plan of {n} x {m} entries takes {8 * n * m / 2**30:.1f} GiB; the limit "
-                f"is {limit / 2**30:.1f} GiB (use plan_operator: products, rows, tosparse; or "
+                f"is {most / 2**30:.1f} GiB (use plan_operator: products, rows, tosparse; or "
                 "plan_operator.toarray(limit=...))."
             )
         out = np.empty((n, m))
@@ -237,14 +237,15 @@ class Plan(Ordinary):
 
     def tosparse(self, threshold: float = 0.0) -> sparse.csr_array:
         """Return the entries above ``threshold`` as a CSR matrix."""
-        if not (is_real(threshold) and threshold >= 0):
-            raise InvalidProblem(f"threshold is {shown(threshold)}; it must be a number >= 0.")
+        least = plain(threshold)
+        if not (is_real(least) and least >= 0):
+            raise InvalidProblem(f"threshold is {shown(least)}; it must be a number >= 0.")
         K = self.core.arcs()
         s, t, e, _ = self.around or Around.nothing(self.shape)
         if K is not None and not e.any():
             flow = self.mass * (s[K.i] * K.flow * t[K.j])
-            return replace(K, flow=flow).above(threshold).tosparse()
-        parts = [sparse.csr_array(np.where(threshold < X, X, 0.0)) for _, X in self.blocks()]
+            return replace(K, flow=flow).above(least).tosparse()
+        parts = [sparse.csr_array(np.where(least < X, X, 0.0)) for _, X in self.blocks()]
         return sparse.csr_array(sparse.vstack(parts))
 
     def scaled(self, factor: float) -> Plan:
