@@ -1,6 +1,8 @@
-"""The suite draws the same examples in every run, whatever else was run or is set."""
+"""The suite draws the same examples and data in every run, in whatever order."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -9,6 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+#: Calls of generators that belong to the process or have no seed.
+GLOBAL = re.compile(
+    r"(np\.)?random\.((?!default_rng|Generator|Random)\w+\(.*\)|default_rng\(\)|Random\(\))"
+)
 
 
 def draws():
@@ -30,6 +37,38 @@ def test_examples_do_not_depend_on_modules_that_are_loaded(tmp_path, monkeypatch
     monkeypatch.syspath_prepend(tmp_path)
     import_module("module_with_constants")
     assert draws() == before
+
+
+def random_state(tree):
+    """Return names of generators that functions of a module share, and calls without a seed."""
+    calls = [x for x in ast.walk(tree) if isinstance(x, ast.Call)]
+    unseeded = [x for x in calls if GLOBAL.fullmatch(ast.unparse(x))]
+    made = [x for x in tree.body if isinstance(x, ast.Assign) and isinstance(x.value, ast.Call)]
+    own = [x for x in made if ast.unparse(x.value.func).endswith((".default_rng", ".Random"))]
+    names = {target.id for assigned in own for target in assigned.targets}
+    functions = [x for x in ast.walk(tree) if isinstance(x, ast.FunctionDef | ast.Lambda)]
+    inside = {x.id for f in functions for x in ast.walk(f) if isinstance(x, ast.Name)}
+    return names & inside | {ast.unparse(call) for call in unseeded}
+
+
+def test_data_depends_neither_on_the_order_of_tests_nor_on_the_run():
+    """A generator that tests share gives each of them what those before it have left."""
+    files = Path(__file__).parent.rglob("*.py")
+    found = {str(f): random_state(ast.parse(f.read_text(encoding="utf-8"))) for f in files}
+    assert not {file: names for file, names in found.items() if names}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "G = np.random.default_rng(0)\ndef test(): G.random()",
+        "def test(): np.random.default_rng().random()",
+        "X = np.random.rand(3)",
+        "X = random.random()",
+    ],
+)
+def test_shared_and_unseeded_generators_are_found(line):
+    assert random_state(ast.parse(line))
 
 
 @pytest.mark.parametrize("has_ci", [False, True])

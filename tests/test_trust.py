@@ -17,9 +17,8 @@ from epsilot.transport.problem import make_problem
 from epsilot.transport.rounding import round_onto
 from problems import images
 
-RNG = np.random.default_rng(15)
 COST, A, B = images(8)
-RANDOM = RNG.random((20, 24))
+RANDOM = np.random.default_rng(15).random((20, 24))
 EXACT = ["exact", "restricted_simplex", "auto"]
 
 
@@ -132,8 +131,8 @@ def test_potentials_of_a_grid_do_not_exceed_the_costs():
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
 @pytest.mark.parametrize("far", [0.0, 1e6])
-def test_lazy_entropic_bounds_hold_far_from_the_origin(metric, far):
-    X, Y = RNG.normal(size=(2, 50, 2)) + far
+def test_lazy_entropic_bounds_hold_far_from_the_origin(metric, far, rng):
+    X, Y = rng.normal(size=(2, 50, 2)) + far
     cost = epsilot.PointCloud(X, Y, metric).block(0, 50)
     reg = 0.03 * cost.max()
     lazy = epsilot.solve_sample(X, Y, metric=metric, lazy=True, reg=reg)
@@ -270,8 +269,8 @@ def test_masses_next_to_nothing(method):
     assert result.converged
 
 
-def test_a_callable_metric_is_scaled_and_known_by_its_costs(tmp_path):
-    X, Y = RNG.normal(size=(2, 12, 2))
+def test_a_callable_metric_is_scaled_and_known_by_its_costs(rng):
+    X, Y = rng.normal(size=(2, 12, 2))
 
     def metric(scale):
         return lambda x, points: scale * np.abs(points - x).sum(axis=1)

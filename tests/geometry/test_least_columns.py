@@ -21,21 +21,21 @@ GEOMETRIES = {
     "grid": Grid((5, 4), (6, 7), "sqeuclidean"),
 }
 PRICES = {
-    "none": lambda m: np.zeros(m),
-    "some": lambda m: RNG.normal(size=m),
-    "whole": lambda m: RNG.integers(-2, 3, m).astype(float),
-    "dear": lambda m: np.where(np.arange(m) % 2 == 0, RNG.random(m), np.inf),
+    "none": lambda m, rng: np.zeros(m),
+    "some": lambda m, rng: rng.normal(size=m),
+    "whole": lambda m, rng: rng.integers(-2, 3, m).astype(float),
+    "dear": lambda m, rng: np.where(np.arange(m) % 2 == 0, rng.random(m), np.inf),
 }
 
 
 @pytest.mark.parametrize("prices", PRICES)
 @pytest.mark.parametrize("name", GEOMETRIES)
 @pytest.mark.parametrize("k", [1, 5, 12, 1000])
-def test_least_columns_are_those_of_a_sorted_row(name, prices, k):
+def test_least_columns_are_those_of_a_sorted_row(name, prices, k, rng):
     geometry = GEOMETRIES[name]
     n, m = geometry.shape
     k = min(k, m)
-    rows, asked = np.arange(n)[::2], PRICES[prices](m)
+    rows, asked = np.arange(n)[::2], PRICES[prices](m, rng)
     C = geometry.block(0, n)[rows]
     values = np.sort(C + asked, axis=1)
     cols, costs, thresholds = geometry.k_least(rows, asked, k)

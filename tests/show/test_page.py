@@ -16,13 +16,13 @@ from epsilot.files.images import synthetic_pair
 from epsilot.show import movement, page, raster, where
 from epsilot.transport.plan import Arcs, Explicit, Plan
 
-RNG = np.random.default_rng(0)
 IMAGES = dict(zip("AB", synthetic_pair(8, seed=1), strict=True))
-MATRIX = {"M": RNG.random((12, 9)), "math": math}
+MATRIX = {"M": np.random.default_rng(0).random((12, 9)), "math": math}
 
 
 def points(n, m, d):
-    return {"X_a": RNG.normal(size=(n, d)), "X_b": RNG.normal(size=(m, d)) + 1}
+    rng = np.random.default_rng(d)
+    return {"X_a": rng.normal(size=(n, d)), "X_b": rng.normal(size=(m, d)) + 1}
 
 
 # Data, what is asked for, and what the page says besides.
@@ -94,9 +94,9 @@ def test_a_page_says_what_a_result_proves_and_how_to_repeat_it(name, tmp_path):
     assert page.python_call(result).endswith(f"epsilot.{CASES[name][1]}")
 
 
-def test_points_can_be_said_afterwards(tmp_path):
+def test_points_can_be_said_afterwards(tmp_path, rng):
     result = epsilot.solve(MATRIX["M"])
-    X, Y = RNG.random((12, 2)), RNG.random((9, 2))
+    X, Y = rng.random((12, 2)), rng.random((9, 2))
     assert "x and y: sources blue (12 of 12 drawn)" in page.page_of(result, (X, Y))
     assert "Sources above" in page.page_of(result, (X[:, 0], Y[:, 0]))
     for wrong, words in (
@@ -159,11 +159,11 @@ def test_arcs_are_drawn_in_proportion_to_mass():
     assert drawn.times / drawn.times.sum() == pytest.approx([0.3, 0.1, 0.6], abs=0.01)
 
 
-def test_a_large_plan_is_a_small_page():
+def test_a_large_plan_is_a_small_page(rng):
     n = 100_000
     i = np.arange(n)
     plan = Plan(Arcs((n, n), i, i[::-1].copy(), np.full(n, 1 / n)))
-    X = RNG.random((n, 3))
+    X = rng.random((n, 3))
     moved = where.Moved.by(plan, np.full(n, 1 / n), np.full(n, 1 / n))
     assert len(where.pictures(moved, X, X[::-1])) < 500_000
     assert "Estimated" in where.pictures(moved, None, None)

@@ -40,8 +40,8 @@ def dense(core):
 
 
 @cores
-def test_products_and_prices_are_those_of_the_array(name):
-    core, v, u, d = CORES[name], RNG.random(4), RNG.random(3), RNG.random(4)
+def test_products_and_prices_are_those_of_the_array(name, rng):
+    core, v, u, d = CORES[name], rng.random(4), rng.random(3), rng.random(4)
     K = dense(core)
     found = (core.rows(v), core.cols(u), *core.marginals(), *core.price(GEOMETRY, v, d))
     wanted = (K @ v, K.T @ u, K.sum(axis=1), K.sum(axis=0), K @ v, (M34 * K) @ v, M34 @ d)
