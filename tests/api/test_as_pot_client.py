@@ -51,6 +51,16 @@ def with_dummies():
     return Call(M, a / a.sum(), b / b.sum())
 
 
+def tails(n=500):
+    """Return Gaussian weights on points most of which have next to nothing."""
+    X = 30 * np.random.default_rng(0).normal(size=(n, 2))
+    a, b = (
+        np.exp(-((X - mean) ** 2).sum(axis=1) / (2 * deviation**2))
+        for mean, deviation in (((-40.0, 0.0), 4.0), ((40.0, 10.0), 8.0))
+    )
+    return Call(ot.dist(X, X), a / a.sum(), b / b.sum())
+
+
 CALLS: dict[str, Callable[[], Call]] = {
     "a cloud to itself": itself,
     "equal weights": lambda: Call(clouds(60, 60).M),
@@ -60,6 +70,8 @@ CALLS: dict[str, Callable[[], Call]] = {
     "a narrow bell to a wide one": lambda: Call(
         line(500, 500, 2), bell(500, 20, 5), bell(500, 320, 10)
     ),
+    "tails of 200 decades": lambda: Call(line(500, 500, 2), bell(500, 250, 3), bell(500, 260, 8)),
+    "tails in the plane": tails,
     "mostly forbidden arcs": lambda: Call(
         np.where(np.random.default_rng(2).random((40, 40)) < 0.1, line(40, 40), 1e8)
     ),
@@ -75,6 +87,7 @@ SOLVERS: dict[str, Callable[..., epsilot.Result]] = {
     "restricted_simplex": lambda M, a, b: epsilot.solve(
         M, a, b, rtol=1e-9, method="restricted_simplex"
     ),
+    "auction": lambda M, a, b: epsilot.solve(M, a, b, rtol=1e-9, method="auction"),
 }
 
 
@@ -131,8 +144,7 @@ def test_the_duals_have_the_value_and_are_tight_on_the_support(call, solver):
     unit = given.M.max()
     assert (f[:, None] + g[None, :] <= given.M).all()
     assert f @ a + g @ b == pytest.approx(result.value, rel=2e-9, abs=1e-9 * unit)
-    if solver == "exact":
-        assert slack[result.plan > 0].max() <= 1e-12 * unit
+    assert slack[result.plan > 0].max() <= 1e-11 * unit
 
 
 def test_the_plan_of_a_cloud_to_itself_is_the_identity():

@@ -57,7 +57,7 @@ def test_a_slice_of_the_campaign_shows_no_defect(part):
     for extra in EXTRAS.get(part, ()):
         pytest.importorskip(extra)
     drawn = (cases.Case(part, number) for number in range(SLICE[part]))
-    lines = list(workers.run_cases(drawn, jobs=1, cache=None))
+    lines = list(workers.run_cases(drawn, jobs=1, hang_seconds=600, cache=None))
     assert len(lines) == SLICE[part]
     assert {line["case"]: line["defects"] for line in lines if "defects" in line} == {}
 

@@ -169,9 +169,26 @@ class Driver(Generic[T, S]):
             return Status.CALLBACK
         if ending is not None:
             return ending
-        if not is_published and self.goal.is_reached(run.upper, run.lower):
+        is_reached = not is_published and self.goal.is_reached(run.upper, run.lower)
+        if is_reached and (signal.is_finished or not self._must_be_tight or self._is_tight()):
             return Status.CERTIFIED
         return self._limit(operations, began)
+
+    @property
+    def _must_be_tight(self) -> bool:
+        """Whether the plan may have mass on tight arcs only, which a narrow bracket alone allows.
+
+        Masses far below the others hardly widen it.
+        """
+        return self.goal.is_exact and self.solver.about.exactness == "exact"
+
+    def _is_tight(self) -> bool:
+        """Tell whether the latest plan and its potentials are complementary."""
+        run = self.run
+        assert run.plan is not None
+        assert run.potentials is not None
+        is_new = run.evaluated_at == run.n_iter
+        return is_new and self.objective.is_tight(run.plan, run.potentials)
 
     def _own_ending(self, target: T, state: S) -> Status | None:
         """Return the status if the method ends the run: by its paper's rule, or as it has finished.
@@ -213,9 +230,11 @@ class Driver(Generic[T, S]):
             bracket = objective.bracket(*self.support.lifted(*pair))
             errors.append(bracket.marginal_error)
             run.work.record(certificate_work(geometry))
-            if bracket.upper < run.upper:
+            # A basis that comes later is nearer to the optimum, even if bounds cannot show it.
+            is_pair = self._must_be_tight and self.goal.is_reached(bracket.upper, bracket.lower)
+            if bracket.upper < run.upper or is_pair:
                 run.upper, run.plan = bracket.upper, bracket.plan
-            if bracket.lower > run.lower:
+            if bracket.lower > run.lower or is_pair:
                 run.lower, run.potentials = bracket.lower, bracket.potentials
         objective.check(run.upper, run.lower)
         run.marginal_error, run.evaluated_at = errors[0], run.n_iter

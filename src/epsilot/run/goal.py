@@ -13,6 +13,8 @@ from .request import Request
 
 #: Relative accuracy if none is asked for.
 RTOL = 0.01
+#: Relative accuracy from which on exact methods go to their end: see ``Goal.is_exact``.
+EXACT = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,11 @@ class Goal:
     tiny: float = 0.0
     #: What turning bounds into the user's units may add to the gap.
     slack: float = 0.0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether an exact plan is asked for: its mass is to be on tight arcs only."""
+        return self.rtol is not None and self.rtol <= EXACT
 
     def allowed(self, lower: float) -> float:
         """Return the gap that is asked for, given the best lower bound."""

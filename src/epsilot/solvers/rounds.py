@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._types import Array, Index, Passed, Potentials, Vector
 from ..kernels import network
-from ..transport.certificate import ROUND_OFF
+from ..transport.plan.arcs import UNSETTLED
 from ..transport.work import Work
 
 #: Pivots in one step, so that limits are looked at now and then.
@@ -157,8 +157,8 @@ def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
     state.pivots += pivots
     is_endless = state.pivots > MAX_PIVOTS + MAX_PIVOTS_PER_NODE * state.flow.size
     if pivots < PIVOTS or is_endless:
-        # Less mass on artificial arcs is rounding, which the certificate repairs.
-        is_short = network.shortage(state.tree, 0.0) > ROUND_OFF
+        # Less mass on artificial arcs is rounding, and missing from a plan that is feasible.
+        is_short = network.shortage(state.tree, 0.0) > UNSETTLED
         if is_short and state.big < BIGGEST and not is_endless:
             network.shortage(state.tree, 7 * state.big)
             state.big *= 8

@@ -16,6 +16,9 @@ from .duals import both_centred
 from .objective import Objective, Slopes, linear
 from .plan import Plan
 
+#: Share of the largest cost up to which an arc's reduced cost is rounding.
+TIGHT = 1e-11
+
 
 @dataclass(frozen=True)
 class Transport(Objective):
@@ -52,6 +55,15 @@ class Transport(Objective):
         if not are_at_most(f, self.problem.geometry.ctransform_rows(g)):
             raise CertificateError(f"the potentials exceed the costs. {BUG}")
         return linear(self.problem, potentials)
+
+    def is_tight(self, plan: Plan, potentials: Potentials) -> bool:
+        """Tell whether every arc that carries mass costs what its potentials say."""
+        arcs = plan.core.arcs()
+        if arcs is None:
+            return True
+        (f, g), geometry = potentials, self.problem.geometry
+        excess = geometry.entries(arcs.i, arcs.j) - f[arcs.i] - g[arcs.j]
+        return bool((excess <= TIGHT * self.problem.scale).all())
 
     @property
     def slopes(self) -> Slopes | None:

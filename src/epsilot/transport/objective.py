@@ -169,6 +169,10 @@ class Objective(ABC):
         self.check(upper, lower)
         return Bracket(plan, upper, potentials, lower, error)
 
+    def is_tight(self, plan: Plan, potentials: Potentials) -> bool:
+        """Tell whether the plan has mass on tight arcs only, where the kind knows what that is."""
+        return True
+
     def prove(self, plan: Plan, potentials: Potentials) -> Proof:
         """Return the bounds that this very plan and these potentials prove, or raise.
 
