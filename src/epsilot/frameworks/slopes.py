@@ -97,7 +97,7 @@ def _across(p: Matrix, unit: Matrix) -> Matrix:
 
 def _polar(x: Matrix) -> tuple[Matrix, Matrix]:
     """Return directions and lengths."""
-    length = np.linalg.norm(x, axis=1)[:, None]
+    length = np.sqrt((x * x).sum(axis=1, keepdims=True))
     return x / length, length
 
 

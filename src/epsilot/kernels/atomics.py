@@ -13,10 +13,10 @@ import time
 
 import numba
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .compiling import njit
+from .lanes import address
 
 #: Fruitless looks at a counter after which the processor is offered to other threads.
 PATIENCE = 2000
@@ -25,8 +25,7 @@ _ORDER = "seq_cst"
 
 
 def _address(context, builder, array_type, array, index):
-    data = context.make_array(array_type)(context, builder, array).data
-    return cgutils.gep(builder, data, index)
+    return address(context, builder, context.make_array(array_type)(context, builder, array), index)
 
 
 @intrinsic

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from .lanes import IS_PLAIN, constant, prefer_wide_vectors, spread
+from .lanes import IS_PLAIN, address, constant, prefer_wide_vectors, spread
 
 #: Entries of a vector, rows that are priced together, bytes of a set.
 WIDTH, HEIGHT, BYTES = 8, 4, 64
@@ -46,18 +46,23 @@ class _Code:
         """Return the length of argument k along an axis."""
         return self.builder.extract_value(self.array(k).shape, axis)
 
-    def place(self, data, at, kind):
+    def place(self, array, at, kind):
         """Return the address of entry ``at`` as that of a vector."""
-        return self.builder.bitcast(self.builder.gep(data, [at]), kind.as_pointer())
+        found = address(self.context, self.builder, array, at, BYTES if kind is _SET else WIDTH)
+        return self.builder.bitcast(found, kind.as_pointer())
 
-    def load(self, data, at, kind=_REALS):
+    def load(self, array, at, kind=_REALS):
         """Read a vector from entry ``at`` on."""
-        return self.builder.load(self.place(data, at, kind), align=1 if kind is _SET else 8)
+        return self.builder.load(self.place(array, at, kind), align=1 if kind is _SET else 8)
 
-    def store(self, value, data, at):
+    def store(self, value, array, at):
         """Write a vector from entry ``at`` on."""
         align = 1 if value.type is _SET else 8
-        self.builder.store(value, self.place(data, at, value.type), align=align)
+        self.builder.store(value, self.place(array, at, value.type), align=align)
+
+    def load_one(self, array, at):
+        """Read entry ``at``."""
+        return self.builder.load(address(self.context, self.builder, array, at))
 
     def variable(self, value):
         """Return a variable that the loops change."""
@@ -122,11 +127,10 @@ def least_of_block(typing_context, C, y, row):
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
-        costs, prices, m = code.array(0).data, code.array(1).data, code.size(0, 1)
+        costs, prices, m = code.array(0), code.array(1), code.size(0, 1)
         rows = [builder.add(code.number(2), ir.Constant(_INDEX, r)) for r in range(HEIGHT)]
         starts = [builder.mul(row, m) for row in rows]
-        nodes = [builder.gep(prices, [builder.add(row, m)]) for row in rows]
-        own = [spread(builder, builder.load(node), _REALS) for node in nodes]
+        own = [spread(builder, code.load_one(prices, builder.add(r, m)), _REALS) for r in rows]
         best = code.variable(constant(_REALS, np.inf)), code.variable(constant(_INDICES, 0))
         with code.steps(m) as (j, _):
             sums = [
@@ -149,7 +153,7 @@ def least_of_row(typing_context, row, g):
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
-        costs, prices = code.array(0).data, code.array(1).data
+        costs, prices = code.array(0), code.array(1)
         best = code.variable(constant(_REALS, np.inf)), code.variable(constant(_INDICES, -1))
         with code.steps(code.size(0)) as (j, _):
             reduced = builder.fsub(code.load(costs, j), code.load(prices, j))
@@ -166,7 +170,7 @@ def two_least_of_row(typing_context, row, g):
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
-        costs, prices = code.array(0).data, code.array(1).data
+        costs, prices = code.array(0), code.array(1)
         none = constant(_REALS, np.inf)
         best = code.variable(none), code.variable(constant(_INDICES, 0)), code.variable(none)
         with code.steps(code.size(0)) as (j, _):
@@ -184,7 +188,7 @@ def relax(typing_context, row, g, length, i, distances, befores):
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
-        costs, prices, distances, befores = (code.array(k).data for k in (0, 1, 4, 5))
+        costs, prices, distances, befores = (code.array(k) for k in (0, 1, 4, 5))
         length = spread(builder, args[2], _REALS)
         own = spread(builder, code.number(3), _INDICES)
         best = code.variable(constant(_REALS, np.inf)), code.variable(constant(_INDICES, 0))
@@ -206,7 +210,7 @@ def lower_to(typing_context, row, f, g):
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
-        costs, prices = code.array(0).data, code.array(2).data
+        costs, prices = code.array(0), code.array(2)
         own = spread(builder, args[1], _REALS)
         with code.steps(code.size(0)) as (j, _):
             slack, held = builder.fsub(code.load(costs, j), own), code.load(prices, j)
@@ -222,7 +226,7 @@ def add_to(typing_context, row, factor, sums):
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
-        costs, sums = code.array(0).data, code.array(2).data
+        costs, sums = code.array(0), code.array(2)
         factor = spread(builder, args[1], _REALS)
         with code.steps(code.size(0)) as (j, _):
             term = builder.fmul(code.load(costs, j), factor)
@@ -238,12 +242,12 @@ def add_where(typing_context, sets, u, by, y):
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
-        bits, y = code.array(0).data, code.array(3).data
+        bits, y = code.array(0), code.array(3)
         start = builder.mul(code.number(1), ir.Constant(_INDEX, BYTES))
         by, nothing = spread(builder, args[2], _REALS), constant(_REALS, 0.0)
         with code.steps(code.size(3)) as (v, _):
             at = builder.add(start, builder.lshr(v, ir.Constant(_INDEX, 3)))
-            byte = builder.load(builder.gep(bits, [at]))
+            byte = code.load_one(bits, at)
             is_member = builder.bitcast(byte, ir.VectorType(ir.IntType(1), WIDTH))
             step = builder.select(is_member, by, nothing)
             code.store(builder.fadd(code.load(y, v), step), y, v)
@@ -259,7 +263,7 @@ def _on_sets(formula):
     def of_sets(typing_context, sets, out, s, t):
         def generate(context, builder, signature, args):
             code = _Code(context, builder, signature, args)
-            bits, size = code.array(0).data, ir.Constant(_INDEX, BYTES)
+            bits, size = code.array(0), ir.Constant(_INDEX, BYTES)
             out, s, t = (builder.mul(code.number(k), size) for k in (1, 2, 3))
             value = formula(builder, code.load(bits, s, _SET), code.load(bits, t, _SET))
             code.store(value, bits, out)

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
+from numba.core.base import BaseContext
 
 #: A Lane where code is emitted, what NumPy computes with where formulas run as they stand.
 Operand: TypeAlias = Any
@@ -72,6 +73,23 @@ def spread(builder: ir.IRBuilder, x: ir.Value, kind: ir.Type) -> ir.Value:
     first = builder.insert_element(nothing, x, ir.Constant(index, 0))
     places = ir.Constant(ir.VectorType(index, kind.count), None)
     return builder.shuffle_vector(first, nothing, places)
+
+
+def address(
+    context: BaseContext, builder: ir.IRBuilder, array: Any, at: ir.Value, n_entries: int = 1
+) -> ir.Value:
+    """Emit the address of entry ``at`` of a contiguous array.
+
+    With ``NUMBA_BOUNDSCHECK=1`` it raises IndexError unless the array has ``n_entries`` there.
+    """
+    if context.enable_boundscheck:
+        after = builder.add(at, ir.Constant(at.type, n_entries))
+        is_before = builder.icmp_signed("<", at, ir.Constant(at.type, 0))
+        is_beyond = builder.icmp_signed(">", after, array.nitems)
+        with builder.if_then(builder.or_(is_before, is_beyond), likely=False):
+            message = "entries of a vector are out of bounds"
+            context.call_conv.return_user_exc(builder, IndexError, (message,))
+    return builder.gep(array.data, [at])
 
 
 class Lane:

@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from .lanes import IS_PLAIN, Lane, call, keep_order, larger, prefer_wide_vectors, spread
+from .lanes import IS_PLAIN, Lane, address, call, keep_order, larger, prefer_wide_vectors, spread
 
 #: Bytes of a vector, and vectors that are added side by side to hide the latency of an addition.
 VECTOR, N_VECTORS = 64, 4
@@ -45,8 +45,8 @@ class _Adder:
 
     def __init__(self, context, builder, dtype, formula, n_written, arrays, numbers):
         prefer_wide_vectors(builder.function)
-        self.builder, self.formula, self.n_written = builder, formula, n_written
-        self.arrays = arrays
+        self.context, self.builder = context, builder
+        self.formula, self.n_written, self.arrays = formula, n_written, arrays
         self.size = builder.extract_value(arrays[0].shape, 0)
         self.real, self.width = context.get_data_type(dtype), VECTOR // _BYTES[dtype]
         self.numbers = {
@@ -101,7 +101,7 @@ class _Adder:
         return self.builder.fadd(total, term.value)
 
     def _place(self, array, at, width):
-        place = self.builder.gep(array.data, [at])
+        place = address(self.context, self.builder, array, at, width)
         kind = _vector(place.type.pointee, width)
         return self.builder.bitcast(place, kind.as_pointer())
 

@@ -22,7 +22,7 @@ from numba.np.arrayobj import make_array
 
 from .compiling import njit
 from .dense import SUM
-from .lanes import IS_PLAIN, call, prefer_wide_vectors, spread
+from .lanes import IS_PLAIN, address, call, prefer_wide_vectors, spread
 
 #: Numbers of a vector register, as LLVM sees it.
 VECTOR = 8
@@ -65,7 +65,8 @@ def _tile(width, real=_DOUBLE, n_lanes=VECTOR, is_fresh=False):
 
             def place(array, at_row, at_col, kind):
                 start = builder.mul(at_row, builder.extract_value(array.shape, 1))
-                found = builder.gep(array.data, [builder.add(start, at_col)])
+                n_entries = n_lanes if kind is vector else 1
+                found = address(context, builder, array, builder.add(start, at_col), n_entries)
                 return builder.bitcast(found, kind.as_pointer())
 
             tiles = list(product(range(HEIGHT), range(0, width, n_lanes)))
