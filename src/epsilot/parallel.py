@@ -8,16 +8,20 @@ threading layer aborts the process when two Python threads enter it at once.)
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from functools import cache
 from typing import TypeVar
 
+from . import deadline
+
 # Matrix entries below which handing work to a thread (about 50 µs) costs more than it saves.
 MIN_ENTRIES_PER_THREAD = 1 << 16
+# Matrix entries of the first slice of a pass that has a deadline, and seconds of the later ones.
+SLICE_ENTRIES, SLICE_SECONDS = 1 << 20, 0.1
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -25,14 +29,27 @@ Answer = TypeVar("Answer")
 _limit: ContextVar[int | None] = ContextVar("epsilot_threads", default=None)
 
 
-@contextmanager
-def limit(n_threads: int | None) -> Iterator[None]:
+class _Limit:
+    """The context of a number of threads; a class, since a generator takes twice as long."""
+
+    __slots__ = ("n_threads", "token")
+
+    def __init__(self, n_threads: int | None) -> None:
+        self.n_threads = n_threads
+        self.token: Token[int | None] | None = None
+
+    def __enter__(self) -> None:
+        if self.n_threads is not None:
+            self.token = _limit.set(self.n_threads)
+
+    def __exit__(self, *error: object) -> None:
+        if self.token is not None:
+            _limit.reset(self.token)
+
+
+def limit(n_threads: int | None) -> _Limit:
     """Use at most ``n_threads`` threads inside the block (None: as many as around it)."""
-    token = _limit.set(_limit.get() if n_threads is None else n_threads)
-    try:
-        yield
-    finally:
-        _limit.reset(token)
+    return _Limit(n_threads)
 
 
 def available() -> int:
@@ -50,13 +67,41 @@ def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
 
 
 def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: object) -> None:
-    """Call ``kernel(*args, start, stop)`` on slices that cover ``range(n_items)``."""
+    """Call ``kernel(*args, start, stop)`` on slices that cover ``range(n_items)``.
+
+    With a deadline, a long pass looks at it about every 0.1 s.
+    """
+    if n_entries <= MIN_ENTRIES_PER_THREAD:
+        kernel(*args, 0, n_items)
+        return
+    deadline.check()
+    if n_entries <= SLICE_ENTRIES or not deadline.is_set():
+        _share_range(kernel, 0, n_items, n_entries, args)
+        return
+    start, per_item = 0, n_entries / max(n_items, 1)
+    least = available()
+    size = max(least, int(SLICE_ENTRIES / per_item))
+    while start < n_items:
+        stop, began = min(start + size, n_items), time.perf_counter()
+        _share_range(kernel, start, stop, int((stop - start) * per_item), args)
+        seconds = time.perf_counter() - began
+        size = max(least, int(size * SLICE_SECONDS / max(seconds, 1e-6)))
+        start = stop
+        if start < n_items:
+            deadline.check()
+
+
+def _share_range(
+    kernel: Callable[..., None], start: int, stop: int, n_entries: int, args: tuple[object, ...]
+) -> None:
+    """Call ``kernel(*args, first, last)`` on parts of ``range(start, stop)``, one per thread."""
+    n_items = stop - start
     most = min(n_items, n_entries // MIN_ENTRIES_PER_THREAD)
     n_threads = min(available(), most) if most > 1 else 1
     if n_threads <= 1:
-        kernel(*args, 0, n_items)
+        kernel(*args, start, stop)
         return
-    edges = [n_items * k // n_threads for k in range(n_threads + 1)]
+    edges = [start + n_items * k // n_threads for k in range(n_threads + 1)]
     pool = _pool(n_threads - 1, os.getpid())
     futures = [pool.submit(kernel, *args, edges[k], edges[k + 1]) for k in range(1, n_threads)]
     kernel(*args, edges[0], edges[1])

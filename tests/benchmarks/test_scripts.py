@@ -29,6 +29,8 @@ RUNS = [
     ("grid_or_matrix", "--sides 9 --rtol 0.1 --classes Shapes", ["| Shapes | 9 | cityblock |"]),
     ("hybrid", "--sizes 16 --seeds 1", ["| random | 16 | 0.005 |"]),
     ("kernels", "--size 64 --rounds 1", ["row c-transform", "float32 in cache"]),
+    ("limits", "--scale 0.001 --only KL --limit 0.2 --signal 0.2",
+     ["| cloud 2-d, KL | 30 | max_seconds |", "| SIGINT | "]),
     ("line", "--sizes 300", ["| 300 | euclidean | random |"]),
     ("methods", "--quick", ["sinkhorn                 7", "exact                    not counted"]),
     ("odd_costs", "--size 64 --seeds 1", ["n = 64", "| clusters |", "| products |"]),

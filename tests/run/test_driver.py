@@ -8,6 +8,7 @@ import pytest
 
 import epsilot
 from epsilot.run import starts
+from epsilot.run.clock import Clock
 from epsilot.run.course import set_course
 from epsilot.run.driver import Driver
 from epsilot.run.execute import execute
@@ -65,6 +66,7 @@ def driven(request, observer, *, start=None, solver=None):
         limits=make_limits(request, course.solver.patience),
         rng=np.random.default_rng(0),
         observers=[History(run), observer],
+        clock=Clock(request.max_seconds),
         run=run,
     )
     return driver.drive(start or course.start)

@@ -56,7 +56,9 @@ def test_each_keyword_reaches_the_request(monkeypatch, tmp_path):
         "multiscale": False,
     }
     asked = []
-    monkeypatch.setattr("epsilot.api.solve.execute", lambda problem, request: asked.append(request))
+    monkeypatch.setattr(
+        "epsilot.api.solve.execute", lambda problem, request, clock: asked.append(request)
+    )
     for changes in (
         {},
         {"eps": 1.0, "reg": None, "tol": None},

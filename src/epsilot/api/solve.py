@@ -8,8 +8,10 @@ from collections.abc import Callable
 from numpy.typing import ArrayLike
 
 from ..arguments import check_flag
+from ..deadline import OutOfTime
 from ..geometry import Geometry
 from ..run import kinds
+from ..run.clock import Phase, started
 from ..run.execute import execute
 from ..run.request import Request
 from ..run.result import Result
@@ -152,7 +154,16 @@ def answer(
 ) -> Result:
     """Return what ``solve`` does, of a request that is made already."""
     check_flag("normalize", normalize)
-    return execute(request.kind.problem(M, a, b, normalize=normalize), request)
+    with started(request.max_seconds) as clock:
+        try:
+            problem = request.kind.problem(M, a, b, normalize=normalize)
+        except OutOfTime:  # while the range of the costs was looked for
+            clock.phase = Phase.RETURN
+            rough = M.roughly if isinstance(M, Geometry) else M
+            problem = request.kind.problem(rough, a, b, normalize=normalize)
+            clock.phase = Phase.STEPS
+        result = execute(problem, request, clock)
+    return result
 
 
 def exact(

@@ -18,6 +18,7 @@ from ..errors import CertificateError
 from ..kernels import rounding as kernels
 from ..kernels.vectors import dot
 from ..transport.certificate import BUG, FEASIBLE, ROUND_OFF
+from ..transport.crude import crude_plan, least_costs
 from ..transport.objective import Objective
 from ..transport.plan import Core, Plan
 from ..transport.rounding import tame
@@ -90,6 +91,23 @@ def below(family: Family, G: Matrix) -> Below:
         for member, g in zip(family.members, family.centred(G), strict=True)
     )
     return Below(potentials, dual_value(family, potentials))
+
+
+def crudely_above(family: Family) -> Above:
+    """Return plans of few entries to the uniform histogram, proved without a pass."""
+    b = np.full(family.shape[1], 1.0 / family.shape[1])
+    found = [crude_plan(onto(member, b)) for member in family.members]
+    value = family.mean_of([upper for _, upper, _ in found])
+    return Above(b, tuple(plan for plan, _, _ in found), value, 0.0, 0.0)
+
+
+def crudely_below(family: Family) -> Below:
+    """Return potentials that know the least costs only, and the bound they prove."""
+    members = [least_costs(member) for member in family.members]
+    g = np.zeros(family.shape[1])
+    potentials = tuple((member.row_potential(g), g) for member in members)
+    parts = [member.dual_value(pair) for member, pair in zip(members, potentials, strict=True)]
+    return Below(potentials, family.mean_of(parts))
 
 
 def dual_value(family: Family, potentials: Sequence[Potentials]) -> float:

@@ -8,14 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .._types import Potentials, Vector
+from ..deadline import OutOfTime
 from ..kernels.vectors import are_between
+from ..run.clock import Clock, Phase
+from ..run.driver import PROVED_AT_ONCE
 from ..run.goal import Goal, Limits
 from ..run.observers import Observer
 from ..run.result import Status
 from ..transport.plan import Plan
 from ..transport.record import Record
 from ..transport.work import Work
-from .bounds import above, below, check
+from .bounds import above, below, check, crudely_above, crudely_below, prove
 from .family import Family
 from .method import Method, Proposal, Start, Step, Verdict, certificate_cost, nothing
 
@@ -37,6 +40,9 @@ class Found:
     upper: float = math.inf
     lower: float = -math.inf
     marginal_error: float = math.inf
+    waiting: Proposal | None = None  # what is not yet certified
+    proof: tuple[float, float] | None = None  # bounds of the best, if they were proved already
+    seconds_certified: float = 0.0  # what the last certificate took
     history: list[Record] = field(default_factory=list)
     last_progress: tuple[float, int] = (math.inf, 0)  # gap, step
     status: Status = Status.MAX_ITER
@@ -51,29 +57,49 @@ class Drive:
     goal: Goal
     limits: Limits
     observers: Sequence[Observer] = ()
-    is_interrupted: Callable[[], bool] = bool
+    clock: Clock = field(default_factory=Clock)
     found: Found = field(default_factory=Found)
 
     def run(self, start: Start | None = None) -> Found:
         """Step to the goal or to a limit; what is found is certified in any case."""
-        began, found = time.perf_counter(), self.found
-        steps = self.method.steps(self.family, self.goal, start)
-        proposal, is_told, ending = nothing(self.family), False, None
-        step = self._advance(lambda: next(steps))
-        while ending is None:
-            proposal = step.proposal or proposal
-            verdict = Verdict(False)
-            if step.is_due or step.is_last:
-                verdict, is_told = self._certify(proposal)
-            ending = self._ending(step, began, is_told)
-            if ending is None:
-                step = self._advance(lambda said=verdict: steps.send(said))  # type: ignore[misc]
-            elif not verdict.is_certified:
-                self._certify(proposal if _is_finite(proposal) else nothing(self.family))
+        found, clock = self.found, self.clock
+        try:
+            ending = self._loop(start)
+        except OutOfTime:
+            ending = clock.ending() or Status.MAX_SECONDS
+        clock.phase = Phase.LAST_CERTIFICATE
+        try:
+            if found.waiting is not None and found.seconds_certified <= clock.seconds_for_proof():
+                usable = _is_finite(found.waiting)
+                self._certify(found.waiting if usable else nothing(self.family))
+        except OutOfTime:
+            pass
+        clock.phase = Phase.RETURN
+        if found.b is None:
+            self._certify_crudely()
         if self.goal.is_reached(found.upper, found.lower):
             ending = Status.CERTIFIED
         found.status = ending
         return found
+
+    def _loop(self, start: Start | None) -> Status:
+        """Step until the run is over; return how it ended."""
+        found = self.found
+        steps = self.method.steps(self.family, self.goal, start)
+        found.waiting = nothing(self.family)
+        step = self._advance(lambda: next(steps))
+        while True:
+            found.waiting = step.proposal or found.waiting
+            verdict, is_told = Verdict(False), False
+            if found.waiting is not None and (step.is_due or step.is_last):
+                verdict, is_told = self._certify(found.waiting)
+            ending = self._ending(step, is_told)
+            if ending is not None:
+                return ending
+            began = time.perf_counter()
+            step = self._advance(lambda said=verdict: steps.send(said))  # type: ignore[misc]
+            if self.clock.is_limited:
+                self.clock.keep(found.seconds_certified, time.perf_counter() - began)
 
     def _advance(self, following: Callable[[], Step]) -> Step:
         """Let the method take a step, on the clock."""
@@ -87,37 +113,48 @@ class Drive:
             observer.stepped(found.n_iter, found.seconds)
         return step
 
-    def _ending(self, step: Step, began: float, is_told: bool) -> Status | None:
+    def _ending(self, step: Step, is_told: bool) -> Status | None:
         """Return the status if the run is over."""
-        found, limits = self.found, self.limits
+        found, limits, ending = self.found, self.limits, self.clock.ending()
         if self.goal.is_reached(found.upper, found.lower):
             return Status.CERTIFIED
         if is_told:
             return Status.CALLBACK
         if step.proposal is not None and not _is_finite(step.proposal):
             return Status.NOT_FINITE
-        if self.is_interrupted():
-            return Status.INTERRUPTED
+        if ending is Status.INTERRUPTED:
+            return ending
         if step.is_last:
             return Status.FINISHED
         if found.n_iter >= limits.max_iter:
             return Status.MAX_ITER
-        if time.perf_counter() - began >= limits.max_seconds:
-            return Status.MAX_SECONDS
+        if ending is not None:
+            return ending
         _, then = found.last_progress
         if found.n_iter > max(STALL_FACTOR * then, then + STALL_STEPS):
             return Status.STALLED
         return None
 
     def _certify(self, proposal: Proposal) -> tuple[Verdict, bool]:
-        """Bracket a proposal, keep what is better; return what was proved, and if to stop."""
-        found, family = self.found, self.family
+        """Bracket a proposal, keep what is better; return what was proved, and if to stop.
+
+        Where that takes long, the best of both is proved at once; nothing is kept of a certificate
+        that is abandoned.
+        """
+        found, family, began = self.found, self.family, time.perf_counter()
         bound = below(family, proposal.columns)
-        if bound.value > found.lower:
-            found.lower, found.potentials = bound.value, bound.potentials
         plans = above(family, proposal.cores())
+        b, best_plans, potentials, proof = found.b, found.plans, found.potentials, found.proof
+        if bound.value > found.lower:
+            potentials, proof = bound.potentials, None
         if plans.value < found.upper:
-            found.upper, found.b, found.plans = plans.value, plans.b, plans.plans
+            b, best_plans, proof = plans.b, plans.plans, None
+        if proof is None and time.perf_counter() - began > PROVED_AT_ONCE:
+            assert b is not None
+            proof = prove(family, b, best_plans, potentials)
+        found.lower, found.upper = max(bound.value, found.lower), min(plans.value, found.upper)
+        found.b, found.plans, found.potentials, found.proof = b, best_plans, potentials, proof
+        found.waiting, found.seconds_certified = None, time.perf_counter() - began
         check(family, found.upper, found.lower)
         found.marginal_error = plans.marginal_error
         found.work.record(certificate_cost(family))
@@ -130,6 +167,19 @@ class Drive:
             is_told |= observer.evaluated(record)
         own = plans.value - bound.value
         return Verdict(True, own, plans.added, plans.marginal_error), is_told
+
+    def _certify_crudely(self) -> None:
+        """Give a run that has nothing else a proved bracket, in no time."""
+        found, family = self.found, self.family
+        plans, bound = crudely_above(family), crudely_below(family)
+        found.b, found.plans, found.potentials = plans.b, plans.plans, bound.potentials
+        found.upper, found.lower, found.marginal_error = plans.value, bound.value, 0.0
+        found.proof = plans.value, bound.value
+        check(family, found.upper, found.lower)
+        record = self._record()
+        found.history.append(record)
+        for observer in self.observers:
+            observer.evaluated(record)
 
     def _record(self) -> Record:
         """Return what is known now, in the user's units."""

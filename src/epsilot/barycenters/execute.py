@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import parallel
+from ..run.clock import started
 from ..run.execute import report_limit
 from ..run.goal import Goal, make_goal, make_limits
-from ..run.interrupts import graceful_interrupts
 from ..run.observers import Callback, Observer, live_line
 from ..run.request import Request
 from ..run.result import Status
@@ -42,7 +42,7 @@ def execute(family: Family, request: Request) -> BarycenterResult:
     course = _course(family, goal, request)
     with (
         parallel.limit(request.n_threads),
-        graceful_interrupts() as is_interrupted,
+        started(request.max_seconds) as clock,
         _line(family, goal, course, request) as line,
     ):
         observers: list[Observer] = [] if line is None else [line]
@@ -54,7 +54,7 @@ def execute(family: Family, request: Request) -> BarycenterResult:
             goal=goal,
             limits=make_limits(request, PATIENCE),
             observers=observers,
-            is_interrupted=is_interrupted,
+            clock=clock,
         ).run()
         result = _result(family, found, goal, course)
     report_limit(result, request.on_limit)
@@ -82,7 +82,7 @@ def _line(
 def _result(family: Family, found: Found, goal: Goal, course: Course) -> BarycenterResult:
     """Prove the bracket once more, from the very plans and potentials that are returned."""
     assert found.b is not None
-    upper, lower = prove(family, found.b, found.plans, found.potentials)
+    upper, lower = found.proof or prove(family, found.b, found.plans, found.potentials)
     value = family.to_user(upper)
     lower_bound = min(family.to_user(lower), value)  # rounding does not let them contradict
     target = family.worth * goal.allowed(lower)

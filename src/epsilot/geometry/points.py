@@ -272,13 +272,25 @@ class _Fused(PointCloud):
             far = self._copy(extreme(self.X), extreme(self.Y), self.shift)
             if far.shape[0] * far.shape[1] <= EXACT_BOUNDS:
                 return self.shift, max(float(C.max()) for _, _, C in far.blocks())
-            near, away = (corner[None] for corner in box(self.X, self.Y))
-            return self.shift, float(self._copy(near, away, self.shift).block(0, 1)[0, 0])
+            return self._box_bounds
         out, zeros = np.empty(n), np.zeros(m)
         self._share(kernels.ctransform_rows, False, zeros, 1.0, out)
         low = float(out.min())
         self._share(kernels.ctransform_rows, False, zeros, -1.0, out)
         return low, float((-out).max())
+
+    @property
+    def _box_bounds(self) -> tuple[float, float]:
+        """Bounds of the costs: none is above that between opposite corners of a box."""
+        near, away = (corner[None] for corner in box(self.X, self.Y))
+        return self.shift, float(self._copy(near, away, self.shift).block(0, 1)[0, 0])
+
+    @property
+    def roughly(self) -> PointCloud:
+        """The same cloud, with the bounds of a box around it."""
+        out = self._copy(self.X, self.Y, self.shift)
+        out.bounds = self._box_bounds
+        return out
 
     @property
     def rough(self) -> LogSums:

@@ -9,15 +9,17 @@ history.
 
 from __future__ import annotations
 
+import copy
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
 import numpy as np
 
-from .._types import Vector
+from .._types import Fields, Vector
+from ..deadline import OutOfTime
 from ..kernels.vectors import are_between
 from ..solvers.base import S, Signal, Solver, T, TakesFlow
 from ..transport.objective import Objective
@@ -25,10 +27,11 @@ from ..transport.plan import Arcs, Core
 from ..transport.record import Record
 from ..transport.support import Support
 from ..transport.work import Work, certificate_work
+from .clock import Clock, Phase
 from .goal import Goal, Limits
 from .observers import Observer
 from .result import Status
-from .run import Moment, Run
+from .run import Moment, Place, Run, certify_crudely, record_of
 from .schedules import Schedule
 from .starts import Stage, Start, Started
 
@@ -36,9 +39,15 @@ from .starts import Stage, Start, Started
 #: this factor, or the run has stalled.
 STALL_FACTOR = 8.0
 STALL_EPOCHS = 5000
+#: Seconds of an evaluation from which the pair it finds is proved at once, not at the end.
+PROVED_AT_ONCE = 0.2
+#: Factor from the operations of a certificate to those of it and its proof, in float64.
+MARGIN = 4.0
+#: Share of the time of a certificate and its proof that potentials alone take.
+DUAL_SHARE = 0.4
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Driver(Generic[T, S]):
     """One run of one solver on one problem.
 
@@ -53,65 +62,110 @@ class Driver(Generic[T, S]):
     limits: Limits
     rng: np.random.Generator
     observers: Sequence[Observer] = ()
-    is_interrupted: Callable[[], bool] = bool  # asked before every step; never, by default
+    clock: Clock = field(default_factory=Clock)
     run: Run = field(default_factory=Run)
 
     def drive(self, start: Start, resumed: Moment[T, S] | None = None) -> Run:
         """Run to the goal or to a limit, from a start or from where a saved run was."""
-        began = time.perf_counter()
+        place, clock = Place(), self.clock
+        try:
+            ending = self._loop(place, start, resumed)
+        except OutOfTime:
+            ending = clock.ending() or Status.MAX_SECONDS
+        self._finish(place, ending)
+        clock.phase = Phase.RETURN
+        return self.run
+
+    def _loop(self, place: Place, start: Start, resumed: Moment[T, S] | None) -> Status:
+        """Step until the run is over; return how it ended."""
+        run, solver = self.run, self.solver
+        is_saved = len(self.observers) > 1 and any(
+            type(x).reached is not Observer.reached for x in self.observers
+        )
         if resumed is None:
-            started = self._start(start, began)
+            started = self._start(start)
+            place.potentials = started.potentials
             target = self.schedule.first()
             state = self._init(target, started)
         else:
             target, state = resumed.target, resumed.state
-        self._loop(target, state, began)
-        return self.run
-
-    def _loop(self, target: T, state: S, began: float) -> None:
-        """Step until the run is over; certify what it ended with."""
-        run, solver = self.run, self.solver
         while True:
+            place.target, place.state = target, state
             run.eta = target.eta
             signal = solver.signal(target, state)
-            ending = self._ending(target, state, signal, began)
+            ending = self._ending(target, state, signal)
             if ending is not None:
-                break
+                return ending
+            if is_saved:
+                self._keep_whole(place)
             following = self.schedule.after(target, signal, run)
+            place.is_torn = True
             if following is not None:
                 state = self._init(following, Started(solver.potentials(target, state)))
                 target = following
+            began = time.perf_counter()
             self._step(target, state)
-        if ending is not Status.NOT_FINITE and run.evaluated_at != run.n_iter:
-            if _is_finite(solver.potentials(target, state)):
-                self._reached(target, state)
-                self._evaluate(target, state)
-            else:
-                ending = Status.NOT_FINITE
-        if run.plan is None:  # overflowed before the first evaluation: certify a fresh start
-            self._evaluate(target, self._init(target, Started()))
-        if ending is Status.PUBLISHED_STOP:
-            self._answer_as_published(target, state)
+            place.is_torn = False
+            if self.clock.is_limited:
+                self.clock.keep(self._reserve(), time.perf_counter() - began)
+
+    def _finish(self, place: Place, ending: Status) -> None:
+        """Certify what the run ended with, as far as time allows, and note its status."""
+        run, clock, is_ended = self.run, self.clock, ending is not Status.NOT_FINITE
+        target, state = place.target, place.state
+        is_whole = state is not None and not place.is_torn
+        clock.phase = Phase.LAST_CERTIFICATE
+        try:
+            if is_whole and is_ended and run.evaluated_at != run.n_iter:
+                if not _is_finite(self.solver.potentials(target, state)):
+                    ending = Status.NOT_FINITE
+                else:
+                    self._reached(target, state)
+                    if self._can_be_certified():
+                        self._evaluate(target, state)
+            elif not is_whole and place.whole is not None:
+                self._save_whole(place.whole)
+            if run.plan is None and ending is Status.NOT_FINITE:  # before the first evaluation
+                self._evaluate(target, self._init(target, Started()))
+            if ending is Status.PUBLISHED_STOP:
+                self._answer_as_published(target, state)
+        except OutOfTime:
+            ending = clock.ending() or Status.MAX_SECONDS
+        if run.plan is None:
+            self._certify_crudely(place)
         is_reached = self.goal.is_reached(run.upper, run.lower)
         if is_reached and ending is not Status.PUBLISHED_STOP:
             ending = Status.CERTIFIED
         run.status = ending
 
+    # -- abandoned steps ---------------------------------------------------------------------
+
+    def _keep_whole(self, place: Place) -> None:
+        """Copy what a checkpoint needs, in case the next step is abandoned."""
+        generator = copy.deepcopy(dict(self.rng.bit_generator.state))
+        work = copy.deepcopy(self.run.work)
+        place.whole = place.target, copy.deepcopy(place.state), generator, work
+
+    def _save_whole(self, whole: tuple[T, S, Fields, Work]) -> None:
+        """Save the state before the step that was abandoned: a resumed run repeats that step."""
+        target, state, generator, self.run.work = whole
+        self.rng.bit_generator.state = generator
+        self._reached(target, state)
+
     # -- stages ------------------------------------------------------------------------------
 
-    def _start(self, start: Start, began: float) -> Started:
+    def _start(self, start: Start) -> Started:
         """Return what a start finds; what it does is part of the run."""
-        run = self.run
+        run, began = self.run, time.perf_counter()
 
         def look(_: Record) -> bool:
             run.seconds = time.perf_counter() - began
-            record = self._record(0.0)
+            record = record_of(run, self.objective, 0.0)
             for observer in self.observers:
                 run.is_told_to_stop |= observer.starting(record)
             return run.is_told_to_stop
 
-        ends = began + self.limits.max_seconds
-        started = start.find(Stage(lambda: ends - time.perf_counter(), look))
+        started = start.find(Stage(self.clock.seconds_left, look))
         run.seconds = time.perf_counter() - began
         run.work.record(started.work)
         return started
@@ -146,7 +200,7 @@ class Driver(Generic[T, S]):
 
     # -- endings -----------------------------------------------------------------------------
 
-    def _ending(self, target: T, state: S, signal: Signal, began: float) -> Status | None:
+    def _ending(self, target: T, state: S, signal: Signal) -> Status | None:
         """Evaluate if it is due and return the status if the run is over.
 
         An overflow shows in the signal at once; potentials are looked at before a certificate.
@@ -172,7 +226,7 @@ class Driver(Generic[T, S]):
         is_reached = not is_published and self.goal.is_reached(run.upper, run.lower)
         if is_reached and (signal.is_finished or not self._must_be_tight or self._is_tight()):
             return Status.CERTIFIED
-        return self._limit(operations, began)
+        return self._limit(operations)
 
     @property
     def _must_be_tight(self) -> bool:
@@ -201,15 +255,15 @@ class Driver(Generic[T, S]):
             return Status.PUBLISHED_STOP if is_met else None
         return Status.FINISHED if self.schedule.is_last(target) else None
 
-    def _limit(self, operations: int, began: float) -> Status | None:
+    def _limit(self, operations: int) -> Status | None:
         """Return the status if something from outside, or a lack of progress, ends the run."""
-        run, limits = self.run, self.limits
-        if self.is_interrupted():
-            return Status.INTERRUPTED
-        if run.n_iter >= limits.max_iter:
+        run, ending = self.run, self.clock.ending()
+        if ending is Status.INTERRUPTED:
+            return ending
+        if run.n_iter >= self.limits.max_iter:
             return Status.MAX_ITER
-        if time.perf_counter() - began >= limits.max_seconds:
-            return Status.MAX_SECONDS
+        if ending is not None:
+            return ending
         best, operations_then, epoch = run.last_progress
         if (
             operations > STALL_FACTOR * operations_then
@@ -222,27 +276,103 @@ class Driver(Generic[T, S]):
     # -- certificates ------------------------------------------------------------------------
 
     def _evaluate(self, target: T, state: S) -> bool:
-        """Certify the current iterate; return True if an observer asks to stop."""
+        """Certify the current iterate; return True if an observer asks to stop.
+
+        Where that takes long, the best pair is proved at once: a run that then ends without
+        notice has its answer. Nothing is kept of an evaluation that is abandoned.
+        """
         run, objective, geometry = self.run, self.objective, self.objective.problem.geometry
-        errors = []
+        began = time.perf_counter()
         found = [pair for pair in self.solver.candidates(target, state) if _is_usable(*pair)]
-        for pair in found or [self._nothing()]:
-            bracket = objective.bracket(*self.support.lifted(*pair))
-            errors.append(bracket.marginal_error)
-            run.work.record(certificate_work(geometry))
+        lifted = self.support.lifted
+        brackets = [objective.bracket(*lifted(*pair)) for pair in found or [self._nothing()]]
+        above, below, proof = (run.upper, run.plan), (run.lower, run.potentials), run.proof
+        for bracket in brackets:
             # A basis that comes later is nearer to the optimum, even if bounds cannot show it.
             is_pair = self._must_be_tight and self.goal.is_reached(bracket.upper, bracket.lower)
-            if bracket.upper < run.upper or is_pair:
-                run.upper, run.plan = bracket.upper, bracket.plan
-            if bracket.lower > run.lower or is_pair:
-                run.lower, run.potentials = bracket.lower, bracket.potentials
-        objective.check(run.upper, run.lower)
-        run.marginal_error, run.evaluated_at = errors[0], run.n_iter
+            if bracket.upper < above[0] or is_pair:
+                above, proof = (bracket.upper, bracket.plan), None
+            if bracket.lower > below[0] or is_pair:
+                below, proof = (bracket.lower, bracket.potentials), None
+        objective.check(above[0], below[0])
+        if proof is None and time.perf_counter() - began > PROVED_AT_ONCE:
+            assert above[1] is not None
+            assert below[1] is not None
+            proof = objective.prove(above[1], below[1])
+        for _ in brackets:
+            run.work.record(certificate_work(geometry))
+        (run.upper, run.plan), (run.lower, run.potentials), run.proof = above, below, proof
+        run.marginal_error, run.evaluated_at = brackets[0].marginal_error, run.n_iter
+        run.evaluation_seconds = time.perf_counter() - began
         self._note_progress(target, state)
-        record, is_told = self._record(target.eta), False
+        return self._tell(target.eta)
+
+    def _tell(self, eta: float) -> bool:
+        """Tell observers of a certificate; return True if one of them asks to stop."""
+        record, is_told = record_of(self.run, self.objective, eta), False
         for observer in self.observers:
             is_told |= observer.evaluated(record)
         return is_told
+
+    def _expected(self) -> float:
+        """Return the seconds that a certificate and its proof are expected to take.
+
+        Those of the last one; before the first, by the speed of the steps, with a margin.
+        """
+        run = self.run
+        if run.evaluation_seconds > 0:
+            is_proved = run.evaluation_seconds > PROVED_AT_ONCE
+            return run.evaluation_seconds * (1.0 if is_proved else 2.0)
+        operations = run.work.operations
+        if operations == 0:
+            return 0.0
+        needed = certificate_work(self.objective.problem.geometry).certificate
+        return MARGIN * needed * run.seconds / operations
+
+    def _can_be_certified(self) -> bool:
+        """Tell whether there is time for a last certificate; a guess of what it takes may err."""
+        caution = 1.0 if self.run.evaluation_seconds > 0 else 2 / MARGIN
+        return caution * self._expected() <= self.clock.seconds_for_proof()
+
+    def _reserve(self) -> float:
+        """Return the seconds to keep for the end: for a certificate, or for potentials alone."""
+        expected, left = self._expected(), self.clock.seconds_for_proof()
+        if expected <= left:
+            return expected
+        is_worth_it = self.run.plan is None and expected * DUAL_SHARE <= left
+        return expected * DUAL_SHARE if is_worth_it else 0.0
+
+    def _certify_crudely(self, place: Place) -> None:
+        """Bracket the optimum by what takes no pass, or by potentials if there is time for them."""
+        run, objective, clock = self.run, self.objective, self.clock
+        certify_crudely(run, objective)
+        f = self._known_potential(place)
+        if f is not None and DUAL_SHARE * self._expected() <= clock.seconds_for_proof():
+            try:
+                potentials, _ = objective.dual(f)
+                lower = objective.dual_value(potentials)
+            except OutOfTime:
+                lower = -math.inf
+            if lower > run.lower:
+                assert run.proof is not None
+                objective.check(run.upper, lower)
+                run.lower, run.potentials = lower, potentials
+                run.proof = run.proof._replace(lower=lower)
+        self._tell(run.eta)
+
+    def _known_potential(self, place: Place) -> Vector | None:
+        """Return a row potential of the whole problem that the start or a state had, if any.
+
+        Any vector proves a bound, so that a state may be one that a step was abandoned in.
+        """
+        inner, f = self.support.problem.shape, getattr(place.state, "row", None)
+        if f is None and place.state is not None and not place.is_torn:
+            f = self.solver.potentials(place.target, place.state)[0]
+        if f is None and place.potentials is not None:
+            f = place.potentials[0]
+        if f is None or f.shape != inner[:1] or not _is_finite((f,)):
+            return None
+        return self.support.lifted(Arcs.none(inner), f.copy())[1]
 
     def _answer_as_published(self, target: T, state: S) -> None:
         """Return what the procedure returns: the plan that its rule is about, rounded.
@@ -252,7 +382,7 @@ class Driver(Generic[T, S]):
         run, (pair, *_) = self.run, self.solver.candidates(target, state)
         if _is_usable(*pair):
             bracket = self.objective.bracket(*self.support.lifted(*pair))
-            run.upper, run.plan = bracket.upper, bracket.plan
+            run.upper, run.plan, run.proof = bracket.upper, bracket.plan, None
 
     def _note_progress(self, target: T, state: S) -> None:
         """Note progress, and when the next certificate is due."""
@@ -271,21 +401,6 @@ class Driver(Generic[T, S]):
         """Return what is certified of a method that has nothing yet: the independent plan."""
         shape = self.support.problem.shape
         return Arcs.none(shape), np.zeros(shape[0])
-
-    def _record(self, eta: float) -> Record:
-        """Return what is known now, in the user's units."""
-        run, problem = self.run, self.objective.problem
-        upper, lower = self.objective.bounds_to_user(run.upper, run.lower)
-        return Record(
-            n_iter=run.n_iter,
-            operations=run.work.operations,
-            seconds=run.seconds,
-            upper=upper,
-            lower=lower,
-            gap=upper - lower,
-            marginal_error=problem.mass * run.marginal_error,
-            reg=problem.unit * eta,
-        )
 
 
 def _is_finite(potentials: tuple[Vector, ...]) -> bool:

@@ -5,41 +5,58 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple, Self
 
 from .. import parallel
+from ..deadline import OutOfTime
 from ..errors import Answer, ConvergenceWarning, NotConverged
 from ..solvers import options_of
 from ..transport.objective import Objective
 from ..transport.problem import Problem
 from ..version import __version__
 from .checkpoint import Checkpoint, identify, restore
+from .clock import Clock, Phase, started
 from .course import Course, set_course
 from .driver import Driver
 from .goal import Goal, make_goal, make_limits
-from .interrupts import graceful_interrupts
 from .observers import Callback, History, Observer, live_line
 from .request import Request
 from .result import Result, Status
-from .run import AnyMoment, Run
+from .run import AnyMoment, Run, certify_crudely, record_of
 from .seeds import generator
 from .warming import warm_up
 
 _NO_LINE: nullcontext[None] = nullcontext()
 
 
-def execute(problem: Problem, request: Request) -> Result:
-    """Solve a problem as requested, and prove the answer."""
+def execute(problem: Problem, request: Request, clock: Clock | None = None) -> Result:
+    """Solve a problem as requested, and prove the answer.
+
+    The clock is that of the call, if it began before there was a problem.
+    """
+    if clock is None:
+        with started(request.max_seconds) as clock:
+            result = _execute(problem, request, clock)
+    else:
+        result = _execute(problem, request, clock)
+    report_limit(result, request.on_limit)
+    return result
+
+
+def _execute(problem: Problem, request: Request, clock: Clock) -> Result:
+    """Solve within the time of a clock."""
     if request.callback is not None:  # which may change what it was given
         problem = problem.detached()
     objective = request.kind.objective(problem, request.reg)
     goal = make_goal(objective, request)
-    course = set_course(objective, goal, request, execute)
     with parallel.limit(request.n_threads):
-        warm_up(course.solver, course.schedule.first())
-        with (
-            graceful_interrupts() as is_interrupted,
-            _line(request, objective, goal, course) as line,
-        ):
+        try:
+            course = set_course(objective, goal, request, execute)
+            target = course.schedule.first()
+        except OutOfTime:
+            return _unstarted(objective, goal, request, clock)
+        clock.pause(warm_up(course.solver, target))
+        with _line(request, objective, goal, course) as line:
             run, resumed, observers = _watched(request, objective, goal, course, line)
             driver = Driver(
                 objective=objective,
@@ -50,13 +67,20 @@ def execute(problem: Problem, request: Request) -> Result:
                 limits=make_limits(request, course.solver.patience),
                 rng=generator(request.seed) if resumed is None else resumed.rng,
                 observers=observers,
-                is_interrupted=is_interrupted,
+                clock=clock,
                 run=run,
             )
             driver.drive(course.start, resumed)
-            result = _result(run, objective, goal, course, request)
-    report_limit(result, request.on_limit)
-    return result
+            return _result(run, objective, goal, request, _About.of(course))
+
+
+def _unstarted(objective: Objective, goal: Goal, request: Request, clock: Clock) -> Result:
+    """Return what takes no pass: the time was up before there was a method."""
+    run = Run(status=clock.ending() or Status.MAX_SECONDS)
+    clock.phase = Phase.RETURN
+    certify_crudely(run, objective)
+    run.history.append(record_of(run, objective, 0.0))
+    return _result(run, objective, goal, request, _About(request.method, None, {}))
 
 
 def _line(
@@ -92,12 +116,29 @@ def _watched(
 # -- the answer ------------------------------------------------------------------------------
 
 
-def _result(run: Run, objective: Objective, goal: Goal, course: Course, request: Request) -> Result:
-    """Prove the bracket once more, from the very plan and potentials that are returned."""
+class _About(NamedTuple):
+    """What a result says of its method."""
+
+    method: str
+    choice: str | None
+    options: dict[str, object]
+
+    @classmethod
+    def of(cls, course: Course) -> Self:
+        """Return what a course says of its method."""
+        choice = None if course.choice is None else str(course.choice)
+        return cls(course.method, choice, options_of(course.solver))
+
+
+def _result(run: Run, objective: Objective, goal: Goal, request: Request, about: _About) -> Result:
+    """Prove the bracket once more, from the very plan and potentials that are returned.
+
+    An answer that was proved when it was found, where that takes long, is not proved again.
+    """
     problem, unit = objective.problem, objective.problem.unit
     assert run.plan is not None
     assert run.potentials is not None
-    upper, lower, cost = objective.prove(run.plan, run.potentials)
+    upper, lower, cost = run.proof or objective.prove(run.plan, run.potentials)
     value, lower_bound = objective.bounds_to_user(upper, lower)
     target = problem.mass * unit * goal.allowed(lower)
     converged = value - lower_bound <= target
@@ -113,10 +154,10 @@ def _result(run: Run, objective: Objective, goal: Goal, course: Course, request:
         marginal_error=problem.mass * run.marginal_error,
         converged=converged,
         status=status,
-        method=course.method,
+        method=about.method,
         reg=unit * run.eta,
         seed=request.seed,
-        options=options_of(course.solver),
+        options=about.options,
         version=__version__,
         n_iter=run.n_iter,
         work=run.work,
@@ -125,7 +166,7 @@ def _result(run: Run, objective: Objective, goal: Goal, course: Course, request:
         target=target,
         is_entropic=objective.is_entropic,
         problem=problem,
-        choice=None if course.choice is None else str(course.choice),
+        choice=about.choice,
         quantity=objective.quantity,
         slopes=objective.slopes,
         mass_price=objective.mass_price(run.potentials, lower),

@@ -48,10 +48,9 @@ class Goal:
 
 @dataclass(frozen=True)
 class Limits:
-    """What may end a run early."""
+    """What may end a run early, beside its clock."""
 
     max_iter: int = 1_000_000
-    max_seconds: float = math.inf
 
 
 def make_goal(objective: Objective, request: Request) -> Goal:
@@ -72,10 +71,7 @@ def make_goal(objective: Objective, request: Request) -> Goal:
 def make_limits(request: Request, patience: float) -> Limits:
     """Return the limits of a run; a method's patience is the limit of epochs if none is given."""
     max_iter = patience if request.max_iter is None else request.max_iter
-    return Limits(
-        sys.maxsize if math.isinf(max_iter) else int(max_iter),
-        math.inf if request.max_seconds is None else float(request.max_seconds),
-    )
+    return Limits(sys.maxsize if math.isinf(max_iter) else int(max_iter))
 
 
 def _check_reachable(name: str, value: float, size: float, unit: float) -> None:

@@ -8,9 +8,12 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from .. import deadline
 from .._types import Fields, Potentials
 from ..files.saved import Arrays, Saved
 from ..solvers.base import S, T
+from ..transport.certificate import Proof
+from ..transport.crude import crude_plan, crude_potentials
 from ..transport.objective import Objective
 from ..transport.plan import Plan
 from ..transport.record import Record
@@ -35,6 +38,8 @@ class Run:
     upper: float = math.inf
     lower: float = -math.inf
     marginal_error: float = math.inf
+    proof: Proof | None = None  # of the best plan and potentials, if they were proved already
+    evaluation_seconds: float = 0.0  # what the last evaluation took
     history: list[Record] = field(default_factory=list)
     last_progress: tuple[float, int, int] = (math.inf, 0, 0)  # gap or violation, operations, epoch
     evaluated_at: int = -1  # epoch of the last evaluation
@@ -91,8 +96,35 @@ class Run:
         n, m = objective.problem.shape
         run.plan = unpack_plan(arrays, objective.problem)
         run.potentials = saved.vector("f", (n,)), saved.vector("g", (m,))
-        run.upper, run.lower, _ = objective.prove(run.plan, run.potentials)
+        run.proof = objective.prove(run.plan, run.potentials)
+        run.upper, run.lower, _ = run.proof
         return run
+
+
+def certify_crudely(run: Run, objective: Objective) -> None:
+    """Give a run that has nothing else a proved bracket, in no time."""
+    with deadline.until(None):
+        plan, upper, cost = crude_plan(objective)
+        potentials, lower = crude_potentials(objective)
+    objective.check(upper, lower)
+    run.upper, run.plan, run.lower, run.potentials = upper, plan, lower, potentials
+    run.proof, run.marginal_error = Proof(upper, lower, cost), 0.0
+
+
+def record_of(run: Run, objective: Objective, eta: float) -> Record:
+    """Return what is known of a run now, in the user's units."""
+    problem = objective.problem
+    upper, lower = objective.bounds_to_user(run.upper, run.lower)
+    return Record(
+        n_iter=run.n_iter,
+        operations=run.work.operations,
+        seconds=run.seconds,
+        upper=upper,
+        lower=lower,
+        gap=upper - lower,
+        marginal_error=problem.mass * run.marginal_error,
+        reg=problem.unit * eta,
+    )
 
 
 class Moment(NamedTuple, Generic[T, S]):
@@ -105,6 +137,17 @@ class Moment(NamedTuple, Generic[T, S]):
 
 
 AnyMoment: TypeAlias = Moment[Any, Any]
+
+
+@dataclass
+class Place:
+    """Where a run is: its target and state, and whether a step was abandoned in the middle."""
+
+    target: Any = None
+    state: Any = None
+    potentials: Potentials | None = None  # of the start
+    is_torn: bool = False
+    whole: tuple[Any, Any, Fields, Work] | None = None  # target, state, generator and work before
 
 
 def _record(n_iter: object, operations: object, *others: object) -> Record:

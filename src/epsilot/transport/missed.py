@@ -89,6 +89,14 @@ class Missed(Objective):
         return float(self.problem.p.sum() + self.problem.q.sum())
 
     @property
+    def movable(self) -> float:
+        """The mass of a side that is kept; the smaller of both if neither is."""
+        p, q = float(self.problem.p.sum()), float(self.problem.q.sum())
+        if self.price_a == math.inf:
+            return p
+        return q if self.price_b == math.inf else min(p, q)
+
+    @property
     def scale(self) -> float:
         """The same: costs are not shifted."""
         return self.size

@@ -108,6 +108,11 @@ class Objective(ABC):
         """
         return None
 
+    @property
+    def movable(self) -> float:
+        """The mass of some feasible plan."""
+        return float(self.problem.p.sum())
+
     def on(self, problem: Problem) -> Self:
         """Return the objective of the same kind on another problem."""
         return replace(self, problem=problem)
@@ -178,15 +183,20 @@ class Objective(ABC):
 
         Nothing is rounded or repaired: the plan must be feasible and so must the potentials.
         """
+        upper, cost = self.prove_plan(plan)
+        lower = self.dual_value(potentials)
+        self.check(upper, lower)
+        return Proof(upper, lower, cost)
+
+    def prove_plan(self, plan: Plan) -> tuple[float, float]:
+        """Return the upper bound that this very plan proves and its cost <C, X>, or raise."""
         error = self.infeasibility(plan)
         if not error <= FEASIBLE:
             raise CertificateError(f"the plan misses its marginals by {error:.3g}. {BUG}")
         if not plan.is_nonnegative():
             raise CertificateError(f"the plan has a negative entry. {BUG}")
         cost = plan.cost(self.problem.geometry)
-        upper, lower = self.value(plan, cost), self.dual_value(potentials)
-        self.check(upper, lower)
-        return Proof(upper, lower, cost)
+        return self.value(plan, cost), cost
 
     def check(self, upper: float, lower: float) -> None:
         """Raise unless two bounds are finite and do not contradict each other."""

@@ -69,6 +69,11 @@ class PartialTransport(Objective):
         """The same."""
         return self.scale
 
+    @property
+    def movable(self) -> float:
+        """The share."""
+        return self.share
+
     def support(self) -> Support:
         """Return the balanced problem with dummies, and the way back from it."""
         inner = Support.of(self.problem)

@@ -1,0 +1,128 @@
+"""The time a call has: when its loop ends, and when work under way is abandoned.
+
+A limit holds to within ``max(1 s, 10 %)``, the proof included. The loop ends before the limit by
+what a last certificate is expected to take, its ``reserve``. A step that is then under way has a
+moment to end, and is abandoned after that (:mod:`epsilot.deadline`). An interruption is treated
+alike, with the proof inside the second that follows it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+
+from .. import deadline
+from .interrupts import graceful_interrupts
+from .result import Status
+
+#: Seconds that a step under way may take when the time is up.
+GRACE = 0.2
+#: Seconds after an interruption at which a last certificate is abandoned.
+LAST_PROOF = 0.6
+#: Share of the tolerated overrun after which a last certificate is abandoned.
+OVERRUN = 0.3
+
+
+class Phase(Enum):
+    """What a call does, and hence when it must be abandoned."""
+
+    STEPS = auto()
+    LAST_CERTIFICATE = auto()
+    RETURN = auto()
+
+
+class Clock:
+    """The limit in seconds and the interruptions of one call."""
+
+    __slots__ = ("_interrupted_at", "ends", "is_interrupted", "phase", "reserve", "room", "stride")
+
+    def __init__(
+        self, max_seconds: float | None = None, is_interrupted: Callable[[], bool] = bool
+    ) -> None:
+        limit = math.inf if max_seconds is None else float(max_seconds)
+        self.ends = time.perf_counter() + limit
+        self.room = max(1.0, 0.1 * limit)  # by which the limit may be exceeded
+        self.reserve = 0.0  # seconds kept for a last certificate
+        self.stride = 0.0  # seconds of another step, if it would eat into a long reserve
+        self.is_interrupted = is_interrupted
+        self.phase = Phase.STEPS
+        self._interrupted_at = math.inf
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit in seconds."""
+        return self.ends < math.inf
+
+    def keep(self, reserve: float, stride: float) -> None:
+        """Keep seconds for a last certificate, given what a step takes."""
+        self.reserve, self.stride = reserve, stride if reserve > GRACE else 0.0
+
+    def pause(self, seconds: float) -> None:
+        """Do not count the seconds that the compiler took."""
+        self.ends += seconds
+
+    def _since_interruption(self) -> float:
+        """Return the seconds since an interruption was first seen, or -inf."""
+        if self.is_interrupted() and self._interrupted_at == math.inf:
+            self._interrupted_at = time.perf_counter()
+        return time.perf_counter() - self._interrupted_at
+
+    def seconds_left(self) -> float:
+        """Return the seconds before the limit."""
+        return self.ends - time.perf_counter()
+
+    def seconds_for_proof(self) -> float:
+        """Return the seconds after which a last certificate is abandoned."""
+        left = self.seconds_left() + OVERRUN * self.room
+        return min(left, LAST_PROOF - self._since_interruption())
+
+    def ending(self) -> Status | None:
+        """Return the status if the loop must end now."""
+        if self.is_interrupted():
+            return Status.INTERRUPTED
+        if self.ends == math.inf:
+            return None
+        is_up = self.seconds_left() <= self.reserve + self.stride
+        return Status.MAX_SECONDS if is_up else None
+
+    def is_late(self) -> bool:
+        """Tell whether a step under way must be abandoned."""
+        if self._since_interruption() > GRACE:
+            return True
+        return self.seconds_left() < self.reserve - GRACE
+
+    def is_over(self) -> bool:
+        """Tell whether a last certificate under way must be abandoned."""
+        return self.seconds_for_proof() < 0
+
+    def has_passed(self) -> bool:
+        """Tell whether work under way must be abandoned; what returns an answer never is."""
+        if self.phase is Phase.STEPS:
+            return self.is_late()
+        return self.phase is Phase.LAST_CERTIFICATE and self.is_over()
+
+
+class _Started:
+    """The context of a call; a class, since a generator takes twice as long."""
+
+    __slots__ = ("_deadline", "_interrupts", "_max_seconds")
+
+    def __init__(self, max_seconds: float | None) -> None:
+        self._max_seconds, self._interrupts = max_seconds, graceful_interrupts()
+
+    def __enter__(self) -> Clock:
+        clock = Clock(self._max_seconds, self._interrupts.__enter__())
+        self._deadline = deadline.until(clock.has_passed)
+        self._deadline.__enter__()
+        return clock
+
+    def __exit__(self, *error: object) -> None:
+        self._deadline.__exit__(*error)
+        self._interrupts.__exit__(*error)
+
+
+def started(max_seconds: float | None) -> _Started:
+    """Start the clock of a call: inside the block it heeds signals, and long passes the clock."""
+    return _Started(max_seconds)
