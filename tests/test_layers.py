@@ -9,7 +9,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "epsilot"
 
 # Each line may import from itself and from the lines above it.
 LAYERS = [
-    {"errors", "version", "_types", "arguments", "memory", "metrics", "deadline", "parallel"},
+    {"errors", "version", "_types", "arguments", "memory", "metrics"}
+    | {"deadline", "parallel", "processes"},
     {"kernels"},
     {"files"},
     {"geometry"},

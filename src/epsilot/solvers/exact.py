@@ -9,12 +9,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from .. import processes
 from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..transport.problem import Additive
 from ..transport.work import Work
 from .about import A_PRIORI, About, Order
 from .vertex import OneStep, State
+
+#: Seconds that POT takes for each entry of the cost and each node of the longer side, about, and
+#: from which it runs in a process of its own, which can be ended.
+ENTRY_SECONDS, NODE_SECONDS, LONG_SECONDS = 1e-7, 8e-6, 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +65,14 @@ class Exact(OneStep):
 
 def simplex(p: Vector, q: Vector, C: Matrix, max_pivots: int) -> tuple[Matrix, Vector, Vector]:
     """Return POT's optimal plan and duals, without its checks where all masses are positive."""
-    from ot.lp.emd_wrap import emd_c
-
     if p.min() > 0 and q.min() > 0:
-        plan, _, u, v, _ = emd_c(p, q * (p.sum() / q.sum()), C, max_pivots, 1)
+        given = p, q * (p.sum() / q.sum()), C, max_pivots, 1
+        if ENTRY_SECONDS * C.size + NODE_SECONDS * max(C.shape) > LONG_SECONDS:
+            plan, _, u, v, _ = processes.call("ot.lp.emd_wrap", "emd_c", *given)
+        else:
+            from ot.lp.emd_wrap import emd_c
+
+            plan, _, u, v, _ = emd_c(*given)
         return plan, np.asarray(u), np.asarray(v)
     from ot.lp import emd
 
