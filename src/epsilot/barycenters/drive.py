@@ -11,9 +11,9 @@ from .._types import Potentials, Vector
 from ..deadline import OutOfTime
 from ..kernels.vectors import are_between
 from ..run.clock import Clock, Phase
-from ..run.driver import PROVED_AT_ONCE
 from ..run.goal import Goal, Limits
 from ..run.observers import Observer
+from ..run.reserve import PROVED_AT_ONCE
 from ..run.result import Status
 from ..transport.plan import Plan
 from ..transport.record import Record

@@ -30,6 +30,7 @@ from ..transport.work import Work, certificate_work
 from .clock import Clock, Phase
 from .goal import Goal, Limits
 from .observers import Observer
+from .reserve import PROVED_AT_ONCE, can_be_bounded_below, can_be_certified, reserve
 from .result import Status
 from .run import Moment, Place, Run, certify_crudely, record_of
 from .schedules import Schedule
@@ -39,12 +40,6 @@ from .starts import Stage, Start, Started
 #: this factor, or the run has stalled.
 STALL_FACTOR = 8.0
 STALL_EPOCHS = 5000
-#: Seconds of an evaluation from which the pair it finds is proved at once, not at the end.
-PROVED_AT_ONCE = 0.2
-#: Factor from the operations of a certificate to those of it and its proof, in float64.
-MARGIN = 4.0
-#: Share of the time of a certificate and its proof that potentials alone take.
-DUAL_SHARE = 0.4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,7 +102,9 @@ class Driver(Generic[T, S]):
             self._step(target, state)
             place.is_torn = False
             if self.clock.is_limited:
-                self.clock.keep(self._reserve(), time.perf_counter() - began)
+                self.clock.keep(
+                    reserve(run, self.objective, self.clock), time.perf_counter() - began
+                )
 
     def _finish(self, place: Place, ending: Status) -> None:
         """Certify what the run ended with, as far as time allows, and note its status."""
@@ -121,7 +118,7 @@ class Driver(Generic[T, S]):
                     ending = Status.NOT_FINITE
                 else:
                     self._reached(target, state)
-                    if self._can_be_certified():
+                    if can_be_certified(run, self.objective, clock):
                         self._evaluate(target, state)
             elif not is_whole and place.whole is not None:
                 self._save_whole(place.whole)
@@ -314,40 +311,12 @@ class Driver(Generic[T, S]):
             is_told |= observer.evaluated(record)
         return is_told
 
-    def _expected(self) -> float:
-        """Return the seconds that a certificate and its proof are expected to take.
-
-        Those of the last one; before the first, by the speed of the steps, with a margin.
-        """
-        run = self.run
-        if run.evaluation_seconds > 0:
-            is_proved = run.evaluation_seconds > PROVED_AT_ONCE
-            return run.evaluation_seconds * (1.0 if is_proved else 2.0)
-        operations = run.work.operations
-        if operations == 0:
-            return 0.0
-        needed = certificate_work(self.objective.problem.geometry).certificate
-        return MARGIN * needed * run.seconds / operations
-
-    def _can_be_certified(self) -> bool:
-        """Tell whether there is time for a last certificate; a guess of what it takes may err."""
-        caution = 1.0 if self.run.evaluation_seconds > 0 else 2 / MARGIN
-        return caution * self._expected() <= self.clock.seconds_for_proof()
-
-    def _reserve(self) -> float:
-        """Return the seconds to keep for the end: for a certificate, or for potentials alone."""
-        expected, left = self._expected(), self.clock.seconds_for_proof()
-        if expected <= left:
-            return expected
-        is_worth_it = self.run.plan is None and expected * DUAL_SHARE <= left
-        return expected * DUAL_SHARE if is_worth_it else 0.0
-
     def _certify_crudely(self, place: Place) -> None:
         """Bracket the optimum by what takes no pass, or by potentials if there is time for them."""
         run, objective, clock = self.run, self.objective, self.clock
         certify_crudely(run, objective)
         f = self._known_potential(place)
-        if f is not None and DUAL_SHARE * self._expected() <= clock.seconds_for_proof():
+        if f is not None and can_be_bounded_below(run, objective, clock):
             try:
                 potentials, _ = objective.dual(f)
                 lower = objective.dual_value(potentials)
