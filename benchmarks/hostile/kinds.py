@@ -19,6 +19,10 @@ SAFETY_SECONDS = 2.0
 ORDINARY = 1e-7, 1e7
 #: Accuracy, relative to the size of values, that can always be asked for.
 REACHABLE = 1e-10
+#: Negative costs up to this multiple of prices leave masses within the range of float64.
+GROWTH = 300.0
+#: Regularisations below this share of the costs take Sinkhorn more sweeps than a case has.
+SHARP = 1e-4
 #: Costs and masses far from the ends of float64.
 INSIDE = 1e-140, 1e140
 #: kind -> its share of the cases
@@ -64,6 +68,7 @@ def judged(
     outcome.blame(*result_defects(result, kind, *extended))
     outcome.blame(*target_defects(result, kind, *extended, accuracy))
     is_limited = "max_iter" in limits or result.status.name == "MAX_SECONDS"
+    is_plain = is_plain and is_certifiable(result, kind, *extended)
     if is_plain and outcome.method == "auto" and not is_limited and not result.converged:
         outcome.blame(f"auto ended as {result.status.name} without a limit")
     return outcome
@@ -87,6 +92,14 @@ def balanced_weights(kind: Kind, a: Array, b: Array) -> tuple[Array, Array]:
     if kind.is_hard and kind.name != "partial":
         return a, b * (a.sum() / b.sum())
     return a, b
+
+
+def is_certifiable(result: Any, kind: Kind, C: Array, a: Array, b: Array) -> bool:
+    """Tell whether a gap is neither round-off nor that of a regularisation too small to sweep."""
+    prices = [np.longdouble(price) for price in kind.prices if price < math.inf]
+    misfit = max(prices, default=np.longdouble(0)) * (a.sum() + b.sum())
+    is_sharp = kind.reg is not None and kind.reg < SHARP * np.abs(C).max()
+    return not is_sharp and result.gap > 1e-12 * abs(result.lower_bound) + 1e-14 * misfit
 
 
 def form_defects(result: Any, total: Any) -> list[str]:
@@ -121,10 +134,10 @@ def target_defects(
         reg = np.longdouble(kind.reg)
         prices = [np.longdouble(p) for p in kind.prices if p < math.inf]
         size = max(np.abs(C).max(), reg, *prices, np.longdouble(0)) or np.longdouble(1)
-        allowed = 1.001e-6 * size * max(a.sum() + b.sum(), np.longdouble(kind.mass or 0))
+        allowed = 1.001e-6 * size * (np.longdouble(kind.mass or 0) or a.sum() + b.sum())
     else:
         rtol = np.longdouble(accuracy.get("rtol", 0.01))
-        tiny = max(np.longdouble(1e-9), 1e-13 / rtol) * np.abs(C).max() * (a.sum() + b.sum())
+        tiny = max(np.longdouble(1e-9), 1e-13 / rtol) * 2 * unit
         allowed = rtol * max(abs(lower), tiny)
     if result.converged and not gap <= allowed * (1 + 1e-9) + room:
         return [f"converged with gap {result.gap!r} above the target {allowed!s}"]
@@ -285,6 +298,8 @@ def is_ordinary(kind: Kind, C: Array, a: Array, b: Array, accuracy: dict[str, fl
     if not all(is_near(x, ORDINARY) for x in ratios):
         return False
     if kind.name == "tv" and C.min() < -(kind.price_a + kind.price_b):
+        return False
+    if kind.name == "kl" and C.min() < -GROWTH * (sum(kind.prices) + (kind.reg or 0)):
         return False
     size = max([unit, *(np.longdouble(p) for p in kind.prices if p < math.inf)])
     size = max(size, np.longdouble(kind.reg or 0)) * max(totals)

@@ -210,10 +210,12 @@ class Claim(NamedTuple):
 
 
 def unit_of(kind: Kind, C: Array, a: Array, b: Array) -> Array:
-    """Return the size of values: costs, as far as paying them is cheaper than the prices."""
+    """Return the size of values: costs, unless prices are lower or all costs are zero."""
     costs = np.abs(C).max(axis=(-1, -2))
     if kind.name in ("kl", "tv"):
-        costs = np.minimum(costs, np.longdouble(kind.price_a) + np.longdouble(kind.price_b))
+        price_a, price_b = (np.longdouble(price) for price in kind.prices)
+        free = max((price for price in (price_a, price_b) if price < np.inf), default=0 * price_a)
+        costs = np.where(costs > 0, np.minimum(costs, price_a + price_b), free)
     if kind.name == "partial":
         return np.asarray(costs * np.longdouble(kind.mass))
     return np.asarray(costs * np.maximum(a.sum(axis=-1), b.sum(axis=-1)))
@@ -244,10 +246,10 @@ def claim_defects(kind: Kind, C: Array, a: Array, b: Array, claim: Claim) -> Ite
     for part in (above, below):
         unit = unit if part is None or kind.reg is None else unit + part.size
     room = ROUND_OFF * unit + TINY
-    if kind.name == "tv":  # the marginals of a stored plan are rounded, and rounding has its price
+    if kind.name == "tv":  # the misfit of a stored plan is rounded, and charged with its rounding
         price = max((p for p in kind.prices if p < math.inf), default=0.0)
         total = a.sum(axis=-1) + b.sum(axis=-1)
-        misfit = np.longdouble(price) * total * 4 * np.finfo(float).eps
+        misfit = np.longdouble(price) * total * 8 * np.finfo(float).eps
     yield from _where(
         ~(value >= lower - room), "lower bound {1!s} above the value {0!s}", value, lower
     )

@@ -5,10 +5,12 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.kernels.small import solve_one
+from linear_programs import marginal_rows
 
 LARGE_PRICES = [1e8, 1e10, 1e12]
 
@@ -68,6 +70,46 @@ def test_large_prices_are_certified_with_a_true_value(
     assert result.gap >= 0
     value = exact_value(result, M, a, b, prices, paid)
     assert result.value == pytest.approx(value, rel=1e-9, abs=rounding * price)
+
+
+def exact_dual(M, a, b, price):
+    """Return the KL dual of the balanced problem's potentials, by another solver, in 60 digits.
+
+    It is a lower bound whatever the potentials are; far above the costs it is the optimum, to the
+    accuracy of the other solver.
+    """
+    n, m = M.shape
+    rows = marginal_rows(n, m)
+    found = linprog(M.ravel(), A_eq=rows, b_eq=np.append(a, b * (a.sum() / b.sum())))
+    with localcontext() as context:
+        context.prec = 60
+        costs = [[Decimal(float(x)) for x in row] for row in M]
+        weights = [[Decimal(float(x)) for x in w] for w in (a, b)]
+        f = [Decimal(float(x)) for x in found.eqlin.marginals[:n]]
+        g = [min(costs[i][j] - f[i] for i in range(n)) for j in range(m)]
+        f = [min(costs[i][j] - g[j] for j in range(m)) for i in range(n)]
+        of_f, of_g = (
+            sum(w * (-x / price).exp() for w, x in zip(*side, strict=True))
+            for side in zip(weights, (f, g), strict=True)
+        )
+        # The best constant between f and g makes both masses their geometric mean.
+        return float(price * (sum(map(sum, weights)) - 2 * (of_f * of_g).sqrt()))
+
+
+@pytest.mark.parametrize("price", [1e8, 1e12, 1e13])
+@pytest.mark.parametrize("first_seed", range(0, 80, 20))
+def test_no_value_of_a_large_divergence_price_is_below_the_optimum(price, first_seed):
+    for seed in range(first_seed, first_seed + 20):
+        M, a, b = drawn(seed)
+        result = epsilot.solve(M, a, b, unbalanced=price)
+        optimum = exact_dual(M, a, b, Decimal(price))
+        value = exact_value(result, M, a, b, (price, price), kl)
+        assert result.converged
+        assert 0 <= result.gap <= 0.01 * result.value
+        assert min(result.value, value) >= optimum - 1e-15
+        assert result.lower_bound <= value
+        assert result.value == pytest.approx(value, rel=1e-9)
+        assert optimum >= 0.99 * value
 
 
 def test_a_large_divergence_price_does_not_lower_the_value():
@@ -135,3 +177,104 @@ def test_prices_that_overflow_do_not_reach_the_compiled_simplex():
     M = np.array([[3e-100], [1e-100], [2e-100]])
     with pytest.raises(InvalidProblem, match="unbalanced is"):
         epsilot.solve(M, [0.2, 0.3, 0.5], [1.0], unbalanced=1.7e308, unbalanced_type="tv")
+
+
+def test_free_transport_with_two_prices_is_certified_to_their_rounding():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        a, b = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(5))
+        wish = {"unbalanced": (8.4, 0.0016), "unbalanced_type": "tv", "rtol": 1e-9}
+        assert epsilot.solve(np.zeros((6, 5)), a, b, **wish).converged
+
+
+#: What asks for each kind.
+KINDS = {
+    "balanced": {},
+    "partial": {"mass": 0.5},
+    "kl": {"unbalanced": 1.0},
+    "tv": {"unbalanced": 1.0, "unbalanced_type": "tv"},
+}
+
+
+@pytest.mark.parametrize("reg", [1e8, 1e20])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_default_accuracy_is_accepted_for_any_regularisation(kind, reg):
+    M = np.random.default_rng(0).random((5, 6))
+    assert epsilot.solve(M, reg=reg, **KINDS[kind]).converged
+
+
+@pytest.mark.parametrize("mass", [1e-280, 1e-150, 1e-60, 1e60, 1e107, 1e150])
+@pytest.mark.parametrize("prices", [1.0, (0.01, math.inf)])
+@pytest.mark.parametrize("divergence", ["kl", "tv"])
+def test_the_default_accuracy_with_an_entropy_is_reached_for_any_mass(mass, prices, divergence):
+    M, a, b = drawn(11)
+    wish = {"unbalanced": prices, "unbalanced_type": divergence, "reg": 4.0}
+    result = epsilot.solve(M, mass * a, mass * b, **wish)
+    assert result.converged
+    assert 0 <= result.gap <= 1e-6 * max(abs(result.value), 4 * mass)
+
+
+@pytest.mark.parametrize("reg", [None, 1.1])
+@pytest.mark.parametrize("divergence", ["kl", "tv"])
+def test_a_side_that_vanishes_beside_the_other_is_refused(divergence, reg):
+    M, a, b = np.ones((9, 14)), np.full(9, 5e-324), np.full(14, 1e13)
+    with pytest.raises(InvalidProblem, match=r"a sums to 4\.45e-323 and b to 1\.4e\+14"):
+        epsilot.solve(M, a, b, unbalanced=0.01, unbalanced_type=divergence, reg=reg)
+
+
+def test_the_price_of_the_larger_side_is_reached_in_few_sweeps():
+    M, a, b = drawn(12)
+    wish = {"unbalanced": 6309.0, "unbalanced_type": "tv", "reg": 0.01}
+    result = epsilot.solve(M, a, 3 * b, **wish)
+    assert result.converged
+    assert result.n_iter < 1000
+    assert result.value == pytest.approx(2 * 6309.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("divergence", ["kl", "tv"])
+def test_negative_costs_that_an_entropy_keeps_within_range_are_solved(divergence):
+    wish = {"unbalanced": 1e-4, "unbalanced_type": divergence, "reg": 0.85}
+    assert epsilot.solve(np.full((4, 5), -0.5), **wish).converged
+
+
+@pytest.mark.parametrize("divergence", ["kl", "tv"])
+def test_negative_costs_that_make_masses_overflow_are_refused(divergence):
+    wish = {"unbalanced": 1e-8, "unbalanced_type": divergence, "reg": 4e-7}
+    with pytest.raises(InvalidProblem, match="the optimal mass is beyond the range of float64"):
+        epsilot.solve([[-6e-4], [6e-4]], **wish)
+
+
+def test_a_regularisation_is_measured_by_negative_costs_too():
+    M = -1e55 * np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    assert epsilot.solve(M, unbalanced=1e57, reg=6e54).converged
+
+
+@pytest.mark.parametrize("divergence", ["kl", "tv"])
+def test_potentials_whose_exponentials_overflow_prove_a_finite_bound(divergence):
+    M = 500 * np.abs(np.subtract.outer(np.arange(2.0), np.arange(6.0)))
+    a, b = [2e-9, 1.6e-9], [9.8e-10, 3.3e-10, 9.8e-10, 0.0, 6.6e-10, 6.6e-10]
+    wish = {"unbalanced": 2e5, "unbalanced_type": divergence, "reg": 8e-14, "tol": 1e-4}
+    result = epsilot.solve(M, a, b, **wish, max_iter=47, on_limit="ignore")
+    assert math.isfinite(result.lower_bound)
+    assert result.gap >= 0
+
+
+def test_constants_far_above_the_potentials_leave_them_below_the_costs():
+    M = [[90.1, 25.5, 15938.6], [150.1, 258.4, 153.6], [107.5, 142620.6, 46.8]]
+    wish = {"method": "unbalanced_sinkhorn", "max_iter": 1, "on_limit": "ignore"}
+    for seed in range(40):
+        a, b = np.random.default_rng(seed).dirichlet(np.ones(3), 2)
+        result = epsilot.solve(M, a, b, unbalanced=(2e11, 3.8e6), **wish)
+        f, g = map(np.longdouble, result.potentials)
+        assert (f[:, None] + g <= np.longdouble(M)).all()
+
+
+def test_an_accuracy_beyond_all_numbers_is_accepted():
+    M = 1e-110 * np.random.default_rng(0).random((4, 4))
+    assert epsilot.solve(M, eps=1e275).converged
+    assert epsilot.solve(M, unbalanced=1e-110, eps=1e275).converged
+
+
+def test_an_accuracy_below_all_numbers_is_refused():
+    with pytest.raises(InvalidProblem, match=r"eps is .* float64 arithmetic can certify about"):
+        epsilot.solve(np.zeros((7, 3)), 1e12 * np.ones(7), mass=0.4, eps=1.6e-321)

@@ -7,8 +7,9 @@ import sys
 from dataclasses import dataclass
 
 from ..errors import InvalidProblem
-from ..transport.certificate import ROUND_OFF
+from ..transport.certificate import LEAST_GAP, ROUND_OFF
 from ..transport.objective import Objective
+from ..transport.problem import LARGEST, SMALLEST
 from .request import Request
 
 #: Relative accuracy if none is asked for.
@@ -25,6 +26,8 @@ class Goal:
     rtol: float | None = None
     offset: float = 0.0
     tiny: float = 0.0
+    #: The least share of the lower bound that eps stands for, where it is a default.
+    floor: float = 0.0
     #: What turning bounds into the user's units may add to the gap.
     slack: float = 0.0
 
@@ -35,10 +38,10 @@ class Goal:
 
     def allowed(self, lower: float) -> float:
         """Return the gap that is asked for, given the best lower bound."""
-        if self.rtol is None:
-            return self.eps or 0.0
         if not math.isfinite(lower):
-            return 0.0
+            return self.eps or 0.0
+        if self.rtol is None:
+            return max(self.eps or 0.0, self.floor * abs(lower))
         return self.rtol * max(abs(lower + self.offset), self.tiny)
 
     def is_reached(self, upper: float, lower: float) -> bool:
@@ -58,10 +61,12 @@ def make_goal(objective: Objective, request: Request) -> Goal:
     problem, name = objective.problem, objective.accuracy
     mass, unit = problem.mass, problem.unit
     asked = getattr(request, name)
-    gap = objective.default_gap if asked is None else float(asked) / mass / unit
-    if gap is not None:
+    if asked is not None:
+        gap = min(float(asked) / mass / unit, LARGEST)
         _check_reachable(name, gap, objective.scale, mass * unit)
         return Goal(eps=gap, slack=objective.slack)
+    if objective.default_gap is not None:
+        return Goal(eps=objective.default_gap, floor=LEAST_GAP, slack=objective.slack)
     rtol = RTOL if request.rtol is None else float(request.rtol)
     # An optimum of 0 is certified to round-off.
     tiny = max(1e-9, ROUND_OFF / rtol) * objective.optimum_scale
@@ -76,8 +81,9 @@ def make_limits(request: Request, patience: float) -> Limits:
 
 def _check_reachable(name: str, value: float, size: float, unit: float) -> None:
     """Refuse an accuracy, in a unit of the user's, that float64 cannot certify for costs."""
-    if not ROUND_OFF * size <= value < math.inf:
-        least = unit * ROUND_OFF * size
+    least = max(ROUND_OFF * size, SMALLEST)
+    if not least <= value:
+        least *= unit
         raise InvalidProblem(
             f"{name} is {unit * value:.3g} for costs and masses of size {unit * size:.3g}; float64 "
             f"arithmetic can certify about {least:.1g} (ask for {name} >= {least:.1g})."

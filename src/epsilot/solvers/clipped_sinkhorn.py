@@ -31,7 +31,8 @@ class State:
 class ClippedSinkhorn(UnpublishedSolver):
     """Maximise the dual over rows and columns in turn; each maximum is Sinkhorn's, clipped.
 
-    In total variation a potential stays between plus and minus the price of a miss. Where the mass
+    In total variation a potential stays between plus and minus the price of a miss, and the best
+    constant moves between rows and columns. Where the mass
     is fixed, potentials are at most 0, and µ, the price of mass, is maximised over jointly with
     either block.
     """
@@ -58,8 +59,9 @@ class ClippedSinkhorn(UnpublishedSolver):
         geometry, eta = problem.geometry, problem.eta
         before, used = state.f, problem.p > 0
         state.f, _ = problem.best_rows(geometry.lse_rows(state.g, eta) - 1)
-        state.g, level = problem.best_cols(geometry.lse_cols(state.f, eta) - 1)
-        moved = float(np.abs(state.f[used] - before[used]).max())
+        g, level = problem.best_cols(geometry.lse_cols(state.f, eta) - 1)
+        state.f, state.g = problem.translated(state.f, g)
+        moved = float(np.abs(state.f[used] - before[used]).max(initial=0.0))
         state.change = max(moved, abs(level - state.level)) / eta
         state.level = level
         n, m = problem.shape

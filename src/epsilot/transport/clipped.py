@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .._types import Vector
+from .._types import Potentials, Vector
 from .problem import Entropic
 
 
@@ -24,6 +24,10 @@ class Clipped(Entropic, ABC):
     @abstractmethod
     def best_rows(self, lse: Vector) -> Best:
         """Return the best rows, given log Σ_j exp((g_j - C_ij) / η - 1)."""
+
+    def translated(self, f: Vector, g: Vector) -> Potentials:
+        """Return potentials that differ by a constant between them, the best one."""
+        return f, g
 
     @abstractmethod
     def best_cols(self, lse: Vector) -> Best:

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.vectors import exp, log
+from .certificate import LEAST_GAP
 from .duals import both_centred, softmin
 from .objective import Abilities, Objective, Slopes, linear
 from .plan import Plan
@@ -58,8 +59,8 @@ class EntropicTransport(Objective):
 
     @property
     def default_gap(self) -> float:
-        """A share of the largest cost."""
-        return DEFAULT_GAP * (self.problem.scale or 1.0)
+        """A share of the largest cost, or what float64 can certify."""
+        return max(DEFAULT_GAP * (self.problem.scale or 1.0), LEAST_GAP * self.scale)
 
     @property
     def scale(self) -> float:

@@ -9,6 +9,7 @@ clipped.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -17,12 +18,12 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..kernels.vectors import exp
-from .certificate import BUG, LEAST_GAP
+from .certificate import BUG, LEAST_GAP, ROUND_OFF
 from .clipped import Best, Clipped
 from .duals import softmin
 from .entropic import DEFAULT_GAP, check_regularisation
 from .kullback_leibler import rounding_factor
-from .missed import internal_prices
+from .missed import MOST_GROWTH, check_growth, internal_prices
 from .objective import Abilities
 from .plan import Plan
 from .problem import Problem
@@ -58,8 +59,9 @@ class EntropicTotalVariation(TotalVariation):
         check_regularisation(reg, problem)
         p, q = problem.mass * problem.p, problem.mass * problem.q
         exact = replace(problem, geometry=problem.geometry.exact, p=p, q=q, mass=1.0)
-        prices = internal_prices(problem, price_a, price_b)
-        return cls(exact, *prices, reg / problem.unit)
+        prices, eta = internal_prices(problem, price_a, price_b), reg / problem.unit
+        check_growth(problem, prices, sum(prices) / MOST_GROWTH + eta)
+        return cls(exact, *prices, eta)
 
     # -- what a run needs to know ------------------------------------------------------------
 
@@ -106,9 +108,17 @@ class EntropicTotalVariation(TotalVariation):
         """Return potentials after exact updates of columns and rows, and the bound they prove."""
         geometry, target = self.problem.geometry, self.fixed_target(self.problem)
         g = target.best_cols(geometry.lse_cols(f, self.eta) - 1).potential
-        lse = geometry.lse_rows(g, self.eta) - 1
-        f = target.best_rows(lse).potential
-        return (f, g), self._bound(f, g) - self._mass(f, g, lse)
+        f = target.best_rows(geometry.lse_rows(g, self.eta) - 1).potential
+        potentials = target.translated(f, g)
+        bound = self.dual_value(potentials)
+        if bound > -math.inf:
+            return potentials, bound
+        # Exponentials have overflowed; constants prove a finite bound.
+        a, b, (n, m) = self.price_a, self.price_b, self.problem.shape
+        low = max(min(geometry.bounds[0], 0.0), -(a + b))
+        share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
+        potentials = np.full(n, share * low), np.full(m, (1 - share) * low)
+        return potentials, self.dual_value(potentials)
 
     def dual_value(self, potentials: Potentials) -> float:
         """Return the bound of potentials that are nowhere below what mass costs."""
@@ -116,12 +126,9 @@ class EntropicTotalVariation(TotalVariation):
         if not (f.min() >= -self.price_a and g.min() >= -self.price_b):
             raise CertificateError(f"a potential is below what mass costs. {BUG}")
         lse = self.problem.geometry.lse_rows(g, self.eta) - 1
-        return self._bound(f, g) - self._mass(f, g, lse)
-
-    def _mass(self, f: Vector, g: Vector, lse: Vector) -> float:
-        """Return η times the mass of the plan of potentials, at most."""
-        mass = float(exp(f / self.eta + lse).sum())
-        return self.eta * mass * rounding_factor(f, g, self.eta)
+        mass = float(exp(f / self.eta + lse).sum()) * rounding_factor(f, g, self.eta)
+        bound = self._bound(f, g) - self.eta * mass
+        return bound if bound > -math.inf else -math.inf
 
 
 @dataclass(frozen=True)
@@ -140,3 +147,23 @@ class VariationTarget(Clipped):
         """Return what fills the columns, within the prices."""
         k = softmin(self.log_q, lse, self.eta)
         return Best(np.clip(k, -self.price_b, self.price_b), 0.0)
+
+    def translated(self, f: Vector, g: Vector) -> Potentials:
+        """Return (f + t, g - t) with the best t that the prices allow.
+
+        A constant between them changes the dual by what one side has more mass than the other.
+        """
+        p, q = float(self.p.sum()), float(self.q.sum())
+        if abs(p - q) <= ROUND_OFF * (p + q):
+            return f, g
+        a, b = self.price_a, self.price_b
+        if p > q:
+            t = min(_room(f, a), _room(-g, b))
+        else:
+            t = -min(_room(-f, a), _room(g, b))
+        return np.clip(f + t, -a, a), np.clip(g - t, -b, b)
+
+
+def _room(f: Vector, price: float) -> float:
+    """Return by how much potentials can be raised; a side that is kept has no bound."""
+    return math.inf if price == math.inf else max(price - float(f.max()), 0.0)

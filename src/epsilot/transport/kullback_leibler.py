@@ -17,20 +17,18 @@ from typing import ClassVar
 import numpy as np
 
 from .._types import Potentials, Vector
-from ..errors import CertificateError, InvalidProblem
+from ..errors import CertificateError
 from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
 from .certificate import BUG, LEAST_GAP
 from .entropic import check_regularisation
-from .missed import ROUNDING, Missed, internal_prices
+from .missed import DEAR, ROUNDING, Missed, check_growth, internal_prices
 from .objective import Abilities, Objective
 from .plan import Core, Plan
 from .problem import Penalised, Problem
-from .rounding import Rounded, tame
+from .rounding import Rounded, round_onto, tame
 
 #: The gap to reach with ``reg`` if none is asked for, as a share of costs times masses.
 DEFAULT_GAP = 1e-6
-#: Largest exponent by which negative costs may make masses grow.
-MOST_GROWTH = 300.0
 #: Relative misfits up to this size have their divergence summed as a series, of so many terms.
 NEAR, N_TERMS = 0.1, 16
 
@@ -59,13 +57,7 @@ class KullbackLeibler(Missed):
         are the user's.
         """
         prices = internal_prices(problem, price_a, price_b)
-        low = problem.geometry.bounds[0]
-        if -low > MOST_GROWTH * sum(prices):
-            raise InvalidProblem(
-                f"the least cost is {problem.unit * low:.3g} and unbalanced is {price_a:.3g} and "
-                f"{price_b:.3g}; the optimal mass is beyond the range of float64 (pass a larger "
-                "unbalanced, or larger costs)."
-            )
+        check_growth(problem, prices, sum(prices) + (reg or 0.0) / problem.unit)
         if reg is None:
             return cls(problem, *prices, 0.0)
         check_regularisation(reg, problem)
@@ -103,9 +95,30 @@ class KullbackLeibler(Missed):
         return cost + divergences - (self.eta * plan.entropy() if self.eta else 0.0)
 
     def rounded(self, core: Core) -> Rounded:
+        """Return the best multiple of a plan, or the plan with the sums of a side that is kept.
+
+        Where missing a marginal costs much more than moving mass, the plan may instead get the
+        marginals that are best if moving is free, whichever is cheaper.
+        """
+        core, *_ = tame(core, self.problem.p)
+        found = self._scaled(core)
+        if min(self.price_a, self.price_b) <= DEAR * self.cost_size:
+            return found
+        rounded = self._onto_marginals(core)
+        return min(found, rounded, key=lambda x: self.value(x.plan, x.cost))
+
+    def _onto_marginals(self, core: Core) -> Rounded:
+        """Return a plan whose marginals are multiples of p and q, those of least divergence."""
+        p, q, a, b = self.problem.p, self.problem.q, self.price_a, self.price_b
+        share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
+        log_ratio_of_totals = float(log(float(q.sum())) - log(float(p.sum())))
+        p = float(exp((1 - share) * log_ratio_of_totals)) * p
+        q = float(exp(-share * log_ratio_of_totals)) * q
+        return round_onto(core, p, q, self.problem.geometry)
+
+    def _scaled(self, core: Core) -> Rounded:
         """Return the best multiple of a plan, or the plan with the sums of a side that is kept."""
         p, q = self.problem.p, self.problem.q
-        core, *_ = tame(core, p)
         around, error = self.keeping(core, np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0))
         _, cost, shipped = core.price(self.problem.geometry, around.t, around.d)
         plan = Plan(core, around)
@@ -151,9 +164,15 @@ class KullbackLeibler(Missed):
         geometry = self.problem.geometry
         g = geometry.ctransform_cols(f)
         f = geometry.ctransform_rows(g)
-        f = f - geometry.ctransform_error(f, g)
-        f, g = self._balanced(f, g)
-        f = below(f - np.finfo(float).eps * (np.abs(f).max() + np.abs(g).max()))
+        transformed, balanced = (f, g), self._balanced(f, g)
+        # Transforms round on both sides of the constant, which may be much larger than they are.
+        rounding = sum(
+            geometry.ctransform_error(*pair)
+            + np.finfo(float).eps * sum(float(np.abs(x).max()) for x in pair)
+            for pair in (transformed, balanced)
+        )
+        f, g = balanced
+        f = below(f - rounding)
         return self._finite((f, g), self._bound(f, g))
 
     def _finite(self, potentials: Potentials, bound: float) -> tuple[Potentials, float]:

@@ -16,6 +16,10 @@ from .problem import LARGEST, SMALLEST, Problem
 
 #: Largest ratio of prices and costs: beyond, round-off of the one exceeds the other.
 LARGEST_RATIO = 1e13
+#: Prices above this multiple of the largest cost make plans keep nearly all of their marginals.
+DEAR = 100.0
+#: Largest exponent by which negative costs may make masses grow.
+MOST_GROWTH = 300.0
 #: Relative accuracy of a product or a sum of few terms.
 ROUNDING = 4 * float(np.finfo(float).eps)
 
@@ -40,6 +44,18 @@ def internal_prices(problem: Problem, price_a: float, price_b: float) -> tuple[f
             "price; math.inf keeps a side as it is)."
         )
     return price_a / problem.unit, price_b / problem.unit
+
+
+def check_growth(problem: Problem, prices: tuple[float, float], most: float) -> None:
+    """Refuse negative costs, beyond MOST_GROWTH times a number, that make the mass overflow."""
+    low = problem.geometry.bounds[0]
+    if -low > MOST_GROWTH * most:
+        a, b = (problem.unit * price for price in prices)
+        raise InvalidProblem(
+            f"the least cost is {problem.unit * low:.3g} and unbalanced is {a:.3g} and {b:.3g}; "
+            "the optimal mass is beyond the range of float64 (pass a larger unbalanced, or larger "
+            "costs)."
+        )
 
 
 def _shown(prices: list[float]) -> str:
@@ -79,9 +95,14 @@ class Missed(Objective):
 
     @property
     def optimum_scale(self) -> float:
-        """The largest cost or the least price: the optimum is below both; prices if all is free."""
-        sizes = [*self.finite_prices, self.cost_size]
-        return self.total * min(x for x in sizes if x > 0)
+        """The largest cost or the least price: the optimum is below both.
+
+        Where all costs are zero it is the largest price: an optimum of 0 is certified to its
+        rounding.
+        """
+        if self.cost_size == 0:
+            return self.total * max(self.finite_prices)
+        return self.total * min(*self.finite_prices, self.cost_size)
 
     @property
     def total(self) -> float:

@@ -60,7 +60,7 @@ class Problem:
     @property
     def scale(self) -> float:
         """Largest absolute cost before the shift, in internal units: the unit of round-off."""
-        return max(abs(self.offset), abs(self.offset + self.cost_max))
+        return max(abs(self.offset + cost) for cost in self.geometry.bounds)
 
     def digest(self) -> str:
         """Return a hash of cost and weights."""

@@ -12,8 +12,8 @@ from ..kernels import rounding as kernels
 from ..kernels.vectors import are_between
 from .plan import Around, Core, Plan
 
-#: Sums beyond which products with a plan may overflow; NaN is not below it either.
-TOO_LARGE = 1e100
+#: Multiples of the mass there is, and sums, beyond which products with a plan may overflow.
+TOO_LARGE, MOST = 1e100, 1e280
 
 
 class Rounded(NamedTuple):
@@ -70,7 +70,12 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
 def tame(core: Core, p: Vector) -> tuple[Core, Vector, Vector]:
     """Return a core whose products do not overflow, and its sums of rows and of columns."""
     r, c = core.marginals()
-    if are_between(r, -np.inf, TOO_LARGE) and are_between(c, -np.inf, TOO_LARGE):
+    if _are_below(TOO_LARGE, r, c) or _are_below(min(TOO_LARGE * float(p.sum()), MOST), r, c):
         return core, r, c
     core = core.tamed(p)
     return core, *core.marginals()
+
+
+def _are_below(most: float, *sums: Vector) -> bool:
+    """Tell whether no sum exceeds a number; NaN is not below it."""
+    return all(are_between(x, -np.inf, most) for x in sums)

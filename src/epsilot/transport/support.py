@@ -39,12 +39,13 @@ class Support:
         """Return the problem without empty rows and columns.
 
         Rows and columns next to empty go too: rounding gives them what they miss. A geometry that
-        cannot be restricted keeps everything.
+        cannot be restricted keeps everything, and so do masses that are all next to empty.
         """
         if are_between(problem.p, ABOVE, np.inf) and are_between(problem.q, ABOVE, np.inf):
             return cls.all(problem)
         rows, cols = np.flatnonzero(problem.p > EMPTY), np.flatnonzero(problem.q > EMPTY)
-        geometry = problem.geometry.restricted(rows, cols)
+        is_any = rows.size > 0 and cols.size > 0
+        geometry = problem.geometry.restricted(rows, cols) if is_any else None
         if geometry is None:
             return cls.all(problem)
         inner = replace(problem, geometry=geometry, p=problem.p[rows], q=problem.q[cols])

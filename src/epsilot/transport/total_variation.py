@@ -25,15 +25,15 @@ from ..kernels.vectors import below, finite_dot
 from .certificate import BUG
 from .duals import as_they_are
 from .dummies import Dummies
-from .missed import ROUNDING, Missed, internal_prices
+from .missed import DEAR, ROUNDING, Missed, internal_prices
 from .objective import Slopes
 from .plan import Arcs, Core, Plan, plus
 from .problem import Problem
 from .rounding import Rounded, tame
 from .support import Support
 
-#: Prices above DEAR times the largest cost are lowered to HIGH_PRICE times it for methods.
-DEAR, HIGH_PRICE = 100.0, 4.0
+#: Prices above DEAR times the largest cost are lowered to this multiple of it for methods.
+HIGH_PRICE = 4.0
 #: Steps of float64 by which the bounds of potentials are narrower than the prices: rounding.
 NARROWER = 16 * float(np.finfo(float).eps)
 

@@ -17,6 +17,7 @@ from .entropic_variation import EntropicTotalVariation
 from .kullback_leibler import KullbackLeibler
 from .objective import Objective
 from .problem import Problem, make_problem, masses, scaled_problem
+from .support import EMPTY
 from .total_variation import TotalVariation
 
 #: How a marginal that is missed is charged.
@@ -85,7 +86,13 @@ class Unbalanced:
             return make_problem(M, a, b, normalize=normalize)
         geometry = M if isinstance(M, Geometry) else Dense(M)
         p, q = masses(geometry, a, b, normalize=normalize)
-        unit = float(p.sum() + q.sum())
+        totals = float(p.sum()), float(q.sum())
+        unit = sum(totals)
+        if not min(totals) / unit > EMPTY:
+            raise InvalidProblem(
+                f"a sums to {totals[0]:.3g} and b to {totals[1]:.3g}; float64 takes totals that "
+                f"are finite and within a factor of {1 / EMPTY:.0e} of each other (rescale)."
+            )
         return scaled_problem(geometry, p / unit, q / unit, unit, can_shift=False)
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
