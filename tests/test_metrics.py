@@ -1,35 +1,45 @@
 """The list of metrics is one: kernels, documentation and help name the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 import epsilot
+import epsilot.distributed
 from epsilot.cli.options import Metric
 from epsilot.files.images import grid_cost
 from epsilot.geometry import Grid, PointCloud
-from epsilot.metrics import GRID_METRICS, METRICS, PIXEL_METRICS, POINT_METRICS
+from epsilot.geometry.index import Tree
+from epsilot.kernels import metrics as compiled
+from epsilot.kernels import points as kernels
+from epsilot.metrics import GRID_METRICS, METRICS, PIXEL_METRICS, POINT_METRICS, metric_of
 
 DOCUMENTED = [
-    (PointCloud, POINT_METRICS),
-    (epsilot.solve_sample, POINT_METRICS),
-    (Grid, GRID_METRICS),
-    (epsilot.solve_grid, GRID_METRICS),
+    (PointCloud, "POINT_METRICS", POINT_METRICS),
+    (epsilot.solve_sample, "POINT_METRICS", POINT_METRICS),
+    (epsilot.distributed.PointCloud, "POINT_METRICS", POINT_METRICS),
+    (grid_cost, "PIXEL_METRICS", PIXEL_METRICS),
 ]
 
 
-@pytest.mark.parametrize(("documented", "names"), DOCUMENTED)
-def test_docstrings_list_the_metrics(documented, names):
-    listed = ", ".join(f'"{name}"' for name in names)
+@pytest.mark.parametrize(("documented", "table", "names"), DOCUMENTED)
+def test_docstrings_point_to_the_table(documented, table, names):
+    assert f":data:`epsilot.metrics.{table}`" in documented.__doc__
+    assert sum(f'"{name}"' in documented.__doc__ for name in names) < len(names)
+
+
+@pytest.mark.parametrize("documented", [Grid, epsilot.solve_grid])
+def test_docstrings_list_the_metrics_of_grids(documented):
+    listed = ", ".join(f'"{name}"' for name in GRID_METRICS)
     assert f"metric : {{{listed}}}" in documented.__doc__
 
 
-def test_help_and_pixels_name_the_metrics():
+def test_help_names_the_metrics():
     (option,) = Metric.__metadata__
     for name in (*POINT_METRICS, *PIXEL_METRICS):
         assert name in option.help
-    for name in PIXEL_METRICS:
-        assert f'"{name}"' in grid_cost.__doc__
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -43,3 +53,84 @@ def test_a_metric_is_what_its_record_says(name):
         np.testing.assert_allclose(C, terms.sum(axis=2))
     if metric.is_root:
         np.testing.assert_allclose(C, np.sqrt(terms.sum(axis=2)))
+    assert metric.cost(X[0], Y[0]) == pytest.approx(0.5 * ((X[0] - Y[0]) ** 2).sum()
+                                                    if metric.degree == 0 else C[0, 0])  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_facts_of_a_metric_are_true(name):
+    metric, rng = METRICS[name], np.random.default_rng(1)
+    x, y, z = rng.normal(size=(3, 200, 3))
+
+    def costs(points, others):
+        return np.array([metric.cost(*pair) for pair in zip(points, others, strict=True)])
+
+    if metric.is_convex:  # along a segment, both ends included
+        between = costs(0.3 * x + 0.7 * z, y)
+        assert (between <= 0.3 * costs(x, y) + 0.7 * costs(z, y) + 1e-12).all()
+    if metric.square:
+        np.testing.assert_allclose(costs(x, y), metric.square * ((x - y) ** 2).sum(axis=1))
+    on_line = costs(x[:, :1], y[:, :1])
+    if metric.is_distance:
+        np.testing.assert_allclose(on_line, np.abs(x - y)[:, 0])
+    farther = x + np.sign(x - y)
+    assert (costs(farther, y) >= costs(x, y)).all()  # what bounds of boxes need
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_slopes_are_the_derivatives_of_costs(name):
+    metric, rng = METRICS[name], np.random.default_rng(2)
+    x, y = rng.normal(size=(2, 6, 3))
+    if metric.tension is None and metric.slope is None:
+        assert metric.degree == 0
+        assert metric.square > 0  # by directions
+        return
+    costs = np.array([metric.cost(*pair) for pair in zip(x, y, strict=True)])
+    for k in range(3):
+        step = 1e-6 * np.eye(3)[k]
+        ahead, behind = (
+            np.array([metric.cost(*pair) for pair in zip(x + way * step, y, strict=True)])
+            for way in (1, -1)
+        )
+        difference = x[:, k] - y[:, k]
+        if metric.slope is not None:
+            found = metric.slope(difference, lambda: costs)
+        else:
+            found = metric.tension(np.ones(6), lambda: costs) * difference
+        np.testing.assert_allclose(found, (ahead - behind) / 2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("with_own_bound", [True, False])
+@pytest.mark.parametrize("name", METRICS)
+def test_bounds_of_nodes_are_below_all_values(name, with_own_bound):
+    # The bound of a box serves every metric, also those that have one of their own.
+    metric, rng = METRICS[name], np.random.default_rng(3)
+    tree = Tree.of(rng.normal(size=(40, 2)))
+    prices = rng.normal(size=40)
+    priced = tree.priced(prices, metric.code, 0.0)
+    row = metric if with_own_bound else replace(metric, bound=None)
+    bound, first = compiled._bound(row), 1 << priced.depth
+    for x in rng.normal(size=(20, 2)):
+        values = np.array([metric.cost(x, y) for y in tree.points]) + prices
+        for node in range(1, 2 * first):
+            level = node.bit_length() - 1
+            t = node - (1 << level)
+            inside = values[(40 * t) >> level : (40 * (t + 1)) >> level]
+            low = priced.nodes[node, -1]
+            found, _ = bound(metric.code, low, abs(low), x, priced.nodes[node], priced.axes)
+            assert found <= inside.min() + 1e-12
+
+
+def test_an_unknown_code_is_refused():
+    X = np.random.default_rng(0).random((4, 2))
+    tree = Tree.of(X)
+    with pytest.raises(ValueError, match="no metric has the code 99"):
+        metric_of(99)
+    with pytest.raises(ValueError, match="no metric has this code"):
+        kernels.cost_rows(X, np.ascontiguousarray(X.T), 99, 0.0, np.empty((4, 4)), 0, 4)
+    with pytest.raises(ValueError, match="no metric has this code"):
+        tree.priced(np.zeros(4), 99, 0.0).ctransform(tree.points)
+
+
+def test_codes_are_distinct():
+    assert len({metric.code for metric in METRICS.values()}) == len(METRICS)

@@ -125,8 +125,8 @@ def solve_sample_batch(
         One cloud for all problems, or one for each; sizes may differ.
     a, b : optional
         Weights, as in :func:`solve_batch`.
-    metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"} or callable
-        As in :func:`solve_sample`; the first three are fastest.
+    metric : str or callable
+        As in :func:`solve_sample`; names are fastest, except "cosine".
     normalize, **keywords
         As in :func:`solve_batch`.
 

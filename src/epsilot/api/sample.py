@@ -16,6 +16,7 @@ from ..geometry.coordinates import as_points
 from ..geometry.points import MetricLike
 from ..geometry.ranges import reach
 from ..geometry.stored import StoredCloud
+from ..metrics import METRICS
 from ..run.result import Result
 from .solve import solve
 
@@ -48,9 +49,10 @@ def solve_sample(
         Points; a vector is points on a line.
     a, b : optional
         Weights, uniform if None.
-    metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"} or callable
-        A callable takes one source and all targets and returns their costs; unless ``lazy`` is
-        True, they are computed once and stored.
+    metric : str or callable
+        A name of :data:`epsilot.metrics.POINT_METRICS`: "sqeuclidean" (default), "euclidean" or
+        another. A callable takes one source and all targets and returns their costs; unless
+        ``lazy`` is True, they are computed once and stored.
     lazy : bool, optional
         Compute costs on the fly in O(n + m) memory (True), store them (False), or decide by
         size (None).
@@ -124,10 +126,15 @@ def cloud_geometry(
     return _stored(X, Y, metric)
 
 
+def _is_root(metric: MetricLike) -> bool:
+    """Tell whether the sum over the axes goes under a root."""
+    return isinstance(metric, str) and metric in METRICS and METRICS[metric].is_root
+
+
 def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Dense:
-    """Return all costs; Euclidean ones also where the squares of distances leave float64."""
+    """Return all costs; roots also where the powers of distances leave float64."""
     exponent = 0
-    if isinstance(metric, str) and metric == "euclidean" and X.shape[1] == Y.shape[1]:
+    if _is_root(metric) and X.shape[1] == Y.shape[1]:
         exponent = int(np.frexp(reach(X, Y))[1])
         exponent = 0 if abs(exponent) < SAFE_EXPONENT else exponent
     if exponent != 0:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..metrics import GRID_METRICS
+from ..metrics import GRID_METRICS, METRICS
 from ..run.kinds import PROBLEM
 from ..run.request import METHOD, Request
 from . import options as opt
@@ -69,7 +69,7 @@ def barycenter(
     shape = fields[0].shape
     grid = Grid(shape, shape, metric, 1.0)
     reach = grid.bounds[1] or 1.0
-    spacing = 1 / (reach if metric == "cityblock" else reach**0.5)
+    spacing = 1 / reach ** (1 / METRICS[metric].degree)
     family = make_family(
         [field.ravel() / field.sum() for field in fields],
         Grid(shape, shape, metric, spacing),

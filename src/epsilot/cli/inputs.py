@@ -163,7 +163,7 @@ def pixel_geometry(
 
     _checked_metric(metric, PIXEL_METRICS)
     sides = [max(a, b) - 1 for a, b in zip(shape_a, shape_b, strict=True)]
-    reach = sum(sides) if metric == "cityblock" else sum(side**2 for side in sides) ** 0.5
+    reach = METRICS[metric].cost([0] * len(sides), sides) ** (1 / METRICS[metric].degree)
     spacing = 1.0 / (reach or 1.0)
     if METRICS[metric].is_separable:
         return Grid(shape_a, shape_b, metric, spacing)

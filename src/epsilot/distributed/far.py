@@ -121,7 +121,7 @@ class FarCloud(PointCloud):
     def rescaled(self, power: int) -> FarCloud | None:
         """Return the geometry of 2**power C, by moving the points apart or together."""
         degree = METRICS[str(self.metric)].degree
-        if degree == 0:
+        if degree == 0 or power % degree:
             return None
         sides = tuple(side.scaled(power // degree) for side in self._sides)
         return self._like(float(np.ldexp(self.shift, power)), sides)

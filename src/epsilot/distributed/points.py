@@ -43,8 +43,8 @@ class PointCloud(local._Fused):
     X_a, X_b : (n, d), (m, d) arrays
         NumPy, Dask or Zarr arrays, memory-mapped files, names of ``.npy`` and ``.zarr`` files, or
         :class:`epsilot.distributed.Parquet`. Files must be seen by all workers.
-    metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"}
-        A metric that has a name.
+    metric : str
+        A name of :data:`epsilot.metrics.POINT_METRICS`.
     client : distributed.Client, optional
         By default the one that Dask would use.
     single : bool

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .. import memory
+from .. import memory, parallel
 from .._types import Matrix
 from ..arguments import check_count, is_integer, numeric, plain, shown
 from ..errors import InvalidProblem
@@ -56,7 +56,7 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
     shape
         Height and width of the image.
     metric
-        ``"cityblock"`` (the paper's), ``"euclidean"`` or ``"sqeuclidean"``.
+        A name of :data:`epsilot.metrics.PIXEL_METRICS`: ``"cityblock"`` (the paper's) or another.
 
     Returns
     -------
@@ -77,11 +77,13 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
         )
     height, width = _image_shape(shape)
     memory.ask(2 * 8 * (height * width) ** 2, f"the cost of {height} x {width} pixels", "use Grid")
-    down = _separations(height) ** METRICS[metric].power
-    across = _separations(width) ** METRICS[metric].power
-    M = (down[:, None, :, None] + across[None, :, None, :]).reshape(height * width, -1)
-    if METRICS[metric].is_root:
-        np.sqrt(M, out=M)
+    from ..kernels.points import cost_rows
+
+    n = height * width
+    pixels = np.indices((height, width), dtype=np.float64).reshape(2, n)
+    M = np.empty((n, n))
+    X = np.ascontiguousarray(pixels.T)
+    parallel.share(cost_rows, n, n * n, X, pixels, METRICS[metric].code, 0.0, M)
     M /= M.max() or 1.0
     return M
 
@@ -116,9 +118,3 @@ def _square_on_noise(side: int, rng: np.random.Generator) -> Matrix:
     image[top : top + edge, left : left + edge] = rng.uniform(0.0, 3.0, (edge, edge))
     image /= image.sum()
     return image
-
-
-def _separations(length: int) -> Matrix:
-    """Return the distances between the pixels of one line."""
-    position = np.arange(length, dtype=np.float64)
-    return np.abs(position[:, None] - position[None, :])

@@ -86,7 +86,8 @@ class Front(ABC, Generic[T]):
             Points. Leading axes hold many problems, and broadcast.
         a, b : (..., n), (..., m) arrays, optional
             Weights of equal totals; uniform if None.
-        metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"}
+        metric : str
+            A name of :data:`epsilot.metrics.POINT_METRICS`, "sqeuclidean" by default.
             Where a metric has a kink, such as between coincident points, a pair has slope 0.
         rtol, eps : float, optional
             The gap to reach, relative to the value (default: 1e-6) or absolute.

@@ -60,7 +60,7 @@ def partners(
 def _costs(x: Array, y: Array, metric: str) -> Array | None:
     """Return the costs (k, n, m) where a matrix is the way to the plan, else None."""
     (k, n, d), m = x.shape, y.shape[-2]
-    if metric == "sqeuclidean" and d >= MANY_COORDINATES:
+    if METRICS[metric].square == 1 and d >= MANY_COORDINATES:
         out = np.empty((k, n, m))
         for clouds in zip(x, y, out, strict=True):
             squared_distances(*clouds)

@@ -7,8 +7,9 @@ within ε, these are the slopes of an upper and of a lower bound that differ by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from .._types import Index, Matrix, Vector
 from ..geometry import PointCloud
 from ..kernels.forest import binned_rows
 from ..kernels.products import product
+from ..metrics import METRICS
 from ..transport.duals import centred
 from ..transport.plan import Arcs, Plan
 
@@ -39,18 +41,16 @@ def point_slopes(plan: Plan | Arcs, x: Matrix, y: Matrix, metric: str) -> tuple[
     ----------
     plan : Plan or Arcs
     x, y : (n, d), (m, d) arrays
-    metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"}
+    metric : str
+        A name of :data:`epsilot.metrics.POINT_METRICS`.
     """
-    middle = np.zeros(x.shape[1]) if metric == "cosine" else x.mean(axis=0)
+    row = METRICS[metric]
+    middle = np.zeros(x.shape[1]) if row.degree == 0 else x.mean(axis=0)
     x, y = x - middle, y - middle  # digits that points far from the origin would lose
-    slopes = {"cityblock": _by_signs, "cosine": _by_angles}.get(metric)
     dx, dy = np.empty_like(x), np.zeros_like(y)
     for start, X in _parts(plan):
         rows = slice(start, start + X.shape[0])
-        if slopes is None:
-            dx[rows], more = _by_differences(_tension(X, x[rows], y, metric), x[rows], y)
-        else:
-            dx[rows], more = slopes(X, x[rows], y)
+        dx[rows], more = _slopes(X, x[rows], y, metric)
         dy += more
     return dx, dy
 
@@ -63,19 +63,25 @@ def _parts(plan: Plan | Arcs) -> Iterator[tuple[int, Flow]]:
         yield 0, plan
 
 
-def _tension(X: Flow, x: Matrix, y: Matrix, metric: str) -> Flow:
-    """Return W for which the slopes are Σ_j W_ij (x_i - y_j)."""
-    if metric == "sqeuclidean":
-        return 2 * X if isinstance(X, np.ndarray) else replace(X, flow=2 * X.flow)
-    cloud = PointCloud(x, y, metric)
-    if isinstance(X, np.ndarray):
-        return _divided(X, cloud.block(0, len(x)))
-    return replace(X, flow=_divided(X.flow, cloud.entries(X.i, X.j)))
+def _slopes(X: Flow, x: Matrix, y: Matrix, metric: str) -> tuple[Matrix, Matrix]:
+    """Return the slopes of some rows, and what they add to those of the columns."""
+
+    @cache
+    def cost() -> Matrix:
+        cloud = PointCloud(x, y, metric)
+        return cloud.block(0, len(x)) if isinstance(X, np.ndarray) else cloud.entries(X.i, X.j)
+
+    tension, slope = METRICS[metric].tension, METRICS[metric].slope
+    if tension is not None:
+        return _by_differences(_with_flow(X, lambda flow: tension(flow, cost)), x, y)
+    if slope is not None:
+        return _by_axes(X, x, y, lambda difference: slope(difference, cost))
+    return _by_angles(X, x, y)
 
 
-def _divided(X: Matrix, distance: Matrix) -> Matrix:
-    """Return X / distance, and 0 between coincident points."""
-    return np.divide(X, distance, out=np.zeros_like(distance), where=distance > 0)
+def _with_flow(X: Flow, change: Callable[[Matrix], Matrix]) -> Flow:
+    """Return a plan with its entries changed."""
+    return change(X) if isinstance(X, np.ndarray) else replace(X, flow=change(X.flow))
 
 
 def _by_differences(W: Flow, x: Matrix, y: Matrix) -> tuple[Matrix, Matrix]:
@@ -101,15 +107,17 @@ def _polar(x: Matrix) -> tuple[Matrix, Matrix]:
     return x / length, length
 
 
-def _by_signs(X: Flow, x: Matrix, y: Matrix) -> tuple[Matrix, Matrix]:
-    """Return Σ_j X_ij sign(x_i - y_j), axis by axis, and its negative over i."""
+def _by_axes(
+    X: Flow, x: Matrix, y: Matrix, slope: Callable[[Matrix], Matrix]
+) -> tuple[Matrix, Matrix]:
+    """Return Σ_j X_ij slope(x_i - y_j), axis by axis, and its negative over i."""
     dx, dy = np.empty_like(x), np.empty_like(y)
     for k in range(x.shape[1]):
         if isinstance(X, np.ndarray):
-            signed = X * np.sign(x[:, k, None] - y[:, k])
+            signed = X * slope(x[:, k, None] - y[:, k])
             dx[:, k], dy[:, k] = signed.sum(axis=1), -signed.sum(axis=0)
         else:
-            pulled = replace(X, flow=X.flow * np.sign(x[X.i, k] - y[X.j, k]))
+            pulled = replace(X, flow=X.flow * slope(x[X.i, k] - y[X.j, k]))
             dx[:, k], back = pulled.marginals()
             dy[:, k] = -back
     return dx, dy

@@ -21,6 +21,7 @@ from .._types import Index, Matrix, Vector
 from ..kernels import dense as kernels
 from ..kernels import lists
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
+from ..metrics import metric_of
 from .index import Embedding
 from .line import Line
 from .sweeps import BLOCK_ENTRIES, Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
@@ -112,7 +113,9 @@ class Geometry(ABC):
     def line(self) -> Line | None:
         """The points in order, if costs are convex in the distance of points on a line."""
         embedding = self.embedding if self.dimension == 1 else None
-        return None if embedding is None else Line.of(embedding)
+        if embedding is None or not metric_of(embedding.metric).is_on_line:
+            return None
+        return Line.of(embedding)
 
     @property
     def places(self) -> Places | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +10,8 @@ from numpy.typing import NDArray
 from .. import parallel
 from .._types import Array, Index, Matrix, Vector
 from ..kernels import bounded as kernels
-from ..metrics import Metric
+from ..metrics import HALF_ULP, Metric
 
-#: Half a unit in the last place of float32.
-HALF_ULP = 2.0**-24
 #: Coordinates whose squares, and sums of them, are well inside the range of float32.
 SMALLEST, LARGEST = 1e-12, 1e12
 
@@ -36,26 +33,15 @@ class Bounded:
     def of(
         cls, X: Matrix, Y: Matrix, centre: Vector, metric: Metric, shift: float
     ) -> Bounded | None:
-        r"""Round points, or return None where float32 cannot hold their squares.
+        """Round points, or return None where float32 cannot hold them or its error is unknown.
 
-        With r_k the largest coordinate along an axis, u the unit of rounding: coordinates are off
-        by u r_k, differences by 4 u r_k, squares by 21 u r_k², and a sum of d of them, each at most
-        4 r_k², rounds by 4 d u Σ r_k² more. Roots differ by the root of what squares do. The shift,
-        which rough costs do not have, rounds those of float64.
+        The shift, which rough costs do not have, rounds those of float64.
         """
         X, Y = X - centre, Y - centre
         reach = np.maximum(np.abs(X).max(axis=0), np.abs(Y).max(axis=0))
-        if not SMALLEST < reach.max() < LARGEST:
+        if metric.float32_error is None or not SMALLEST < reach.max() < LARGEST:
             return None
-        d = reach.size
-        size = float((reach if metric.power == 1 else reach * reach).sum())
-        if metric.power == 1:
-            largest, error = 2 * size, HALF_ULP * (4 + 2 * d) * size
-        else:
-            largest, error = 4 * size, HALF_ULP * (21 + 4 * d) * size
-        if metric.is_root:
-            largest, error = math.sqrt(largest), math.sqrt(error)
-            error += 2 * HALF_ULP * largest
+        largest, error = metric.float32_error(reach)
         error += HALF_ULP**2 * (abs(shift) + largest)
         return cls(X.astype(np.float32), Y.astype(np.float32), 1.01 * largest, 1.01 * error)
 

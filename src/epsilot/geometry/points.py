@@ -48,9 +48,10 @@ class PointCloud(Geometry):
         Sources; a vector is n points on a line.
     X_b : (m, d) array-like
         Targets.
-    metric : {"sqeuclidean", "euclidean", "cityblock", "cosine"} or callable
-        A callable takes one source (d,) and all targets (m, d) and returns m costs; it runs
-        in Python and is slow.
+    metric : str or callable
+        A name of :data:`epsilot.metrics.POINT_METRICS`: "sqeuclidean" (default), "euclidean" or
+        another. A callable takes one source (d,) and all targets (m, d) and returns m costs; it
+        runs in Python and is slow.
     single : bool
         Allow float32 in the log-sum-exp passes of iterates (:attr:`rough`) where exponents are
         small enough; everything else, and so every certificate, is in float64.
@@ -116,7 +117,7 @@ class PointCloud(Geometry):
         if callable(self.metric):
             return self._copy(self.X, self.Y, shift, metric=Scaled(self.metric, power))
         degree = METRICS[self.metric].degree
-        if degree == 0:
+        if degree == 0 or power % degree:
             return None
         step = power // degree
         X, Y = (np.ldexp(points, step) for points in (self.X, self.Y))
@@ -267,11 +268,12 @@ class _Fused(PointCloud):
         n, m = self.shape
         if self.line is not None:
             return self.line.bounds()
-        if n * m > (EXACT_BOUNDS if self.X.shape[1] > HULL_DIMENSION else FLAT_BOUNDS):
-            # All metrics are convex: the largest cost is one between extreme points.
-            far = self._copy(extreme(self.X), extreme(self.Y), self.shift)
-            if far.shape[0] * far.shape[1] <= EXACT_BOUNDS:
-                return self.shift, max(float(C.max()) for _, _, C in far.blocks())
+        has_corners = self._named.is_convex and self.X.shape[1] <= HULL_DIMENSION
+        if n * m > (FLAT_BOUNDS if has_corners else EXACT_BOUNDS):
+            if has_corners:
+                far = self._copy(extreme(self.X), extreme(self.Y), self.shift)
+                if far.shape[0] * far.shape[1] <= EXACT_BOUNDS:
+                    return self.shift, max(float(C.max()) for _, _, C in far.blocks())
             return self._box_bounds
         out, zeros = np.empty(n), np.zeros(m)
         self._share(kernels.ctransform_rows, False, zeros, 1.0, out)

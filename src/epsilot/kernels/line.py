@@ -1,7 +1,7 @@
 """Costs that are convex in the distance of points on a line: what sorting makes linear.
 
-``x`` and ``y`` are in rising order. Metrics go by the codes of epsilot.metrics; on a line they are
-the distance (1 and 2), its square (0) or half of it (3).
+``x`` and ``y`` are in rising order. ``square`` is the multiple of the squared distance that costs
+are; 0: they are the distance itself.
 """
 
 from __future__ import annotations
@@ -13,17 +13,10 @@ from .dense import INLINE, SUM
 
 
 @njit(**INLINE)
-def _is_square(metric):
-    """Tell whether costs are squares."""
-    return metric == 0 or metric == 3
-
-
-@njit(**INLINE)
-def _rise(x, further, y, metric):
+def _rise(x, further, y, square):
     """Return c(further, y) - c(x, y), as a product where that keeps digits."""
-    if _is_square(metric):
-        rise = (further - x) * ((further - y) + (x - y))
-        return rise if metric == 0 else 0.5 * rise
+    if square != 0:
+        return square * ((further - x) * ((further - y) + (x - y)))
     if y <= x:
         return further - x
     return x - further if further <= y else (further - y) - (y - x)
@@ -39,7 +32,7 @@ def _add(total, rest, x):
 
 
 @njit(**SUM)
-def staircase(x, y, p, q, metric, i, j, flow, f, g):
+def staircase(x, y, p, q, square, i, j, flow, f, g):
     """Write the monotone coupling of two masses and potentials that are tight along its path.
 
     The path of n + m - 1 pairs goes down a row where that has no mass left, and to the next column
@@ -49,8 +42,8 @@ def staircase(x, y, p, q, metric, i, j, flow, f, g):
     n, m = x.size, y.size
     f[0] = 0.0
     g[0] = abs(x[0] - y[0])
-    if _is_square(metric):
-        g[0] *= g[0] if metric == 0 else 0.5 * g[0]
+    if square != 0:
+        g[0] *= square * g[0]
     r, c, a, b = 0, 0, p[0], q[0]
     row, row_rest, col, col_rest = f[0], 0.0, g[0], 0.0
     for s in range(n + m - 1):
@@ -59,11 +52,11 @@ def staircase(x, y, p, q, metric, i, j, flow, f, g):
         a -= moved
         b -= moved
         if r + 1 < n and (a <= b or c + 1 == m):
-            row, row_rest = _add(row, row_rest, _rise(x[r], x[r + 1], y[c], metric))
+            row, row_rest = _add(row, row_rest, _rise(x[r], x[r + 1], y[c], square))
             r += 1
             a, f[r] = p[r], row
         elif c + 1 < m:
-            col, col_rest = _add(col, col_rest, _rise(y[c], y[c + 1], x[r], metric))
+            col, col_rest = _add(col, col_rest, _rise(y[c], y[c + 1], x[r], square))
             c += 1
             b, g[c] = q[c], col
 

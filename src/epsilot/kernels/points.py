@@ -9,50 +9,25 @@ first-level cache.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .compiling import njit
 from .dense import SUM, row_max
 from .fused import exp_sum, gibbs_dot, gibbs_price
+from .metrics import check_code, fill_costs
 from .sums import dot
 from .vexp import exp
 from .vlog import log
 
 TILE = 1024
 
-# Metrics go by the codes of epsilot.metrics: squared Euclidean 0, Euclidean 1, city block 2, and
-# cosine 3, half the squared distance of normalised points.
-
 
 @njit(**SUM)
 def fill(x, Y, metric, shift, lo, hi, out):
-    """out_j = cost of x and target j of the tile lo..hi, plus shift."""
+    """out_j = cost of x and target j of the tile lo..hi, plus shift; ``metric`` is a code."""
+    check_code(metric)
     row = out[: hi - lo]
-    half = x.dtype.type(0.5)
-    x0, y0 = x[0], Y[0, lo:hi]
-    if metric == 2:
-        for j in range(row.size):
-            row[j] = abs(x0 - y0[j])
-    else:
-        for j in range(row.size):
-            row[j] = (x0 - y0[j]) * (x0 - y0[j])
-    for k in range(1, x.size):
-        xk = x[k]
-        y = Y[k, lo:hi]
-        if metric == 2:
-            for j in range(row.size):
-                row[j] += abs(xk - y[j])
-        else:
-            for j in range(row.size):
-                row[j] += (xk - y[j]) * (xk - y[j])
-    if metric == 1:
-        for j in range(row.size):
-            row[j] = math.sqrt(row[j])
-    elif metric == 3:
-        for j in range(row.size):
-            row[j] *= half
+    fill_costs(metric, x, Y, row, lo, hi)
     if shift != 0:
         for j in range(row.size):
             row[j] += shift

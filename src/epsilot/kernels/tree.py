@@ -15,12 +15,11 @@ all columns, bit for bit.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .compiling import njit
 from .dense import INLINE, SUM
+from .metrics import check_code, node_bound, pair_cost
 
 #: Points in a leaf, at most.
 LEAF = 8
@@ -210,67 +209,13 @@ def leasts(Y, prices, shift, depth, nodes, top, start, stop):
 
 
 @njit(**INLINE)
-def _cost(x, y, metric, axes):
-    """Return the cost of two points."""
-    total = 0.0
-    if metric == 2:
-        for a in range(len(axes)):
-            total += abs(x[a] - y[a])
-        return total
-    for a in range(len(axes)):
-        total += (x[a] - y[a]) * (x[a] - y[a])
-    if metric == 1:
-        return math.sqrt(total)
-    return total if metric == 0 else 0.5 * total
-
-
-@njit(**INLINE)
 def _bound(x, node, metric, axes):
     """Return what no computed cost + shift + price of a node's points is below."""
     d = len(axes)
     low = node[3 * d]
     if low == np.inf:
         return low
-    size = abs(low)
-    if metric == 1:
-        square = outside = 0.0
-        for a in range(d):
-            away = 0.5 * (node[a] + node[d + a]) - x[a]
-            square += away * away
-            t = max(node[a] - x[a], x[a] - node[d + a], 0.0)
-            outside += t * t
-        distance = math.sqrt(square)
-        inverse = 1 / distance if distance > 0 else 0.0
-        tangent, nearest = distance, math.sqrt(outside)
-        size += distance
-        for a in range(d):
-            middle, slope = 0.5 * (node[a] + node[d + a]), node[2 * d + a]
-            radius = max(node[d + a] - middle, middle - node[a])
-            tangent -= abs((middle - x[a]) * inverse - slope) * radius
-            nearest -= abs(slope) * radius
-            size += (1 + abs(slope)) * radius
-        low += max(tangent, nearest)
-    elif metric == 2:
-        for a in range(d):
-            left, right, slope = node[a] - x[a], node[d + a] - x[a], node[2 * d + a]
-            middle = 0.5 * (node[a] + node[d + a])
-            value = min(
-                abs(left) - slope * (node[a] - middle), abs(right) - slope * (node[d + a] - middle)
-            )
-            if left < 0 < right:
-                value = min(value, -slope * (x[a] - middle))
-            low += value
-            size += (1 + abs(slope)) * max(abs(left), abs(right))
-    else:
-        weight = 1.0 if metric == 0 else 0.5
-        for a in range(d):
-            left, right, slope = node[a] - x[a], x[a] - node[d + a], node[2 * d + a]
-            h = slope * (0.5 / weight)
-            t = max(left - h, right + h, 0.0)
-            reach = max(abs(left), abs(right)) + abs(h)
-            middle = 0.5 * (node[a] + node[d + a])
-            low += weight * (t * t - h * h) - slope * (x[a] - middle)
-            size += reach * reach
+    low, size = node_bound(metric, low, abs(low), x, node, axes)
     return low - (8 * d + ROUNDINGS) * 2.0**-53 * size
 
 
@@ -281,6 +226,7 @@ def search(x, Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols,
     The results are ``cols``, their ``costs`` (with the shift) and ``values``, which are +inf where
     there are not as many columns.
     """
+    check_code(metric)
     k, m, first = values.size, Y.shape[0], 1 << depth
     values[:] = np.inf
     stack[0], bounds[0] = 1, _bound(x, nodes[1], metric, axes)
@@ -309,7 +255,7 @@ def search(x, Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols,
         if not is_worth:
             continue
         for j in range((m * (t - first)) >> depth, (m * (t - first + 1)) >> depth):
-            cost = _cost(x, Y[j], metric, axes)
+            cost = pair_cost(metric, x, Y[j], axes)
             if shift != 0:
                 cost += shift
             value = cost + prices[j]

@@ -19,7 +19,7 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..geometry.cells import KEPT_ENTRIES
 from ..kernels.small_simplex import is_small
-from ..metrics import METRICS
+from ..metrics import metric_of
 from ..transport.objective import Objective
 
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
@@ -104,13 +104,13 @@ def is_flat(geometry: Geometry) -> bool:
 def is_square(geometry: Geometry) -> bool:
     """Tell whether costs are squared distances."""
     embedding = geometry.embedding
-    return embedding is not None and embedding.metric == METRICS["sqeuclidean"].code
+    return embedding is not None and metric_of(embedding.metric).square == 1
 
 
 def is_tied(geometry: Geometry) -> bool:
-    """Tell whether costs are l1 distances, of which many are equal: auctions may then be long."""
+    """Tell whether many costs may be equal, as l1 distances are: auctions may then be long."""
     embedding = geometry.embedding
-    return embedding is not None and embedding.metric == METRICS["cityblock"].code
+    return embedding is not None and metric_of(embedding.metric).has_ties
 
 
 #: Why a method is chosen; its model, where it depends on the cost, is named after it.

@@ -16,6 +16,7 @@ from ..geometry import Geometry
 from ..geometry.index import Embedding, Priced, Tree, cells, pair_costs
 from ..kernels import auction as kernels
 from ..kernels.vectors import dot, matvec, rmatvec
+from ..metrics import metric_of
 from ..transport.work import Work
 from .market_state import MarketState
 
@@ -42,8 +43,6 @@ BIDS, GIVE_UP = 1_000_000, 25
 LEVEL_ROUNDING, LEVEL_STEP = 1e-13, 1e-3
 #: Mass that is nothing.
 NONE = 1e-19
-#: Metrics that are squared distances, by the factor that they have.
-SQUARES = {0: 1.0, 3: 0.5}
 
 
 class Market:
@@ -315,10 +314,11 @@ class PointMarket(Market):
 
     def _first_prices(self, X: Matrix, Y: Matrix, p: Vector, q: Vector) -> Vector:
         """Return prices for which a translation is optimal where that is what costs ask for."""
-        if self.embedding.metric not in SQUARES:
+        square = metric_of(self.embedding.metric).square
+        if square == 0:
             return np.zeros(len(Y))
         move = rmatvec(X, p) - rmatvec(Y, q)
-        return 2 * SQUARES[self.embedding.metric] * matvec(Y - Y.mean(axis=0), move)
+        return 2 * square * matvec(Y - Y.mean(axis=0), move)
 
     def search(self, state: MarketState, rows: Integers) -> None:
         """Write new lists for some rows."""

@@ -14,6 +14,7 @@ from numpy.random import Generator
 
 from .._types import Index, Potentials, Vector
 from ..kernels import line as kernels
+from ..metrics import metric_of
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
@@ -72,7 +73,8 @@ class Monotone(DirectSolver[State]):
         i, j = np.empty((2, n + m - 1), dtype=np.int64)
         flow, f, g = np.empty(n + m - 1), np.empty(n), np.empty(m)
         p, q = problem.p[line.rows], problem.q[line.cols]
-        kernels.staircase(line.x, line.y, p, q, line.embedding.metric, i, j, flow, f, g)
+        square = metric_of(line.embedding.metric).square
+        kernels.staircase(line.x, line.y, p, q, square, i, j, flow, f, g)
         used = flow > 0
         state.i, state.j, state.flow = line.rows[i[used]], line.cols[j[used]], flow[used]
         state.row, state.lam = np.empty(n), np.empty(m)
