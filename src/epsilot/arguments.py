@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 
 from ._types import Vector
 from .errors import InvalidProblem
+from .wording import named, shown
 
-#: Characters of a value that a sentence repeats.
-LONGEST_SHOWN = 60
+T = TypeVar("T")
 #: Largest count, and largest integer that is taken for a real number.
 LARGEST_COUNT, LARGEST_WHOLE = 2**63 - 1, 10**300
 #: Types of values that :func:`plain` returns at once.
@@ -46,7 +47,7 @@ def numeric(x: object, name: str) -> Vector:
     except (TypeError, ValueError, OverflowError, AttributeError, RuntimeError, BufferError):
         kind = getattr(x, "dtype", type(x).__name__)
         raise InvalidProblem(
-            f"{name} is of type {kind}; it must be a rectangular array of real numbers "
+            f"{name} is of type {named(kind)}; it must be a rectangular array of real numbers "
             "(convert it with numpy.asarray(..., dtype=float))."
         ) from None
 
@@ -107,6 +108,16 @@ def cost_matrix(M: object) -> Vector:
             "column (n sources by m targets)."
         )
     return C
+
+
+def entries(given: Iterable[T], name: str) -> list[T]:
+    """Return the entries of a sequence, or say that it is none."""
+    try:
+        return list(given)
+    except TypeError:
+        raise InvalidProblem(
+            f"{name} is {shown(given)}; it must be a list or an array with one entry for each."
+        ) from None
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -179,9 +190,3 @@ def is_real(value: object) -> TypeGuard[float]:
     if isinstance(value, Integral) and abs(int(value)) > LARGEST_WHOLE:
         return False
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def shown(value: object) -> str:
-    """Return a value as it may stand in a sentence: on one line, and short."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

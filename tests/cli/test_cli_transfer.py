@@ -106,10 +106,10 @@ def test_stopping_early_is_exit_code_1_and_still_writes(run, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.png", "warm.png", "-o", "o.png"], "none.png cannot be read as a picture (No such"),
+        (["none.png", "warm.png", "-o", "o.png"], "none.png does not exist"),
         (["broken.png", "warm.png", "-o", "o.png"], "broken.png cannot be read as a picture"),
         (["M.npy", "warm.png", "-o", "o.png"], "M.npy cannot be read as a picture"),
-        (["RGB.png", ".", "-o", "o.png"], ". cannot be read as a picture"),
+        (["RGB.png", ".", "-o", "o.png"], ". is a directory"),
         (["RGB.png", "warm.png", "-o", "none/o.png"], "none/o.png cannot be written"),
         (["RGB.png", "warm.png", "-o", "o.docx"], "cannot be written; choose .png"),
         (["RGBA.png", "warm.png", "-o", "o.jpg"], "cannot hold the source's transparency"),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Array, Passed
-from ..arguments import check_flag, numeric
+from ..arguments import check_flag, entries, numeric
 from ..barycenters.execute import execute
 from ..barycenters.family import Costs, make_family
 from ..barycenters.result import BarycenterResult
@@ -137,7 +137,7 @@ def barycenter_grid(
     >>> np.unravel_index(result.barycenter.argmax(), (9, 9)) == (3, 4)
     True
     """
-    fields = [numeric(image, f"images[{k}]") for k, image in enumerate(images)]
+    fields = [numeric(image, f"images[{k}]") for k, image in enumerate(entries(images, "images"))]
     if not fields:
         raise InvalidProblem("images is empty; a barycentre needs at least one image.")
     shape = fields[0].shape

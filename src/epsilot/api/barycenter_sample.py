@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Matrix, Vector
-from ..arguments import check_count, check_least, check_positive, numeric
+from ..arguments import check_count, check_least, check_positive, entries, numeric
 from ..barycenters.family import shares
 from ..barycenters.free import Clouds, SampleBarycenterResult, Stops, alternate
 from ..errors import InvalidProblem
@@ -103,7 +103,7 @@ def _clouds(
     weights: ArrayLike | None,
 ) -> Clouds:
     """Return checked clouds of one dimension, with masses."""
-    points = [as_points(X, f"clouds[{k}]") for k, X in enumerate(clouds)]
+    points = [as_points(X, f"clouds[{k}]") for k, X in enumerate(entries(clouds, "clouds"))]
     if not points:
         raise InvalidProblem("clouds is empty; a barycentre needs at least one cloud.")
     for k, X in enumerate(points):
@@ -112,7 +112,7 @@ def _clouds(
                 f"clouds[0] has {points[0].shape[1]} coordinates and clouds[{k}] {X.shape[1]}; all "
                 "clouds must have the same number."
             )
-    given = [None] * len(points) if masses is None else list(masses)
+    given = [None] * len(points) if masses is None else entries(masses, "masses")
     if len(given) != len(points):
         raise InvalidProblem(
             f"masses has {len(given)} entries for {len(points)} clouds; it must have one for each, "

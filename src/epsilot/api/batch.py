@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from .._types import Passed
-from ..arguments import check_choice, check_flag, shown
+from ..arguments import check_choice, check_flag
 from ..distributed.cluster import Cluster
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own
@@ -20,6 +20,7 @@ from ..run.batch.result import BatchResult, Pairing
 from ..run.batch.source import Many
 from ..run.batch.sources import source_of
 from ..run.request import Request
+from ..wording import shown
 from .sample import cloud_geometry
 
 if TYPE_CHECKING:

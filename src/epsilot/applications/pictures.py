@@ -13,7 +13,8 @@ import numpy as np
 
 from .._types import Array
 from ..errors import InvalidProblem
-from ..files import StrPath, check_writable, write_atomically
+from ..files import StrPath, check_writable, opened_image, write_atomically
+from ..wording import first_line, named
 from .extras import pillow
 
 if TYPE_CHECKING:
@@ -50,14 +51,15 @@ def read_picture(path: StrPath) -> Picture:
     Image = pillow("Image")
     ImageOps = pillow("ImageOps")
     try:
-        with Image.open(path) as file:
+        with opened_image(path) as file:
             profile = {k: v for k, v in file.info.items() if k == "icc_profile" and v}
             array = _array(ImageOps.exif_transpose(file))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0].rstrip(".")
+        if isinstance(error, InvalidProblem):
+            raise
         raise InvalidProblem(
-            f"{path} cannot be read as a picture ({reason}); a complete image file is required "
-            "(check the path, or save it again in an image editor)."
+            f"{named(path)} cannot be read as a picture ({first_line(error)}); a complete image "
+            "file is required (check the path, or save it again in an image editor)."
         ) from error
     return Picture(array, profile)
 
@@ -69,19 +71,21 @@ def check_picture_path(path: StrPath, picture: Picture, is_grey: bool) -> None:
     suffix = Path(path).suffix.lower()
     if Image.registered_extensions().get(suffix) not in Image.SAVE:
         raise InvalidProblem(
-            f"{path} has the file type {suffix or '(none)'}, which cannot be written; choose .png, "
-            ".jpg or .tif."
+            f"{named(path)} has the file type {suffix[:9] or '(none)'}, which cannot be written; "
+            "choose .png, .jpg or .tif."
         )
     has_alpha = picture.array.ndim == 3 and picture.array.shape[2] % 2 == 0
     is_deep = picture.array.dtype == np.uint16
     if suffix in _PLAIN and (has_alpha or is_deep):
         lost = "transparency" if has_alpha else "16 bits a channel"
         raise InvalidProblem(
-            f"{path} cannot hold the source's {lost}; write a .png instead (or convert the source)."
+            f"{named(path)} cannot hold the source's {lost}; write a .png instead (or convert the "
+            "source)."
         )
     if is_deep and not is_grey and suffix != ".png":
         raise InvalidProblem(
-            f"{path} cannot be written with 16 bits a channel of colour; write a .png instead."
+            f"{named(path)} cannot be written with 16 bits a channel of colour; write a .png "
+            "instead."
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidProblem, UnknownMethod
 from ..run.goal import Goal
 from ..solvers.options import converted
+from ..wording import LONGEST_SHOWN, shown
 
 if TYPE_CHECKING:
     from .family import Family
@@ -52,10 +53,10 @@ def make_method(name: str, options: dict[str, object]) -> Method:
     from .pdasmd import BlockPDASMD
 
     if name not in METHODS:
-        near = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(name[:LONGEST_SHOWN], METHODS, n=1, cutoff=0.5)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise UnknownMethod(
-            f"method {name!r} does not find barycentres; it must be one of "
+            f"method {shown(name)} does not find barycentres; it must be one of "
             f"{', '.join(['auto', *METHODS])}{hint}."
         )
     defaults: dict[str, Method] = {
@@ -70,7 +71,7 @@ def make_method(name: str, options: dict[str, object]) -> Method:
     for option in options:
         if option not in known:
             raise UnknownMethod(
-                f"{name} has no option {option!r} for barycentres; its options are "
+                f"{name} has no option {shown(option)} for barycentres; its options are "
                 f"{', '.join(known)}."
             )
     values = converted(name, type(method), options)

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from ..errors import ClusterError, InvalidProblem, UnknownMethod
 from ..version import __version__
+from ..wording import named
 from . import barycenter, certify, compare, demo, many, methods, solve, transfer
 
 LAB = "epsilot_lab"
@@ -24,8 +25,24 @@ LAB = "epsilot_lab"
 LAB_COMMANDS = ("reproduce", "bench")
 
 
+#: What usage errors are: typer has its own class, or that of click.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+#: Characters of a usage error that are printed.
+LONGEST_USAGE = 200
+
+
 class Commands(TyperGroup):
     """List the library's commands, then those of the laboratory if it is installed."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; a usage error does not repeat more than the beginning of an argument."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            message = getattr(error, "message", "")
+            if len(message) > LONGEST_USAGE:
+                vars(error)["message"] = f"{message[:LONGEST_USAGE]}..."
+            raise
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
@@ -103,7 +120,7 @@ def main() -> None:
             "required (reduce its size)"
         )
     except OSError as error:
-        where = "" if error.filename is None else f"{error.filename}: "
+        where = "" if error.filename is None else f"{named(error.filename)}: "
         _refuse(f"{where}{error.strerror or error}; check the file and its directory")
 
 

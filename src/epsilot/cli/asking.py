@@ -16,6 +16,7 @@ from ..errors import InvalidProblem
 from ..run import kinds
 from ..run.kinds import Said
 from ..run.request import SAID, TARGET, Request
+from ..wording import shown
 from .options import Source
 
 if TYPE_CHECKING:
@@ -149,12 +150,14 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Value]:
         key = key.strip().replace("-", "_")
         if not mark or not key.isidentifier():
             raise InvalidProblem(
-                f"--option {pair!r} is not of the form key=value; write for example "
+                f"--option {shown(pair)} is not of the form key=value; write for example "
                 "--option batch_size=4"
             )
         if _is_reserved(key) or key in found:
             why = "given twice" if key in found else f"no option of a method (use --{key})"
-            raise InvalidProblem(f"--option {key} is {why}; each method option is given once")
+            raise InvalidProblem(
+                f"--option {shown(key)} is {why}; each method option is given once"
+            )
         found[key] = _parse_value(text.strip())
     return found
 

@@ -11,6 +11,7 @@ import typer
 from ..metrics import GRID_METRICS, METRICS
 from ..run.kinds import PROBLEM
 from ..run.request import METHOD, Request
+from ..wording import named, shown
 from . import options as opt
 from .asking import LIMITS, TARGETS, asking
 from .exits import finish
@@ -96,8 +97,8 @@ def _read(images: list[str]) -> list[Matrix]:
     for name, field in zip(images, fields, strict=True):
         if field.shape != shape:
             raise InvalidProblem(
-                f"{images[0]} has shape {shape} and {name} {field.shape}; all images must have the "
-                "same shape (resize them)"
+                f"{named(images[0])} has shape {shape} and {named(name)} {field.shape}; all images "
+                "must have the same shape (resize them)"
             )
     return fields
 
@@ -112,7 +113,8 @@ def _numbers(text: str | None) -> list[float] | None:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise InvalidProblem(
-            f"--weights {text!r} is no list of numbers; write for example --weights 0.5,0.3,0.2"
+            f"--weights {shown(text)} is no list of numbers; write for example --weights "
+            "0.5,0.3,0.2"
         ) from None
 
 

@@ -10,6 +10,7 @@ import typer
 from ..errors import InvalidProblem
 from ..run.request import Request
 from ..show.text import clock, operations_text
+from ..wording import shown
 from . import options as opt
 from .asking import LIMITS, TARGETS, asking
 from .demo import EPS, SIDE, demo_problem
@@ -100,7 +101,7 @@ def method_names(text: str | None, *, entropic: bool) -> list[str]:
     names = [name for part in text.split(",") if (name := part.strip())]
     if not names:
         raise InvalidProblem(
-            f"--methods is {text!r}; at least one method is required (see 'epsilot methods')"
+            f"--methods is {shown(text)}; at least one method is required (see 'epsilot methods')"
         )
     return list(dict.fromkeys(names))
 

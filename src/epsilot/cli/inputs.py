@@ -13,6 +13,7 @@ from .._types import Array, Matrix, Vector
 from ..errors import InvalidProblem
 from ..files import IMAGE_SUFFIXES, read_array, read_image
 from ..metrics import METRICS, PIXEL_METRICS, POINT_METRICS
+from ..wording import LONGEST_SHOWN, named, shown
 from .options import Source
 
 if TYPE_CHECKING:
@@ -42,12 +43,12 @@ class Inputs:
 def load_problem(source: Source) -> Inputs:
     """Read the problem that the options describe."""
     cost, points, images, metric = source.cost, source.points, source.images, source.metric
-    named = {"--cost": cost, "--points": points, "--images": images}
-    given = [name for name, value in named.items() if value is not None]
+    sources = {"--cost": cost, "--points": points, "--images": images}
+    given = [name for name, value in sources.items() if value is not None]
     if len(given) != 1:
         received = f"{' and '.join(given)} were" if given else "no problem was"
         raise InvalidProblem(
-            f"{received} given; exactly one of {', '.join(named)} is required (see --help)"
+            f"{received} given; exactly one of {', '.join(sources)} is required (see --help)"
         )
     if images is not None:
         if source.a is not None or source.b is not None:
@@ -61,7 +62,7 @@ def load_problem(source: Source) -> Inputs:
         return Inputs(cost_of, *_both_weights(source.a, source.b))
     if metric is not None:
         raise InvalidProblem(
-            f"--metric {metric} was given with --cost, which already holds the distances "
+            f"--metric {named(metric)} was given with --cost, which already holds the distances "
             "(leave it out, or pass --points)"
         )
     assert cost is not None
@@ -82,7 +83,7 @@ def read_vector(name: str) -> Vector:
     is_image = Path(name).suffix.lower() in IMAGE_SUFFIXES
     if array.ndim != 1 and array.size != max(array.shape, default=0) and not is_image:
         raise InvalidProblem(
-            f"{name} holds an array of shape {array.shape}; a vector is required "
+            f"{named(name)} holds an array of shape {array.shape}; a vector is required "
             "(save one row or one column)"
         )
     vector: Vector = array.ravel()
@@ -101,15 +102,15 @@ def _as_points(array: Array, name: str) -> Matrix:
     """Return points as rows; a vector holds points on a line."""
     if not 1 <= array.ndim <= 2:
         raise InvalidProblem(
-            f"{name} holds an array of shape {array.shape}; points must be a table, one point a "
-            "row (reshape it to two dimensions)"
+            f"{named(name)} holds an array of shape {array.shape}; points must be a table, one "
+            "point a row (reshape it to two dimensions)"
         )
     table: Matrix = np.asarray(array, dtype=np.float64).reshape(len(array), -1)
     if not np.isfinite(table).all():
         row = int(np.argmin(np.isfinite(table).all(axis=1)))
         raise InvalidProblem(
-            f"{name} holds NaN or infinity in point {row}, counted from 0; coordinates must be "
-            "finite (repair or remove the point)"
+            f"{named(name)} holds NaN or infinity in point {row}, counted from 0; coordinates must "
+            "be finite (repair or remove the point)"
         )
     return table
 
@@ -117,9 +118,9 @@ def _as_points(array: Array, name: str) -> Matrix:
 def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
     """Return a metric that is known, or suggest the nearest."""
     if metric not in known:
-        near = difflib.get_close_matches(metric, known, n=1)
+        near = difflib.get_close_matches(metric[:LONGEST_SHOWN], known, n=1)
         raise InvalidProblem(
-            f"--metric is {metric!r}; it must be one of {', '.join(known)} "
+            f"--metric is {shown(metric)}; it must be one of {', '.join(known)} "
             f"({f'did you mean {near[0]}?' if near else f'{known[0]} is the default'})"
         )
     return metric
@@ -149,7 +150,8 @@ def read_mass(name: str) -> Matrix:
     image = read_image(name)
     if not image.any():
         raise InvalidProblem(
-            f"{name} is completely black; an image with positive mass is required (invert it?)"
+            f"{named(name)} is completely black; an image with positive mass is required (invert "
+            "it?)"
         )
     return image
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidProblem
 from ..files import read_archive
+from ..wording import first_line, named, shown
 from .inputs import read
 
 if TYPE_CHECKING:
@@ -31,15 +32,16 @@ def read_histograms(name: str) -> Array | csr_array:
     kind = arrays["format"].item()
     if kind not in (b"csr", "csr"):
         raise InvalidProblem(
-            f"{name} holds a sparse matrix of the form {kind!r}; rows of histograms must be in the "
-            "form csr (save matrix.tocsr())"
+            f"{named(name)} holds a sparse matrix of the form {shown(kind)}; rows of histograms "
+            "must be in the form csr (save matrix.tocsr())"
         )
     parts = arrays["data"], arrays["indices"], arrays["indptr"]
     try:
         return sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))
     except (TypeError, ValueError) as error:
         raise InvalidProblem(
-            f"{name} holds a sparse matrix that is damaged ({error}); write it again"
+            f"{named(name)} holds a sparse matrix that is damaged ({first_line(error)}); write it "
+            "again"
         ) from None
 
 
@@ -47,19 +49,20 @@ def read_problems(name: str, metric: str | None) -> dict[str, Passed]:
     """Read the costs (or clouds) and weights of many problems, by the names of their arrays."""
     if not name.lower().endswith(".npz"):
         raise InvalidProblem(
-            f"{name} is no .npz archive; the problems must be arrays of one (save them with "
+            f"{named(name)} is no .npz archive; the problems must be arrays of one (save them with "
             "numpy.savez(file, M=..., a=..., b=...))"
         )
     given = _gathered(name, read_archive(name))
     is_cost, is_cloud = "M" in given, "X_a" in given and "X_b" in given
     if is_cost == is_cloud or (is_cost and given.keys() & set(CLOUDS)):
         raise InvalidProblem(
-            f"{name} holds {', '.join(given) or 'nothing known'}; it must hold costs M, or clouds "
-            "X_a and X_b, and perhaps weights a and b"
+            f"{named(name)} holds {', '.join(given) or 'nothing known'}; it must hold costs M, or "
+            "clouds X_a and X_b, and perhaps weights a and b"
         )
     if is_cost and metric is not None:
         raise InvalidProblem(
-            f"--metric {metric} was given with costs M, which hold the distances (leave it out)"
+            f"--metric {named(metric)} was given with costs M, which hold the distances (leave it "
+            "out)"
         )
     return given if metric is None else given | {"metric": metric}
 
@@ -75,8 +78,8 @@ def _gathered(name: str, arrays: dict[str, Array]) -> dict[str, Passed]:
         }
         if numbered and (key in arrays or sorted(numbered) != list(range(len(numbered)))):
             raise InvalidProblem(
-                f"{name} holds {len(numbered)} arrays {key}_0, {key}_1 and so on with one missing, "
-                f"or {key} besides; numbers must count from 0, without {key}"
+                f"{named(name)} holds {len(numbered)} arrays {key}_0, {key}_1 and so on with one "
+                f"missing, or {key} besides; numbers must count from 0, without {key}"
             )
         if numbered:
             found[key] = [numbered[k] for k in range(len(numbered))]

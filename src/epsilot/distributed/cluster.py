@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._types import Array
-from ..arguments import shown
 from ..errors import ClusterError, InvalidProblem
 from ..version import __version__
+from ..wording import first_line, shown
 from . import tasks
 
 if TYPE_CHECKING:
@@ -222,6 +222,6 @@ def connected(address: str, seconds: float = 10.0) -> Client:
         return Client(address, timeout=seconds, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InvalidProblem(
-            f"no Dask scheduler answers at {address} ({error}); start one with 'dask scheduler' "
-            "and give the address that it prints."
+            f"no Dask scheduler answers at {shown(address)} ({first_line(error)}); start one with "
+            "'dask scheduler' and give the address that it prints."
         ) from None

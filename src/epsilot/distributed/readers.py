@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from .._types import Array
-from ..arguments import is_of_dask, shown
+from ..arguments import is_of_dask
 from ..errors import InvalidProblem
 from ..geometry.coordinates import as_points
+from ..wording import first_line, named, shown
 
 if TYPE_CHECKING:
     import zarr
@@ -94,8 +95,8 @@ class Parquet:
         missing = [name for name in self.columns if name not in data.schema.names]
         if missing or not self.columns or isinstance(self.columns, str):
             raise InvalidProblem(
-                f"columns is {shown(self.columns)}; it must be a list of columns of {self.path}, "
-                f"which has {', '.join(data.schema.names)}."
+                f"columns is {shown(self.columns)}; it must be a list of columns of "
+                f"{named(self.path)}, which has {shown(', '.join(data.schema.names))}."
             )
         return data.count_rows(), len(self.columns)
 
@@ -109,7 +110,9 @@ class Parquet:
         try:
             return dataset.dataset(os.fspath(self.path), format="parquet")
         except OSError as error:
-            raise InvalidProblem(f"{self.path} cannot be read as Parquet: {error}") from None
+            raise InvalidProblem(
+                f"{named(self.path)} cannot be read as Parquet ({first_line(error)})."
+            ) from None
 
     def read(self, start: int, stop: int) -> Array:
         """Return some rows, of the batches that hold them."""
@@ -151,9 +154,11 @@ def _file(path: Path, name: str) -> Reader:
 
             return Zarr(zarr.open_array(str(path), mode="r"))
     except (OSError, ValueError, ImportError, KeyError, TypeError) as error:
-        raise InvalidProblem(f"{name} is {str(path)!r}, which cannot be read: {error}.") from None
+        raise InvalidProblem(
+            f"{name} is {named(path)}, which cannot be read ({first_line(error)})."
+        ) from None
     raise InvalidProblem(
-        f"{name} is {str(path)!r}; a file of points must be .npy or .zarr (or use "
+        f"{name} is {named(path)}; a file of points must be .npy or .zarr (or use "
         "epsilot.distributed.Parquet(path, columns))."
     )
 

@@ -14,7 +14,8 @@ import numpy as np
 from .. import memory
 from .._types import Array
 from ..errors import InvalidProblem
-from .paths import StrPath, existing, first_line
+from ..wording import first_line, named, shown
+from .paths import StrPath, check_unpacked, existing
 
 _NPY_MAGIC = b"\x93NUMPY"
 _HEADERS = {
@@ -55,18 +56,18 @@ def read_archive(
     with _opened(path) as archive:
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
         if len(members) != len(archive.namelist()):
-            raise _damaged(str(path), "two arrays have the same name")
+            raise _damaged(named(path), "two arrays have the same name")
         wanted = list(members) if names is None else list(names)
         for name in wanted:
             if name not in members:
-                raise _damaged(str(path), f"the array {name!r} is missing")
+                raise _damaged(named(path), f"the array {shown(name)} is missing")
         total = sum(_checked_member(archive, path, members[name]) for name in wanted)
         if limit is not None and total > limit:
             raise InvalidProblem(
-                f"{path} unpacks to {memory.size_text(total)}; at most {memory.size_text(limit)} "
-                "are expected here (is it the right file?)"
+                f"{named(path)} unpacks to {memory.size_text(total)}; at most "
+                f"{memory.size_text(limit)} are expected here (is it the right file?)"
             )
-        memory.ask(total, f"{path}, unpacked,", "use a smaller file")
+        check_unpacked(path, total)
         return {name: _read_member(archive, path, members[name]) for name in wanted}
 
 
@@ -75,16 +76,16 @@ def read_npy(path: Path) -> Array:
     with path.open("rb") as file:
         if file.read(len(_NPY_MAGIC)) != _NPY_MAGIC:
             raise InvalidProblem(
-                f"{path} is not in NumPy's format; a .npy file is required "
+                f"{named(path)} is not in NumPy's format; a .npy file is required "
                 "(save it with numpy.save, or give text the ending .csv)"
             )
         file.seek(0)
-        n_bytes = _promised(file, str(path))
+        n_bytes = _promised(file, named(path))
         if n_bytes > path.stat().st_size - file.tell():
-            raise _damaged(str(path), "its header promises more than the file holds")
-        memory.ask(n_bytes, f"{path}", "use a smaller file")
+            raise _damaged(named(path), "its header promises more than the file holds")
+        memory.ask(n_bytes, named(path), "use a smaller file")
         file.seek(0)
-        return _array(file, str(path))
+        return _array(file, named(path))
 
 
 @contextmanager
@@ -94,7 +95,8 @@ def _opened(path: StrPath) -> Iterator[zipfile.ZipFile]:
         archive = zipfile.ZipFile(path)
     except _DAMAGE:
         raise InvalidProblem(
-            f"{path} is not a NumPy archive; a .npz file is required (save it with numpy.savez)"
+            f"{named(path)} is not a NumPy archive; a .npz file is required (save it with "
+            "numpy.savez)"
         ) from None
     with archive:
         yield archive
@@ -102,7 +104,10 @@ def _opened(path: StrPath) -> Iterator[zipfile.ZipFile]:
 
 def _checked_member(archive: zipfile.ZipFile, path: StrPath, member: str) -> int:
     """Return the bytes of an array whose header agrees with what the archive says of it."""
-    name, size = f"{path}:{member.removesuffix('.npy')}", archive.getinfo(member).file_size
+    name, size = (
+        f"{named(path)}:{named(member.removesuffix('.npy'))}",
+        archive.getinfo(member).file_size,
+    )
     try:
         file = archive.open(member)
     except (*_DAMAGE, RuntimeError) as error:  # RuntimeError: it is encrypted
@@ -142,7 +147,7 @@ def _promised(file: IO[bytes], name: str) -> int:
 
 def _read_member(archive: zipfile.ZipFile, path: StrPath, member: str) -> Array:
     with archive.open(member) as file:
-        return _array(file, f"{path}:{member.removesuffix('.npy')}")
+        return _array(file, f"{named(path)}:{named(member.removesuffix('.npy'))}")
 
 
 def _array(file: IO[bytes], name: str) -> Array:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import memory
 from .._types import Array, Matrix
-from ..arguments import shown
 from ..errors import InvalidProblem
+from ..wording import first_line, named, shorter, shown
 from .archives import archive_names, read_archive, read_npy
-from .paths import StrPath, existing, first_line
+from .paths import StrPath, check_unpacked, existing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -20,6 +23,13 @@ if TYPE_CHECKING:
 TEXT_SUFFIXES = (".csv", ".txt")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif")
 SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, *IMAGE_SUFFIXES)
+
+#: Arrays of an archive that a sentence lists, and characters of each of their names.
+NAMES_SHOWN, NAME_SHOWN = 5, 20
+#: Memory that reading takes: of text for each byte of its file, of an image for each pixel.
+BYTES_OF_TEXT, BYTES_OF_PIXEL = 10, 100
+#: Bytes at the beginning of a text file that show whether it is one.
+LOOKED_AT = 1 << 16
 
 _LUMINANCE = (0.299, 0.587, 0.114)  # ITU-R BT.601
 
@@ -50,8 +60,8 @@ def read_array(path: StrPath, key: str | None = None) -> Array:
     suffix = path.suffix.lower()
     if key is not None and suffix != ".npz":
         raise InvalidProblem(
-            f"{path} was given the array name {shown(key)}, but only .npz archives hold named "
-            "arrays (leave the name out)"
+            f"{named(path)} was given the array name {shown(key)}, but only .npz archives hold "
+            "named arrays (leave the name out)"
         )
     if suffix == ".npy":
         array = read_npy(path)
@@ -63,7 +73,7 @@ def read_array(path: StrPath, key: str | None = None) -> Array:
         array = read_image(path)
     else:
         raise InvalidProblem(
-            f"{path} has the file type {suffix or '(none)'}; required is one of "
+            f"{named(path)} has the file type {suffix[:9] or '(none)'}; required is one of "
             f"{', '.join(SUFFIXES)} (save the array with numpy.save)"
         )
     return _numeric(array, path)
@@ -86,60 +96,84 @@ def read_image(path: StrPath) -> Matrix:
     path = existing(path)
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise InvalidProblem(
-            f"{path} has the file type {path.suffix or '(none)'}; an image is required, one of "
-            f"{', '.join(IMAGE_SUFFIXES)} (convert it, or pass numbers as a cost or points)"
+            f"{named(path)} has the file type {path.suffix[:9] or '(none)'}; an image is required, "
+            f"one of {', '.join(IMAGE_SUFFIXES)} (convert it, or pass numbers as a cost or points)"
         )
     try:
         from PIL import Image
     except ImportError as error:
         raise InvalidProblem(
-            f"{path} is an image, and reading images requires pillow "
+            f"{named(path)} is an image, and reading images requires pillow "
             "(run: pip install epsilot[plot])"
         ) from error
     try:
-        with Image.open(path) as image:
+        with opened_image(path) as image:
             mass = _mass_of_image(image)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        if isinstance(error, InvalidProblem):
+            raise
         raise InvalidProblem(
-            f"{path} cannot be read as an image ({first_line(error)}); a complete image file is "
-            "required (open and save it again in an image editor)"
+            f"{named(path)} cannot be read as an image ({first_line(error)}); a complete image "
+            "file is required (open and save it again in an image editor)"
         ) from error
     if not np.isfinite(mass).all() or mass.min() < 0:
         raise InvalidProblem(
-            f"{path} holds negative or non-finite pixels; masses must be nonnegative and finite "
-            "(shift or clean the image)"
+            f"{named(path)} holds negative or non-finite pixels; masses must be nonnegative and "
+            "finite (shift or clean the image)"
         )
     return mass
+
+
+@contextmanager
+def opened_image(path: StrPath) -> Iterator[Image]:
+    """Open an image whose pixels fit in memory; they are read when they are asked for."""
+    from PIL import Image
+
+    with warnings.catch_warnings():  # of many pixels, of which the next lines judge
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        image = Image.open(existing(path))
+    with image:
+        pixels = image.width * image.height
+        check_unpacked(path, 8 * pixels)
+        memory.ask(BYTES_OF_PIXEL * pixels, f"reading {named(path)}", "use a smaller image")
+        yield image
 
 
 def _read_npz(path: Path, key: str | None) -> Array:
     """Read one array of an archive."""
     names = archive_names(path)
-    listed = ", ".join(names) or "nothing"
+    listed = _listed(names)
     if key is None and len(names) != 1:
         raise InvalidProblem(
-            f"{path} holds {len(names)} arrays ({listed}); one must be chosen "
-            f"(name it, as in {path.name}:{names[0] if names else 'name'})"
+            f"{named(path)} holds {len(names)} arrays ({listed}); one must be chosen "
+            f"(name it, as in {named(path.name)}:{_listed(names[:1]) if names else 'name'})"
         )
     if key is not None and key not in names:
         raise InvalidProblem(
-            f"{path} holds no array {shown(key)}; one of its arrays is required (it has: {listed})"
+            f"{named(path)} holds no array {shown(key)}; one of its arrays is required (it has: "
+            f"{listed})"
         )
     name = names[0] if key is None else key
     return read_archive(path, [name])[name]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the names of arrays in words, and not all if there are many."""
+    first = [shorter(name, NAME_SHOWN) for name in names[:NAMES_SHOWN]]
+    return ", ".join([*first, *(["..."] if len(names) > NAMES_SHOWN else [])]) or "nothing"
 
 
 def _numeric(array: Array, path: Path) -> Array:
     """Return a nonempty array of real numbers in the machine's byte order."""
     if array.dtype.kind not in "biuf":
         raise InvalidProblem(
-            f"{path} holds values of type {array.dtype}; real numbers are required "
+            f"{named(path)} holds values of type {array.dtype}; real numbers are required "
             "(convert it with array.astype(float) before saving)"
         )
     if array.size == 0:
         raise InvalidProblem(
-            f"{path} holds an array of shape {array.shape} without any number; at least one is "
-            "required (check what was saved)"
+            f"{named(path)} holds an array of shape {array.shape} without any number; at least one "
+            "is required (check what was saved)"
         )
     if array.dtype.kind == "b":
         return array.astype(np.float64)
@@ -148,13 +182,17 @@ def _numeric(array: Array, path: Path) -> Array:
 
 def _read_text(path: Path) -> Array:
     """Read a table of numbers separated by commas, semicolons or white space."""
+    memory.ask(BYTES_OF_TEXT * path.stat().st_size, f"reading {named(path)}", "save it as .npy")
     try:
+        with path.open("rb") as file:
+            if b"\0" in file.read(LOOKED_AT):
+                raise ValueError
         text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
+    except ValueError:  # also of characters that are not UTF-8
         raise InvalidProblem(
-            f"{path} is not a text file in UTF-8; a table of numbers is required "
+            f"{named(path)} is not a text file in UTF-8; a table of numbers is required "
             "(save it as CSV in UTF-8)"
-        ) from error
+        ) from None
     rows = [
         (number, content)
         for number, line in enumerate(text.splitlines(), start=1)
@@ -165,7 +203,7 @@ def _read_text(path: Path) -> Array:
         rows = rows[1:]
     if not rows:
         raise InvalidProblem(
-            f"{path} holds no numbers; a table of numbers is required (check what was saved)"
+            f"{named(path)} holds no numbers; a table of numbers is required (check what was saved)"
         )
     try:
         return np.loadtxt(
@@ -185,16 +223,16 @@ def _bad_cell(
         for column, cell in enumerate(cells, start=1):
             if not _is_number(cell):
                 return InvalidProblem(
-                    f"{path}, line {number}, column {column} holds {cell!r}; a number with a "
-                    "decimal point is required (correct or remove the cell)"
+                    f"{named(path)}, line {number}, column {column} holds {shown(cell)}; a number "
+                    "with a decimal point is required (correct or remove the cell)"
                 )
         if len(cells) != width:
             return InvalidProblem(
-                f"{path}, line {number} holds {len(cells)} values and line {first} holds {width}; "
-                "all lines must have as many (fill or remove the line)"
+                f"{named(path)}, line {number} holds {len(cells)} values and line {first} holds "
+                f"{width}; all lines must have as many (fill or remove the line)"
             )
     return InvalidProblem(
-        f"{path} is not a table of numbers ({first_line(error)}); plain decimal numbers are "
+        f"{named(path)} is not a table of numbers ({first_line(error)}); plain decimal numbers are "
         "required (save it as CSV)"
     )
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from .. import memory, parallel
 from .._types import Matrix
-from ..arguments import check_count, is_integer, numeric, plain, shown
+from ..arguments import check_count, is_integer, numeric, plain
 from ..errors import InvalidProblem
 from ..metrics import METRICS, PIXEL_METRICS
+from ..wording import shown
 
 FOREGROUND_AREA = 0.2
 

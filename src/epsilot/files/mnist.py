@@ -11,10 +11,11 @@ from importlib import resources
 
 import numpy as np
 
-from .. import memory
 from .._types import Array, Matrix
-from ..errors import InvalidProblem, TooLarge
+from ..errors import InvalidProblem
+from ..wording import first_line, named
 from . import StrPath, existing, read_array
+from .paths import check_unpacked
 
 #: Third byte of an IDX file -> type of its numbers; the fourth is the number of axes.
 _IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -57,14 +58,14 @@ def read_digits(path: StrPath) -> Matrix:
         array = read_idx(path)
     if array.ndim != 3 or array.shape[1] != array.shape[2]:
         raise InvalidProblem(
-            f"{path} holds an array of shape {array.shape}; square images are required, of shape "
-            "(number, side, side) (MNIST's file of images, not that of labels)"
+            f"{named(path)} holds an array of shape {array.shape}; square images are required, of "
+            "shape (number, side, side) (MNIST's file of images, not that of labels)"
         )
     images: Matrix = array[array.max(axis=(1, 2), initial=0) > 0].astype(np.float64)
     if len(images) < 2 or not np.isfinite(images).all() or images.min() < 0:
         raise InvalidProblem(
-            f"{path} holds {len(images)} usable images; at least two are required, of finite "
-            "nonnegative pixels that are not all zero (check what was saved)"
+            f"{named(path)} holds {len(images)} usable images; at least two are required, of "
+            "finite nonnegative pixels that are not all zero (check what was saved)"
         )
     images /= images.max(axis=(1, 2), keepdims=True)
     return images
@@ -83,14 +84,14 @@ def read_idx(path: StrPath) -> Array:
             shape = struct.unpack(f">{n_axes}I", file.read(4 * n_axes))
             dtype = np.dtype(_IDX_TYPES[kind])
             size = math.prod(shape) * dtype.itemsize
-            memory.ask(size, f"{path}, unpacked,", "use a smaller file")
+            check_unpacked(path, size)
             content = file.read(size + 1)  # not more than the header says, whatever was packed
         values = np.frombuffer(content, dtype=dtype)
         return values.reshape(shape).astype(dtype.newbyteorder("="))
     except (OSError, EOFError, KeyError, ValueError, struct.error, zlib.error) as error:
-        if isinstance(error, TooLarge):
+        if isinstance(error, InvalidProblem):
             raise
         raise InvalidProblem(
-            f"{path} is not a complete IDX file ({error}); a file like MNIST's "
+            f"{named(path)} is not a complete IDX file ({first_line(error)}); a file like MNIST's "
             "t10k-images-idx3-ubyte.gz is required (download it again)"
         ) from error

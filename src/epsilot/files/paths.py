@@ -9,13 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ..arguments import shown
+from .. import memory
 from ..errors import InvalidProblem
+from ..wording import first_line, named, shown
 
 StrPath = str | os.PathLike[str]
 
 #: Bytes of a header beyond which a file is not looked into.
 _LONGEST_HEADER = 1 << 28
+#: Bytes that any file may unpack to, and times its own size that larger ones may.
+LARGEST_UNPACKED, MOST_EXPANSION = 1 << 30, 100
 
 
 def existing(path: StrPath) -> Path:
@@ -25,22 +28,43 @@ def existing(path: StrPath) -> Path:
         path.exists()
     except (OSError, ValueError) as error:
         raise InvalidProblem(
-            f"{shown(str(path))} cannot be a file ({first_line(error)}); name one that exists."
+            f"{named(path)} cannot be a file ({first_line(error)}); name one that exists."
         ) from None
     if path.is_dir():
-        raise InvalidProblem(f"{path} is a directory; a file is required (name a file inside it)")
+        raise InvalidProblem(
+            f"{named(path)} is a directory; a file is required (name a file inside it)"
+        )
     if not path.exists():
-        raise InvalidProblem(f"{path} does not exist; a readable file is required (check the path)")
+        raise InvalidProblem(
+            f"{named(path)} does not exist; a readable file is required (check the path)"
+        )
+    if not path.is_file():
+        raise InvalidProblem(
+            f"{named(path)} is a device or a pipe, which has no size; an ordinary file is required "
+            "(write what it gives to one)"
+        )
     if not os.access(path, os.R_OK):
         raise InvalidProblem(
-            f"{path} is not readable by this user; a readable file is required "
+            f"{named(path)} is not readable by this user; a readable file is required "
             "(change its permissions)"
         )
-    if path.is_file() and path.stat().st_size == 0:
+    if path.stat().st_size == 0:
         raise InvalidProblem(
-            f"{path} is empty (0 bytes); a file with numbers is required (write it again)"
+            f"{named(path)} is empty (0 bytes); a file with numbers is required (write it again)"
         )
     return path
+
+
+def check_unpacked(path: StrPath, n_bytes: int) -> None:
+    """Refuse a file that unpacks to far more than its own size, or to more than memory holds."""
+    size = os.stat(path).st_size
+    if n_bytes > max(LARGEST_UNPACKED, MOST_EXPANSION * size):
+        raise InvalidProblem(
+            f"{named(path)} has {memory.size_text(size)} and unpacks to "
+            f"{memory.size_text(n_bytes)}; more than {memory.size_text(LARGEST_UNPACKED)} are read "
+            f"from files of at least a {MOST_EXPANSION}th (save it without compression)."
+        )
+    memory.ask(n_bytes, f"{named(path)}, unpacked,", "use a smaller file")
 
 
 def _as_path(path: object) -> Path:
@@ -90,8 +114,8 @@ def check_own(path: StrPath, kind: str) -> None:
     target = check_writable(path)
     if target.exists() and target.stat().st_size > 0 and not _format(target).startswith(kind):
         raise InvalidProblem(
-            f"{path} exists and is no {kind} file; only such a file would be replaced (move it "
-            "away, or choose another name)"
+            f"{named(path)} exists and is no {kind} file; only such a file would be replaced (move "
+            "it away, or choose another name)"
         )
 
 
@@ -104,16 +128,10 @@ def check_distinct(**paths: StrPath | None) -> None:
         place = os.path.realpath(path)
         if place in seen:
             raise InvalidProblem(
-                f"--{seen[place]} and --{name} are both {path}; each needs a file of its own "
-                "(choose another name)"
+                f"--{seen[place]} and --{name} are both {named(path)}; each needs a file of its "
+                "own (choose another name)"
             )
         seen[place] = name
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, without a final stop."""
-    lines = str(getattr(error, "strerror", None) or error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
 
 
 def _format(path: Path) -> str:
@@ -131,6 +149,6 @@ def _format(path: Path) -> str:
 
 def _unwritable(path: StrPath, problem: str, remedy: str) -> InvalidProblem:
     return InvalidProblem(
-        f"{path} cannot be written: {problem}; a file in a writable directory is required "
+        f"{named(path)} cannot be written: {problem}; a file in a writable directory is required "
         f"({remedy})"
     )

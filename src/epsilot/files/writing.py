@@ -51,8 +51,10 @@ def write_atomically(path: StrPath, writer: Callable[[BinaryIO], object]) -> Non
         if target.exists():
             draft.chmod(stat.S_IMODE(target.stat().st_mode))
         draft.replace(target)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(draft)):
+            error.filename, error.filename2 = os.fspath(path), None  # the draft is nobody's concern
         raise
 
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.random import Generator
+from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 from .. import memory
 from .._types import Index, Vector
-from ..arguments import check_choice, check_count, check_least, check_positive, numeric, shown
+from ..arguments import check_choice, check_count, check_least, check_positive, numeric
 from ..errors import InvalidProblem
+from ..wording import shown
 from .mirrors import Mirror, euclidean
 from .norms import dual_norm, exponent, proximal_step
 
@@ -161,15 +162,13 @@ def minimize(
     Luo, Xie, Huo, *Improved Rate of First Order Algorithms for Entropic Optimal Transport*,
     Algorithms 1 and 2; Allen-Zhu 2017, *Katyusha*, Algorithm 5.
     """
-    _check_objects(dual, mirror, callback)
-    _check_words(norm, average)
+    _check_others(dual, mirror, callback, norm, average)
     m, B = dual.n_components, check_count("batch_size", batch_size, 1)
     n_inner = -(-m // B) if inner_loops is None else check_count("inner_loops", inner_loops, 1)
     n_outer, c = check_count("n_outer", n_outer, 0), check_positive("step_constant", step_constant)
     tolerance = None if tolerance is None else check_least("tolerance", tolerance, 0)
-    seed = seed if isinstance(seed, Generator) else check_count("seed", seed, 0)
     memory.ask(16 * n_inner * B, "an outer loop", "lower batch_size or inner_loops")
-    rng = np.random.default_rng(seed)
+    rng = seed if isinstance(seed, Generator) else default_rng(check_count("seed", seed, 0))
     L = dual.smoothness(norm)  # step 1
     L_bar, law = float(L.mean()), L / L.sum()
     cumulative = np.cumsum(law)
@@ -209,7 +208,10 @@ def minimize(
     return Solution(x, v_snap, dual.value(v_snap), residual, made, total, is_done)
 
 
-def _check_objects(dual: object, mirror: object, callback: object) -> None:
+def _check_others(
+    dual: object, mirror: object, callback: object, norm: object, average: object
+) -> None:
+    """Refuse arguments that are no numbers."""
     for name, value, is_good in (
         ("dual", dual, hasattr(dual, "n_components")),
         ("mirror", mirror, mirror is None or isinstance(mirror, Mirror)),
@@ -217,9 +219,6 @@ def _check_objects(dual: object, mirror: object, callback: object) -> None:
     ):
         if not is_good:
             raise InvalidProblem(f"{name} is {shown(value)}; see minimize for what it must offer.")
-
-
-def _check_words(norm: object, average: object) -> None:
     exponent(norm)
     check_choice("average", average, AVERAGES)
 

@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from .._types import Matrix, Vector
-from ..arguments import shown
 from ..errors import InvalidProblem
 from ..kernels.vectors import dot, exp, log
+from ..wording import shown
 
 _KNOWN = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Index, Matrix, Vector
-from ..arguments import shown
 from ..errors import InvalidProblem
 from ..kernels.vectors import dot, matvec, rmatvec
+from ..wording import shown
 from .norms import dual_norms
 
 #: A function of the numbers t_i and the components i that they belong to, entry by entry.

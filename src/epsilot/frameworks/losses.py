@@ -14,7 +14,7 @@ from .._types import Array, Matrix, Passed, Potentials, Vector
 from ..api.batch import solve_batch, solve_sample_batch
 from ..api.sample import cloud_geometry
 from ..api.solve import solve
-from ..arguments import is_real, plain, shown
+from ..arguments import is_real, plain
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
 from ..metrics import POINT_METRICS
@@ -23,6 +23,7 @@ from ..run.batch.result import BatchResult
 from ..run.request import Request
 from ..run.result import Result, Status
 from ..transport.plan import Arcs, Plan
+from ..wording import shown
 from .slopes import point_slopes, weight_slopes
 from .starts import newton_potentials, shared_potential
 

@@ -86,6 +86,8 @@ class Geometry(ABC):
 
     # What a geometry can do, which is all that checks, "auto", starts and methods ask of it.
 
+    #: What messages call it.
+    noun: str = "a cost"
     #: Whether C is stored, so that plans may be too.
     is_dense: bool = False
     #: Whether a pass over all rows of C takes seconds, which row and simplex methods need.

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Matrix, Vector
-from ..arguments import numeric, shown
+from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..metrics import METRICS, POINT_METRICS
+from ..wording import shown
 
 
 def check_metric(metric: object) -> None:

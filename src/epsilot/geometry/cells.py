@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import FloatArray, Index, Matrix, Vector
-from ..arguments import shown
 from ..errors import InvalidProblem
 from ..metrics import GRID_METRICS, METRICS
+from ..wording import shown
 from .base import Coarser, Geometry, Lattice, Places
 from .dense import Dense
 from .index import Embedding
@@ -35,6 +35,8 @@ COMPARED_ENTRIES = 1 << 28
 
 class Cells(Geometry):
     """Grids with a common origin and spacing, and what moving between their cells costs."""
+
+    noun = "a grid"
 
     can_coarsen = True
 

@@ -39,6 +39,8 @@ class Dense(Geometry):
     Dense(2 x 3)
     """
 
+    noun = "a stored cost"
+
     is_dense = True
 
     def __init__(self, M: ArrayLike) -> None:

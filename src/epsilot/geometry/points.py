@@ -57,6 +57,8 @@ class PointCloud(Geometry):
         small enough; everything else, and so every certificate, is in float64.
     """
 
+    noun = "a point cloud"
+
     def __new__(
         cls, X_a: ArrayLike, X_b: ArrayLike, metric: MetricLike = "sqeuclidean", **_: bool
     ) -> PointCloud:
@@ -79,14 +81,10 @@ class PointCloud(Geometry):
         elif not callable(metric):
             check_range(reach(X, Y), METRICS[metric].power, X.shape[1], f"{metric}: the points")
         self.X, self.Y, self.metric, self.single = X, Y, metric, single
-        self.shape, self.dimension = (X.shape[0], Y.shape[0]), X.shape[1]
-        self.shift = 0.0
+        self.shape, self.dimension, self.shift = (len(X), len(Y)), X.shape[1], 0.0
         if callable(metric):
-            memory.ask(
-                self.workspace,
-                f"a callable metric on {X.shape[0]:,} x {Y.shape[0]:,} points",
-                "use a metric that has a name, or fewer points",
-            )
+            what = f"a callable metric on {len(X):,} x {len(Y):,} points"
+            memory.ask(self.workspace, what, "use a metric that has a name, or fewer points")
 
     def __repr__(self) -> str:
         name = self.metric if isinstance(self.metric, str) else "callable"

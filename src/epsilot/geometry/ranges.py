@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Matrix
-from ..arguments import numeric, plain, shown
+from ..arguments import numeric, plain
 from ..errors import InvalidProblem
+from ..wording import shown
 
 #: Largest costs between which nothing that matters under- or overflows.
 SMALLEST_COST, LARGEST_COST = 1e-290, 1e300

@@ -21,6 +21,7 @@ from ..geometry.cells import KEPT_ENTRIES
 from ..kernels.small_simplex import is_small
 from ..metrics import metric_of
 from ..transport.objective import Objective
+from ..wording import first_line, shown
 
 #: Entries of a lazy cloud beyond which even the restricted simplex has too many arcs.
 LARGEST_RESTRICTED = 2 * 10**9
@@ -63,8 +64,8 @@ def _read(path: str | None) -> dict[str, Fields]:
         return models if path is None else _read(None) | models
     except (OSError, ValueError) as error:
         raise InvalidProblem(
-            f"EPSILOT_COST_MODELS is {path!r}, which cannot be read ({error}); it must name a "
-            "JSON file written by benchmarks/calibrate.py."
+            f"EPSILOT_COST_MODELS is {shown(path)}, which cannot be read ({first_line(error)}); it "
+            "must name a JSON file written by benchmarks/calibrate.py."
         ) from None
 
 

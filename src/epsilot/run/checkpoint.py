@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from ..files import StrPath
 from ..files.saved import Arrays, Saved
 from ..transport.objective import Objective
 from ..transport.problem import Target
+from ..wording import first_line, named, shown
 from .course import Course
 from .goal import Goal
 from .kinds import Balanced
@@ -84,13 +84,13 @@ def restore(
     path: StrPath, identity: dict[str, str | int], objective: Objective, course: Course
 ) -> AnyMoment:
     """Return the moment that a file holds, if it belongs to this run."""
-    name = os.fspath(path)
+    name = named(path)
     header, arrays = load(path, _FORMAT, _REMEDY)
     for key, value in identity.items():
         if header.get(key) != value:
             raise InvalidProblem(
-                f"{name} was saved with {key} {header.get(key)!r} and this call has {value!r}; "
-                "resume with the same problem, accuracy, method, options and seed."
+                f"{name} was saved with {key} {shown(header.get(key))} and this call has "
+                f"{shown(value)}; resume with the same problem, accuracy, method, options and seed."
             )
     try:
         run, rng = Run.restored(header, arrays, objective), np.random.default_rng(0)
@@ -106,7 +106,7 @@ def restore(
     except (CertificateError, *_WRONG) as error:
         raise InvalidProblem(
             f"{name} cannot be resumed: what it holds of the run is wrong or missing "
-            f"({type(error).__name__}: {error}); {_REMEDY}."
+            f"({first_line(error)}); {_REMEDY}."
         ) from None
     return Moment(run, target, state, rng)
 

@@ -22,10 +22,14 @@ LARGEST_START = 1e6
 LARGEST_POTENTIAL = 1e300
 
 
-def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, stop: str) -> None:
-    """Refuse combinations that have no meaning, in one sentence."""
+def check_fit(
+    name: str, solver: AnySolver, objective: Objective, whole: Problem, goal: Goal, stop: str
+) -> None:
+    """Refuse combinations that have no meaning, in one sentence.
+
+    The method works on the objective, which may have fewer points than the whole problem.
+    """
     about, problem, geometry = solver.about, objective.problem, objective.problem.geometry
-    kind = type(geometry).__name__
     if not objective.is_served_by(about):
         raise InvalidProblem(f"{name} {objective.unserved}")
     if stop == "paper" and goal.eps is None:
@@ -37,31 +41,37 @@ def check_fit(name: str, solver: AnySolver, objective: Objective, goal: Goal, st
         raise InvalidProblem(objective.unpublished)
     if about.needs_lattice and geometry.lattice is None:
         raise InvalidProblem(
-            f"{name} was asked for on {geometry!r}; it needs masses on grids with the metric "
-            "'cityblock' (use solve_grid, or method='auto')."
+            f"{name} was asked for on {_described(whole)}; it needs masses on grids with the "
+            "metric 'cityblock' (use solve_grid, or method='auto')."
         )
     if about.needs_small and not is_small(*problem.shape):
-        n, m = problem.shape
         raise InvalidProblem(
-            f"{name} was asked for on {n:,} x {m:,}; it takes up to {MOST_NODES} rows and columns "
-            f"together, counted in {HEIGHT}s and {WIDTH}s (use method='auto')."
+            f"{name} was asked for on {_described(whole)}; it takes up to {MOST_NODES} rows and "
+            f"columns together, counted in {HEIGHT}s and {WIDTH}s (use method='auto')."
         )
     if about.needs_line and geometry.line is None:
         raise InvalidProblem(
-            f"{name} was asked for on {geometry!r}; it needs points on a line that are not stored, "
-            "with a metric that has a name (use solve_sample(..., lazy=True), or method='auto')."
+            f"{name} was asked for on {_described(whole)}; it needs points on a line that are not "
+            "stored, with a metric that has a name (use solve_sample(..., lazy=True), or "
+            "method='auto')."
         )
     is_missing = about.needs_dense and not geometry.is_dense
     if not is_missing:
-        n, m = problem.shape
+        n, m = whole.shape
         memory.ask(solver.memory(problem), f"{name} on {n:,} x {m:,}", "use method='sinkhorn'")
     if is_missing or (about.needs_rows and not geometry.has_rows):
         what = "an explicit cost matrix" if about.needs_dense else "rows of the cost"
         other, _ = objective.own_method or ("sinkhorn", "")
         raise InvalidProblem(
-            f"{name} needs {what}, which {kind} cannot give cheaply; use method={other!r}, or "
-            "pass a dense cost."
+            f"{name} needs {what}, which {_described(whole)} cannot give cheaply; use "
+            f"method={other!r}, or pass a dense cost."
         )
+
+
+def _described(problem: Problem) -> str:
+    """Return what a problem's cost is, and its size."""
+    n, m = problem.shape
+    return f"{problem.geometry.noun} of {n:,} x {m:,}"
 
 
 def largest_start(objective: Objective) -> float:

@@ -40,7 +40,7 @@ def set_course(objective: Objective, goal: Goal, request: Request, execute: Exec
     options = request.options or {}
     made = make_solver(method, options, known_keywords() if options else ())
     solver = made.resolved(request.stop, support.problem)
-    check_fit(method, solver, worked_on, goal, request.stop)
+    check_fit(method, solver, worked_on, objective.problem, goal, request.stop)
     if not is_published:
         solver = OnePoint.instead_of(solver, support.problem)
     fixed = objective.fixed_target(support.problem)

@@ -180,8 +180,9 @@ def report_limit(result: Answer, on_limit: str) -> None:
         return
     message = (
         f"{result.method}: {result.status}. The plan is feasible and its gap is "
-        f"{result.gap:.3g}, above the target {result.target:.3g}."
+        f"{result.gap:.3g}, above the target {result.target:.3g}"
     )
+    message += "." if result.choice is not None else " (method='auto' may reach it)."
     if on_limit == "raise":
         raise NotConverged(message, result)
     warnings.warn(message, ConvergenceWarning, stacklevel=_caller())

@@ -15,10 +15,10 @@ from ..arguments import (
     check_positive,
     is_real,
     plain,
-    shown,
 )
 from ..errors import InvalidProblem, UnknownMethod
 from ..files import check_own
+from ..wording import shown
 
 if TYPE_CHECKING:
     from .request import Request

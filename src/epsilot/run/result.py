@@ -19,6 +19,7 @@ from ..transport.plan import Plan
 from ..transport.problem import Problem
 from ..transport.record import Record
 from ..transport.work import Work
+from ..wording import first_line, named, shown
 from . import storage
 from .kinds import Kind
 from .storage import pack_plan, unpack_plan
@@ -37,21 +38,17 @@ class Status(enum.Enum):
     CERTIFIED = "certified: the gap is within the target"
     PUBLISHED_STOP = "the method's published stopping rule fired"
     FINISHED = (
-        "the method has done all it can and the gap is above the target; raise its limits, "
-        "loosen eps or try method='auto'"
+        "the method has done all it can and the gap is above the target; raise its limits, or ask "
+        "for a larger gap"
     )
-    MAX_ITER = "stopped by max_iter before the target; raise it, loosen eps or try method='auto'"
-    MAX_SECONDS = (
-        "stopped by max_seconds before the target; raise it, loosen eps or try method='auto'"
-    )
+    MAX_ITER = "stopped by max_iter before the target; raise it, or ask for a larger gap"
+    MAX_SECONDS = "stopped by max_seconds before the target; raise it, or ask for a larger gap"
     INTERRUPTED = "interrupted; this is the best certified answer so far"
     CALLBACK = "stopped by the callback; this is the best certified answer so far"
-    STALLED = (
-        "the gap stopped improving before the target; loosen eps or use method='auto' or 'exact'"
-    )
+    STALLED = "the gap stopped improving before the target; ask for a larger gap"
     NOT_FINITE = (
-        "the iterate overflowed; this is the best certified answer before it. "
-        "Try method='sinkhorn' or a larger eps"
+        "the iterate overflowed; this is the best certified answer before that, ask for a larger "
+        "gap"
     )
     REFUSED = "refused: this is no problem that can be solved; errors says why"
 
@@ -271,9 +268,10 @@ def recertify(
     n, m = problem.shape
     if header.get("problem_hash") != problem.digest():
         raise InvalidProblem(
-            f"{os.fspath(path)} holds the result of another problem (of shape "
-            f"{header.get('shape')}, hash {header.get('problem_hash')}); give the cost and weights "
-            f"it was solved with (these have shape {[n, m]}, hash {problem.digest()})."
+            f"{named(path)} holds the result of another problem (of shape "
+            f"{shown(header.get('shape'))}, hash {shown(header.get('problem_hash'))}); give the "
+            f"cost and weights it was solved with (these have shape {[n, m]}, hash "
+            f"{problem.digest()!r})."
         )
     try:
         plan = unpack_plan(arrays, problem)
@@ -285,5 +283,7 @@ def recertify(
             check_positive("the saved reg", reg)
         objective = kind.objective(problem, reg)
     except (InvalidProblem, KeyError, TypeError, ValueError) as error:
-        raise InvalidProblem(f"{os.fspath(path)} cannot be proved again: {error}") from None
+        raise InvalidProblem(
+            f"{named(path)} cannot be proved again: {first_line(error)}."
+        ) from None
     return header, objective.certificate(plan, objective.from_user(f))

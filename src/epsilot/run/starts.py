@@ -145,8 +145,8 @@ def wants_start(problem: Problem, is_wanted: bool | None) -> bool:
     can_start = geometry.can_coarsen and not geometry.is_separable
     if is_wanted and not can_start:
         raise InvalidProblem(
-            f"multiscale=True was given for {geometry!r}; it needs a point cloud with one of the "
-            "named metrics that is not stored (pass lazy=True)."
+            f"multiscale=True was given for {geometry.noun}; it needs a point cloud with one of "
+            "the named metrics that is not stored (pass lazy=True)."
         )
     if is_wanted is not None or not can_start or geometry.dimension is None:
         return bool(is_wanted)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..files import StrPath, check_own, read_archive, write_atomically
 from ..files.saved import Arrays, Saved
 from ..transport.plan import Plan
 from ..transport.problem import Problem
+from ..wording import named
 
 
 def save(path: StrPath, kind: str, header: Mapping[str, object], arrays: Arrays) -> None:
@@ -33,7 +33,7 @@ def save(path: StrPath, kind: str, header: Mapping[str, object], arrays: Arrays)
 
 def load(path: StrPath, kind: str, remedy: str) -> tuple[Fields, Arrays]:
     """Return header and arrays of a file of a kind, or say in one sentence what is wrong."""
-    name = os.fspath(path)
+    name = named(path)
     arrays = read_archive(path)
     try:
         text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))

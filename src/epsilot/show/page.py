@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Matrix
-from ..arguments import numeric, shown
+from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..files import StrPath, check_writable, write_atomically
 from ..geometry import Dense, Grid
+from ..wording import shown
 from . import html, svg, where
 from .drawable import Pageable
 from .plotting import AXES, history_columns

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 
 from ..errors import InvalidProblem, UnknownMethod
+from ..wording import LONGEST_SHOWN, shown
 from .about import A_PRIORI, APPENDIX_C, About, measured_operations
 from .base import AnySolver
 from .options import converted
@@ -65,11 +66,10 @@ class Method:
 def solver_class(name: str) -> type[AnySolver]:
     """Return the class behind a method name, or suggest near matches."""
     if name not in REGISTRY:
-        near = difflib.get_close_matches(name, REGISTRY, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name[:LONGEST_SHOWN], REGISTRY, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "see epsilot.methods()"
         raise UnknownMethod(
-            f"method {name!r} is unknown; it must be one of {', '.join(['auto', *REGISTRY])} "
-            f"({hint})."
+            f"method {shown(name)} is unknown; it must be 'auto' or the name of a method ({hint})."
         )
     module, _, attribute = REGISTRY[name].partition(":")
     found: type[AnySolver] = getattr(import_module(f".{module}", __package__), attribute)
@@ -85,10 +85,11 @@ def make_solver(name: str, options: dict[str, object], keywords: Iterable[str] =
     known = [f.name for f in dataclasses.fields(cls)] if options else []
     for option in options:
         if option not in known:
-            near = difflib.get_close_matches(option, [*known, *keywords], n=1, cutoff=0.6)
+            word = option[:LONGEST_SHOWN]
+            near = difflib.get_close_matches(word, [*known, *keywords], n=1, cutoff=0.6)
             hint = f"did you mean {near[0]!r}?" if near else "remove it"
             raise UnknownMethod(
-                f"{name} has no option {option!r}; its options are "
+                f"{name} has no option {shown(option)}; its options are "
                 f"{', '.join(known) if known else 'none'} ({hint})."
             )
     solver: AnySolver = cls(**converted(name, cls, options))

@@ -129,7 +129,7 @@ class AAM(EntropicSolver[State]):
         if self.variant == "primal_dual" and not can_average:
             raise InvalidProblem(
                 f"variant='primal_dual' stores an n x m plan, for which "
-                f"{type(problem.geometry).__name__} is not meant (use variant='dual')."
+                f"{problem.geometry.noun} is not meant (use variant='dual')."
             )
         variant = self.variant or ("primal_dual" if is_paper and can_average else "dual")
         own_rule = "duality" if is_paper and variant == "primal_dual" else "violation"

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self, get_args, get_origin, get_type_hints
 
-from ..arguments import check_choice, is_integer, is_real, plain, shown
+from ..arguments import check_choice, is_integer, is_real, plain
 from ..errors import InvalidProblem
 from ..transport.problem import Problem
+from ..wording import shown
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -55,7 +56,7 @@ def _convert(method: str, name: str, value: object, hint: object) -> object:
 def _as(value: object, kind: object) -> object:
     """Return a value as this type, or raise TypeError."""
     if get_origin(kind) is tuple:
-        if isinstance(value, str) or not isinstance(value, Iterable):
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError
         return tuple(_as(plain(x), get_args(kind)[0]) for x in value)
     if kind is bool and isinstance(value, bool):

@@ -24,6 +24,7 @@ from ..kernels.vectors import log
 from ..transport.plan import Arcs, Core, Gibbs
 from ..transport.problem import Additive, Problem
 from ..transport.work import Work
+from ..wording import shown
 from .about import A_PRIORI, About
 from .base import DirectSolver, Pace, Signal
 from .rounds import RoundState, basic_flow, begin, crash, duals, no_rounds, pivot, reopen
@@ -104,8 +105,8 @@ class RestrictedSimplex(DirectSolver[State]):
             )
         if self.etas is not None and not (self.etas and min(self.etas) > 0):
             raise InvalidProblem(
-                f"etas is {self.etas!r}; it must hold at least one number, and positive ones only "
-                "(shares of the largest cost, falling)."
+                f"etas is {shown(self.etas)}; it must hold at least one number, and positive ones "
+                "only (shares of the largest cost, falling)."
             )
 
     def resolved(self, stop: str, problem: Problem) -> RestrictedSimplex:

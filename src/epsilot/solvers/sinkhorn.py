@@ -74,7 +74,7 @@ class Sinkhorn(EntropicSolver[State], DualPlan):
         if self.domain in ("kernel", "absorption") and not geometry.is_dense:
             raise InvalidProblem(
                 f"domain={self.domain!r} stores an n x m kernel, for which "
-                f"{type(geometry).__name__} is not meant (use domain='log')."
+                f"{geometry.noun} is not meant (use domain='log')."
             )
         if stop != "paper":
             return self

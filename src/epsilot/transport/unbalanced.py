@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from .._types import Passed
-from ..arguments import check_choice, is_real, plain, shown
+from ..arguments import check_choice, is_real, plain
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
+from ..wording import shown
 from .balanced import objective_of
 from .entropic_variation import EntropicTotalVariation
 from .kullback_leibler import KullbackLeibler

@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from epsilot.errors import InvalidProblem
+from epsilot.wording import shown
 
 from . import resumable
 
@@ -120,7 +121,7 @@ def _list(text: str | None, option: str, kind: Callable[[str], T]) -> tuple[T, .
     if not values:
         example = {"--sizes": "256,1024", "--rtol": "0.1,0.01"}.get(option, "a,b")
         raise InvalidProblem(
-            f"{option} is {text!r}; it must be a list separated by commas (such as {example})"
+            f"{option} is {shown(text)}; it must be a list separated by commas (such as {example})"
         )
     return values
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from epsilot.errors import InvalidProblem
+from epsilot.wording import shown
 
 from ..paper import EXPERIMENTS
 from . import resumable
@@ -60,7 +61,7 @@ def reproduce(
     names = list(EXPERIMENTS) if name == "all" else [name]
     if unknown := set(names) - set(EXPERIMENTS):
         raise InvalidProblem(
-            f"experiment {unknown.pop()!r} is unknown; it must be one of "
+            f"experiment {shown(unknown.pop())} is unknown; it must be one of "
             f"{', '.join([*EXPERIMENTS, 'all'])} (see epsilot reproduce --help)"
         )
     console = Console(stderr=True)
@@ -101,7 +102,7 @@ def _choices(
         chosen[option] = tuple(part for piece in text.split(",") if (part := piece.strip()))
         if not chosen[option]:
             raise InvalidProblem(
-                f"--{option} is {text!r}; it must name one thing at least (see epsilot reproduce "
-                "--help)"
+                f"--{option} is {shown(text)}; it must name one thing at least (see epsilot "
+                "reproduce --help)"
             )
     return chosen

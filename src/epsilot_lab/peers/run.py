@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from epsilot.errors import InvalidProblem
 from epsilot.show.text import clock
+from epsilot.wording import shown
 
 from ..instances import FAMILIES
 from ..store import Store
@@ -100,7 +101,7 @@ def _known(names: Iterable[str], known: Iterable[str], what: str) -> tuple[str, 
             near = get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]}?" if near else "see epsilot bench --help"
             raise InvalidProblem(
-                f"{what} {name!r} is unknown; it must be one of {', '.join(known)} ({hint})"
+                f"{what} {shown(name)} is unknown; it must be one of {', '.join(known)} ({hint})"
             )
     return tuple(dict.fromkeys(names))
 

@@ -16,6 +16,7 @@ from ... import parallel
 from ..._types import Vector
 from ...errors import ClusterError, ConvergenceWarning, InvalidBatch, InvalidProblem
 from ...files import StrPath
+from ...wording import named
 from ..interrupts import graceful_interrupts
 from ..request import Request
 from ..result import Status
@@ -108,8 +109,8 @@ class Held:
         asked = self.orders.request.eps, self.orders.request.rtol, self.source.size, self.digest
         if (known.eps, known.rtol, len(known), known.digest) != asked:
             raise InvalidProblem(
-                f"{path} holds the results of other problems, or to another accuracy; give those "
-                "that it was written for, or leave out resume."
+                f"{named(path)} holds the results of other problems, or to another accuracy; give "
+                "those that it was written for, or leave out resume."
             )
         missing = [
             name
@@ -118,8 +119,8 @@ class Held:
         ]
         if missing:
             raise InvalidProblem(
-                f"{path} has no {' and no '.join(missing)}; leave out {'=True and '.join(missing)}"
-                "=True, or leave out resume."
+                f"{named(path)} has no {' and no '.join(missing)}; leave out "
+                f"{'=True and '.join(missing)}=True, or leave out resume."
             )
         is_open = np.isin(known.codes, UNSOLVED)
         n = int(np.argmax(is_open)) if is_open.any() else len(known)
@@ -202,8 +203,7 @@ def _report(result: BatchResult, on_error: str) -> None:
         k = min(result.errors)
         raise InvalidBatch(
             f"{len(result.errors):,} of {len(result):,} problems were refused, first problem {k}: "
-            f"{result.errors[k]} (The others are solved: see the error's .result, or pass "
-            "on_error='collect'.)",
+            f"{result.errors[k].removesuffix('.')} (the error's .result holds the others).",
             result,
         )
 

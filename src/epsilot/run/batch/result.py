@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._types import Fields, Index, Matrix, Passed, Vector
-from ...arguments import is_integer, plain, shown
+from ...arguments import is_integer, plain
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...version import __version__
+from ...wording import shown
 from .. import storage
 from ..request import Request
 from ..result import Result, Status

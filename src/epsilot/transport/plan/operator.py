@@ -17,12 +17,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ..._types import Matrix, Vector
-from ...arguments import check_count, check_positive, is_of_dask, is_real, numeric, plain, shown
+from ...arguments import check_count, check_positive, is_of_dask, is_real, numeric, plain
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...geometry import Geometry
 from ...geometry.sweeps import row_blocks
 from ...kernels.vectors import dot, entropy
+from ...wording import shown
 from .core import Core, Kept, Ordinary, spread
 from .cores import core_from_arrays
 from .lazy import lazy_product
