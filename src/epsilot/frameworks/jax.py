@@ -12,7 +12,7 @@ from .._types import Array, Passed
 from ..applications.extras import MissingExtra
 from ..errors import InvalidProblem
 from .front import Front, Match
-from .losses import Loss
+from .losses import Loss, check_held
 from .shapes import Stacking
 
 try:
@@ -127,10 +127,10 @@ def _solved(
     lead, parts = _parts(arrays, is_given)
     outcome = loss(parts, [is_sloped and known for known in is_given])
     dtype = jnp.result_type(*arrays)
-    found = [z.reshape(lead + z.shape[1:]).astype(dtype) for z in outcome[:4]]
+    found = [_held(z.reshape(lead + z.shape[1:]), dtype) for z in outcome[:4]]
     slopes = [s for s in outcome.slopes if s is not None]
     kept = zip(slopes, arrays if is_sloped else (), strict=True)
-    return *found, *(s.reshape(z.shape).astype(z.dtype) for s, z in kept)
+    return *found, *(_held(s.reshape(z.shape), z.dtype) for s, z in kept)
 
 
 def _matched(
@@ -141,7 +141,7 @@ def _matched(
     lead, parts = _parts(arrays, is_given)
     index, gap = find(*parts)
     dtype = jnp.result_type(*arrays)
-    return index.reshape(lead + index.shape[1:]).astype(integer), gap.reshape(lead).astype(dtype)
+    return index.reshape(lead + index.shape[1:]).astype(integer), _held(gap.reshape(lead), dtype)
 
 
 def _parts(
@@ -164,6 +164,12 @@ def _stacks(stacking: Stacking, arrays: Sequence[Traced | None]) -> list[Traced 
 def _widened(z: Array) -> Array:
     """Return an array of a real type of NumPy; bfloat16 is none."""
     return z if z.dtype.kind == "f" else z.astype(np.float32)
+
+
+def _held(z: Array, dtype: Passed) -> Array:
+    """Return numbers in another type."""
+    check_held(z, dtype, float(jnp.finfo(dtype).max))
+    return z.astype(dtype)
 
 
 FRONT = JaxFront()

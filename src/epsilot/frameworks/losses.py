@@ -262,6 +262,16 @@ class MatrixLoss(Loss):
         return _stacked([self._entropic(Dense(C), *_own(k, a, b)) for k, C in enumerate(M)])
 
 
+def check_held(z: Array | None, dtype: object, largest: float) -> None:
+    """Refuse numbers beyond the largest of a type, which would become infinite in it."""
+    size = 0.0 if z is None else float(np.max(np.abs(z), where=np.isfinite(z), initial=0.0))
+    if size > largest:
+        raise InvalidProblem(
+            f"the answer reaches {size:.3g}, beyond the range of {dtype}; pass arrays of float64, "
+            "or divide the costs (or all points) by one number."
+        )
+
+
 def _is_positive(x: float | None) -> TypeGuard[float]:
     """Tell whether an argument is what a start can work with; others are refused later."""
     return is_real(x) and 0 < x < np.inf

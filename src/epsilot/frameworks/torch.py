@@ -10,7 +10,7 @@ from .._types import Array, Passed
 from ..applications.extras import MissingExtra
 from ..errors import InvalidProblem
 from .front import Front, Match
-from .losses import Loss
+from .losses import Loss, check_held
 from .shapes import Stacking
 
 try:
@@ -69,12 +69,12 @@ class _Cost(Function):  # type: ignore[misc]
         wanted = ctx.needs_input_grad[1:]
         found = loss(list(map(_to_numpy, tensors)), wanted)
         slopes = (
-            None if slope is None else torch.from_numpy(slope).to(t)
+            None if slope is None or t is None else _held(slope, t)
             for slope, t in zip(found.slopes, tensors, strict=True)
         )
         ctx.save_for_backward(*slopes)
         like = _promoted(tensors)
-        outputs = tuple(torch.from_numpy(np.array(z)).to(like) for z in found[:4])
+        outputs = tuple(_held(np.array(z), like) for z in found[:4])
         ctx.mark_non_differentiable(*outputs[1:])
         return outputs
 
@@ -117,6 +117,12 @@ def _promoted(tensors: Sequence[Tensor | None]) -> Tensor:
     for t in given[1:]:
         dtype = torch.promote_types(dtype, t.dtype)
     return torch.empty(0, dtype=dtype, device=given[0].device)
+
+
+def _held(z: Array, like: Tensor) -> Tensor:
+    """Return numbers as a tensor of the type and on the device of another."""
+    check_held(z, like.dtype, torch.finfo(like.dtype).max)
+    return torch.from_numpy(z).to(like)
 
 
 FRONT = TorchFront()
