@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         InvalidProblem,
         NotConverged,
         UnknownMethod,
+        UnsavedWarning,
     )
     from .geometry import Dense, Geometry, Grid, PointCloud
     from .run.batch.result import BatchResult
@@ -64,6 +65,7 @@ _HOMES = {
         "InvalidProblem",
         "NotConverged",
         "UnknownMethod",
+        "UnsavedWarning",
     ),
     "geometry": ("Dense", "Geometry", "Grid", "PointCloud"),
     "transport.plan": ("Plan",),
@@ -97,6 +99,7 @@ __all__ = [
     "SampleBarycenterResult",
     "Status",
     "UnknownMethod",
+    "UnsavedWarning",
     "__version__",
     "barycenter",
     "barycenter_grid",

@@ -46,3 +46,7 @@ class ClusterError(RuntimeError):
 
 class ConvergenceWarning(UserWarning):
     """A limit ended the run before the target was reached."""
+
+
+class UnsavedWarning(UserWarning):
+    """A file of a run could not be written; the run went on without it."""

@@ -12,6 +12,7 @@ from ..deadline import OutOfTime
 from ..kernels.vectors import are_between
 from ..run.clock import Clock, Phase
 from ..run.goal import Goal, Limits
+from ..run.interrupts import watch_signals
 from ..run.observers import Observer
 from ..run.reserve import PROVED_AT_ONCE
 from ..run.result import Status
@@ -87,6 +88,7 @@ class Drive:
         found = self.found
         steps = self.method.steps(self.family, self.goal, start)
         found.waiting = nothing(self.family)
+        watch_signals()
         step = self._advance(lambda: next(steps))
         while True:
             found.waiting = step.proposal or found.waiting

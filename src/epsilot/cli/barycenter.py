@@ -78,12 +78,12 @@ def barycenter(
         reg=request.reg,
     )
     result = execute(family, replace(request, method=method))
-    _write(out, result.barycenter.reshape(shape))
     if json:
         report.print_json(_fields(result) | {"shape": list(shape), "files": {"out": str(out)}})
     else:
         lines = _lines(result, len(fields), shape) | {"out": str(out)}
         report.print_lines(report.verdict(result), lines, good=result.converged)
+    _write(out, result.barycenter.reshape(shape))
     finish([result])
 
 

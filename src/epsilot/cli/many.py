@@ -135,7 +135,7 @@ def _command(
     json: bool,
 ) -> None:
     """Solve, write, draw and report; the exit code tells whether all problems are certified."""
-    from ..errors import ConvergenceWarning, InvalidProblem
+    from ..errors import ConvergenceWarning, InvalidProblem, UnsavedWarning
     from ..files import check_distinct, check_own
     from ..show import report
     from ..show.plotting import check_picture
@@ -149,8 +149,9 @@ def _command(
         raise InvalidProblem("--resume was given without --out; name the file to continue")
     asked = {name: getattr(request, name) for name in (*ASKED, "progress")}
     known = out if resume and out is not None and out.exists() else None
-    with warnings.catch_warnings(), _client(scheduler) as client:
+    with warnings.catch_warnings(record=True) as caught, _client(scheduler) as client:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report says it
+        warnings.simplefilter("always", UnsavedWarning)
         result = solve(
             **asked,
             client=client,
@@ -159,8 +160,12 @@ def _command(
             checkpoint=out,
             resume=known,
         )
-    if plot is not None:
-        draw(result, plot)
+    is_saved = True
+    for found in caught:
+        if issubclass(found.category, UnsavedWarning):
+            is_saved = False
+        else:
+            warnings.warn_explicit(found.message, found.category, found.filename, found.lineno)
     files = {name: str(path) for name, path in (("out", out), ("plot", plot)) if path is not None}
     is_good = result.is_complete and bool(result.converged.all())
     if json:
@@ -168,6 +173,10 @@ def _command(
     else:
         title = "Certified" if is_good else "Not all certified"
         report.print_lines(title, _lines(result) | files, good=is_good)
+    if out is not None and not is_saved:
+        result.save(out)  # once more: there may be room now, or a sentence says what is wrong
+    if plot is not None:
+        draw(result, plot)
     if not is_good:
         raise typer.Exit(1)
 

@@ -63,12 +63,6 @@ def solve(
     began = time.perf_counter()
     result = answer(request, problem.M, problem.a, problem.b, normalize=source.normalize)
     why = _explanation(result, time.perf_counter() - began) if explain else {}
-    if out is not None:
-        result.save(out)
-    if plot is not None:
-        save_convergence(result, plot)
-    if page is not None:
-        result.report(page, command=shlex.join(["epsilot", *sys.argv[1:]]))
     written = {"out": out, "plot": plot, "report": page, "checkpoint": request.checkpoint}
     files = {name: str(path) for name, path in written.items() if path is not None}
     if json:
@@ -76,6 +70,13 @@ def solve(
     else:
         lines = report.result_lines(result) | why | files
         report.print_lines(report.verdict(result), lines, good=result.converged)
+    # The answer is on the screen before a disk can be full.
+    if out is not None:
+        result.save(out)
+    if plot is not None:
+        save_convergence(result, plot)
+    if page is not None:
+        result.report(page, command=shlex.join(["epsilot", *sys.argv[1:]]))
     finish([result])
 
 

@@ -27,7 +27,7 @@ from .kinds import Balanced
 from .observers import Observer
 from .request import Request
 from .run import AnyMoment, Moment, Run
-from .storage import load, save
+from .storage import load, save, save_or_warn
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -77,7 +77,8 @@ class Checkpoint(Observer):
             **run.header(),
         }
         states = {f"state.{name}": value for name, value in _fields(state).items()}
-        save(self.path, _FORMAT, header, states | run.arrays())
+        arrays = states | run.arrays()
+        save_or_warn(self.path, lambda path: save(path, _FORMAT, header, arrays))
 
 
 def restore(

@@ -29,6 +29,7 @@ from ..transport.support import Support
 from ..transport.work import Work, certificate_work
 from .clock import Clock, Phase
 from .goal import Goal, Limits
+from .interrupts import watch_signals
 from .observers import Observer
 from .reserve import PROVED_AT_ONCE, can_be_bounded_below, can_be_certified, reserve
 from .result import Status
@@ -93,6 +94,8 @@ class Driver(Generic[T, S]):
                 return ending
             if is_saved:
                 self._keep_whole(place)
+            if run.n_iter == 1:
+                watch_signals()
             following = self.schedule.after(target, signal, run)
             place.is_torn = True
             if following is not None:

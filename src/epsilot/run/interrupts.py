@@ -1,16 +1,31 @@
-"""Signals that ask a run to end, turned into a flag so that no step is torn."""
+"""Signals that ask a run to end, turned into a flag so that no step is torn.
+
+Python handles signals between its own instructions only. A thread beside the run therefore sees
+SIGTERM too, and ends the process if the run does not end by itself.
+"""
 
 from __future__ import annotations
 
+import math
 import multiprocessing
+import os
+import selectors
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+from functools import cache
 from types import FrameType
 
 # The public function turns numbers into enumerations and back, at ten times the cost.
 _set_handler = signal._signal.signal  # type: ignore[attr-defined]
+_set_wakeup = signal._signal.set_wakeup_fd  # type: ignore[attr-defined]
+#: Seconds that a run has to end after a first and after a second SIGTERM, before the process does.
+FIRST_SECONDS, SECOND_SECONDS = 10.0, 1.0
+#: What the watcher is told when a run that SIGTERM has reached has ended.
+_ENDED = b"\0"
+_NOBODY = -1
 _BOTH = int(signal.SIGINT), int(signal.SIGTERM)
 
 
@@ -20,14 +35,20 @@ def _signals() -> tuple[int, ...]:
     return _BOTH if is_own or callable(signal.getsignal(signal.SIGTERM)) else _BOTH[:1]
 
 
+def _is_main() -> bool:
+    """Tell whether this thread may handle signals."""
+    return threading.current_thread() is threading.main_thread()
+
+
 class _Flag:
     """Whether a signal has come; its handler puts those back that were there before."""
 
-    __slots__ = ("before", "has_come")
+    __slots__ = ("before", "has_come", "watcher")
 
     def __init__(self) -> None:
         self.before: dict[int, object] = {}
         self.has_come = False
+        self.watcher = _NOBODY
 
     def is_set(self) -> bool:
         """Tell whether a signal has come."""
@@ -42,6 +63,70 @@ class _Flag:
         """Put back the handlers that were there before."""
         for number, handler in self.before.items():
             _set_handler(number, handler)
+
+    def watch(self) -> None:
+        """Tell the watcher of signals, unless somebody else (an event loop) is told already."""
+        self.watcher = _watcher(os.getpid())
+        before = _set_wakeup(self.watcher)
+        if before != _NOBODY:
+            _set_wakeup(before)
+            self.watcher = _NOBODY
+
+    def unwatch(self) -> None:
+        """Tell the watcher that the run has ended."""
+        if self.watcher != _NOBODY:
+            _set_wakeup(_NOBODY)
+            if self.has_come:
+                os.write(self.watcher, _ENDED)
+
+
+@cache
+def _watcher(pid: int) -> int:
+    """Start the watcher of a process; return the pipe by which it is told of signals.
+
+    Where there are no threads, or signals are not those of POSIX, nobody is told.
+    """
+    if os.name == "nt":
+        return _NOBODY
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    try:
+        threading.Thread(target=_watch, args=(told,), name="epsilot-signals", daemon=True).start()
+    except RuntimeError:
+        return _NOBODY
+    os.register_at_fork(before=_pause, after_in_parent=_go_on)
+    return tell
+
+
+def _pause() -> None:
+    """Tell nobody of signals while a process forks: those of the child are not its parent's."""
+    flag = _flag.get()
+    if flag is not None and flag.watcher != _NOBODY and _is_main():
+        _set_wakeup(_NOBODY)
+
+
+def _go_on() -> None:
+    """Tell the watcher of signals again."""
+    flag = _flag.get()
+    if flag is not None and flag.watcher != _NOBODY and _is_main():
+        _set_wakeup(flag.watcher)
+
+
+def _watch(pipe: int) -> None:
+    """Wait for SIGTERM, then for the end of the run; end the process if that does not come."""
+    ends = None
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while ends is None or time.monotonic() < ends:
+            if not selector.select(None if ends is None else ends - time.monotonic()):
+                continue
+            number = os.read(pipe, 1)
+            if number == _ENDED:
+                ends = None
+            elif number[0] == signal.SIGTERM:
+                left = FIRST_SECONDS if ends is None else SECOND_SECONDS
+                ends = min(time.monotonic() + left, ends or math.inf)
+    os._exit(128 + signal.SIGTERM)
 
 
 #: The flag of the outermost run that heeds signals.
@@ -58,8 +143,7 @@ class _Graceful:
         self.token: Token[_Flag | None] | None = None
 
     def __enter__(self) -> Callable[[], bool]:
-        is_main = threading.current_thread() is threading.main_thread()
-        if _flag.get() is None and is_main:
+        if _flag.get() is None and _is_main():
             for number in _signals():
                 self.flag.before[number] = _set_handler(number, self.flag.handle)
             self.token = _flag.set(self.flag)
@@ -68,12 +152,21 @@ class _Graceful:
     def __exit__(self, *error: object) -> None:
         if self.token is not None:
             _flag.reset(self.token)
+            self.flag.unwatch()
             self.flag.restore()
+
+
+def watch_signals() -> None:
+    """End the process on SIGTERM if the run does not end; runs call this when they take long."""
+    flag = _flag.get()
+    if flag is not None and flag.watcher == _NOBODY and _is_main():
+        flag.watch()
 
 
 def graceful_interrupts() -> _Graceful:
     """Turn the first Ctrl-C or SIGTERM into a flag, so that no step is torn; the second one raises.
 
-    Runs inside a run (those of a start) look at the same flag.
+    SIGTERM ends a process whose run is stuck, when it comes again or 10 s after it came. Runs
+    inside a run (those of a start) look at the same flag.
     """
     return _Graceful()

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from .._types import Fields, Json, Passed
-from ..errors import InvalidProblem
+from ..errors import InvalidProblem, UnsavedWarning
 from ..files import StrPath, check_own, read_archive, write_atomically
 from ..files.saved import Arrays, Saved
 from ..transport.plan import Plan
@@ -29,6 +30,20 @@ def save(path: StrPath, kind: str, header: Mapping[str, object], arrays: Arrays)
     digest = _digest(text, arrays)
     parts: dict[str, Passed] = {"header": np.array(text), "digest": np.array(digest), **arrays}
     write_atomically(path, lambda file: np.savez(file, **parts))
+
+
+def save_or_warn(path: StrPath, write: Callable[[StrPath], None]) -> None:
+    """Write a file that a run can go on without; say so if that fails (the disk may be full)."""
+    try:
+        write(path)
+    except (OSError, InvalidProblem) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        warnings.warn(
+            f"{named(path)} could not be written ({reason}). The run goes on and returns its "
+            "answer; what the file held before is still there.",
+            UnsavedWarning,
+            stacklevel=2,
+        )
 
 
 def load(path: StrPath, kind: str, remedy: str) -> tuple[Fields, Arrays]:

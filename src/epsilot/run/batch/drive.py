@@ -17,9 +17,10 @@ from ..._types import Vector
 from ...errors import ClusterError, ConvergenceWarning, InvalidBatch, InvalidProblem
 from ...files import StrPath
 from ...wording import named
-from ..interrupts import graceful_interrupts
+from ..interrupts import graceful_interrupts, watch_signals
 from ..request import Request
 from ..result import Status
+from ..storage import save_or_warn
 from .answers import Answered, Answers, Watch, answers_here
 from .blocks import ManyPotentials, Plans
 from .chunk import Wish, solve_chunk
@@ -149,6 +150,7 @@ def run_batch(source: Source, orders: Orders) -> BatchResult:
         graceful_interrupts() as interrupted,
         _counter(request.progress, source.size, held.size) as show,
     ):
+        watch_signals()
         watch = Watch(time.perf_counter(), request.max_seconds, interrupted)
         chunks = watch.allowed(source.chunks(held.size))
         try:
@@ -156,16 +158,18 @@ def run_batch(source: Source, orders: Orders) -> BatchResult:
                 held.add(answered)
                 show(held.size)
                 if orders.checkpoint is not None and watch.seconds - saved > SAVE_SECONDS:
-                    held.result(Status.INTERRUPTED, watch.seconds).save(orders.checkpoint)
+                    known = held.result(Status.INTERRUPTED, watch.seconds)
+                    save_or_warn(orders.checkpoint, known.save)
                     saved = watch.seconds
         except ClusterError:
             if orders.checkpoint is not None:
-                held.result(Status.INTERRUPTED, watch.seconds).save(orders.checkpoint)
+                known = held.result(Status.INTERRUPTED, watch.seconds)
+                save_or_warn(orders.checkpoint, known.save)
             raise
         ending = None if held.size == source.size else watch.ending()
     result = held.result(ending, watch.seconds)
     if orders.checkpoint is not None:
-        result.save(orders.checkpoint)
+        save_or_warn(orders.checkpoint, result.save)
     _report(result, orders.on_error)
     return result
 
