@@ -6,7 +6,6 @@ bring; any column potentials give a bound, once their mean is taken off and they
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,8 +15,9 @@ import numpy as np
 from .._types import Matrix, Potentials, Vector
 from ..errors import CertificateError
 from ..kernels import rounding as kernels
+from ..kernels.proof import FEASIBLE, are_consistent
 from ..kernels.vectors import dot
-from ..transport.certificate import BUG, FEASIBLE, ROUND_OFF
+from ..transport.certificate import BUG
 from ..transport.crude import crude_plan, least_costs
 from ..transport.objective import Objective
 from ..transport.plan import Core, Plan
@@ -148,8 +148,7 @@ def prove(
 
 def check(family: Family, upper: float, lower: float) -> None:
     """Raise unless two bounds are finite and do not contradict each other."""
-    size = max(abs(upper), abs(lower), *(member.size for member in family.members))
-    if not (-ROUND_OFF * size <= upper - lower < math.inf):
+    if not are_consistent(upper, lower, max(member.size for member in family.members)):
         raise CertificateError(
             f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG}"
         )

@@ -16,12 +16,12 @@ from .._types import Matrix, Passed, Vector
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
+from ..kernels.proof import cost_offset
 from ..kernels.vectors import distance
 from ..transport.entropic import EntropicTransport
 from ..transport.linear import Transport
 from ..transport.objective import Objective
 from ..transport.problem import (
-    NEGLIGIBLE_OFFSET,
     Problem,
     check_size,
     frozen,
@@ -243,8 +243,7 @@ def _scaled(geometries: list[Geometry], masses: list[Vector], mass: float) -> li
     for geometry in geometries:
         if id(geometry) not in made:
             scaled, unit = ordinary(geometry, size)
-            low, high = scaled.bounds
-            offset = 0.0 if 0 <= low <= NEGLIGIBLE_OFFSET * high else low
+            offset = cost_offset(*scaled.bounds)
             made[id(geometry)] = scaled.shifted(-offset), offset, unit
     if len({unit for _, _, unit in made.values()}) > 1:
         raise InvalidProblem(

@@ -13,17 +13,29 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Index, Matrix, Vector
+from . import proof
 from .assignment import assign
 from .compiling import njit
 from .dense import SUM
 from .eights import WIDTH, add_to, lower_to
 from .histograms import Histograms
+from .proof import FEASIBLE
 from .small_certificate import dual_value, plan_value, settle, tree_arcs
 from .small_simplex import MOST_NODES, close, empty_tree, padded, pivots
 from .small_start import greedy, price, sort_rows
 from .sums import total
 
-EPS = float(np.finfo(float).eps)
+# The formulas of the ordinary path, compiled.
+are_held = njit(**SUM)(proof.are_held)
+scaling_power = njit(**SUM)(proof.scaling_power)
+cost_offset = njit(**SUM)(proof.cost_offset)
+least_gap = njit(**SUM)(proof.least_gap)
+relative_gap = njit(**SUM)(proof.relative_gap)
+conversion_slack = njit(**SUM)(proof.conversion_slack)
+is_within = njit(**SUM)(proof.is_within)
+are_consistent = njit(**SUM)(proof.are_consistent)
+to_user = njit(**SUM)(proof.to_user)
+
 #: Reduced costs, as shares of the largest cost, that pivots leave: before prices are computed
 #: afresh, and after.
 ROUGH, FINE = 1e-11, 2e-14
@@ -35,18 +47,6 @@ NUMBERS = "value", "lower", "error", "mass", "offset", "unit", "largest"
 MOST = 1e300
 #: Rows up to which two blocks of them are priced for a pivot.
 FEW_ROWS = 64
-
-
-class Limits(NamedTuple):
-    """Sizes that the ordinary path has for all problems (:mod:`epsilot.transport.problem`)."""
-
-    smallest: float
-    largest: float
-    ordinary_low: float
-    ordinary_high: float
-    negligible: float  # share of the largest cost at which the smallest one is left where it is
-    feasible: float  # l1 distance of a plan of mass 1 from its marginals
-    round_off: float  # of a bound, as a share of the costs; no smaller eps is certified
 
 
 class Goal(NamedTuple):
@@ -98,23 +98,14 @@ def _bounds(x):
 
 
 @njit(**SUM)
-def _frame(low, high, mass, limits):
+def _frame(low, high, mass):
     """Return offset, unit and scale of a cost with these bounds, and whether it has them."""
     size = max(abs(low), abs(high))
-    value = size * mass
-    is_good = size == 0 or (
-        min(size, mass, value) >= limits.smallest and max(mass, value) <= limits.largest
-    )
-    if not (is_good and high - low < np.inf):
+    if not (are_held(size, mass) and high - low < np.inf):
         return 0.0, 1.0, 1.0, False
-    scale, unit = 1.0, 1.0
-    if size > 0 and not limits.ordinary_low <= size <= limits.ordinary_high:
-        power = 2 * (min(math.frexp(size)[1], 1022) // 2)
-        scale, unit = math.ldexp(1.0, -power), math.ldexp(1.0, power)
-    offset = low * scale
-    if 0 <= low <= limits.negligible * high:
-        offset = 0.0
-    return offset, unit, scale, scale < np.inf
+    power = scaling_power(size)
+    scale, unit = math.ldexp(1.0, -power), math.ldexp(1.0, power)
+    return cost_offset(low * scale, high * scale), unit, scale, scale < np.inf
 
 
 @njit(**SUM)
@@ -218,20 +209,12 @@ def _optimum(C, p, q, largest, f, g, i, j, flow, workspace):
 
 
 @njit(**SUM)
-def _allowed(lower, offset, size, mass, unit, goal, limits):
+def _allowed(lower, offset, size, mass, unit, goal):
     """Return the gap that is asked for, in internal units; NaN if float64 cannot certify it."""
     if goal.eps > 0:
         eps = goal.eps / mass / unit
-        return eps if limits.round_off * size <= eps else np.nan
-    tiny = max(1e-9, limits.round_off / goal.rtol) * size
-    return goal.rtol * max(abs(lower + offset), tiny)
-
-
-@njit(**SUM)
-def _is_proved(upper, lower, error, largest, allowed, limits):
-    """Tell whether a plan is feasible, and its bracket sound and narrow enough."""
-    gap, sound = upper - lower, limits.round_off * max(abs(upper), abs(lower), largest)
-    return error <= limits.feasible and -sound <= gap <= allowed
+        return eps if least_gap(size) <= eps else np.nan
+    return relative_gap(goal.rtol, lower + offset, size)
 
 
 @njit(**SUM)
@@ -243,10 +226,10 @@ def _mass(a, b, goal):
 
 
 @njit(**SUM)
-def _solve(M, rows, cols, p, q, frame, goal, limits, arcs, flow, f, g, numbers, workspace):
+def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspace):
     """Solve one problem and write what is proved of it; return the arcs of its plan, or 0."""
     low, high, mass = frame
-    offset, unit, scale, is_good = _frame(low, high, mass, limits)
+    offset, unit, scale, is_good = _frame(low, high, mass)
     n, m = padded(p.size, q.size)
     n_nodes = -(-(n + m) // WIDTH) * WIDTH
     if not is_good or n_nodes > MOST_NODES or p.size == 0 or q.size == 0:
@@ -260,12 +243,14 @@ def _solve(M, rows, cols, p, q, frame, goal, limits, arcs, flow, f, g, numbers, 
     upper, error = plan_value(C, p, q, i, j, flow[:n_arcs], reals[0, :n_nodes])
     cost_max = high * scale - offset
     size = max(abs(offset), abs(offset + cost_max))
-    allowed = _allowed(lower, offset, size, mass, unit, goal, limits)
-    value = unit * (mass * (upper + offset))
-    bound = min(unit * (mass * (lower + offset)), value)
+    allowed = _allowed(lower, offset, size, mass, unit, goal)
+    value = to_user(upper, offset, mass, unit)
+    bound = min(to_user(lower, offset, mass, unit), value)
     if not (
         n_arcs > 0
-        and _is_proved(upper, lower, error, cost_max, allowed - 8 * EPS * size, limits)
+        and error <= FEASIBLE
+        and are_consistent(upper, lower, cost_max)
+        and is_within(upper, lower, allowed, conversion_slack(size))
         and value - bound <= mass * unit * allowed
     ):
         return 0
@@ -303,7 +288,7 @@ def _workspace(problems):
 
 
 @njit(**SUM)
-def solve_all(problems, goal, limits, out):
+def solve_all(problems, goal, out):
     """Solve every problem and write what is proved of it to ``out``."""
     costs, starts, sources, targets, of = problems
     workspace = _workspace(problems)
@@ -321,7 +306,7 @@ def solve_all(problems, goal, limits, out):
         first, last = out.at[0, k], out.at[0, k + 1]
         out.n_arcs[k] = _solve(
             M, sources.places[a:b], targets.places[c:d], sources.weights[a:b],
-            targets.weights[c:d], (low, high, mass), goal, limits, out.arcs[:, first:last],
+            targets.weights[c:d], (low, high, mass), goal, out.arcs[:, first:last],
             out.flow[first:last], out.f[out.at[1, k] :], out.g[out.at[2, k] :], out.numbers[k],
             workspace,
         )  # fmt: skip

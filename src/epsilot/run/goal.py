@@ -7,9 +7,10 @@ import sys
 from dataclasses import dataclass
 
 from ..errors import InvalidProblem
-from ..transport.certificate import LEAST_GAP, ROUND_OFF
+from ..kernels import proof
+from ..kernels.proof import LARGEST, SMALLEST
+from ..transport.certificate import LEAST_GAP
 from ..transport.objective import Objective
-from ..transport.problem import LARGEST, SMALLEST
 from .request import Request
 
 #: Relative accuracy if none is asked for.
@@ -25,7 +26,7 @@ class Goal:
     eps: float | None = None
     rtol: float | None = None
     offset: float = 0.0
-    tiny: float = 0.0
+    size: float = 0.0  # of the costs: a relative gap of an optimum near 0 is a share of it
     #: The least share of the lower bound that eps stands for, where it is a default.
     floor: float = 0.0
     #: What turning bounds into the user's units may add to the gap.
@@ -42,11 +43,11 @@ class Goal:
             return self.eps or 0.0
         if self.rtol is None:
             return max(self.eps or 0.0, self.floor * abs(lower))
-        return self.rtol * max(abs(lower + self.offset), self.tiny)
+        return proof.relative_gap(self.rtol, lower + self.offset, self.size)
 
     def is_reached(self, upper: float, lower: float) -> bool:
         """Tell whether a bracket is narrow enough, and stays so in the user's units."""
-        return upper - lower <= self.allowed(lower) - self.slack
+        return proof.is_within(upper, lower, self.allowed(lower), self.slack)
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,8 @@ def make_goal(objective: Objective, request: Request) -> Goal:
     if objective.default_gap is not None:
         return Goal(eps=objective.default_gap, floor=LEAST_GAP, slack=objective.slack)
     rtol = RTOL if request.rtol is None else float(request.rtol)
-    # An optimum of 0 is certified to round-off.
-    tiny = max(1e-9, ROUND_OFF / rtol) * objective.optimum_scale
-    return Goal(rtol=rtol, offset=objective.shift, tiny=tiny, slack=objective.slack)
+    size = objective.optimum_scale
+    return Goal(rtol=rtol, offset=objective.shift, size=size, slack=objective.slack)
 
 
 def make_limits(request: Request, patience: float) -> Limits:
@@ -81,7 +81,7 @@ def make_limits(request: Request, patience: float) -> Limits:
 
 def _check_reachable(name: str, value: float, size: float, unit: float) -> None:
     """Refuse an accuracy, in a unit of the user's, that float64 cannot certify for costs."""
-    least = max(ROUND_OFF * size, SMALLEST)
+    least = max(proof.least_gap(size), SMALLEST)
     if not least <= value:
         least *= unit
         raise InvalidProblem(

@@ -9,9 +9,9 @@ from typing import Any, Generic, Protocol, TypeAlias
 
 import numpy as np
 
+from ..kernels.proof import least_gap
 from ..kernels.vectors import dot, entropy
 from ..solvers.base import AnySolver, Pace, Signal, T
-from ..transport.certificate import ROUND_OFF
 from ..transport.problem import Additive, Entropic, Problem, smooth
 from .goal import Goal
 from .run import Run
@@ -199,5 +199,5 @@ class Refinement:
 
     def _bounded(self, level: float, lower: float) -> float:
         """Return an ε no smaller than the goal, nor than what float64 arithmetic can certify."""
-        limit = ROUND_OFF * (self.problem.cost_max or 1.0)
+        limit = least_gap(self.problem.cost_max or 1.0)
         return max(level, self.goal.allowed(lower), limit)

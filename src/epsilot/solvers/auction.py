@@ -18,8 +18,8 @@ from numpy.random import Generator
 from .._types import Index, Potentials, Vector
 from ..kernels import auction as kernels
 from ..kernels import network
+from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import dot
-from ..transport.certificate import ROUND_OFF
 from ..transport.plan import Arcs, Core
 from ..transport.problem import Additive, Problem
 from ..transport.rounding import round_onto

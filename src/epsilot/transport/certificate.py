@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._types import Potentials
+from ..kernels.proof import ROUND_OFF
 from .plan import Plan
 
-#: Relative accuracy of a bound: what a sum of float64 products may be off by.
-ROUND_OFF = 1e-13
 #: The least gap that is asked for by default, likewise: one that can be certified.
 LEAST_GAP = 2 * ROUND_OFF
-#: l1 distance from its marginals that a plan of mass 1 may have.
-FEASIBLE = 1e-12
-#: The same of a plan that somebody else computed.
+#: l1 distance from its marginals that a plan of mass 1 may have that somebody else computed.
 AUDITED = 1e-9
 
 BUG = "This is a bug in epsilot; please report it with the problem."

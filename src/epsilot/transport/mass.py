@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 from ..arguments import check_positive
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
+from ..kernels.proof import SMALLEST
 from .entropic_partial import EntropicPartial
 from .partial import PartialTransport
-from .problem import SMALLEST, Problem, check_size, masses, scaled_problem
+from .problem import Problem, check_size, masses, scaled_problem
 
 #: Share by which the mass to move may exceed what there is: rounding.
 EXCESS = 1e-12

@@ -10,9 +10,10 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
+from ..kernels.proof import LARGEST, SMALLEST
 from .objective import Objective
 from .plan import Around, Core
-from .problem import LARGEST, SMALLEST, Problem
+from .problem import Problem
 
 #: Largest ratio of prices and costs: beyond, round-off of the one exceeds the other.
 LARGEST_RATIO = 1e13

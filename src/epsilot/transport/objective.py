@@ -8,8 +8,6 @@ needs to know of it, so that no run asks which kind it is.
 
 from __future__ import annotations
 
-import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,8 +15,9 @@ from typing import ClassVar, Protocol, Self, TypeAlias
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
+from ..kernels import proof
 from ..kernels.vectors import distance, finite_dot
-from .certificate import AUDITED, BUG, FEASIBLE, ROUND_OFF, Bracket, Certificate, Proof
+from .certificate import AUDITED, BUG, Bracket, Certificate, Proof
 from .plan import Core, Plan
 from .problem import Problem, Target
 from .rounding import Rounded, round_onto
@@ -94,7 +93,7 @@ class Objective(ABC):
     @property
     def slack(self) -> float:
         """What turning bounds into the user's units may add to a gap."""
-        return 8 * sys.float_info.epsilon * self.optimum_scale
+        return proof.conversion_slack(self.optimum_scale)
 
     @property
     def slopes(self) -> Slopes | None:
@@ -191,7 +190,7 @@ class Objective(ABC):
     def prove_plan(self, plan: Plan) -> tuple[float, float]:
         """Return the upper bound that this very plan proves and its cost <C, X>, or raise."""
         error = self.infeasibility(plan)
-        if not error <= FEASIBLE:
+        if not error <= proof.FEASIBLE:
             raise CertificateError(f"the plan misses its marginals by {error:.3g}. {BUG}")
         if not plan.is_nonnegative():
             raise CertificateError(f"the plan has a negative entry. {BUG}")
@@ -200,8 +199,7 @@ class Objective(ABC):
 
     def check(self, upper: float, lower: float) -> None:
         """Raise unless two bounds are finite and do not contradict each other."""
-        size = max(abs(upper), abs(lower), self.round_off_size)
-        if not (-ROUND_OFF * size <= upper - lower < math.inf):
+        if not proof.are_consistent(upper, lower, self.round_off_size):
             raise CertificateError(
                 f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG}"
             )
@@ -211,7 +209,7 @@ class Objective(ABC):
     def to_user(self, value: float) -> float:
         """Return a value of the objective in the user's units."""
         problem = self.problem
-        return problem.unit * (problem.mass * (value + self.shift))
+        return proof.to_user(value, self.shift, problem.mass, problem.unit)
 
     def bounds_to_user(self, upper: float, lower: float) -> tuple[float, float]:
         """Return two bounds in the user's units, which rounding does not let contradict."""
@@ -221,7 +219,7 @@ class Objective(ABC):
     def to_user_cost(self, cost: float) -> float:
         """Return <C, X> in the user's units."""
         problem = self.problem
-        return problem.unit * (problem.mass * (cost + problem.offset))
+        return proof.to_user(cost, problem.offset, problem.mass, problem.unit)
 
     def from_user(self, f: Vector) -> Vector:
         """Return a row potential in internal units."""

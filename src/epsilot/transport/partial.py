@@ -20,6 +20,7 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..kernels import rounding as kernels
+from ..kernels.proof import to_user
 from ..kernels.vectors import below, dot
 from .certificate import BUG
 from .duals import as_they_are
@@ -96,7 +97,7 @@ class PartialTransport(Objective):
     def to_user_cost(self, cost: float) -> float:
         """Return <C, X> in the user's units."""
         problem = self.problem
-        return problem.unit * (problem.mass * (cost + problem.offset * self.share))
+        return to_user(cost, problem.offset * self.share, problem.mass, problem.unit)
 
     def rounded(self, core: Core) -> Rounded:
         """Return a plan that moves the share, and no more than there is, near any matrix.

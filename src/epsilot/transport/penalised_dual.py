@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Vector
+from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import exp, log
-from .certificate import ROUND_OFF
 from .kullback_leibler import gained, log_charge, penalised_softmin
 from .problem import Penalised
 

@@ -15,17 +15,12 @@ from .._types import Vector
 from ..arguments import as_numpy, numeric
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
+from ..kernels.proof import LARGEST, SMALLEST, are_held, cost_offset, scaling_power
 from ..kernels.vectors import log
 
 # Totals that differ by less than this (relative) differ by rounding, and are made equal.
 _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
 _TOTALS_FLOAT64 = 1e-9
-# A smallest cost below this share of the largest is left where it is.
-NEGLIGIBLE_OFFSET = 0.01
-# Largest costs between these are left as they are; others are scaled by a power of two.
-ORDINARY = 2.0**-60, 2.0**60
-# Sizes of costs, masses and values that leave float64 all its digits.
-SMALLEST, LARGEST = 1e-304, 1e305
 # Vectors of n + m numbers that every run holds, at least.
 VECTORS = 8
 
@@ -219,16 +214,13 @@ def scaled_problem(
     size = max(abs(low), abs(high))
     check_size(size, mass)
     geometry, unit = ordinary(geometry, size)
-    low, high = geometry.bounds
-    if 0 <= low <= NEGLIGIBLE_OFFSET * high or not can_shift:
-        low = 0.0  # not worth a copy of the cost
-    return Problem(geometry.shifted(-low), frozen(p), frozen(q), low, mass, unit)
+    offset = cost_offset(*geometry.bounds) if can_shift else 0.0
+    return Problem(geometry.shifted(-offset), frozen(p), frozen(q), offset, mass, unit)
 
 
 def check_size(cost: float, mass: float, what: str = "the weights sum to") -> None:
     """Refuse problems whose costs, masses or value float64 holds with few digits or not at all."""
-    value = cost * mass
-    if cost > 0 and not (min(cost, mass, value) >= SMALLEST and max(mass, value) <= LARGEST):
+    if not are_held(cost, mass):
         raise InvalidProblem(
             f"the costs reach {cost:.3g} and {what} {mass:.3g}; both and their product must be "
             f"between {SMALLEST:.0e} and {LARGEST:.0e} for float64 to hold them (rescale)."
@@ -237,10 +229,8 @@ def check_size(cost: float, mass: float, what: str = "the weights sum to") -> No
 
 def ordinary(geometry: Geometry, size: float) -> tuple[Geometry, float]:
     """Return a geometry of ordinary size, and the power of two that it was divided by."""
-    if size == 0 or ORDINARY[0] <= size <= ORDINARY[1]:
-        return geometry, 1.0
-    power = 2 * (min(math.frexp(size)[1], 1022) // 2)
-    scaled = geometry.rescaled(-power)
+    power = scaling_power(size)
+    scaled = geometry.rescaled(-power) if power else None
     return (geometry, 1.0) if scaled is None else (scaled, math.ldexp(1.0, power))
 
 

@@ -14,7 +14,7 @@ from ...kernels.small_potentials import extend, to_user
 from ..goal import RTOL
 from ..request import Request
 from .blocks import ManyPotentials, Plans
-from .packing import LIMITS, places
+from .packing import places
 from .source import Chunk
 
 
@@ -50,7 +50,7 @@ def answer(chunk: Chunk, wish: Wish) -> tuple[Problems, Answers]:
     """Return the problems of a chunk as they were packed, and what is proved of them."""
     problems = chunk.packed()
     answers = blank(problems)
-    solve_all(problems, Goal(wish.eps, wish.rtol, chunk.tolerance), LIMITS, answers)
+    solve_all(problems, Goal(wish.eps, wish.rtol, chunk.tolerance), answers)
     return problems, answers
 
 

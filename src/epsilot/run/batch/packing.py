@@ -12,19 +12,9 @@ from ...errors import InvalidProblem
 from ...geometry import Geometry
 from ...kernels import histograms
 from ...kernels.histograms import Histograms
-from ...kernels.small import Limits, Problems
-from ...transport import certificate, problem, support
+from ...kernels.small import Problems
+from ...transport import support
 from .source import Given
-
-#: What the ordinary path asks of every problem.
-LIMITS = Limits(
-    problem.SMALLEST,
-    problem.LARGEST,
-    *problem.ORDINARY,
-    problem.NEGLIGIBLE_OFFSET,
-    certificate.FEASIBLE,
-    certificate.ROUND_OFF,
-)
 
 
 def flat(x: Array) -> Vector:
