@@ -1,4 +1,4 @@
-"""One problem and many are scaled, judged and proved by the same formulas: break one, break both."""
+"""One problem and many are proved by the same formulas: break one, and both answers break."""
 
 import os
 import subprocess

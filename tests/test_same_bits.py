@@ -30,7 +30,6 @@ ALLOWED = {
     "run/auto.py: nodes ** model['power']": "a prediction of seconds",
     "finite_sum/instances.py: np.linalg": "the closed form that tests compare with",
     "finite_sum/instances.py: product @": "the closed form that tests compare with",
-    "frameworks/slopes.py: np.linalg": "the l2 norm along an axis, which is a plain sum",
     "geometry/coordinates.py: np.linalg": "the l2 norm along an axis, which is a plain sum",
     "geometry/ranges.py: (LARGEST_COST / n_axes) ** (1 / power)": "a bound of what is refused",
     "geometry/ranges.py: SMALLEST_COST ** (1 / power)": "a bound of what is refused",

@@ -17,8 +17,9 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
+from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import exp
-from .certificate import BUG, LEAST_GAP, ROUND_OFF
+from .certificate import BUG, LEAST_GAP
 from .clipped import Best, Clipped
 from .duals import softmin
 from .entropic import DEFAULT_GAP, check_regularisation
