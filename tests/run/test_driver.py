@@ -20,9 +20,7 @@ from epsilot.run.starts import Started
 from epsilot.show.progress import Progress
 from epsilot.solvers import make_solver
 from epsilot.solvers.base import Signal
-from epsilot.solvers.restricted_simplex import RestrictedSimplex
 from epsilot.transport.balanced import objective_of
-from epsilot.transport.plan import Arcs
 from epsilot.transport.problem import Additive, Entropic, make_problem
 from epsilot.transport.work import Work
 from problems import images
@@ -52,15 +50,15 @@ class Told(Observer):
         self.events.append(("reached", moment.run.n_iter))
 
 
-def driven(request, observer, *, start=None, solver=None):
-    """Run a request with an observer, perhaps from another start or with another solver."""
+def driven(request, observer, *, start=None):
+    """Run a request with an observer, perhaps from another start."""
     objective = objective_of(make_problem(RANDOM))
     goal = make_goal(objective, request)
     course, run = set_course(objective, goal, request, execute), Run()
     driver = Driver(
         objective=objective,
         support=course.support,
-        solver=solver or course.solver,
+        solver=course.solver,
         schedule=course.schedule,
         goal=goal,
         limits=make_limits(request, course.solver.patience),
@@ -105,7 +103,7 @@ def test_any_observer_may_end_the_run(stop_at):
 
 @dataclass(frozen=True)
 class TwoLooks:
-    """A start that looks twice and hands over potentials and a flow."""
+    """A start that looks twice and hands over potentials."""
 
     is_warm = True
     left: list
@@ -115,28 +113,16 @@ class TwoLooks:
             self.left.append(stage.seconds_left())
             assert not stage.look(None)
         n, m = RANDOM.shape
-        flow = Arcs((n, m), np.arange(3), np.arange(3), np.full(3, 0.01))
-        return Started((np.zeros(n), np.zeros(m)), flow=flow, work=Work.of(vector=5))
+        return Started((np.zeros(n), np.zeros(m)), work=Work.of(vector=5))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Taker(RestrictedSimplex):
-    """A method that can begin with a flow."""
-
-    def init_with_flow(self, problem, rng, potentials, flow):
-        assert flow.flow.sum() == pytest.approx(0.03)
-        state, work = self.init(problem, rng, potentials)
-        return state, work + Work.of(vector=7)
-
-
-@pytest.mark.parametrize(("solver", "counted"), [(None, 5), (Taker(), 12)], ids=["init", "flow"])
-def test_a_start_is_timed_looked_at_and_counted_and_may_hand_over_a_flow(solver, counted):
+def test_a_start_is_timed_looked_at_and_counted():
     told, start = Told([]), TwoLooks([])
     request = Request(eps=1e-3, method="restricted_simplex", max_seconds=60, max_iter=0)
-    run = driven(request, told, start=start, solver=solver)
+    run = driven(request, told, start=start)
     assert told.events[:2] == [("starting", 0), ("starting", 0)]
     assert 0 < start.left[1] < start.left[0] < 60
-    assert run.work.units["vector"] == counted
+    assert run.work.units["vector"] == 5
 
 
 def test_a_live_line_beats_while_a_start_goes_on(monkeypatch):

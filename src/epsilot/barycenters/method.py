@@ -41,7 +41,6 @@ class Verdict(NamedTuple):
     gap: float = np.inf  # of this proposal alone
     added: float = np.inf  # by rounding, of its plans
     marginal_error: float = np.inf
-    lower: float = -np.inf  # the best so far
 
 
 Steps: TypeAlias = Generator[Step, Verdict, None]

@@ -1,7 +1,7 @@
 """Atomic operations on integers in an array, for kernels that work together.
 
 A kernel that runs in one thread may let others take parts of its work (see
-``pdasmd_batch.help_inner_loop``). All operations are sequentially consistent; ``array`` is 1-d
+``pdasmd_batch.inner_loop``). All operations are sequentially consistent; ``array`` is 1-d
 int64.
 """
 

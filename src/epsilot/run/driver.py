@@ -21,7 +21,7 @@ import numpy as np
 from .._types import Fields, Vector
 from ..deadline import OutOfTime
 from ..kernels.vectors import are_between
-from ..solvers.base import S, Signal, Solver, T, TakesFlow
+from ..solvers.base import S, Signal, Solver, T
 from ..transport.objective import Objective
 from ..transport.plan import Arcs, Core
 from ..transport.record import Record
@@ -172,17 +172,10 @@ class Driver(Generic[T, S]):
 
     def _init(self, target: T, started: Started) -> S:
         began = time.perf_counter()
-        state, work = self._first_state(target, started)
+        state, work = self.solver.init(target, self.rng, started.potentials)
         self.run.seconds += time.perf_counter() - began
         self.run.work.record(work)
         return state
-
-    def _first_state(self, target: T, started: Started) -> tuple[S, Work]:
-        solver, rng, potentials = self.solver, self.rng, started.potentials
-        if started.flow is None or potentials is None or not isinstance(solver, TakesFlow):
-            return solver.init(target, rng, potentials)
-        taker: TakesFlow[T, S] = solver
-        return taker.init_with_flow(target, rng, potentials, started.flow)
 
     def _step(self, target: T, state: S) -> None:
         run, began = self.run, time.perf_counter()

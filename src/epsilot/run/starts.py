@@ -26,7 +26,7 @@ from ..kernels.vectors import log
 from ..transport.duals import softmin
 from ..transport.linear import dual_feasible
 from ..transport.objective import Objective
-from ..transport.plan import Arcs, Gibbs
+from ..transport.plan import Gibbs
 from ..transport.problem import Problem, make_problem
 from ..transport.record import Record
 from ..transport.work import Work
@@ -52,10 +52,9 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Started:
-    """What a start found: potentials, perhaps arcs with their flow, and what it cost."""
+    """The potentials that a start found, and the work it took."""
 
     potentials: Potentials | None = None
-    flow: Arcs | None = None  # for methods that can begin with a basis
     work: Work = field(default_factory=Work)
 
 

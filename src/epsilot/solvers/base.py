@@ -14,7 +14,6 @@ from typing import (
     Self,
     TypeAlias,
     TypeVar,
-    runtime_checkable,
 )
 
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..kernels.vectors import log
-from ..transport.plan import Arcs, Core, Gibbs
+from ..transport.plan import Core, Gibbs
 from ..transport.problem import Additive, Entropic, Problem, Target, smooth
 from ..transport.work import Work
 from .about import About
@@ -112,16 +111,6 @@ class Solver(Protocol[T, S]):
 
     def meets_published_rule(self, target: T, state: S, tolerance: float, /) -> bool:
         """Tell whether the method's paper would stop here."""
-
-
-@runtime_checkable
-class TakesFlow(Solver[T, S], Protocol[T, S]):
-    """A solver that can begin with the arcs and flow of a start, beside its potentials."""
-
-    def init_with_flow(
-        self, target: T, rng: Generator, potentials: Potentials, flow: Arcs, /
-    ) -> tuple[S, Work]:
-        """Return the first state."""
 
 
 #: A solver of whatever kind a name stands for.
