@@ -231,6 +231,14 @@ def test_the_price_of_the_larger_side_is_reached_in_few_sweeps():
     assert result.value == pytest.approx(2 * 6309.0, rel=1e-3)
 
 
+def test_a_row_without_mass_does_not_keep_potentials_from_their_price():
+    M = [[0.3, 20.6], [20.0, 24.8]]
+    wish = {"unbalanced": 1.6e4, "unbalanced_type": "tv", "reg": 0.8}
+    result = epsilot.solve(M, [0.0, 0.34], [0.78, 0.22], **wish)
+    assert result.converged
+    assert result.n_iter < 1000
+
+
 @pytest.mark.parametrize("divergence", ["kl", "tv"])
 def test_negative_costs_that_an_entropy_keeps_within_range_are_solved(divergence):
     wish = {"unbalanced": 1e-4, "unbalanced_type": divergence, "reg": 0.85}
@@ -242,6 +250,37 @@ def test_negative_costs_that_make_masses_overflow_are_refused(divergence):
     wish = {"unbalanced": 1e-8, "unbalanced_type": divergence, "reg": 4e-7}
     with pytest.raises(InvalidProblem, match="the optimal mass is beyond the range of float64"):
         epsilot.solve([[-6e-4], [6e-4]], **wish)
+
+
+def test_negative_costs_whose_value_overflows_are_refused():
+    with pytest.raises(InvalidProblem, match="the optimal mass is beyond the range of float64"):
+        epsilot.solve([[-6e287, 6e287]], unbalanced=1.6e285)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_entropies_beyond_the_range_of_floats_are_refused(kind):
+    weights = np.full(3, 2e299)
+    wish = {**KINDS[kind], "reg": 1e11}
+    if "mass" in wish:
+        wish["mass"] = 5e299
+    with pytest.raises(InvalidProblem, match=r"reg is 1e\+11 and the weights sum to .*e\+"):
+        epsilot.solve(np.ones((3, 3)) - np.eye(3), weights, weights, **wish)
+
+
+@pytest.mark.parametrize("divergence", ["kl", "tv"])
+def test_prices_out_of_proportion_to_a_regularisation_of_free_transport_are_refused(divergence):
+    wish = {"unbalanced": 1e223, "unbalanced_type": divergence, "reg": 0.01}
+    with pytest.raises(InvalidProblem, match="within a factor of 1e\\+13 of each other"):
+        epsilot.solve(np.zeros((3, 1)), [0.3, 0.3, 0.4], [0.36], **wish)
+
+
+def test_a_plan_whose_exponents_have_no_digits_left_is_replaced():
+    M = 1e-178 * np.random.default_rng(0).random((2, 6))
+    b = [3.4, 1.7, 0.15, 4.2, 0.24, 3.8]
+    wish = {"unbalanced": 1.7e-175, "reg": 2.3e-195, "on_limit": "ignore"}
+    result = epsilot.solve(M, [2.2e52, 2.1e52], b, **wish, max_iter=20)
+    assert math.isfinite(result.gap)
+    assert result.gap >= 0
 
 
 def test_a_regularisation_is_measured_by_negative_costs_too():

@@ -24,7 +24,7 @@ class State:
     f: Vector
     g: Vector
     level: float = 0.0  # µ, the price of mass that is fixed
-    change: float = math.inf  # of f and µ in the last sweep, as a share of η
+    change: float = math.inf  # of f, g and µ in the last sweep, as a share of η
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +57,16 @@ class ClippedSinkhorn(UnpublishedSolver):
     def step(self, problem: Clipped, state: State, rng: Generator) -> Work:
         """Make one sweep: rows, then columns."""
         geometry, eta = problem.geometry, problem.eta
-        before, used = state.f, problem.p > 0
+        before = state.f, state.g
         state.f, _ = problem.best_rows(geometry.lse_rows(state.g, eta) - 1)
         g, level = problem.best_cols(geometry.lse_cols(state.f, eta) - 1)
         state.f, state.g = problem.translated(state.f, g)
-        moved = float(np.abs(state.f[used] - before[used]).max(initial=0.0))
+        moved = max(
+            float(np.abs(x[used] - old[used]).max(initial=0.0))
+            for x, old, used in zip(
+                (state.f, state.g), before, (problem.p > 0, problem.q > 0), strict=True
+            )
+        )
         state.change = max(moved, abs(level - state.level)) / eta
         state.level = level
         n, m = problem.shape

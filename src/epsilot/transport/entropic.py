@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
+from ..kernels.proof import LARGEST
 from ..kernels.vectors import exp, log
 from .certificate import LEAST_GAP
 from .duals import both_centred, softmin
@@ -16,6 +17,8 @@ from .problem import Entropic, Problem
 
 #: Largest regularisation, as a multiple of the largest cost.
 LARGEST_REG = 1e30
+#: Beyond the logarithm of any number of float64.
+MOST_LOGARITHM = 1e4
 #: The gap to reach if none is asked for, as a share of the largest cost.
 DEFAULT_GAP = 1e-6
 
@@ -132,4 +135,9 @@ def check_regularisation(reg: float, problem: Problem) -> None:
             f"reg is {reg:.3g} for costs of size {size:.3g}; it must be at least {least:.1g} and "
             f"at most {most:.1g} to be within the range of float64 (use eps or rtol for the "
             "problem without regularisation)."
+        )
+    if not max(problem.mass, 1.0) * reg <= LARGEST / MOST_LOGARITHM:
+        raise InvalidProblem(
+            f"reg is {reg:.3g} and the weights sum to {problem.mass:.3g}; their product must be at "
+            f"most {LARGEST / MOST_LOGARITHM:.0e} for float64 to hold entropies (rescale)."
         )

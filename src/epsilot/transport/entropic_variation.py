@@ -60,7 +60,7 @@ class EntropicTotalVariation(TotalVariation):
         check_regularisation(reg, problem)
         p, q = problem.mass * problem.p, problem.mass * problem.q
         exact = replace(problem, geometry=problem.geometry.exact, p=p, q=q, mass=1.0)
-        prices, eta = internal_prices(problem, price_a, price_b), reg / problem.unit
+        prices, eta = internal_prices(problem, price_a, price_b, reg), reg / problem.unit
         check_growth(problem, prices, sum(prices) / MOST_GROWTH + eta)
         return cls(exact, *prices, eta)
 
@@ -158,13 +158,19 @@ class VariationTarget(Clipped):
         if abs(p - q) <= ROUND_OFF * (p + q):
             return f, g
         a, b = self.price_a, self.price_b
-        if p > q:
-            t = min(_room(f, a), _room(-g, b))
-        else:
-            t = -min(_room(-f, a), _room(g, b))
+        t = self._room(g, self.q, b, f, a) if p > q else -self._room(f, self.p, a, g, b)
         return np.clip(f + t, -a, a), np.clip(g - t, -b, b)
 
+    def _room(self, f: Vector, weights: Vector, price: float, g: Vector, other: float) -> float:
+        """Return by how much f can be lowered and g raised; a side that is kept has no bound.
 
-def _room(f: Vector, price: float) -> float:
-    """Return by how much potentials can be raised; a side that is kept has no bound."""
-    return math.inf if price == math.inf else max(price - float(f.max()), 0.0)
+        Where there is no mass f stays as low as it can be: exponents must not become positive.
+        """
+        used, room = weights > 0, math.inf
+        if other < math.inf:
+            room = other - float(g.max())
+        if price < math.inf:
+            room = min(room, price + float(f[used].min()))
+            if not used.all():
+                room = min(room, price + self.geometry.bounds[0] - float(g.max()))
+        return max(room, 0.0)

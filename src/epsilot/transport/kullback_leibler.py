@@ -56,7 +56,7 @@ class KullbackLeibler(Missed):
         The entropy of a plan of another mass is no multiple of its own, so that with one the masses
         are the user's.
         """
-        prices = internal_prices(problem, price_a, price_b)
+        prices = internal_prices(problem, price_a, price_b, reg)
         check_growth(problem, prices, sum(prices) + (reg or 0.0) / problem.unit)
         if reg is None:
             return cls(problem, *prices, 0.0)

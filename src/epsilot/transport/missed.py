@@ -11,6 +11,7 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.proof import LARGEST, SMALLEST
+from ..kernels.vectors import log
 from .objective import Objective
 from .plan import Around, Core
 from .problem import Problem
@@ -25,9 +26,14 @@ MOST_GROWTH = 300.0
 ROUNDING = 4 * float(np.finfo(float).eps)
 
 
-def internal_prices(problem: Problem, price_a: float, price_b: float) -> tuple[float, float]:
-    """Return the prices in internal units, unless they are out of proportion to the costs."""
-    cost = problem.unit * max(abs(x) for x in problem.geometry.bounds)
+def internal_prices(
+    problem: Problem, price_a: float, price_b: float, reg: float | None = None
+) -> tuple[float, float]:
+    """Return the prices in internal units, unless they are out of proportion to the costs.
+
+    A regularisation stands for costs that are all zero.
+    """
+    cost = problem.unit * problem.scale or reg or 0.0
     prices = [x for x in (price_a, price_b) if x < math.inf]
     if not all(
         x * min(problem.mass, 1.0) >= SMALLEST and x * problem.mass <= LARGEST for x in prices
@@ -48,9 +54,14 @@ def internal_prices(problem: Problem, price_a: float, price_b: float) -> tuple[f
 
 
 def check_growth(problem: Problem, prices: tuple[float, float], most: float) -> None:
-    """Refuse negative costs, beyond MOST_GROWTH times a number, that make the mass overflow."""
+    """Refuse negative costs that make the mass, or its value, grow beyond the range of float64.
+
+    The exponent by which it grows is the least cost divided by a number.
+    """
     low = problem.geometry.bounds[0]
-    if -low > MOST_GROWTH * most:
+    value = problem.unit * problem.scale * problem.mass
+    room = min(MOST_GROWTH, float(log(LARGEST) - log(max(value, 1.0))))
+    if -low > room * most:
         a, b = (problem.unit * price for price in prices)
         raise InvalidProblem(
             f"the least cost is {problem.unit * low:.3g} and unbalanced is {a:.3g} and {b:.3g}; "

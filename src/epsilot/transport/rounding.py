@@ -10,7 +10,7 @@ from .._types import Vector
 from ..geometry import Geometry
 from ..kernels import rounding as kernels
 from ..kernels.vectors import are_between
-from .plan import Around, Core, Plan
+from .plan import Arcs, Around, Core, Plan
 
 #: Multiples of the mass there is, and sums, beyond which products with a plan may overflow.
 TOO_LARGE, MOST = 1e100, 1e280
@@ -73,7 +73,11 @@ def tame(core: Core, p: Vector) -> tuple[Core, Vector, Vector]:
     if _are_below(TOO_LARGE, r, c) or _are_below(min(TOO_LARGE * float(p.sum()), MOST), r, c):
         return core, r, c
     core = core.tamed(p)
-    return core, *core.marginals()
+    r, c = core.marginals()
+    if _are_below(MOST, r, c):
+        return core, r, c
+    nothing = Arcs.none(core.shape)  # exponents have no digits left
+    return nothing, *nothing.marginals()
 
 
 def _are_below(most: float, *sums: Vector) -> bool:
