@@ -103,6 +103,18 @@ def columns(family, G, eta):
         yield (member.problem.p[:, None] * X / X.sum(axis=1, keepdims=True)).sum(axis=0)
 
 
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("rtol", [None, 1e-6, 1e-9])
+@pytest.mark.parametrize("scale", [0.0, 1e-5, 1.0, 1e7])
+def test_an_optimum_of_zero_is_certified(k, rtol, scale, rng):
+    x, h = rng.random((6, 2)), rng.dirichlet(np.ones(6))
+    M = scale * np.square(x[:, None] - x).sum(axis=2)
+    for weights in (None, rng.dirichlet(np.ones(k))):
+        result = epsilot.barycenter(np.stack([h] * k), M, weights, rtol=rtol)
+        assert result.converged
+        assert result.gap >= 0
+
+
 def test_the_image_of_potentials_is_written_out(rng):
     case, eta = make("ragged"), 0.1
     family = make_family(*case.args)

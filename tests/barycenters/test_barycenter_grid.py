@@ -36,6 +36,19 @@ def test_brackets_the_optimum(method, metric, shape, rng):
         assert abs(c - result.barycenter.ravel()).sum() <= 1e-12
 
 
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+@pytest.mark.parametrize("rtol", [None, 1e-6, 1e-9])
+@pytest.mark.parametrize("spacing", [1.0, 0.3])
+def test_an_optimum_of_zero_is_certified(metric, rtol, spacing, rng):
+    for shape in ((7,), (3, 4)):
+        image = rng.random(shape)
+        result = epsilot.barycenter_grid(
+            np.stack([image] * 2), metric=metric, spacing=spacing, rtol=rtol, normalize=True
+        )
+        assert result.converged
+        assert result.gap >= 0
+
+
 def test_coarser_grids_begin(rng):
     field = np.full((3, 51, 60), 0.1 / 3060)
     for k, (i, j) in enumerate([(8, 8), (30, 20), (12, 40)]):

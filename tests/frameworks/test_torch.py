@@ -171,6 +171,8 @@ REFUSED = [
     (lambda x: losses.transport_cost_matrix(-x, x[0], x[0]), "a has shape (2,)"),
     (lambda x: losses.divergence(x, x, -1.0), "reg is -1.0"),
     (lambda x: losses.divergence(x, x, None), "reg is None; it must be a positive finite number"),
+    (lambda x: losses.transport_cost_matrix(1e264 + 0 * x, reg=2.3e-308), "reg is 2.3e-308 for"),
+    (lambda x: losses.divergence(1e100 * x, 1e100 * x, 1e-300), "reg is 1e-300 for costs of size"),
     (lambda x: epsilot.solve(x), "M requires a gradient, which would be lost; use epsilot.torch"),
     (lambda x: epsilot.solve(x.detach().to("meta")), "M is of type torch.float64"),
 ]

@@ -127,6 +127,30 @@ def test_whole_potentials_have_exact_c_transforms(rng, metric, shape_a, shape_b,
     assert grid.ctransform_error(f, g) > 0
 
 
+@pytest.mark.parametrize("spacing", [0.1, (0.3, 7.0), (1e-3, 1 / 3), 1e-140, 1e149])
+def test_l1_costs_are_lowered_until_whole_potentials_have_exact_c_transforms(rng, spacing):
+    grid = Grid((9, 7), (8, 11), "cityblock", spacing)
+    g = grid.whole(rng.normal(size=grid.shape[1]) * grid.bounds[1])
+    f = grid.ctransform_rows(g)
+    assert grid.ctransform_error(f, g) == 0
+    C = grid.block(0, grid.shape[0])
+    for i, row in enumerate(C):
+        least = min(Fraction(c) - Fraction(x) for c, x in zip(row, g, strict=True))
+        assert 0 <= least - Fraction(f[i]) <= 100 * np.finfo(float).eps * grid.bounds[1]
+
+
+@pytest.mark.parametrize("n", [3, 50, 200])
+@pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
+@pytest.mark.parametrize("spacing", [1.0, 0.3, 1e-3])
+@pytest.mark.parametrize("rtol", [None, 1e-6, 1e-12])
+def test_an_optimum_of_zero_is_certified(rng, n, metric, spacing, rtol):
+    A = rng.random(n)
+    for B in (A, 3 * A / 3):
+        result = epsilot.solve_grid(A, B, metric=metric, spacing=spacing, rtol=rtol)
+        assert result.converged
+        assert result.gap >= 0
+
+
 @pytest.mark.parametrize("spacing", [0.1, 1e-140, 1e149])
 def test_no_unit_no_whole_numbers(spacing):
     grid = Grid((4, 4), None, "sqeuclidean", spacing)

@@ -16,6 +16,7 @@ from ..geometry import Geometry
 from ..kernels.products import cholesky_solve, schur_factor
 from ..kernels.vectors import distance, exp, power, rmatvec
 from ..transport.duals import semi_dual, softmin, softmin_cols, softmin_rows
+from ..transport.entropic import check_regularisation
 from ..transport.plan.core import spread
 from ..transport.problem import Entropic, make_problem
 from ..transport.support import Support
@@ -57,9 +58,8 @@ def shared_potential(geometry: Geometry, weights: Array | None, reg: float) -> V
     Knight, Ruiz, Uçar (2014), "A symmetry preserving algorithm for matrix scaling"; Feydy et al.
     (2019), "Interpolating between optimal transport and MMD using Sinkhorn divergences".
     """
-    support = Support.of(make_problem(geometry, weights, weights))
+    support, target = _entropic(geometry, weights, weights, reg)
     problem = support.problem
-    target = Entropic(problem.geometry, reg / problem.unit, problem.p, problem.q)
     f, change, ahead, on = np.zeros(problem.p.size), np.zeros(problem.p.size), 0.5, 0.0
     for _ in range(UPDATES):
         change = ahead * (softmin_rows(target, f) - f) + on * change
@@ -85,15 +85,25 @@ def newton_potentials(
     ----------
     Brauer, Clason, Lorenz, Wirth (2017), "A Sinkhorn-Newton method for entropic optimal transport".
     """
-    support = Support.of(make_problem(geometry, a, b))
+    support, target = _entropic(geometry, a, b, reg)
     problem, (n, m) = support.problem, geometry.shape
-    target = Entropic(problem.geometry, reg / problem.unit, problem.p, problem.q)
     zero = np.zeros(problem.q.size)
     g = min((zero, _cooled(target, zero)), key=lambda g: _value(target, g))
     size = max(problem.scale, target.eta)
     error = max(SHARE * gap / (problem.mass * problem.unit * size), LEAST_ERROR)
     f, g = (problem.unit * z for z in _settled(target, g, error, ROUNDING * size))
     return spread(f, support.rows, n, 0.0), spread(g, support.cols, m, 0.0)
+
+
+def _entropic(
+    geometry: Geometry, a: Array | None, b: Array | None, reg: float
+) -> tuple[Support, Entropic]:
+    """Return the part of a problem that has mass, and its target, unless reg is out of range."""
+    problem = make_problem(geometry, a, b)
+    check_regularisation(reg, problem)
+    support = Support.of(problem)
+    inner = support.problem
+    return support, Entropic(inner.geometry, reg / inner.unit, inner.p, inner.q)
 
 
 def _cooled(target: Entropic, g: Vector) -> Vector:

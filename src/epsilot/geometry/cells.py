@@ -104,7 +104,8 @@ class Cells(Geometry):
         """Return the error of a few roundings an axis, or a cell of it, and some to compare with C.
 
         Whole numbers of a power of two that costs are whole numbers of, too, are not rounded, but
-        where an envelope of parabolas is looked up instead of all pairs.
+        where an envelope of parabolas is looked up instead of all pairs. In the l1 metric costs
+        are lowered to such numbers.
         """
         size = float(np.abs(f).max() + np.abs(g).max()) + self.bounds[1]
         cells = sum(map(max, self.shape_a, self.shape_b))
@@ -128,12 +129,26 @@ class Cells(Geometry):
     def _unit(self, size: float) -> float | None:
         """Return the least power of two whose multiples up to a size add up exactly.
 
-        None if costs are no such multiples.
+        None if costs are no such multiples, and cannot be lowered to some.
         """
         if not 0 < size < np.inf:
             return None
         power = math.frexp(size)[1] - WHOLE_BITS
-        return math.ldexp(1.0, power) if power <= -self._bits else None
+        unit = math.ldexp(1.0, power)
+        if self.metric == "cityblock":
+            return unit if math.fmod(self.shift, unit) == 0 else None
+        return unit if power <= -self._bits else None
+
+    def _lowered_spacing(self, x: Vector) -> list[float]:
+        """Return steps that add up to whole potentials without rounding, and none above its own.
+
+        Minima of lowered costs are c-transforms of lower potentials, and no less feasible; where
+        mass stays they are the same.
+        """
+        unit = self._unit(2 * (float(np.abs(x).max()) + self.bounds[1]))
+        if unit is None or self.metric != "cityblock":
+            return list(self.spacing)
+        return [unit * math.floor(h / unit) for h in self.spacing]
 
     @cached_property
     def _bits(self) -> int:

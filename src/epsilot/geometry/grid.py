@@ -225,8 +225,9 @@ class Grid(Cells):
         kernel = kernels.l1_max
         if self.metric == "sqeuclidean":
             kernel = squares.sq_pairs if self.compares_pairs else squares.sq_max
+        spacing = self._lowered_spacing(x)
         for axis, n_out, n_in in self._axes(swap):
-            (field,) = filtered(kernel, (field,), axis, n_out, n_in, self.spacing[axis])
+            (field,) = filtered(kernel, (field,), axis, n_out, n_in, spacing[axis])
         return self.shift - np.ravel(field)
 
     # -- the geometry's questions --------------------------------------------------------------
