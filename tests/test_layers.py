@@ -1,9 +1,12 @@
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from epsilot.geometry import Geometry
 
 SOURCE = Path(__file__).parents[1] / "src" / "epsilot"
 
@@ -96,6 +99,34 @@ def test_imports_only_from_layers_above(module):
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_the_library_never_imports_the_laboratory(module):
     assert not [parts for parts in imports(module) if parts[0] == "epsilot_lab"]
+
+
+#: Layers that ask a geometry what it can do, and never which one it is.
+ASKING = {"transport", "finite_sum", "solvers", "theory", "show", "run", "barycenters"}
+
+
+def geometries() -> set[str]:
+    """Return the names of all geometries."""
+    for path in (SOURCE / "geometry").glob("*.py"):
+        import_module(f"epsilot.geometry.{path.stem}")
+    found = [Geometry]
+    for cls in found:
+        found += [sub for sub in cls.__subclasses__() if sub.__module__.startswith("epsilot.")]
+    return {cls.__name__ for cls in found} - {"Geometry"}
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if layer(m) in ASKING], ids=str)
+def test_no_solver_and_no_driver_names_a_geometry(module):
+    named = {
+        parts[-1] for parts in imports(module) if parts[1:2] in (["geometry"], ["distributed"])
+    }
+    # The cost that is the least one everywhere: of no user's, and never asked for.
+    made = {"Constant"} if module == Path("transport/crude.py") else set()
+    assert not named & geometries() - made, "ask a method of the protocol (geometry/base.py)"
+
+
+def test_geometries_are_found():
+    assert {"Dense", "PointCloud", "StoredCloud", "Grid", "Extended", "Constant"} <= geometries()
 
 
 def allowed(own: str) -> set[str]:

@@ -13,8 +13,9 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ._types import Matrix
+from ._types import Matrix, Vector
 
 #: A function of numbers and arrays that is compiled.
 Compiled = Callable[..., Any]
@@ -25,6 +26,8 @@ Slope = Callable[[Matrix, Costs], Matrix]
 #: Takes the largest |coordinate| along each axis of centred points. Returns a bound of all costs,
 #: and one of the error of costs that are computed from coordinates rounded to float32.
 Float32Error = Callable[[Matrix], tuple[float, float]]
+#: The name of a metric, or a function of a source and all targets.
+MetricLike = str | Callable[[Vector, Matrix], ArrayLike]
 #: Half a unit in the last place of float32.
 HALF_ULP = 2.0**-24
 

@@ -6,7 +6,7 @@ import pytest
 
 import epsilot
 from epsilot.barycenters.family import make_family
-from epsilot.barycenters.scales import coarser, pooled, prolonged
+from epsilot.barycenters.scales import coarser
 
 POWERS = {"cityblock": 1, "sqeuclidean": 2}
 
@@ -66,17 +66,18 @@ def test_pooling_keeps_mass_and_prolonging_keeps_lines(rng):
     family = make_family(list(A), epsilot.Grid(shape, shape, "cityblock", 1.0))
     coarse = coarser(family)
     assert coarse is not None
-    assert coarse.members[0].problem.geometry.shape_a == (27, 22)
-    assert coarse.members[0].problem.geometry.spacing == (2.0, 2.0)
-    np.testing.assert_allclose(pooled(A[0], shape).sum(), 1.0)
-    assert pooled(A[0], shape)[0] == A[0].reshape(shape)[:2, :2].sum()
+    assert coarse.halved.geometry.shape_a == (27, 22)
+    assert coarse.halved.geometry.spacing == (2.0, 2.0)
+    pooled = coarse.family.members[0].problem.p
+    np.testing.assert_allclose(pooled.sum(), 1.0)
+    assert pooled[0] == A[0].reshape(shape)[:2, :2].sum()
     i, j = np.indices((27, 22))
     line = np.ravel(3 * (2 * i + 0.5) - 2 * (2 * j + 0.5))
-    fine = prolonged(np.stack([line, line]), coarse, family)[0].reshape(shape)
+    fine = coarse.prolonged(np.stack([line, line]))[0].reshape(shape)
     i, j = np.indices(shape)
     inside = np.s_[1:-2, 1:-2]
     np.testing.assert_allclose(fine[inside], (3.0 * i - 2 * j)[inside])
-    assert coarser(coarse) is None
+    assert coarser(coarse.family) is None
 
 
 REFUSED = [

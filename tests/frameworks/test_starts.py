@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.api.sample import cloud_geometry
 from epsilot.frameworks import starts
+from epsilot.geometry.clouds import cloud_geometry
 from epsilot.transport import duals
 
 #: points of both clouds, how far apart, regularisation, empty places, scale of the costs; as many

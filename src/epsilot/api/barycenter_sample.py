@@ -17,7 +17,6 @@ from ..geometry.coordinates import as_points
 from ..run.request import Request
 from ..run.seeds import generator
 from ..transport.problem import no_weights
-from .sample import cloud_geometry
 
 
 def barycenter_sample(
@@ -91,7 +90,6 @@ def barycenter_sample(
         found,
         _first(found, n_points, init, request.seed),
         end,
-        cost=cloud_geometry,
         request=request,
         stops=Stops(decrease=share, max_iter=rounds, max_seconds=seconds),
     )

@@ -10,8 +10,8 @@ from ..arguments import check_choice, check_flag
 from ..distributed.cluster import Cluster
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own
-from ..geometry.points import MetricLike
-from ..metrics import METRICS
+from ..geometry.callables import check_metric
+from ..metrics import MetricLike
 from ..run.batch.answers import AnswersFrom, answers_here
 from ..run.batch.chunk import Wish
 from ..run.batch.clouds import clouds_of
@@ -21,7 +21,6 @@ from ..run.batch.source import Many
 from ..run.batch.sources import source_of
 from ..run.request import Request
 from ..wording import shown
-from .sample import cloud_geometry
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -139,9 +138,8 @@ def solve_sample_batch(
     array([0.25])
     """
     orders = make_orders(normalize=normalize, **keywords)
-    if not callable(metric) and not (isinstance(metric, str) and metric in METRICS):
-        cloud_geometry([1.0], [1.0], metric)  # refuses what is no metric
-    return run_batch(clouds_of(X_a, X_b, a, b, metric, cloud_geometry, normalize), orders)
+    check_metric(metric)
+    return run_batch(clouds_of(X_a, X_b, a, b, metric, normalize), orders)
 
 
 def make_orders(

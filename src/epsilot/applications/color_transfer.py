@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from .. import parallel
 from .._types import Array, Matrix
-from ..api.sample import cloud_geometry
 from ..api.solve import answer
 from ..arguments import check_choice, check_count, check_least, check_options
 from ..errors import InvalidProblem
+from ..geometry.clouds import cloud_geometry
 from ..run.result import Result
 from . import lattice as kernels
 from .extras import MissingExtra

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._types import Array, Matrix
-from ..api.sample import cloud_geometry
 from ..api.solve import answer
 from ..arguments import check_choice, check_count, check_least, check_options
 from ..errors import InvalidProblem
 from ..geometry import Dense
-from ..geometry.points import MetricLike
+from ..geometry.clouds import cloud_geometry
+from ..metrics import MetricLike
 from ..run.result import Result
 from .extras import MissingExtra
 from .maps import barycentric, interpolate
@@ -198,7 +198,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
                 "ys is missing; class_reg and labels of the target need the labels of the source."
             )
         cost = cloud_geometry(self.X_source_, self.X_target_, self.metric, lazy=False)
-        C = np.array(cost.block(0, len(self.X_source_)))
+        C = np.array(cost.matrix())
         if known is not None:
             C += CLASS_BARRIER * max(abs(C.max()), abs(C.min())) * _conflicts(labels, known)
         result = answer(request, Dense(C))

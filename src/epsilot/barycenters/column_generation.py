@@ -80,7 +80,7 @@ class ColumnGeneration:
         All rows reach one place, so that the program has a solution.
         """
         n, m = problem.shape
-        C = problem.geometry.block(0, n)
+        C = problem.geometry.matrix()
         R = C - g
         R -= R.min(axis=1)[:, None]
         few = _least(R.ravel(), self.arcs * (n + m))
@@ -94,7 +94,7 @@ class ColumnGeneration:
     ) -> Index:
         """Return the least of the arcs whose reduced cost is negative."""
         n, m = problem.shape
-        R = (problem.geometry.block(0, n) - f[:, None] - g).ravel()
+        R = (problem.geometry.matrix() - f[:, None] - g).ravel()
         R[kept] = np.inf
         negative = np.flatnonzero(-ZERO * cost_max > R)
         return np.asarray(negative[_least(R[negative], self.arcs * (n + m))])

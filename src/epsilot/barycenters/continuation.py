@@ -14,7 +14,7 @@ from ..transport.work import Work
 from .bounds import below
 from .family import Family
 from .method import Proposal, Start, Step, Steps, Verdict, gibbs_cores
-from .scales import coarser, prolonged
+from .scales import coarser
 
 #: First η and the last one, as shares of the largest cost.
 FIRST, FINEST = 0.05, 1e-10
@@ -72,9 +72,9 @@ class Continuation(ABC):
         coarse = coarser(family)
         if coarse is None:
             return Start(np.zeros(family.shape), FIRST * family.cost_max)
-        begin = yield from self._coarse(coarse, goal)
-        begin = yield from self.descend(coarse, goal, begin, is_fine=False)
-        return Start(prolonged(begin.columns, coarse, family), begin.eta)
+        begin = yield from self._coarse(coarse.family, goal)
+        begin = yield from self.descend(coarse.family, goal, begin, is_fine=False)
+        return Start(coarse.prolonged(begin.columns), begin.eta)
 
     def descend(
         self, family: Family, goal: Goal, start: Start, *, is_fine: bool = True

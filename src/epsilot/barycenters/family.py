@@ -15,7 +15,7 @@ from .. import memory
 from .._types import Matrix, Passed, Vector
 from ..arguments import numeric
 from ..errors import InvalidProblem
-from ..geometry import Dense, Geometry
+from ..geometry import Geometry, as_geometry
 from ..kernels.proof import cost_offset
 from ..kernels.vectors import distance
 from ..transport.entropic import EntropicTransport
@@ -169,13 +169,13 @@ def _costs(M: Passed, k: int) -> list[Geometry]:
     if many is None and not isinstance(M, Geometry) and np.ndim(M) == 3:
         many = list(np.asarray(M))
     if many is None:
-        return [M if isinstance(M, Geometry) else Dense(M)] * k
+        return [as_geometry(M)] * k
     if len(many) != k:
         raise InvalidProblem(
             f"M is a list of {len(many)} costs for {k} histograms; it must be one cost for all, or "
             "one for each."
         )
-    found = [x if isinstance(x, Geometry) else Dense(x) for x in many]
+    found = [as_geometry(x) for x in many]
     sizes = sorted({x.shape[1] for x in found})
     if len(sizes) > 1:
         raise InvalidProblem(

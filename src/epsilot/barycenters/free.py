@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from .._types import Matrix, Potentials, Vector
-from ..geometry import Geometry
+from ..geometry.clouds import cloud_geometry
 from ..run.execute import execute
 from ..run.interrupts import graceful_interrupts
 from ..run.request import Request
@@ -82,7 +82,6 @@ def alternate(
     Y: Matrix,
     b: Vector,
     *,
-    cost: Callable[[Matrix, Matrix], Geometry],
     request: Request,
     stops: Stops,
 ) -> SampleBarycenterResult:
@@ -95,7 +94,7 @@ def alternate(
     with graceful_interrupts() as is_interrupted:
         while True:
             found = [
-                execute(make_problem(cost(X, Y), a, b), request)
+                execute(make_problem(cloud_geometry(X, Y), a, b), request)
                 for X, a in zip(clouds.points, clouds.masses, strict=True)
             ]
             history.append(_mean(clouds.weights, [result.value for result in found]))

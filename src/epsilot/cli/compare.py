@@ -119,7 +119,7 @@ def _problem(demo: bool, source: opt.Source) -> Inputs:
             cost_matrix(problem.M)
         n, m = problem.shape
         if isinstance(problem.M, Geometry) and n * m <= STORED:
-            return replace(problem, M=problem.M.block(0, n))
+            return replace(problem, M=problem.M.matrix())
         return problem
     if replace(source, normalize=False) != opt.Source():
         raise InvalidProblem(

@@ -128,7 +128,7 @@ def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
 
 def _cost_from_points(X: Matrix, Y: Matrix, metric: str) -> Geometry:
     """Return the cost between two sets of points, stored only when it is small."""
-    from ..api.sample import cloud_geometry
+    from ..geometry.clouds import cloud_geometry
 
     _checked_metric(metric, POINT_METRICS)
     if X.shape[1] != Y.shape[1]:
@@ -160,8 +160,8 @@ def pixel_geometry(
     shape_a: tuple[int, ...], shape_b: tuple[int, ...], metric: str = PIXEL_METRICS[0]
 ) -> Geometry:
     """Return the cost between the pixels of two images, divided by its largest value."""
-    from ..api.sample import cloud_geometry
     from ..geometry import Grid
+    from ..geometry.clouds import cloud_geometry
 
     _checked_metric(metric, PIXEL_METRICS)
     sides = [max(a, b) - 1 for a, b in zip(shape_a, shape_b, strict=True)]

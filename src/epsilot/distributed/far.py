@@ -18,11 +18,11 @@ from ..geometry import Geometry
 from ..geometry import points as local
 from ..geometry.base import Places
 from ..geometry.index import PAIR_ENTRIES, Embedding
-from ..geometry.points import EXACT_BOUNDS, MetricLike, Precision
+from ..geometry.points import EXACT_BOUNDS, Precision
 from ..geometry.ranges import check_range
 from ..geometry.sweeps import BLOCK_ENTRIES, Block, row_blocks
 from ..kernels import points as kernels
-from ..metrics import METRICS
+from ..metrics import METRICS, MetricLike
 from .points import PointCloud
 from .readers import Points
 from .tiles import Chosen, Tile, Tiles

@@ -14,9 +14,9 @@ from ..geometry.callables import check_metric
 from ..geometry.coordinates import HULL_DIMENSION, check_space
 from ..geometry.index import Embedding
 from ..geometry.passes import FORMS
-from ..geometry.points import MetricLike, Precision
+from ..geometry.points import Precision
 from ..kernels import points as kernels
-from ..metrics import METRICS
+from ..metrics import METRICS, MetricLike
 from . import rows
 from .cluster import Cluster
 from .readers import Points
@@ -86,6 +86,7 @@ class PointCloud(local._Fused):
         return made
 
     _sides: tuple[Tiles, ...]
+    is_remote = True
     has_rough = False  # workers hold the points, and have passes of their own
 
     def __init__(

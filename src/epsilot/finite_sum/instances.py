@@ -136,7 +136,7 @@ class EntropicTransport(_RowTransport):
     @classmethod
     def of(cls, problem: Entropic, factor: float = 1.0) -> EntropicTransport:
         """Return the semi-dual of a dense entropic problem."""
-        C = problem.geometry.block(0, problem.shape[0])
+        C = problem.geometry.matrix()
         return cls(C, problem.p, problem.q, problem.eta, factor)
 
     def _row(self, i: int, lam: Vector) -> Vector:

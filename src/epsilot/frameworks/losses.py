@@ -12,11 +12,11 @@ import numpy as np
 from .. import parallel
 from .._types import Array, Matrix, Passed, Potentials, Vector
 from ..api.batch import solve_batch, solve_sample_batch
-from ..api.sample import cloud_geometry
 from ..api.solve import solve
 from ..arguments import is_real, plain
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
+from ..geometry.clouds import cloud_geometry
 from ..metrics import POINT_METRICS
 from ..run.batch.blocks import Plans
 from ..run.batch.result import BatchResult

@@ -69,7 +69,7 @@ def _slopes(X: Flow, x: Matrix, y: Matrix, metric: str) -> tuple[Matrix, Matrix]
     @cache
     def cost() -> Matrix:
         cloud = PointCloud(x, y, metric)
-        return cloud.block(0, len(x)) if isinstance(X, np.ndarray) else cloud.entries(X.i, X.j)
+        return cloud.matrix() if isinstance(X, np.ndarray) else cloud.entries(X.i, X.j)
 
     tension, slope = METRICS[metric].tension, METRICS[metric].slope
     if tension is not None:

@@ -1,8 +1,8 @@
 """What a cost can do, whatever its form."""
 
 from .base import Geometry
-from .dense import Dense
+from .dense import Dense, as_geometry
 from .grid import Grid
 from .points import PointCloud
 
-__all__ = ["Dense", "Geometry", "Grid", "PointCloud"]
+__all__ = ["Dense", "Geometry", "Grid", "PointCloud", "as_geometry"]

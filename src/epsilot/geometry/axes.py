@@ -140,3 +140,32 @@ def moments(metric: str, mass: Vector, n_out: int) -> Vector:
     size = np.abs(mass)
     i, j = (x - dot(j, size) / (size.sum() or 1.0) for x in (i, j))  # of any sign, never far off
     return np.asarray(i * (i * mass.sum() - 2 * dot(j, mass)) + dot(j * j, mass))
+
+
+def pooled(field: Matrix) -> Matrix:
+    """Return the sums of pairs of neighbouring cells along every axis."""
+    for axis, n in enumerate(field.shape):
+        odd = [(0, n % 2 if k == axis else 0) for k in range(field.ndim)]
+        field = np.pad(field, odd)
+        even, after = (_part(field, axis, slice(i, None, 2)) for i in (0, 1))
+        field = even + after
+    return field
+
+
+def stretched(field: Matrix, shape: tuple[int, ...]) -> Matrix:
+    """Interpolate a field linearly to half as long cells along every axis, cut to a shape."""
+    for axis, n in enumerate(shape):
+        m = field.shape[axis]
+        before = field.take(np.maximum(np.arange(m) - 1, 0), axis)
+        after = field.take(np.minimum(np.arange(m) + 1, m - 1), axis)
+        pair = np.stack([0.75 * field + 0.25 * before, 0.75 * field + 0.25 * after], axis + 1)
+        doubled = pair.reshape(*field.shape[:axis], 2 * m, *field.shape[axis + 1 :])
+        field = _part(doubled, axis, slice(0, n))
+    return field
+
+
+def _part(field: Matrix, axis: int, part: slice) -> Matrix:
+    """Return a part of a field along one axis."""
+    places = [slice(None)] * field.ndim
+    places[axis] = part
+    return field[tuple(places)]

@@ -12,7 +12,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from ..metrics import metric_of
 from .index import Embedding
 from .line import Line
 from .sweeps import BLOCK_ENTRIES, Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
 
 
 def log_total(log_x: Vector) -> float:
@@ -60,11 +63,34 @@ class Lattice(NamedTuple):
 
 
 class Coarser(NamedTuple):
-    """The cost between cells of sources and of targets, and the masses in them."""
+    """The cost between cells of sources and of targets, and how potentials extend from them.
+
+    ``shift`` is a constant that all costs of the finer geometry have and these do not.
+    """
+
+    geometry: Geometry  # between cells
+    p: Vector  # masses of the cells of sources
+    q: Vector  # masses of the cells of targets
+    from_rows: Geometry  # between sources and cells of targets
+    from_cols: Geometry  # between targets and cells of sources
+    shift: float = 0.0
+
+
+class Halved(NamedTuple):
+    """The cost between cells twice as long along every axis, the same on both sides."""
 
     geometry: Geometry
-    p: Vector
-    q: Vector
+    pool: Callable[[Vector], Vector]  # masses of fine cells -> of coarse ones
+    prolong: Callable[[Vector], Vector]  # a potential of coarse cells -> of fine ones
+
+
+class Call(NamedTuple):
+    """The public function that solves on a cost like this one, for reports."""
+
+    function: str
+    data: tuple[str, ...]  # names of the arrays that it takes
+    keywords: dict[str, str]
+    has_weights: bool = True  # whether it takes weights beside the data
 
 
 class Places(NamedTuple):
@@ -98,6 +124,8 @@ class Geometry(ABC):
     is_blockwise: bool = True
     #: Coordinates of the points that costs are distances of; None if there are no such points.
     dimension: int | None = None
+    #: Whether passes run on the workers of a cluster, which can keep their results.
+    is_remote: bool = False
     #: Whether sources and targets can be gathered into cells that have costs of the same kind.
     can_coarsen: bool = False
 
@@ -146,6 +174,14 @@ class Geometry(ABC):
     def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarser | None:
         """Return the cost between about ``n_cells`` cells on each side, or None if it cannot."""
         return None
+
+    def halved(self) -> Halved | None:
+        """Return the cost between cells twice as long, if both sides are the same grid."""
+        return None
+
+    def call(self) -> Call:
+        """Return the public call that solves on such a cost."""
+        return Call("solve", ("M",), {})
 
     def rescaled(self, power: int) -> Geometry | None:
         """Return the geometry of 2**power C, for an even power, or None if it cannot."""
@@ -222,7 +258,7 @@ class Geometry(ABC):
         """Yield (start, stop, C[start:stop]) until all rows are seen."""
         n, m = self.shape
         if self.is_dense:
-            yield 0, n, self.block(0, n)
+            yield 0, n, self.matrix()
             return
         for rows in row_blocks(n, m):
             yield rows.start, rows.stop, self.block(rows.start, rows.stop)
@@ -252,7 +288,11 @@ class Geometry(ABC):
     @cached_property
     def transposed(self) -> Matrix:
         """A C-ordered copy of Cᵀ, for methods that read columns."""
-        return np.ascontiguousarray(self.block(0, self.shape[0]).T)
+        return np.ascontiguousarray(self.matrix().T)
+
+    def matrix(self) -> Matrix:
+        """Return all of C, which is computed here unless it is stored; not to be written to."""
+        return self.block(0, self.shape[0])
 
     def row(self, i: int) -> Vector:
         """Return row i of C."""
@@ -340,6 +380,10 @@ class Geometry(ABC):
     def apply_cols(self, f: Vector, g: Vector, eta: float, u: Vector) -> Vector:
         """Return Xᵀ u."""
         return self._fold(kernels.apply_cols, np.add, ByRow(f), g, 1 / eta, ByRow(u))
+
+    def apply_there(self, swap: bool, f: Vector, g: Vector, eta: float, v: Vector) -> DaskArray:
+        """Return X v, or with ``swap`` Xᵀ v, on the workers; only if ``is_remote``."""
+        raise NotImplementedError
 
     def price_rows(
         self, f: Vector, g: Vector, eta: float, v: Vector, d: Vector

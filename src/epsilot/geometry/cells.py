@@ -15,18 +15,17 @@ from .._types import FloatArray, Index, Matrix, Vector
 from ..errors import InvalidProblem
 from ..metrics import GRID_METRICS, METRICS
 from ..wording import shown
-from .base import Coarser, Geometry, Lattice, Places
+from .axes import pooled, stretched
+from .base import Call, Geometry, Halved, Lattice, Places
 from .dense import Dense
 from .index import Embedding
 from .ranges import check_range, grid_shape, grid_spacing
-from .sweeps import Block
+from .sweeps import KEPT_ENTRIES, Block
 
 # Stored entries that take as long as one along an axis.
 STORED_ENTRIES = 4
 # Entries of a cost whose rows are computed in seconds.
 ROWS_ENTRIES = 1 << 32
-# Entries up to which a cost is kept, in float32 between crude passes or as that of few cells.
-KEPT_ENTRIES = 1 << 22
 # Sums of whole numbers of so many bits are exact.
 WHOLE_BITS = 52
 # Entries of a pass up to which minima along an axis compare all pairs: a tenth of a second.
@@ -37,8 +36,6 @@ class Cells(Geometry):
     """Grids with a common origin and spacing, and what moving between their cells costs."""
 
     noun = "a grid"
-
-    can_coarsen = True
 
     def __init__(
         self,
@@ -186,18 +183,27 @@ class Cells(Geometry):
             points and points._replace(X=points.X[rows], Y=points.Y[cols]),
         )
 
-    def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarser:
-        """Return grids of at most so many cells, the longest side being halved again and again."""
-        shapes, spacing = [list(self.shape_a), list(self.shape_b)], list(self.spacing)
-        fields = [p.reshape(self.shape_a), q.reshape(self.shape_b)]
-        while max(map(math.prod, shapes)) > n_cells:
-            axis = int(np.argmax(np.max(shapes, axis=0)))
-            spacing[axis] *= 2
-            for shape in shapes:
-                shape[axis] = -(-shape[axis] // 2)
-            fields = [np.add.reduceat(x, np.arange(0, x.shape[axis], 2), axis=axis) for x in fields]
-        coarse = type(self)(shapes[0], shapes[1], self.metric, spacing).shifted(self.shift)
-        return Coarser(coarse, fields[0].ravel(), fields[1].ravel())
+    def halved(self) -> Halved | None:
+        """Return the cells twice as long along every axis, if both sides are the same grid."""
+        if self.shape_a != self.shape_b:
+            return None
+        fine = self.shape_a
+        shape = tuple(-(-n // 2) for n in fine)
+        coarse = type(self)(shape, shape, self.metric, [2 * h for h in self.spacing])
+        return Halved(
+            coarse.shifted(self.shift),
+            lambda p: np.ravel(pooled(p.reshape(fine))),
+            lambda g: np.ravel(stretched(g.reshape(shape), fine)),
+        )
+
+    def call(self) -> Call:
+        """Return the call on images, which are the weights."""
+        keywords = {"metric": repr(self.metric)}
+        spacing = set(self.spacing)
+        if spacing != {1.0}:
+            steps = tuple(map(float, self.spacing))
+            keywords["spacing"] = repr(steps[0] if len(spacing) == 1 else steps)
+        return Call("solve_grid", ("A", "B"), keywords, has_weights=False)
 
     @cached_property
     def pass_entries(self) -> int:
@@ -241,7 +247,7 @@ class Cells(Geometry):
             return
         if unit not in self._singles:
             self._singles.clear()
-            self._singles[unit] = (self.block(0, self.shape[0]) * (1 / unit)).astype(np.float32)
+            self._singles[unit] = (self.matrix() * (1 / unit)).astype(np.float32)
         yield 0, self.shape[0], self._singles[unit]
 
     @cached_property

@@ -18,10 +18,7 @@ from ..metrics import METRICS
 from .base import Geometry, Lattice, Places
 from .index import Embedding
 from .recognised import Cells, recognised
-from .sweeps import Block, n_chunks
-
-#: Sums within [1/SAFE, SAFE] of a guessed level have lost nothing to under- or overflow.
-SAFE = 1e250
+from .sweeps import SAFE, Block, n_chunks
 
 
 class Dense(Geometry):
@@ -98,6 +95,10 @@ class Dense(Geometry):
     def block(self, start: int, stop: int) -> Matrix:
         """Return a view of rows ``start:stop``."""
         return self.C[start:stop]
+
+    def matrix(self) -> Matrix:
+        """Return C."""
+        return self.C
 
     def rescaled(self, power: int) -> Dense:
         """Return the geometry of 2**power C."""
@@ -176,3 +177,8 @@ class Dense(Geometry):
         out = Dense._own(C)
         out.lattice, out.embedding = lattice, embedding
         return out
+
+
+def as_geometry(M: ArrayLike | Geometry) -> Geometry:
+    """Return a geometry as it is, and a matrix of costs as one."""
+    return M if isinstance(M, Geometry) else Dense(M)

@@ -40,7 +40,7 @@ def extended(inner: Geometry, to_rows: Vector, to_cols: Vector, corner: float) -
         "use a point cloud or a grid, which are not stored",
     )  # fmt: skip
     C = np.empty((n + 1, m + 1))
-    C[:n, :m], C[:n, m], C[n, :m], C[n, m] = inner.block(0, n), to_rows, to_cols, corner
+    C[:n, :m], C[:n, m], C[n, :m], C[n, m] = inner.matrix(), to_rows, to_cols, corner
     return Dense(C)
 
 

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from .. import memory, parallel
 from .._types import Array, Index, Matrix, Vector
 from ..kernels import points as kernels
-from ..metrics import METRICS, Metric
+from ..metrics import METRICS, Metric, MetricLike
 from . import passes
-from .base import Coarser, Geometry, LogSums, Places, log_total
+from .base import Call, Coarser, Geometry, LogSums, Places, log_total
 from .bounded import Bounded
 from .callables import Scaled, asked, check_metric
 from .coordinates import HULL_DIMENSION, as_points, box, check_space, directions, extreme
@@ -35,8 +35,6 @@ SINGLE_LIMIT = 1e4
 WORTH_BOUNDS = 1024
 #: In what kernels compute.
 Precision = type[np.float64] | type[np.float32]
-#: The name of a metric, or a function of a source and all targets.
-MetricLike = str | Callable[[Vector, Matrix], ArrayLike]
 
 
 class PointCloud(Geometry):
@@ -73,7 +71,19 @@ class PointCloud(Geometry):
         *,
         single: bool = False,
     ) -> None:
-        X, Y = as_points(X_a, "X_a"), as_points(X_b, "X_b")
+        self._begin(as_points(X_a, "X_a"), as_points(X_b, "X_b"), metric, single)
+
+    @classmethod
+    def of_points(
+        cls, X: Matrix, Y: Matrix, metric: MetricLike, *, single: bool = False
+    ) -> PointCloud:
+        """Return the cost between points that :func:`as_points` has checked."""
+        out = cls.__new__(cls, X, Y, metric)
+        out._begin(X, Y, metric, single)
+        return out
+
+    def _begin(self, X: Matrix, Y: Matrix, metric: MetricLike, single: bool) -> None:
+        """Hold points and a metric, or say what is wrong with them."""
         check_space(X.shape, Y.shape)
         check_metric(metric)
         if not callable(metric) and METRICS[metric].degree == 0:
@@ -99,6 +109,11 @@ class PointCloud(Geometry):
     def places(self) -> Places | None:
         """The points."""
         return Places(self.X, self.Y, self.metric if isinstance(self.metric, str) else None)
+
+    def call(self) -> Call:
+        """Return the call on points."""
+        metric = repr(self.metric) if isinstance(self.metric, str) else "metric"
+        return Call("solve_sample", ("X_a", "X_b"), {"metric": metric})
 
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""
@@ -209,7 +224,10 @@ class _Fused(PointCloud):
     def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarser:
         """Return the cost between weighted centroids of about so many cells of equal count."""
         (X, p), (Y, q) = (clusters(Z, w, n_cells) for Z, w in ((self.X, p), (self.Y, q)))
-        return Coarser(PointCloud(X, Y, self.metric, single=self.single).shifted(self.shift), p, q)
+        cells = PointCloud(X, Y, self.metric, single=self.single)
+        from_rows = PointCloud(self.X, cells.Y, self.metric, single=True)
+        from_cols = PointCloud(self.Y, cells.X, self.metric, single=True)
+        return Coarser(cells, p, q, from_rows, from_cols, self.shift)
 
     def _share(
         self, kernel: Callable[..., None], swap: bool, *args: object, dtype: Precision = np.float64

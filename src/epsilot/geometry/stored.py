@@ -6,7 +6,7 @@ from functools import cached_property
 
 from .. import memory
 from .._types import Index, Matrix, Vector
-from .base import Lattice, Places
+from .base import Call, Lattice, Places
 from .coordinates import HULL_DIMENSION
 from .dense import Dense
 from .index import Embedding
@@ -37,7 +37,7 @@ class StoredCloud(Dense):
         n, m = self.shape
         what = f"a stored cost of {n:,} x {m:,} points"
         memory.ask(self.nbytes, what, "use lazy=True, or fewer points")
-        C = self.cloud.block(0, n)
+        C = self.cloud.matrix()
         C.setflags(write=False)
         return C
 
@@ -54,6 +54,10 @@ class StoredCloud(Dense):
     def places(self) -> Places | None:
         """The points."""
         return self.cloud.places
+
+    def call(self) -> Call:
+        """Return the call on points."""
+        return self.cloud.call()
 
     @cached_property
     def lattice(self) -> Lattice | None:

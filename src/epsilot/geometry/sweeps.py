@@ -12,6 +12,10 @@ from .._types import Array, FloatArray, Vector
 
 #: Entries in a block of rows: 2 MiB of float64, about the second-level cache.
 BLOCK_ENTRIES = 1 << 18
+#: Entries up to which a cost is kept, in float32 between crude passes or as that of few cells.
+KEPT_ENTRIES = 1 << 22
+#: Sums within [1/SAFE, SAFE] of a guessed level have lost nothing to under- or overflow.
+SAFE = 1e250
 #: Most pieces of a block that each have column sums of their own.
 N_CHUNKS = 8
 

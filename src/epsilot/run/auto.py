@@ -17,7 +17,7 @@ from importlib import resources
 from .._types import Fields, Vector
 from ..errors import InvalidProblem
 from ..geometry import Geometry
-from ..geometry.cells import KEPT_ENTRIES
+from ..geometry.sweeps import KEPT_ENTRIES
 from ..kernels.small_simplex import is_small
 from ..metrics import metric_of
 from ..transport.objective import Objective

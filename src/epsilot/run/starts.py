@@ -21,7 +21,7 @@ import numpy as np
 
 from .._types import Matrix, Passed, Potentials, Vector
 from ..errors import InvalidProblem
-from ..geometry import Geometry, PointCloud
+from ..geometry import Geometry
 from ..kernels.vectors import log
 from ..transport.duals import softmin
 from ..transport.linear import dual_feasible
@@ -132,52 +132,47 @@ class Coarse:
             work.record(result.work)
             return result
 
-        cloud = self.problem.geometry
-        assert isinstance(cloud, PointCloud)  # what can_start says
-        f, g = coarse_potentials(cloud, self.problem.p, self.problem.q, solve)
-        return Started((f + cloud.shift, g), work=work)
+        geometry, p, q = self.problem.geometry, self.problem.p, self.problem.q
+        return Started(coarse_potentials(geometry, p, q, solve), work=work)
 
 
 def wants_start(problem: Problem, is_wanted: bool | None) -> bool:
     """Tell whether to start from a coarse problem: if asked to, or if that is worthwhile."""
     geometry = problem.geometry
-    can_start = geometry.can_coarsen and not geometry.is_separable
-    if is_wanted and not can_start:
+    if is_wanted and not geometry.can_coarsen:
         raise InvalidProblem(
             f"multiscale=True was given for {geometry.noun}; it needs a point cloud with one of "
             "the named metrics that is not stored (pass lazy=True)."
         )
-    if is_wanted is not None or not can_start or geometry.dimension is None:
+    if is_wanted is not None or not geometry.can_coarsen or geometry.dimension is None:
         return bool(is_wanted)
     return min(geometry.shape) >= SMALLEST and geometry.dimension <= HIGHEST
 
 
 def coarse_potentials(
-    cloud: PointCloud,
+    geometry: Geometry,
     a: Vector,
     b: Vector,
     solve: Callable[..., Result],
     n_cells: int | None = None,
 ) -> Potentials:
-    """Return potentials of a cloud without its shift, from cells of its points.
+    """Return potentials that extend from cells of sources and targets.
 
     ``solve`` solves a problem as asked by keywords.
     """
     if n_cells is None:
-        n_cells = N_CELLS if min(cloud.shape) < LARGE else N_MIDDLE
-    coarse, p, q = cloud.shifted(-cloud.shift).coarsen(n_cells, a, b) or (cloud, a, b)
-    assert isinstance(coarse, PointCloud)
-    X, Y = coarse.X, coarse.Y
-    # Sources to coarse targets, and targets to coarse sources.
-    onto_Y = PointCloud(cloud.X, Y, cloud.metric, single=True)
-    onto_X = PointCloud(cloud.Y, X, cloud.metric, single=True)
+        n_cells = N_CELLS if min(geometry.shape) < LARGE else N_MIDDLE
+    coarse = geometry.coarsen(n_cells, a, b)
+    assert coarse is not None  # what can_coarsen says
+    cells, p, q = coarse.geometry, coarse.p, coarse.q
     if n_cells == N_CELLS:
-        small = solve(_uneven(coarse.block(0, X.shape[0]), p, q), rtol=1e-3)
+        small = solve(_uneven(cells.matrix(), p, q), rtol=1e-3)
         f, g = small.potentials
-        return onto_Y.ctransform_rows(g), onto_X.ctransform_rows(f)
-    start = coarse_potentials(coarse, p, q, solve, N_CELLS)
+        f, g = coarse.from_rows.ctransform_rows(g), coarse.from_cols.ctransform_rows(f)
+        return f + coarse.shift, g
+    start = coarse_potentials(cells, p, q, solve, N_CELLS)
     middle = solve(
-        _uneven(coarse, p, q),
+        _uneven(cells, p, q),
         rtol=MIDDLE_RTOL,
         method="sinkhorn",
         potentials_init=start,
@@ -186,9 +181,9 @@ def coarse_potentials(
     core = middle.plan_operator.core
     assert isinstance(core, Gibbs)  # what Sinkhorn's plans are
     log_a, log_b = (log(np.where(mass > 0, mass, 1.0)) for mass in (a, b))
-    f = softmin(log_a, onto_Y.rough.lse_rows(core.g, core.eta), core.eta)
-    g = softmin(log_b, onto_X.rough.lse_rows(core.f, core.eta), core.eta)
-    return f, g
+    f = softmin(log_a, coarse.from_rows.rough.lse_rows(core.g, core.eta), core.eta)
+    g = softmin(log_b, coarse.from_cols.rough.lse_rows(core.f, core.eta), core.eta)
+    return f + coarse.shift, g
 
 
 def _uneven(cost: Matrix | Geometry, p: Vector, q: Vector) -> Problem:

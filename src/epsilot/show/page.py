@@ -14,7 +14,6 @@ from .._types import Matrix
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..files import StrPath, check_writable, write_atomically
-from ..geometry import Dense, Grid
 from ..wording import shown
 from . import html, svg, where
 from .drawable import Pageable
@@ -238,25 +237,12 @@ def _facts(result: Pageable, moved: where.Moved) -> str:
 
 def python_call(result: Pageable) -> str:
     """Return the call that gives this result again, from the data it was made of."""
-    geometry, places = result.problem.geometry, result.problem.geometry.places
-    given = dict(result.asked)
-    if isinstance(geometry, Grid):
-        name, data = "solve_grid", ["A", "B"]
-        spacing = set(geometry.spacing)
-        more = {"metric": repr(geometry.metric)}
-        if spacing != {1.0}:
-            steps = tuple(map(float, geometry.spacing))
-            more["spacing"] = repr(steps[0] if len(spacing) == 1 else steps)
-        given = more | given
-    elif places is not None and not (isinstance(geometry, Dense) and places.metric is None):
-        name, data = "solve_sample", ["X_a", "X_b", *_weights(result)]
-        metric = "metric" if places.metric is None else repr(places.metric)
-        given = {"metric": metric} | given
-    else:
-        name, data = "solve", ["M", *_weights(result)]
+    call = result.problem.geometry.call()
+    given = call.keywords | dict(result.asked)
+    data = [*call.data, *(_weights(result) if call.has_weights else ())]
     words = [*data, *(f"{key}={value}" for key, value in given.items())]
     load = "import math\n\nimport epsilot" if "math.inf" in given.values() else "import epsilot"
-    return f"{load}\n\nepsilot.{name}({', '.join(words)})"
+    return f"{load}\n\nepsilot.{call.function}({', '.join(words)})"
 
 
 def _weights(result: Pageable) -> list[str]:

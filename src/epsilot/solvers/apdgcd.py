@@ -52,7 +52,7 @@ class APDGCD(APDRCD):
         n_steps = steps_per_epoch(n, m)
         b, sums = np.concatenate([problem.p, problem.q]), np.empty(n + m)
         state.theta, state.weight = kernels.greedy_coordinates(
-            problem.geometry.block(0, n), b, 1 / problem.eta, problem.eta / self.smoothness,
+            problem.geometry.matrix(), b, 1 / problem.eta, problem.eta / self.smoothness,
             state.theta, state.weight, n_steps, state.lam, state.z, state.X, state.average,
             sums,
         )  # fmt: skip

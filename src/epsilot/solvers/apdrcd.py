@@ -97,7 +97,7 @@ class APDRCD(EntropicSolver[State]):
         chosen = rng.integers(n + m, size=n + m)
         b, y = np.concatenate([problem.p, problem.q]), np.empty(n + m)
         state.theta, weight = kernels.random_coordinates(
-            problem.geometry.block(0, n), b, 1 / eta, eta / self.smoothness, state.theta,
+            problem.geometry.matrix(), b, 1 / eta, eta / self.smoothness, state.theta,
             rng.random(), chosen, state.lam, state.z, y,
         )  # fmt: skip
         state.weight += weight

@@ -6,8 +6,7 @@ import numpy as np
 
 from .._types import Matrix, Vector
 from ..geometry import Geometry
-from ..geometry.dense import SAFE
-from ..geometry.sweeps import ByRow, ColumnSums
+from ..geometry.sweeps import SAFE, ByRow, ColumnSums
 from ..kernels import accelerated as kernels
 from ..kernels.vectors import entropy, exp, log
 from ..transport.problem import Entropic, Problem

@@ -52,7 +52,7 @@ class Exact(OneStep):
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
         """Solve."""
         n, m = problem.shape
-        C = problem.geometry.block(0, n)
+        C = problem.geometry.matrix()
         unit = problem.geometry.cost_unit  # POT's tolerances are absolute
         plan, u, v = simplex(problem.p, problem.q, C if unit == 1.0 else C / unit, self.max_pivots)
         # A comparison first: nonzero of floats is ten times slower.

@@ -102,7 +102,7 @@ class CoordinateDescent(JointPlan[State], EntropicSolver[State]):
         n, m = problem.shape
         geometry, weights = problem.geometry, masses(problem)
         n_rows = kernels.epoch(
-            geometry.block(0, n), geometry.transposed, 1 / problem.eta, weights, 1 / weights,
+            geometry.matrix(), geometry.transposed, 1 / problem.eta, weights, 1 / weights,
             log_masses(problem), state.z, state.sums, state.h,
             state.errors, state.tops, *self._choice(rng, n + m),
         )  # fmt: skip

@@ -53,13 +53,13 @@ def sampled_rows(
     geometry: Geometry, sample: Index, unit: float, dtype: type[np.floating]
 ) -> Iterator[tuple[int, FloatArray, Index, Index]]:
     """Yield (first step, rows of C / unit, their places, components) for all of the sample."""
-    n, m = geometry.shape
+    m = geometry.shape[1]
     if dtype is np.float32:
         ((_, _, C),) = geometry.single_blocks(unit)
         yield 0, C, sample, sample
         return
     if geometry.is_dense:
-        yield 0, geometry.block(0, n), sample, sample
+        yield 0, geometry.matrix(), sample, sample
         return
     n_steps, batch_size = sample.shape
     step = max(1, GATHERED_ENTRIES // (batch_size * m))

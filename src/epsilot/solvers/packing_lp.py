@@ -109,7 +109,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
     def rung(self, problem: Additive, k: int) -> Rung:
         """Return the constants of attempt k; the last are the published ones."""
         n, m = problem.shape
-        C, unit = problem.geometry.block(0, n), problem.geometry.cost_unit
+        C, unit = problem.geometry.matrix(), problem.geometry.cost_unit
         epsilon = min(problem.epsilon / unit, 0.5)
         held = sum(
             int(np.count_nonzero((C[i] < unit) & (problem.q > 0)))
@@ -160,7 +160,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
         state.Z[:] = 0
         np.minimum(problem.p[:, None], problem.q, out=state.D)
         state.D *= (1 - rung.epsilon / 2) / rung.n_entries
-        state.D[problem.geometry.block(0, state.D.shape[0]) >= problem.geometry.cost_unit] = 0
+        state.D[problem.geometry.matrix() >= problem.geometry.cost_unit] = 0
         state.scalars[:] = 1 / rung.L, 1.0
         state.constants[:] = rung
         state.dual_sum[:] = 0
@@ -172,7 +172,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
         n, m = problem.shape
         if state.is_done:
             return Work()
-        C, rung = problem.geometry.block(0, n), Rung(*state.constants)
+        C, rung = problem.geometry.matrix(), Rung(*state.constants)
         p, q = problem.p.copy(), problem.q.copy()  # writable: one signature of the kernel
         n_steps = 0
         for start in range(0, n * m, CHUNK):

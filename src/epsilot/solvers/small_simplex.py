@@ -41,7 +41,7 @@ class SmallSimplex(OneStep):
         n, m = problem.shape
         arcs, flow = np.empty((2, n + m), np.int64), np.empty(n + m)
         row, lam = np.empty(n), np.empty(m)
-        C = problem.geometry.block(0, n)
+        C = problem.geometry.matrix()
         n_arcs = solve_one(C, problem.p, problem.q, arcs, flow, row, lam)
         if n_arcs == 0:
             return Exact().step(problem, state, rng)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..arguments import check_positive
 from ..errors import InvalidProblem
-from ..geometry import Dense, Geometry
+from ..geometry import Geometry, as_geometry
 from ..kernels.proof import SMALLEST
 from .entropic_partial import EntropicPartial
 from .partial import PartialTransport
@@ -49,7 +49,7 @@ class Partial:
         normalize: bool,
     ) -> Problem:
         """Return a problem whose unit of mass is what sources, targets and dummies have."""
-        geometry = M if isinstance(M, Geometry) else Dense(M)
+        geometry = as_geometry(M)
         p, q = masses(geometry, a, b, normalize=normalize)
         totals = float(p.sum()), float(q.sum())
         if not self.mass <= min(totals) * (1 + EXCESS):

@@ -14,7 +14,7 @@ from .. import memory
 from .._types import Vector
 from ..arguments import as_numpy, numeric
 from ..errors import InvalidProblem
-from ..geometry import Dense, Geometry
+from ..geometry import Geometry, as_geometry
 from ..kernels.proof import LARGEST, SMALLEST, are_held, cost_offset, scaling_power
 from ..kernels.vectors import log
 
@@ -163,7 +163,7 @@ def make_problem(
     normalize: bool = False,
 ) -> Problem:
     """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
-    geometry = M if isinstance(M, Geometry) else Dense(M)
+    geometry = as_geometry(M)
     (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
     is_given = a is not None and b is not None  # else the totals differ by rounding at most
     tolerance = max(tolerance_of(a), tolerance_of(b))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._types import Passed
 from ..arguments import check_choice, is_real, plain
 from ..errors import InvalidProblem
-from ..geometry import Dense, Geometry
+from ..geometry import Geometry, as_geometry
 from ..wording import shown
 from .balanced import objective_of
 from .entropic_variation import EntropicTotalVariation
@@ -85,7 +85,7 @@ class Unbalanced:
         """Return a problem whose unit of mass is what both sides have together."""
         if self.is_hard:
             return make_problem(M, a, b, normalize=normalize)
-        geometry = M if isinstance(M, Geometry) else Dense(M)
+        geometry = as_geometry(M)
         p, q = masses(geometry, a, b, normalize=normalize)
         totals = float(p.sum()), float(q.sum())
         unit = sum(totals)

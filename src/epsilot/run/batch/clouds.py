@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..._types import Matrix
 from ...errors import InvalidProblem
-from ...geometry import Geometry
-from ...geometry.points import MetricLike
+from ...geometry.clouds import cloud_geometry
 from ...kernels.clouds import cloud_costs
 from ...kernels.small_simplex import MOST_NODES
-from ...metrics import METRICS
+from ...metrics import METRICS, MetricLike
 from .lists import ListChunk, source_of_parts
 from .packing import as_matrix, as_weights, flat, places
 from .source import AsGiven, Given, Source
@@ -22,22 +20,18 @@ from .source import AsGiven, Given, Source
 #: Metrics whose costs are compiled for many clouds at once.
 COMPILED = tuple(name for name, metric in METRICS.items() if metric.degree > 0)
 
-#: Makes the geometry of two clouds, or says what is wrong with them.
-MakeGeometry = Callable[[ArrayLike, ArrayLike, MetricLike], Geometry]
-
 
 @dataclass(frozen=True)
 class CloudChunk(ListChunk):
     """Problems whose costs are those between the points of two clouds, ``M = (X_a, X_b)``."""
 
     metric: MetricLike
-    geometry: MakeGeometry
 
     def given(self, k: int) -> Given:
         """Return the k-th of these problems, with the geometry of its clouds for a cost."""
         M, a, b = self.problems[k]
         X_a, X_b = M
-        return Given(self.geometry(X_a, X_b, self.metric), a, b)
+        return Given(cloud_geometry(X_a, X_b, self.metric), a, b)
 
     def costs(self) -> list[Matrix | None]:
         """Return the cost of each problem, or None where the ordinary path has to look at it."""
@@ -72,7 +66,7 @@ class CloudChunk(ListChunk):
             geometry = self.given(k).M
         except InvalidProblem:
             return None
-        return geometry.block(0, geometry.shape[0]) if geometry.is_dense else None
+        return geometry.matrix() if geometry.is_dense else None
 
 
 def _is_small(problem: Given) -> bool:
@@ -93,12 +87,11 @@ def clouds_of(
     a: AsGiven,
     b: AsGiven,
     metric: MetricLike,
-    geometry: MakeGeometry,
     normalize: bool,
 ) -> Source:
     """Return the problems that clouds and weights, or many of them, describe."""
 
     def make(first: int, problems: Sequence[Given]) -> CloudChunk:
-        return CloudChunk(first, problems, normalize, metric, geometry)
+        return CloudChunk(first, problems, normalize, metric)
 
     return source_of_parts({"X_a": (X_a, 2), "X_b": (X_b, 2), "a": (a, 1), "b": (b, 1)}, make)

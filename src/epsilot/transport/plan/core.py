@@ -13,6 +13,8 @@ from ...geometry import Geometry
 from ...kernels.vectors import matvec
 
 if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
+
     from .arcs import Arcs
 
 #: Rows or columns of a larger problem that are kept: their indices, or all of them.
@@ -75,6 +77,13 @@ class Core(Protocol):
     def arcs(self) -> Arcs | None:
         """Return the entries of a core that has few, else None."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether products can stay with the workers of a cluster."""
+
+    def remote_product(self, v: Vector, is_transposed: bool) -> DaskArray:
+        """Return K v, or Kᵀ v, with its entries on the workers; only if ``is_remote``."""
+
 
 class Ordinary:
     """What most cores answer alike."""
@@ -94,6 +103,15 @@ class Ordinary:
     def arcs(self) -> Arcs | None:
         """Return None: most entries may be positive."""
         return None
+
+    @property
+    def is_remote(self) -> bool:
+        """False: entries are in this process."""
+        return False
+
+    def remote_product(self, v: Vector, is_transposed: bool) -> DaskArray:
+        """Fail: there are no workers."""
+        raise NotImplementedError
 
 
 def priced_rows(geometry: Geometry, block: Callable[[int, int], Matrix], v: Vector) -> Vector:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ...geometry import Geometry
 from ...kernels.vectors import are_between, log
 from ..duals import softmin
 from .core import Kept, Ordinary, priced_rows, spread
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,16 @@ class Gibbs(Ordinary):
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of K."""
         return self.geometry.gibbs(self.f, self.g, self.eta, start, stop)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the costs are with the workers of a cluster."""
+        return self.geometry.is_remote
+
+    def remote_product(self, v: Vector, is_transposed: bool) -> DaskArray:
+        """Return K v, or Kᵀ v, with its entries on the workers."""
+        f, g = (self.g, self.f) if is_transposed else (self.f, self.g)
+        return self.geometry.apply_there(is_transposed, f, g, self.eta, v)
 
     def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Gibbs:
         """Return the plan of potentials that are -inf elsewhere."""

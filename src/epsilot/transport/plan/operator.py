@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,9 @@ from ...wording import shown
 from .core import Core, Kept, Ordinary, spread
 from .cores import core_from_arrays
 from .lazy import lazy_product
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
 
 #: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
 DENSE_LIMIT = 4 << 30
@@ -112,6 +115,24 @@ class Plan(Ordinary):
             return (r, c) if self.mass == 1 else (self.mass * r, self.mass * c)
         n, m = self.shape
         return self.rows(np.ones(m)), self.cols(np.ones(n))
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether products can stay with the workers of a cluster."""
+        return self.core.is_remote
+
+    def remote_product(self, v: Vector, is_transposed: bool) -> DaskArray:
+        """Return X v, or Xᵀ v, with its entries on the workers."""
+        if self.around is None:
+            return self.mass * self.core.remote_product(v, is_transposed)
+        import dask.array
+
+        s, t, e, d = self.around
+        if is_transposed:
+            s, t, e, d = t, s, d, e
+        inside = self.core.remote_product(t * v, is_transposed)
+        s, e = (dask.array.from_array(x, chunks=inside.chunks) for x in (s, e))
+        return self.mass * (s * inside + e * dot(d, v))
 
     def is_finite(self) -> bool:
         """Tell whether nothing of the core has overflowed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,9 @@ from .arcs import Arcs
 from .core import Core, Kept, Ordinary
 from .explicit import Explicit
 from .gibbs import Gibbs
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
 
 
 def plus(core: Core, more: Arcs) -> Core:
@@ -64,6 +67,19 @@ class Total(Ordinary):
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop``."""
         return self.core.block(start, stop) + self.more.block(start, stop)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether products with K can stay with the workers of a cluster."""
+        return self.core.is_remote
+
+    def remote_product(self, v: Vector, is_transposed: bool) -> DaskArray:
+        """Return the product with v, with its entries on the workers."""
+        import dask.array
+
+        inside = self.core.remote_product(v, is_transposed)
+        flow = self.more.cols(v) if is_transposed else self.more.rows(v)
+        return inside + dask.array.from_array(flow, chunks=inside.chunks)
 
     def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Total:
         """Return both parts in a larger problem."""
