@@ -134,6 +134,20 @@ def test_prices_out_of_proportion_are_refused_in_a_sentence(price, reg, divergen
         epsilot.solve(1.0 - np.eye(3), unbalanced=price, unbalanced_type=divergence, reg=reg)
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("price", [1e15, 1e30, 1e290])
+@pytest.mark.parametrize("sides", [(1, 1), (1, 3), (math.inf, 1), (1, math.inf)])
+def test_any_total_variation_price_is_certified_where_mass_is_missed_anyway(seed, price, sides):
+    M, a, b = drawn(seed)
+    prices = (price * sides[0], price * sides[1])
+    result = epsilot.solve(M, a, 3 * b, unbalanced=prices, unbalanced_type="tv")
+    assert result.converged
+    assert result.gap >= 0
+    value = exact_value(result, M, a, 3 * b, prices, tv)
+    assert result.value == pytest.approx(value, rel=1e-13)
+    assert result.value == pytest.approx(2 * min(prices), rel=1e-9)
+
+
 @pytest.mark.parametrize("price", [1e-6, 1e-12, 1e3])
 @pytest.mark.parametrize("divergence", ["kl", "tv"])
 def test_small_prices_have_finite_bounds(price, divergence):

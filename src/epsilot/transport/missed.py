@@ -18,6 +18,8 @@ from .problem import Problem
 
 #: Largest ratio of prices and costs: beyond, round-off of the one exceeds the other.
 LARGEST_RATIO = 1e13
+#: The share of the mass that must be missed for its price to exceed the rounding of prices.
+LEAST_MISSED = 1e-9
 #: Prices above this multiple of the largest cost make plans keep nearly all of their marginals.
 DEAR = 100.0
 #: Largest exponent by which negative costs may make masses grow.
@@ -27,11 +29,16 @@ ROUNDING = 4 * float(np.finfo(float).eps)
 
 
 def internal_prices(
-    problem: Problem, price_a: float, price_b: float, reg: float | None = None
+    problem: Problem,
+    price_a: float,
+    price_b: float,
+    reg: float | None = None,
+    missed: float = 0.0,
 ) -> tuple[float, float]:
     """Return the prices in internal units, unless they are out of proportion to the costs.
 
-    A regularisation stands for costs that are all zero.
+    A regularisation stands for costs that are all zero. Prices may be far above the costs if a
+    share of the mass is missed in any case, which costs more than their rounding.
     """
     cost = problem.unit * problem.scale or reg or 0.0
     prices = [x for x in (price_a, price_b) if x < math.inf]
@@ -43,8 +50,10 @@ def internal_prices(
             f"and its product with the mass must be between {SMALLEST:.0e} and {LARGEST:.0e} for "
             "float64 to hold them (rescale; math.inf keeps a side as it is)."
         )
-    sizes = [*prices, cost] if cost > 0 else prices
-    if max(sizes) / LARGEST_RATIO > min(sizes):
+    low, high = min(prices), max(prices)
+    is_paid = low * missed > LEAST_MISSED * high and high / problem.unit <= LARGEST
+    is_high = high / LARGEST_RATIO > min(low, cost or low) and not is_paid
+    if is_high or cost / LARGEST_RATIO > low:
         raise InvalidProblem(
             f"unbalanced is {_shown(prices)} for costs of size {cost:.3g}; float64 certifies "
             f"prices and costs within a factor of {LARGEST_RATIO:.0e} of each other (pass another "

@@ -47,7 +47,8 @@ class TotalVariation(Missed):
     @classmethod
     def of(cls, problem: Problem, price_a: float, price_b: float) -> TotalVariation:
         """Return the objective of a user's prices, unless mass could be made at a profit."""
-        a, b = internal_prices(problem, price_a, price_b)
+        missed = abs(float(problem.p.sum() - problem.q.sum()))
+        a, b = internal_prices(problem, price_a, price_b, missed=missed)
         low = problem.geometry.bounds[0]
         if low < -(a + b):
             raise InvalidProblem(
@@ -169,8 +170,16 @@ def price_excess(price_a: float, price_b: float, cost: float) -> float:
     Where they exceed half of all costs, no mass vanishes while other mass appears, so that optimal
     plans do not depend on how large they are; methods keep the digits of costs.
     """
+    a, b = lowered_prices(price_a, price_b, cost)
+    return min(price_a, price_b) - min(a, b)
+
+
+def lowered_prices(price_a: float, price_b: float, cost: float) -> tuple[float, float]:
+    """Return prices that are lower by the same amount and have the same optimal plans."""
     least = min(price_a, price_b)
-    return least - HIGH_PRICE * cost if 0 < DEAR * cost < least else 0.0
+    if not 0 < DEAR * cost < least:
+        return price_a, price_b
+    return HIGH_PRICE * cost + (price_a - least), HIGH_PRICE * cost + (price_b - least)
 
 
 @dataclass(frozen=True)
@@ -188,13 +197,13 @@ class Detours:
     def of(cls, geometry: Geometry, price_a: float, price_b: float) -> Detours:
         """Return the cheapest ways to let mass vanish and appear."""
         n, m = geometry.shape
+        price_a, price_b = lowered_prices(price_a, price_b, max(abs(x) for x in geometry.bounds))
         over_rows = price_b + geometry.ctransform_rows(np.zeros(m))
         over_cols = price_a + geometry.ctransform_cols(np.zeros(n))
         rows, cols = np.flatnonzero(over_rows < price_a), np.flatnonzero(over_cols < price_b)
-        excess = price_excess(price_a, price_b, max(abs(x) for x in geometry.bounds))
         return cls(
-            np.minimum(price_a, over_rows) - excess,
-            np.minimum(price_b, over_cols) - excess,
+            np.minimum(price_a, over_rows),
+            np.minimum(price_b, over_cols),
             rows,
             _nearest_targets(geometry, rows),
             cols,
