@@ -3,6 +3,7 @@
 #   make demo    solve the embedded example and draw it
 #   make test    run the tests
 #   make explore  run the property tests on new examples: MINUTES=10 SEED=1
+#   make boundscheck  run the tests with every index of every kernel checked
 #   make test-lowest  run them with the lowest versions that pyproject.toml admits
 #   make dist    build wheel and sdist, and check them
 #   make lint    check style and formatting
@@ -30,7 +31,7 @@ PYTEST_ARGS ?=
 DOCS_ARGS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test explore test-lowest dist lint types bench docs clean
+.PHONY: help demo test boundscheck explore test-lowest dist lint types bench docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -41,6 +42,11 @@ demo: $(VENV)/.stamp-plot
 
 test: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+# Checked kernels have a cache of their own; compiling them takes half an hour on one core.
+boundscheck: $(VENV)/.stamp-dev
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.pytest_cache/boundscheck \
+		$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 explore: $(VENV)/.stamp-dev
 	$(BIN)/python benchmarks/explore.py --minutes $(MINUTES) --seed $(SEED)
