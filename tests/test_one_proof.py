@@ -11,7 +11,7 @@ from epsilot.kernels import proof
 right = proof.{name}
 proof.{name} = {broken}
 import numpy as np, epsilot
-from epsilot.run.batch import answers
+from epsilot.run.batch import engine
 M = np.array([[0.3, 1.0, 0.2], [0.7, 0.1, 0.4]])
 a, b = np.array([0.4, 0.6]), np.array([0.2, 0.3, 0.5])
 try:
@@ -19,7 +19,7 @@ try:
     print(one.status.name, round(one.value, 12))
 except (epsilot.CertificateError, epsilot.InvalidProblem):
     print("REFUSED nan")
-answers.ordinary = None  # the compiled path alone
+engine.ordinary = None  # the compiled path alone
 try:
     many = epsilot.solve_batch(M[None], a[None], b[None], rtol=1e-6)
     print("CERTIFIED" if many.converged[0] else "OPEN", round(many.value[0], 12))

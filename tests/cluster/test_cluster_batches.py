@@ -131,4 +131,4 @@ def test_an_address_where_nobody_answers(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
+    assert "no Dask scheduler answers at 'tcp://127.0.0.1:1'" in capsys.readouterr().err

@@ -20,7 +20,7 @@ import epsilot
 from epsilot import ConvergenceWarning, Status
 from epsilot.distributed import ClusterError
 from epsilot.distributed.cluster import Cluster
-from epsilot.run.batch.drive import Held
+from epsilot.run.batch.engine import BatchAccumulator
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -121,14 +121,14 @@ def test_an_interruption_returns_the_best_so_far(client):
 
 def test_an_interruption_keeps_what_a_batch_has(client, tmp_path, monkeypatch):
     M, path = np.random.default_rng(1).random((4000, 16, 16)), tmp_path / "batch.npz"
-    add, asked = Held.add, []
+    add, asked = BatchAccumulator.add, []
 
     def add_and_interrupt(held, answered):
         add(held, answered)
         if not asked:
             asked.append(os.kill(os.getpid(), signal.SIGINT))
 
-    monkeypatch.setattr(Held, "add", add_and_interrupt)
+    monkeypatch.setattr(BatchAccumulator, "add", add_and_interrupt)
     with pytest.warns(ConvergenceWarning, match="stopped early"):
         part = epsilot.solve_batch(M, client=client, checkpoint=path)
     assert 0 < part.converged.sum() < 4000

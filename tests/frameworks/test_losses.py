@@ -11,7 +11,7 @@ from epsilot.frameworks import losses as values
 from epsilot.frameworks import matching
 from epsilot.frameworks.shapes import stack_clouds, stack_costs
 from epsilot.frameworks.slopes import point_slopes
-from epsilot.run.batch import answers
+from epsilot.run.batch import engine
 from epsilot.transport.plan import Arcs
 
 STEP = 1e-5
@@ -164,7 +164,7 @@ def test_an_interrupted_loss_interrupts_the_training(keywords, rng, monkeypatch)
     def solve(*problem, **asked):
         return replace(epsilot.solve(*problem, **asked), status=interrupted)
 
-    monkeypatch.setattr(answers.Watch, "ending", lambda self: interrupted)
+    monkeypatch.setattr(engine.Clock, "ending", lambda self: interrupted)
     monkeypatch.setattr(values, "solve", solve)
     with pytest.raises(KeyboardInterrupt):
         values.CloudLoss(**keywords)([*clouds(rng, 40), None, None], [False] * 4)
@@ -173,12 +173,12 @@ def test_an_interrupted_loss_interrupts_the_training(keywords, rng, monkeypatch)
 @pytest.mark.filterwarnings("ignore::epsilot.errors.ConvergenceWarning")
 def test_an_interrupt_inside_the_only_problem_is_seen(rng, monkeypatch):
     """Such a batch is complete: every problem has an answer, the last one half of one."""
-    whole = answers.ordinary
+    whole = engine.ordinary
 
     def ordinary(*chunk):
         return replace(whole(*chunk), status=epsilot.Status.INTERRUPTED)
 
-    monkeypatch.setattr(answers, "ordinary", ordinary)
+    monkeypatch.setattr(engine, "ordinary", ordinary)
     with pytest.raises(KeyboardInterrupt):
         values.CloudLoss()([*clouds(rng, 1, 300, 300), None, None], [False] * 4)
 

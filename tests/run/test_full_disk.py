@@ -8,7 +8,7 @@ import pytest
 
 import epsilot
 from epsilot import UnsavedWarning
-from epsilot.run.batch import drive
+from epsilot.run.batch import engine
 from problems import trace
 
 RNG = np.random.default_rng(4)
@@ -65,7 +65,7 @@ def test_a_run_goes_on_when_the_directory_of_its_checkpoint_is_gone(tmp_path):
 
 @pytest.mark.parametrize("seconds", [0.0, 3600.0], ids=["as it goes", "in the end"])
 def test_a_batch_that_cannot_be_written_is_returned(seconds, tmp_path, fill_disk, monkeypatch):
-    monkeypatch.setattr(drive, "SAVE_SECONDS", seconds)
+    monkeypatch.setattr(engine, "SAVE_SECONDS", seconds)
     whole = epsilot.solve_batch(M, H[0], H)
     fill_disk()
     with pytest.warns(UnsavedWarning, match="No space left"):

@@ -12,13 +12,10 @@ from ..errors import InvalidProblem
 from ..files import StrPath, check_own
 from ..geometry.callables import check_metric
 from ..metrics import MetricLike
-from ..run.batch.answers import AnswersFrom, answers_here
-from ..run.batch.chunk import Wish
-from ..run.batch.clouds import clouds_of
-from ..run.batch.drive import Orders, run_batch
+from ..run.batch.chunks import BatchGoal
+from ..run.batch.engine import BatchConfig, ClusterSolver, run_batch, solve_here
+from ..run.batch.problems import Many, clouds_of, source_of
 from ..run.batch.result import BatchResult, Pairing
-from ..run.batch.source import Many
-from ..run.batch.sources import source_of
 from ..run.request import Request
 from ..wording import shown
 
@@ -90,7 +87,7 @@ def solve_batch(
     >>> batch.value.round(3)
     array([1.   , 0.667, 1.   ])
     """
-    orders = make_orders(
+    config = make_config(
         client=client,
         plans=plans,
         potentials=potentials,
@@ -104,7 +101,7 @@ def solve_batch(
         progress=progress,
         max_seconds=max_seconds,
     )
-    return run_batch(source_of(M, a, b, normalize), orders)
+    return run_batch(source_of(M, a, b, normalize), config)
 
 
 def solve_sample_batch(
@@ -137,12 +134,12 @@ def solve_sample_batch(
     >>> epsilot.solve_sample_batch(X, X + 0.5).value.round(3)
     array([0.25])
     """
-    orders = make_orders(normalize=normalize, **keywords)
+    config = make_config(normalize=normalize, **keywords)
     check_metric(metric)
-    return run_batch(clouds_of(X_a, X_b, a, b, metric, normalize), orders)
+    return run_batch(clouds_of(X_a, X_b, a, b, metric, normalize), config)
 
 
-def make_orders(
+def make_config(
     *,
     client: Client | None = None,
     plans: bool = False,
@@ -153,7 +150,7 @@ def make_orders(
     resume: StrPath | None = None,
     pairing: Pairing | None = None,
     **wanted: Passed,
-) -> Orders:
+) -> BatchConfig:
     """Return what is asked of a batch, or say in one sentence what is wrong with it."""
     for name, flag in (("plans", plans), ("potentials", potentials), ("normalize", normalize)):
         check_flag(name, flag)
@@ -164,6 +161,6 @@ def make_orders(
     if checkpoint is not None:
         check_own(checkpoint, "epsilot-batch")
     request = Request(**wanted, on_limit="ignore")
-    wish = Wish.of(request, plans=bool(plans), potentials=bool(potentials))
-    answers = answers_here if client is None else AnswersFrom(Cluster.of(client))
-    return Orders(request, wish, on_error, pairing, checkpoint, resume, answers)
+    goal = BatchGoal.of(request, plans=bool(plans), potentials=bool(potentials))
+    solver = solve_here if client is None else ClusterSolver(Cluster.of(client))
+    return BatchConfig(request, goal, on_error, pairing, checkpoint, resume, solver)

@@ -9,10 +9,10 @@ from scipy.sparse import sparray
 from .._types import Index, Matrix, Passed
 from ..arguments import check_flag, cost_matrix, numeric
 from ..errors import InvalidProblem
-from ..run.batch.drive import run_batch
-from ..run.batch.pairs import Pairs, rows_of
+from ..run.batch.engine import run_batch
+from ..run.batch.problems import HistogramPairs, rows_of
 from ..run.batch.result import BatchResult, Pairing
-from .batch import make_orders
+from .batch import make_config
 
 
 def pairwise(
@@ -32,10 +32,10 @@ def pairwise(
         Histograms as rows. Their zeros are dropped once, so sparse histograms are small problems.
     M : (n, m) array-like
         The cost. Without ``H2`` it must be symmetric with a zero diagonal and no negative entry, so
-        that one problem serves both orders of a pair.
+        that one problem serves both config of a pair.
     H2 : (N2, m) array-like or SciPy sparse matrix, optional
         The other histograms, for all pairs (i, j) in the order of a matrix's rows. Without it, the
-        pairs i < j of H, as SciPy's ``squareform`` orders them.
+        pairs i < j of H, as SciPy's ``squareform`` config them.
     pairs : (k, 2) array-like of integers, optional
         Only these pairs (i, j), in this order.
     normalize, **keywords
@@ -64,14 +64,14 @@ def pairwise(
     targets = sources if H2 is None else rows_of(H2, "H2", C.shape[1], normalize)
     shape = len(sources), len(targets)
     chosen = _all_pairs(shape, is_symmetric) if pairs is None else _checked(pairs, shape)
-    orders = make_orders(
+    config = make_config(
         normalize=normalize, pairing=Pairing(shape, chosen, is_symmetric), **keywords
     )
-    return run_batch(Pairs(C, sources, targets, chosen, normalize), orders)
+    return run_batch(HistogramPairs(C, sources, targets, chosen, normalize), config)
 
 
 def _check_symmetric(C: Matrix) -> None:
-    """Refuse a cost by which the two orders of a pair, or a histogram and itself, differ."""
+    """Refuse a cost by which the two config of a pair, or a histogram and itself, differ."""
     n, m = C.shape
     if n != m or not np.array_equal(C, C.T):
         what = f"has shape {C.shape}" if n != m else "is not symmetric"

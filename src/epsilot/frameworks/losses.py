@@ -18,7 +18,7 @@ from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
 from ..geometry.clouds import cloud_geometry
 from ..metrics import POINT_METRICS
-from ..run.batch.blocks import Plans
+from ..run.batch.chunks import Plans
 from ..run.batch.result import BatchResult
 from ..run.request import Request
 from ..run.result import Result, Status

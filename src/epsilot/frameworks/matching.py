@@ -14,10 +14,8 @@ from ..kernels.clouds import cloud_costs
 from ..kernels.distances import squared_distances
 from ..kernels.small_simplex import is_small
 from ..metrics import METRICS
-from ..run.batch.chunk import Wish, answer
-from ..run.batch.clouds import COMPILED
-from ..run.batch.packing import flat
-from ..run.batch.stacks import Stack
+from ..run.batch.chunks import BatchGoal, answer
+from ..run.batch.problems import COMPILED, Stack, flat
 from .losses import CloudLoss, MatrixLoss
 
 #: Relative gap that stands for exact.
@@ -83,7 +81,7 @@ def _assigned(costs: Array) -> tuple[Index, Vector] | None:
         return None
     found, gaps = [], []
     chunks = Stack(k, costs, None, None, normalize=False).chunks(0)
-    for _, answers in parallel.in_order(partial(answer, wish=Wish(0.0, EXACT)), chunks):
+    for _, answers in parallel.in_order(partial(answer, goal=BatchGoal(0.0, EXACT)), chunks):
         if not answers.n_arcs.all():
             return None
         found.append(answers.arcs[1].reshape(-1, 2, n)[:, 0])  # there is room for n + m arcs

@@ -1,1 +1,1 @@
-"""Many problems at once: sources of problems, chunks of them, the loop over chunks, the result."""
+"""Solve many problems at once: ``problems``, compiled ``chunks``, an ``engine``, a ``result``."""

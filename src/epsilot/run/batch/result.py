@@ -19,9 +19,8 @@ from ...wording import shown
 from .. import storage
 from ..request import Request
 from ..result import Result, Status
-from .blocks import ManyPotentials, Plans
-from .single import result_of
-from .source import Source
+from .chunks import ManyPotentials, Plans, result_of
+from .problems import ProblemSource
 
 _FORMAT = "epsilot-batch-1"
 #: Every way a problem can end; arrays hold the place in this list.
@@ -83,7 +82,7 @@ class BatchResult(Sequence[Result]):
     potentials: ManyPotentials | None = field(default=None, repr=False)
     pairing: Pairing | None = field(default=None, repr=False)
     digest: str | None = field(default=None, repr=False)  # of the problems
-    source: Source | None = field(default=None, repr=False)
+    source: ProblemSource | None = field(default=None, repr=False)
 
     @property
     def gap(self) -> Vector:

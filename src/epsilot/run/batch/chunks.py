@@ -1,19 +1,36 @@
-"""Plans and potentials of many problems, one after the other in a few arrays."""
+"""Solve a chunk of problems with compiled code: a pure function of its data.
+
+A thread or another machine can run it. Problems that the compiled solver refuses go through
+``execute``, as ``solve`` does.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self, overload
+from typing import NamedTuple, Self, overload
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from ..._types import Array, Index, Potentials, Vector
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
-from .packing import places
+from ...kernels.small import Answers, Goal, Problems, blank, solve_all
+from ...kernels.small_potentials import extend, to_user
+from ...transport.linear import Transport
+from ...transport.plan import Arcs, Plan
+from ...transport.problem import make_problem
+from ...transport.record import Record
+from ...transport.work import Work
+from ...version import __version__
+from ..execute import execute
+from ..goal import RTOL, make_goal
+from ..request import Request
+from ..result import Result, Status
+from .problems import Chunk, places
 
 #: Places that a saved index may point at: what an array can have.
 LONGEST = 2**62
@@ -190,3 +207,145 @@ def _starts(saved: Saved, name: str, size: int) -> Index:
     if starts[0] != 0 or (np.diff(starts) < 0).any():
         raise InvalidProblem(f"the saved array {name} does not ascend from 0; write it again.")
     return starts
+
+
+@dataclass(frozen=True)
+class BatchGoal:
+    """What is wanted of every problem: a gap of ``eps`` (0: ``rtol``), and what to keep."""
+
+    eps: float
+    rtol: float
+    plans: bool = False
+    potentials: bool = False
+
+    @classmethod
+    def of(cls, request: Request, *, plans: bool = False, potentials: bool = False) -> BatchGoal:
+        """Return what a request says of every problem."""
+        rtol = RTOL if request.rtol is None else request.rtol
+        return cls(float(request.eps or 0.0), float(rtol), plans, potentials)
+
+
+class SolvedChunk(NamedTuple):
+    """What is proved of the problems of a chunk; others have NaN and are not ``is_done``."""
+
+    chunk: Chunk
+    is_done: NDArray[np.bool_]
+    value: Vector
+    lower_bound: Vector
+    marginal_error: Vector
+    plans: Plans | None
+    potentials: ManyPotentials | None
+
+
+def answer(chunk: Chunk, goal: BatchGoal) -> tuple[Problems, Answers]:
+    """Return the problems of a chunk as they were packed, and what is proved of them."""
+    problems = chunk.packed()
+    answers = blank(problems)
+    solve_all(problems, Goal(goal.eps, goal.rtol, chunk.tolerance), answers)
+    return problems, answers
+
+
+def solve_chunk(chunk: Chunk, goal: BatchGoal) -> SolvedChunk:
+    """Solve the problems of a chunk that the compiled solver takes."""
+    problems, answers = answer(chunk, goal)
+    value, lower, error = answers.numbers[:, :3].T.copy()
+    return SolvedChunk(
+        chunk,
+        answers.n_arcs > 0,
+        value,
+        lower,
+        error,
+        plans_of(problems, answers) if goal.plans else None,
+        potentials_of(problems, answers) if goal.potentials else None,
+    )
+
+
+def plans_of(problems: Problems, answers: Answers) -> Plans:
+    """Return the plans of solved problems in the caller's units, those of others being empty."""
+    n_arcs, at = answers.n_arcs, answers.at
+    kept = np.arange(at[0, -1]) - np.repeat(at[0, :-1], np.diff(at[0])) < np.repeat(
+        n_arcs, np.diff(at[0])
+    )
+    mass = np.repeat(answers.numbers[:, 3], n_arcs)
+    (i, j), flow = answers.arcs[:, kept], answers.flow[kept]
+    return Plans(shapes_of(problems), places(n_arcs), i, j, flow * mass)
+
+
+def shapes_of(problems: Problems) -> Index:
+    """Return the shapes of packed problems."""
+    of = problems.of
+    return np.stack((problems.sources.sizes[of[:, 1]], problems.targets.sizes[of[:, 2]]), axis=1)
+
+
+def potentials_of(problems: Problems, answers: Answers) -> ManyPotentials:
+    """Return feasible potentials of solved problems in the caller's units, NaN for others."""
+    extend(problems, answers)
+    f, g = np.empty_like(answers.f), np.empty_like(answers.g)
+    to_user(answers, f, g)
+    return ManyPotentials(answers.at[1], f, answers.at[2], g)
+
+
+#: What such results say of their method.
+CHOICE = "small_simplex: one of many small problems"
+
+
+def ordinary(chunk: Chunk, k: int, request: Request) -> Result:
+    """Return what ``solve`` makes of the k-th problem of a chunk."""
+    return execute(make_problem(*chunk.given(k), normalize=chunk.normalize), request)
+
+
+def result_of(chunk: Chunk, request: Request) -> Result:
+    """Return the result of the only problem of a chunk, its bracket proved once more."""
+    began = time.perf_counter()
+    packed, answers = answer(chunk, BatchGoal.of(request))
+    if answers.n_arcs[0] == 0:
+        return ordinary(chunk, 0, request)
+    problem = make_problem(*chunk.given(0), normalize=chunk.normalize)
+    potentials = potentials_of(packed, answers)[0]
+    plan, objective = _plan(answers, problem.shape), Transport(problem)
+    proof = objective.prove(plan, (answers.f, answers.g))
+    value, lower_bound, error, mass = (float(x) for x in answers.numbers[0, :4])
+    seconds = time.perf_counter() - began
+    work = Work.of(pivot=problem.shape[0] * problem.shape[1])
+    record = Record(
+        n_iter=1,
+        operations=work.operations,
+        seconds=seconds,
+        upper=value,
+        lower=lower_bound,
+        gap=value - lower_bound,
+        marginal_error=error,
+        reg=0.0,
+    )
+    return Result(
+        plan_operator=plan.scaled(mass),
+        potentials=potentials,
+        value=value,
+        value_linear=value,
+        lower_bound=lower_bound,
+        marginal_error=error,
+        converged=True,
+        status=Status.CERTIFIED,
+        method="small_simplex",
+        reg=0.0,
+        seed=request.seed,
+        options={},
+        version=__version__,
+        n_iter=1,
+        work=work,
+        seconds=seconds,
+        history=[record],
+        target=problem.mass * problem.unit * make_goal(objective, request).allowed(proof.lower),
+        is_entropic=False,
+        problem=problem,
+        choice=CHOICE,
+        slopes=objective.slopes,
+        asked=request.written(),
+    )
+
+
+def _plan(answers: Answers, shape: tuple[int, int]) -> Plan:
+    """Return the plan of the only problem, of mass 1."""
+    n = answers.n_arcs[0]
+    i, j = answers.arcs[:, :n].copy()
+    return Plan(Arcs(shape, i, j, answers.flow[:n].copy()))
