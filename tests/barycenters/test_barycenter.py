@@ -115,6 +115,22 @@ def test_an_optimum_of_zero_is_certified(k, rtol, scale, rng):
         assert result.gap >= 0
 
 
+@pytest.mark.parametrize("weights", [[97.0, 2.2e-308], [1e-320, 1.0], [1.7e308, 1.0]])
+def test_weights_that_vanish_beside_others_are_refused(weights, rng):
+    A = rng.dirichlet(np.ones(4), 2)
+    with pytest.raises(epsilot.InvalidProblem, match=r"weights\[[01]\] is .* of a total of"):
+        epsilot.barycenter(A, rng.random((4, 4)), weights)
+
+
+def test_constants_of_column_potentials_cost_no_digits(rng):
+    M = rng.random((5, 5))
+    family = make_family(rng.dirichlet(np.ones(5), 2), M, [0.52, 0.56])
+    G = rng.random((2, 5))
+    plain, shifted = below(family, G), below(family, G + np.array([[1e9], [-1e9]]))
+    assert shifted.value == pytest.approx(plain.value, abs=1e-6)
+    assert max(np.abs(x).max() for pair in shifted.potentials for x in pair) <= 10
+
+
 def test_the_image_of_potentials_is_written_out(rng):
     case, eta = make("ragged"), 0.1
     family = make_family(*case.args)

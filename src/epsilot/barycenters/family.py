@@ -116,7 +116,12 @@ class Family:
         return self.mean_of([distance(x, b) for x in X])
 
     def centred(self, G: Matrix) -> Matrix:
-        """Return column potentials that are feasible together: Σ w_k g_k = 0."""
+        """Return column potentials that are feasible together: Σ w_k g_k = 0.
+
+        A constant that one of them carries would cost digits and is taken off; its row potential
+        makes up for it.
+        """
+        G = G - G.max(axis=1, keepdims=True)
         return G - self.mean(G)
 
 
@@ -228,6 +233,13 @@ def shares(weights: ArrayLike | None, k: int) -> Vector:
     total = float(w.sum())
     if not (w.min() >= 0 and 0 < total < math.inf):
         raise InvalidProblem(no_weights(w, "weights"))
+    is_lost = (w > 0) & (w / total <= EMPTY)
+    if is_lost.any():
+        i = int(np.argmax(is_lost))
+        raise InvalidProblem(
+            f"weights[{i}] is {w[i]:.3g} of a total of {total:.3g}; weights must be 0 or above "
+            f"{EMPTY:.0e} of the total for float64 to hold potentials (set it to zero)."
+        )
     return frozen(w / total)
 
 
