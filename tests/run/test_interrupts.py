@@ -28,12 +28,17 @@ with interrupts.graceful_interrupts():
 
 #: A run that SIGTERM ends, in a process that then goes on for longer than a stuck one may.
 ENDED = """
-import signal, time, numpy as np, epsilot
+import signal, time, types, numpy as np, epsilot
 from epsilot.run import interrupts
-interrupts.FIRST_SECONDS = 0.2
+now, interrupts.FIRST_SECONDS = 0.0, 0.2
+interrupts.time = types.SimpleNamespace(monotonic=lambda: now)  # stands still during the run
 def stop(record):
-    signal.raise_signal(signal.SIGTERM)
-found = epsilot.solve(np.eye(9), method="sinkhorn", rtol=1e-9, callback=stop, on_limit="ignore")
+    if record.n_iter > 1:  # runs of many steps are watched
+        signal.raise_signal(signal.SIGTERM)
+M = np.random.default_rng(0).random((9, 9))
+found = epsilot.solve(M, method="sinkhorn", rtol=1e-9, callback=stop, on_limit="ignore")
+time.sleep(1.0)
+now = 1.0
 time.sleep(1.0)
 print(found.status.name)
 """
