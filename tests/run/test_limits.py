@@ -2,6 +2,7 @@
 
 import itertools
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import epsilot
 from epsilot import Status, deadline, parallel
 from epsilot.deadline import OutOfTime
+from epsilot.run import driver, starts
 from epsilot.run import execute as executing
 from epsilot.run.clock import GRACE, Clock
 from epsilot.transport.crude import crude_plan, crude_potentials
@@ -124,6 +126,39 @@ def test_whenever_time_is_up_the_answer_is_proved_and_the_run_goes_on(
             resumed = solve(method, where, keywords, resume=path)
             assert trace(resumed) == trace(whole)
             np.testing.assert_array_equal(resumed.plan, whole.plan)
+
+
+@pytest.fixture
+def two_stages(monkeypatch):
+    """Start a cloud of 300 points from one of 64 cells, and that from one of 16."""
+    for name, size in {"SMALLEST": 200, "LARGE": 200, "N_CELLS": 16, "N_MIDDLE": 64}.items():
+        monkeypatch.setattr(starts, name, size)
+    monkeypatch.setattr(parallel, "MIN_ENTRIES_PER_THREAD", 1)
+    cloud = epsilot.PointCloud(*np.random.default_rng(2).normal(size=(2, 300, 2)), single=True)
+    keywords = {"method": "sinkhorn", "rtol": 1e-2, "n_threads": 1, "on_limit": "ignore"}
+    return partial(epsilot.solve, cloud, multiscale=True, **keywords)
+
+
+@pytest.mark.usefixtures("proved")
+def test_a_start_may_be_abandoned_at_any_time(two_stages, monkeypatch):
+    whole = two_stages()
+    with monkeypatch.context() as patched:
+        counting = Counting(patched, np.inf, proof_too=False)
+        two_stages()
+    for k in range(0, counting.looks, max(1, counting.looks // 8)):
+        with monkeypatch.context() as patched:
+            Counting(patched, k, proof_too=True)
+            part = two_stages()
+        assert part.lower_bound <= whole.value
+        assert whole.lower_bound <= part.value
+
+
+@pytest.mark.usefixtures("proved")
+def test_a_start_whose_stages_have_no_time_for_a_certificate(two_stages, monkeypatch):
+    monkeypatch.setattr(driver, "can_be_certified", lambda *_: False)
+    found = two_stages(max_seconds=0)
+    assert found.status is Status.MAX_SECONDS
+    assert found.lower_bound <= two_stages().value
 
 
 @pytest.mark.parametrize(("where", "kind"), list(itertools.product(GEOMETRIES, KINDS)))

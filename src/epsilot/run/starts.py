@@ -166,20 +166,21 @@ def coarse_potentials(
     assert coarse is not None  # what can_coarsen says
     cells, p, q = coarse.geometry, coarse.p, coarse.q
     if n_cells == N_CELLS:
-        small = solve(_uneven(cells.matrix(), p, q), rtol=1e-3)
-        f, g = small.potentials
+        solved = solve(_uneven(cells.matrix(), p, q), rtol=1e-3)
+    else:
+        start = coarse_potentials(cells, p, q, solve, N_CELLS)
+        solved = solve(
+            _uneven(cells, p, q),
+            rtol=MIDDLE_RTOL,
+            method="sinkhorn",
+            potentials_init=start,
+            multiscale=False,
+        )
+    core = solved.plan_operator.core
+    if n_cells == N_CELLS or not isinstance(core, Gibbs):  # Sinkhorn had no time for a pass
+        f, g = solved.potentials
         f, g = coarse.from_rows.ctransform_rows(g), coarse.from_cols.ctransform_rows(f)
         return f + coarse.shift, g
-    start = coarse_potentials(cells, p, q, solve, N_CELLS)
-    middle = solve(
-        _uneven(cells, p, q),
-        rtol=MIDDLE_RTOL,
-        method="sinkhorn",
-        potentials_init=start,
-        multiscale=False,
-    )
-    core = middle.plan_operator.core
-    assert isinstance(core, Gibbs)  # what Sinkhorn's plans are
     log_a, log_b = (log(np.where(mass > 0, mass, 1.0)) for mass in (a, b))
     f = softmin(log_a, coarse.from_rows.rough.lse_rows(core.g, core.eta), core.eta)
     g = softmin(log_b, coarse.from_cols.rough.lse_rows(core.f, core.eta), core.eta)

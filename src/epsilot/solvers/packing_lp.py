@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from .. import deadline
 from .._types import Matrix, Potentials, Vector
 from ..kernels.packing import coordinate_steps
 from ..kernels.vectors import exp, log
@@ -176,6 +177,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
         p, q = problem.p.copy(), problem.q.copy()  # writable: one signature of the kernel
         n_steps = 0
         for start in range(0, n * m, CHUNK):
+            deadline.check()
             entries = rng.integers(0, n * m, min(CHUNK, n * m - start))
             n_steps += coordinate_steps(
                 C, problem.geometry.cost_unit, p, q, rung.a, 1 / rung.mu, rung.L,
