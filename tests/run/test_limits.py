@@ -175,6 +175,7 @@ def test_crude_bounds_are_proved_without_a_pass(where, kind, monkeypatch):
         share(kernel, n, n_entries, *args)
 
     monkeypatch.setattr(parallel, "share", counted)
+    monkeypatch.setattr(epsilot.Plan, "blocks", None)  # is not called
     plan, upper, _ = crude_plan(objective)
     potentials, lower = crude_potentials(objective)
     monkeypatch.undo()

@@ -185,3 +185,13 @@ def test_products():
     V, U = np.random.default_rng(0).random((4, 2)), np.random.default_rng(1).random((3, 2))
     np.testing.assert_allclose(PLAN @ V, X @ V, atol=1e-16)
     np.testing.assert_allclose(PLAN.T @ U, X.T @ U, atol=1e-16)
+
+
+@cores
+@pytest.mark.parametrize("around", [None, AROUND], ids=["alone", "rounded"])
+@pytest.mark.parametrize("mass", [1.0, 0.3])
+def test_the_entropy_is_that_of_the_array(name, around, mass):
+    plan = Plan(CORES[name], around, mass)
+    X = plan.toarray()
+    expected = -(X * np.log(np.where(X > 0, X, 1.0))).sum()
+    assert plan.entropy() == pytest.approx(expected, rel=1e-13, abs=1e-15)

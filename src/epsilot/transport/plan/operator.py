@@ -239,8 +239,17 @@ class Plan(Ordinary):
             yield rows.start, self.block(rows.start, rows.stop)
 
     def entropy(self) -> float:
-        """Return H(X) = -sum X log X."""
-        return float(sum(entropy(X) for _, X in self.blocks()))
+        """Return H(X) = -sum X log X; of few arcs and a rank-one term without a pass."""
+        arcs = self.core.arcs()
+        if arcs is None:
+            return float(sum(entropy(X) for _, X in self.blocks()))
+        if self.around is None:
+            return entropy(self.mass * arcs.flow)
+        s, t, e, d = self.around
+        i, j, e = arcs.i, arcs.j, self.mass * e
+        term = e[i] * d[j]
+        of_term = entropy(e) * float(d.sum()) + float(e.sum()) * entropy(d)
+        return of_term - entropy(term) + entropy(self.mass * (s[i] * arcs.flow * t[j]) + term)
 
     def toarray(self, limit: int = DENSE_LIMIT) -> Matrix:
         """Return X as an (n, m) array, if it takes at most ``limit`` bytes."""
