@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import epsilot
-from epsilot.geometry import PointCloud
+from epsilot.geometry import PointCloud, index
 from epsilot.geometry import points as points_module
 from epsilot.run import starts
 
@@ -120,3 +120,31 @@ def test_products_are_rough_costs(rng, metric, n, m, d):
         found[start:stop] = C
         assert stop == n or (stop - start) % 8 == (stop - start) % 6 == 0  # whole tiles everywhere
     np.testing.assert_allclose(found, cloud.block(0, n) / unit, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_method_and_certificate_share_the_trees(lazy, rng, monkeypatch):
+    X, Y = rng.random((2, 150, 2))
+    monkeypatch.setattr(index, "SEARCHED_ENTRIES", 1)
+    monkeypatch.setattr(index, "VISIT_ENTRIES", 0)  # every c-transform searches
+    built = []
+
+    def order(points, ask=index._order):
+        built.append(len(points))
+        return ask(points)
+
+    monkeypatch.setattr(index, "_order", order)
+    result = epsilot.solve_sample(X, Y, lazy=lazy, method="auction", rtol=1e-6)
+    assert result.converged
+    assert built.count(150) == 2  # one tree for each side
+
+
+def test_copies_with_the_same_points_share_their_trees(rng):
+    X, Y = rng.random((2, 20, 2))
+    cloud = PointCloud(X, Y, single=True)
+    for copy in (cloud.shifted(1.0), cloud.exact, cloud.shifted(-1.0).exact):
+        assert copy.embedding.trees is cloud.embedding.trees
+    some = cloud.restricted(np.arange(5), np.arange(20))
+    assert some.embedding.trees is not cloud.embedding.trees
+    tree = some.embedding.tree_of(some.X)
+    assert len(tree.points) == 5

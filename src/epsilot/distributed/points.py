@@ -114,7 +114,7 @@ class PointCloud(local._Fused):
 
     def _copy(self, X: Matrix, Y: Matrix, shift: float, **how: object) -> PointCloud:
         """Return a cloud of the same kind, with the workers' points if it has the same."""
-        out = super()._copy(X, Y, shift, **how)  # type: ignore[arg-type]
+        out = super()._copy(X, Y, shift, **how)
         assert isinstance(out, PointCloud)
         if X is self.X and Y is self.Y:
             out._sides = self._sides

@@ -7,6 +7,7 @@ a :class:`Priced` tree, which says for any point which columns are least in cost
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -57,6 +58,15 @@ class Embedding(NamedTuple):
     metric: int
     shift: float
     searchers: Searchers | None = None  # None: this process
+    trees: Trees | None = None  # of the points of the cost, which may be others than these
+
+    def tree_of(self, points: Matrix) -> Tree:
+        """Return the tree of points, which is built once for those of the cost."""
+        if self.trees is not None and points is self.trees.X:
+            return self.trees.rows
+        if self.trees is not None and points is self.trees.Y:
+            return self.trees.cols
+        return Tree.of(points)
 
     def least_columns(
         self,
@@ -138,6 +148,26 @@ def _order(X: Matrix) -> Index:
     return order
 
 
+class Trees:
+    """The trees of both sides of a cost, each built when it is first asked for.
+
+    Methods and certificates share them, and so do copies of a cost that have the same points.
+    """
+
+    def __init__(self, X: Matrix, Y: Matrix) -> None:
+        self.X, self.Y = X, Y
+
+    @cached_property
+    def rows(self) -> Tree:
+        """The tree of the sources."""
+        return Tree.of(self.X)
+
+    @cached_property
+    def cols(self) -> Tree:
+        """The tree of the targets."""
+        return Tree.of(self.Y)
+
+
 @dataclass(frozen=True)
 class Priced:
     """A tree of columns with their prices, in tree order, ready to be searched."""
@@ -208,12 +238,11 @@ class Side:
     tree: Tree
 
     @classmethod
-    def of(cls, points: Matrix) -> Side:
-        """Put points in order."""
-        tree = Tree.of(points)
+    def of(cls, tree: Tree) -> Side:
+        """Find the points of a tree that are equal."""
         is_new = (tree.points[1:] != tree.points[:-1]).any(axis=1)
         starts = np.flatnonzero(np.concatenate([[True], is_new]))
-        if starts.size < len(points):
+        if starts.size < len(tree.points):
             return cls(tree.order, starts, Tree.ordered(tree.points[starts]))
         return cls(tree.order, starts, tree)
 
@@ -243,7 +272,10 @@ class Searched:
             return None
         X, Y = embedding.X, embedding.Y
         is_large = len(X) * len(Y) >= SEARCHED_ENTRIES
-        return cls(Side.of(X), Side.of(Y), embedding) if is_large else None
+        if not is_large:
+            return None
+        rows, cols = (Side.of(embedding.tree_of(Z)) for Z in (X, Y))
+        return cls(rows, cols, embedding)
 
     def error(self, f: Vector, g: Vector) -> float:
         """Return what searching adds to the rounding of a pass: nothing."""
@@ -285,7 +317,7 @@ def clusters(points: Matrix, weights: Vector, n_cells: int) -> tuple[Matrix, Vec
 
 def pair_costs(embedding: Embedding, rows: Index, cols: Index) -> Vector:
     """Return the costs of single pairs of points."""
-    X, Y, metric, shift, _ = embedding
+    X, Y, metric, shift, *_ = embedding
     out, Y = np.empty(rows.size), np.ascontiguousarray(Y.T)
     rows, cols = (np.ascontiguousarray(x, dtype=np.int64) for x in (rows, cols))
     entries = PAIR_ENTRIES * rows.size

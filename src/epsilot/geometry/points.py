@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +19,7 @@ from .base import Call, Coarser, Geometry, LogSums, Places, log_total
 from .bounded import Bounded
 from .callables import Scaled, asked, check_metric
 from .coordinates import HULL_DIMENSION, as_points, box, check_space, directions, extreme
-from .index import DIMENSIONS, PAIR_ENTRIES, SEARCHED_ENTRIES, Embedding, Searched, clusters
+from .index import DIMENSIONS, PAIR_ENTRIES, SEARCHED_ENTRIES, Embedding, Searched, Trees, clusters
 from .line import Line
 from .ranges import check_range, reach
 from .rough import Rough
@@ -212,7 +213,18 @@ class _Fused(PointCloud):
         """The points themselves, unless they have many coordinates."""
         if self.X.shape[1] > DIMENSIONS[-1]:
             return None
-        return Embedding(self.X, self.Y, self._named.code, self.shift)
+        return Embedding(self.X, self.Y, self._named.code, self.shift, trees=self._trees)
+
+    @cached_property
+    def _trees(self) -> Trees:
+        return Trees(self.X, self.Y)
+
+    def _copy(self, X: Matrix, Y: Matrix, shift: float, **how: Any) -> PointCloud:
+        """Return a cloud of the same kind, with the same trees if it has the same points."""
+        out = super()._copy(X, Y, shift, **how)
+        if X is self.X and Y is self.Y:
+            out._trees = self._trees  # type: ignore[attr-defined]
+        return out
 
     @cached_property
     def _index(self) -> Searched | Line | None:

@@ -259,8 +259,14 @@ class PointMarket(Market):
         state.is_flipped = rows.size > cols.size
         sides = [(X, self.p, rows), (Y, self.q, cols)][:: -1 if state.is_flipped else 1]
         (state.rows, state.weights, state.fine_x), (state.cols, state.quotas, state.fine_y) = (
-            _ordered(*side) for side in sides
+            self._ordered(*side) for side in sides
         )
+
+    def _ordered(self, points: Matrix, masses: Vector, kept: Index) -> tuple[Index, Vector, Vector]:
+        """Return the kept points' numbers in tree order, their masses and the points, flat."""
+        tree = self.embedding.tree_of(points if kept.size == len(points) else points[kept])
+        order = kept[tree.order]
+        return order, masses[order], tree.points.ravel()
 
     def depths(self, state: MarketState) -> list[int]:
         """Return the depths of the levels' cells; the last is that of the points themselves."""
@@ -363,13 +369,6 @@ class PointMarket(Market):
         if self.is_finest(state):
             return state.leasts.copy()
         return self.embedding.ctransform(self._priced(state), self._fine(state).X)
-
-
-def _ordered(points: Matrix, masses: Vector, kept: Index) -> tuple[Index, Vector, Vector]:
-    """Return the kept points' numbers in tree order, their masses and the points, flat."""
-    tree = Tree.of(points[kept])
-    order = kept[tree.order]
-    return order, masses[order], tree.points.ravel()
 
 
 def relative_gap(cost: float, dual: float) -> float:
