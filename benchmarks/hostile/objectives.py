@@ -214,7 +214,9 @@ def unit_of(kind: Kind, C: Array, a: Array, b: Array) -> Array:
     costs = np.abs(C).max(axis=(-1, -2))
     if kind.name in ("kl", "tv"):
         price_a, price_b = (np.longdouble(price) for price in kind.prices)
-        free = max((price for price in (price_a, price_b) if price < np.inf), default=0 * price_a)
+        free = max(
+            (price for price in (price_a, price_b) if price < np.inf), default=np.longdouble(0)
+        )
         costs = np.where(costs > 0, np.minimum(costs, price_a + price_b), free)
     if kind.name == "partial":
         return np.asarray(costs * np.longdouble(kind.mass))
