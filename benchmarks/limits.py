@@ -56,15 +56,16 @@ def grid(n: int, **keywords: object) -> Callable[[], object]:
 
 
 def barycenter(n: int, **keywords: object) -> Callable[[], object]:
-    """Return a barycentre of three histograms on a line of n cells."""
-    A = np.random.default_rng(5).dirichlet(np.ones(n), 3)
-    x = np.linspace(0, 1, n)
-    return partial(epsilot.barycenter, A, np.abs(x[:, None] - x), **keywords)
+    """Return a barycentre of eight histograms on n points of a square."""
+    rng = np.random.default_rng(5)
+    A, X = rng.dirichlet(np.ones(n), 8), rng.random((n, 2))
+    return partial(epsilot.barycenter, A, ((X[:, None] - X) ** 2).sum(axis=-1), **keywords)
 
 
 #: What is measured: how it is made, and how many points it has.
 CASES: dict[str, tuple[Callable[..., Callable[[], object]], int]] = {
     "cloud 50-d": (partial(cloud, d=50), 20_000),
+    "cloud 50-d, larger": (partial(cloud, d=50), 50_000),
     "cloud 50-d, sinkhorn": (partial(cloud, d=50, method="sinkhorn"), 20_000),
     "cloud 3-d, weighted, Euclidean": (
         partial(cloud, d=3, is_weighted=True, metric="euclidean"),
@@ -73,11 +74,13 @@ CASES: dict[str, tuple[Callable[..., Callable[[], object]], int]] = {
     "cloud 2-d, TV": (partial(cloud, d=2, unbalanced=0.5, unbalanced_type="tv"), 30_000),
     "cloud 2-d, KL": (partial(cloud, d=2, unbalanced=0.5), 30_000),
     "cloud 2-d, partial": (partial(cloud, d=2, mass=0.5), 30_000),
+    "cloud 2-d, partial, reg=0.01": (partial(cloud, d=2, mass=0.5, reg=0.01), 30_000),
     "cloud 2-d, reg=1e-4": (partial(cloud, d=2, reg=1e-4), 20_000),
     "dense, exact": (partial(dense, method="exact"), 5_000),
     "dense, sinkhorn": (partial(dense, method="sinkhorn", rtol=1e-6), 5_000),
     "dense, pdasmd": (partial(dense, method="pdasmd", rtol=1e-6), 5_000),
     "dense, greenkhorn": (partial(dense, method="greenkhorn", rtol=1e-6), 5_000),
+    "dense, packing_lp": (partial(dense, method="packing_lp", rtol=1e-6), 5_000),
     "grid, sinkhorn": (partial(grid, method="sinkhorn", rtol=1e-6), 1_000_000),
     "barycentre, exact": (partial(barycenter, method="exact", rtol=1e-9), 400),
 }

@@ -10,6 +10,7 @@ import pytest
 
 import epsilot
 from epsilot import Status, deadline, processes
+from epsilot.barycenters import column_generation
 from epsilot.deadline import OutOfTime
 from epsilot.run.clock import Clock
 from epsilot.solvers import exact
@@ -86,6 +87,27 @@ def test_a_limit_ends_exact(rng, started, monkeypatch):
     monkeypatch.setattr(exact, "LONG_SECONDS", 0.0)
     monkeypatch.setattr(Clock, "is_late", lambda clock: bool(started))
     found = epsilot.solve(rng.random((30, 40)), method="exact", on_limit="ignore")
+    assert found.status is Status.MAX_SECONDS
+    assert started[0].returncode != 0
+    assert found.lower_bound <= found.value
+
+
+def test_barycentres_are_the_same_bits_if_highs_runs_in_a_process(rng, started, monkeypatch):
+    A, M = rng.dirichlet(np.ones(9), 3), rng.random((9, 9))
+    here = epsilot.barycenter(A, M, method="exact")
+    assert not started
+    monkeypatch.setattr(column_generation, "LONG_ARCS", 0)
+    there = epsilot.barycenter(A, M, method="exact")
+    assert {process.returncode for process in started} == {0}
+    np.testing.assert_array_equal(here.barycenter, there.barycenter)
+    assert (here.value, here.lower_bound) == (there.value, there.lower_bound)
+
+
+def test_a_limit_ends_the_linear_program_of_a_barycentre(rng, started, monkeypatch):
+    monkeypatch.setattr(column_generation, "LONG_ARCS", 0)
+    monkeypatch.setattr(Clock, "is_late", lambda clock: bool(started))
+    A, M = rng.dirichlet(np.ones(9), 3), rng.random((9, 9))
+    found = epsilot.barycenter(A, M, method="exact", rtol=1e-9, on_limit="ignore")
     assert found.status is Status.MAX_SECONDS
     assert started[0].returncode != 0
     assert found.lower_bound <= found.value

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from .. import processes
 from .._types import Index, Matrix, Vector
 from ..arguments import check_count
 from ..errors import InvalidProblem
@@ -28,6 +29,8 @@ CRUDE = 0.02
 ZERO = 1e-13
 #: Feasibility that HiGHS is asked for, of masses about 1 and costs up to 1.
 TOLERANCE = 1e-10
+#: Arcs from which HiGHS, which may take more than half a second, runs in a process of its own.
+LONG_ARCS = 25_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,13 +163,15 @@ def _program(family: Family, problems: list[Problem], kept: list[Index]) -> Prog
 
 def _solve(family: Family, problems: list[Problem], kept: list[Index]) -> Solved:
     """Solve the program on the kept arcs."""
-    from scipy.optimize import linprog
-
-    program = _program(family, problems, kept)
+    c, A, b = _program(family, problems, kept)
     tolerances = {f"{x}_feasibility_tolerance": TOLERANCE for x in ("primal", "dual")}
-    found = linprog(
-        program.c, A_eq=program.A, b_eq=program.b, method="highs-ds", options=tolerances
-    )
+    keywords = {"A_eq": A, "b_eq": b, "method": "highs-ds", "options": tolerances}
+    if c.size > LONG_ARCS:
+        found = processes.call("scipy.optimize", "linprog", c, **keywords)
+    else:
+        from scipy.optimize import linprog
+
+        found = linprog(c, **keywords)
     if found.x is None:
         raise InvalidProblem(
             f"HiGHS could not solve the linear program ({found.message.strip()}); use "
