@@ -293,3 +293,17 @@ def test_a_round_of_too_many_pivots_ends_the_run_with_its_true_gap(monkeypatch):
     assert not result.converged
     assert result.status.name == "FINISHED"
     assert result.lower_bound <= epsilot.solve(M, rtol=1e-9).value <= result.value
+
+
+@pytest.mark.parametrize("price", [7e-108, 3e90])
+def test_prices_out_of_the_range_of_float32_are_the_unit_where_all_costs_are_zero(price):
+    result = epsilot.solve(
+        np.zeros((1, 4)),
+        [3.2],
+        [0.05, 2.1, 0.33, 0.71],
+        unbalanced=price,
+        unbalanced_type="tv",
+        method="restricted_simplex",
+    )
+    assert result.converged
+    assert result.value == pytest.approx(price * 0.01, rel=1e-9)

@@ -45,6 +45,9 @@ SAMPLE, UNUSUAL = 16, 16
 #: changes of the prices add up, and in later ones; arcs that join later must be below twice that.
 TOLERANCE, FINE_TOLERANCE = 1e-11, 5e-14
 
+#: Numbers between these have all their digits in float32.
+SINGLES = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+
 Floats = TypeVar("Floats", np.float32, np.float64)
 
 
@@ -150,7 +153,9 @@ class RestrictedSimplex(DirectSolver[State]):
         n, m = problem.shape
         state.sweep += 1
         eta = self._eta(problem, state)
-        unit = np.float32(problem.geometry.cost_unit)
+        exact_unit = problem.geometry.cost_unit
+        is_held = SINGLES[0] < exact_unit < SINGLES[1]
+        unit = np.float32(exact_unit) if is_held else np.float64(exact_unit)
         inv_eta = np.float32(unit / eta)
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
         log_p, columns = log(np.maximum(problem.p, 1e-300)), ColumnSums(m, np.float32)
