@@ -68,12 +68,18 @@ def write(app: Sphinx, _: Config) -> None:
     text += "All that is public, as its docstrings have it. Other modules may change any day.\n\n"
     for title, names in kinds([name for name in dir(epsilot) if name[0] != "_"]).items():
         text += section(title, "", "epsilot", names)
+    described: set[object] = set()  # classes that two modules share have one page
     for module, (needed, page) in MODULES.items():
         explained = f"Explained on its page: :doc:`/{page}`."
         if needed and find_spec(needed) is None:
             text += f"{module}\n{'-' * len(module)}\n\nNot installed here. {explained}\n\n"
             continue
-        text += section(module, explained, module, list(import_module(module).__all__))
+        public = {
+            name: getattr(import_module(module), name) for name in import_module(module).__all__
+        }
+        names = [name for name, value in public.items() if value not in described]
+        described |= {value for value in public.values() if inspect.isclass(value)}
+        text += section(module, explained, module, names)
     index = Path(app.srcdir) / "api" / "index.rst"
     index.parent.mkdir(exist_ok=True)
     if not index.is_file() or index.read_text(encoding="utf-8") != text:

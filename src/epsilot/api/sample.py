@@ -40,7 +40,7 @@ def solve_sample(
     a, b : optional
         Weights, uniform if None.
     metric : str or callable
-        A name of :data:`epsilot.metrics.POINT_METRICS`: "sqeuclidean" (default), "euclidean" or
+        A name of ``epsilot.metrics.POINT_METRICS``: "sqeuclidean" (default), "euclidean" or
         another. A callable takes one source and all targets and returns their costs; unless
         ``lazy`` is True, they are computed once and stored.
     lazy : bool, optional

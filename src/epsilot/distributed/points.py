@@ -44,7 +44,7 @@ class PointCloud(local._Fused):
         NumPy, Dask or Zarr arrays, memory-mapped files, names of ``.npy`` and ``.zarr`` files, or
         :class:`epsilot.distributed.Parquet`. Files must be seen by all workers.
     metric : str
-        A name of :data:`epsilot.metrics.POINT_METRICS`.
+        A name of ``epsilot.metrics.POINT_METRICS``.
     client : distributed.Client, optional
         By default the one that Dask would use.
     single : bool

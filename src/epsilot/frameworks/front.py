@@ -87,7 +87,7 @@ class Front(ABC, Generic[T]):
         a, b : (..., n), (..., m) arrays, optional
             Weights of equal totals; uniform if None.
         metric : str
-            A name of :data:`epsilot.metrics.POINT_METRICS`, "sqeuclidean" by default.
+            A name of ``epsilot.metrics.POINT_METRICS``, "sqeuclidean" by default.
             Where a metric has a kink, such as between coincident points, a pair has slope 0.
         rtol, eps : float, optional
             The gap to reach, relative to the value (default: 1e-6) or absolute.
@@ -100,7 +100,7 @@ class Front(ABC, Generic[T]):
         n_threads : int, optional
             Threads to use; one per core by default.
         return_info : bool
-            Return (value, :class:`Info`), as ``jax.grad(..., has_aux=True)`` expects it.
+            Return (value, ``Info``), as ``jax.grad(..., has_aux=True)`` expects it.
 
         Returns
         -------
@@ -189,7 +189,7 @@ class Front(ABC, Generic[T]):
         reg : float
             Regularisation, in units of the cost.
         return_info : bool
-            Return (value, :class:`Info`). Its gap bounds the error of S to either side; its
+            Return (value, ``Info``). Its gap bounds the error of S to either side; its
             potentials are the slopes of S in the weights, up to constants.
 
         Examples

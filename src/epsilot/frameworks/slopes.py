@@ -42,7 +42,7 @@ def point_slopes(plan: Plan | Arcs, x: Matrix, y: Matrix, metric: str) -> tuple[
     plan : Plan or Arcs
     x, y : (n, d), (m, d) arrays
     metric : str
-        A name of :data:`epsilot.metrics.POINT_METRICS`.
+        A name of ``epsilot.metrics.POINT_METRICS``.
     """
     row = METRICS[metric]
     middle = np.zeros(x.shape[1]) if row.degree == 0 else x.mean(axis=0)

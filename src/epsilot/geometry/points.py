@@ -48,7 +48,7 @@ class PointCloud(Geometry):
     X_b : (m, d) array-like
         Targets.
     metric : str or callable
-        A name of :data:`epsilot.metrics.POINT_METRICS`: "sqeuclidean" (default), "euclidean" or
+        A name of ``epsilot.metrics.POINT_METRICS``: "sqeuclidean" (default), "euclidean" or
         another. A callable takes one source (d,) and all targets (m, d) and returns m costs; it
         runs in Python and is slow.
     single : bool
