@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import epsilot
+from epsilot.kernels import vectors
+from epsilot.kernels.compiling import KeyedCacheFile
 
 SOLVE = """
 import warnings
@@ -67,3 +69,21 @@ def test_a_package_that_cannot_be_written_compiles_in_memory(open_folder, has_ca
     assert len(said) == (0 if has_cache_folder else 1)
     assert all("set NUMBA_CACHE_DIR to a folder" in line for line in said)
     assert any(cache.iterdir()) == has_cache_folder
+
+
+def test_processes_that_compile_at_one_moment_do_not_take_each_others_code(tmp_path):
+    first, second = (KeyedCacheFile(str(tmp_path), "kernel", "stamp") for _ in range(2))
+    second._load_index = dict  # what the second process has read: nothing yet
+    late = []
+    first._save_data = lambda *file: late.append(file)
+    first.save("types A", "code A")
+    second.save("types B", "code B")
+    for name, data in late:  # the first process writes its data last
+        KeyedCacheFile._save_data(first, name, data)
+    third = KeyedCacheFile(str(tmp_path), "kernel", "stamp")
+    assert third.load("types A") in (None, "code A")
+    assert third.load("types B") == "code B"
+
+
+def test_kernels_have_keyed_cache_files():
+    assert isinstance(vectors._exp_into._cache._cache_file, KeyedCacheFile)

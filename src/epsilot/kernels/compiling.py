@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core.caching import IndexDataCacheFile
 
 _has_warned = False
 
@@ -20,11 +22,33 @@ def njit(**options: object) -> Callable[[Callable[..., Any]], Any]:
         if is_cached and hasattr(kernel, "enable_caching"):  # a plain function without JIT
             try:
                 kernel.enable_caching()
+                _name_files_by_key(kernel._cache)
             except RuntimeError:  # no locator: nowhere to write
                 _warn_once()
         return kernel
 
     return compiled
+
+
+class KeyedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """A cache file whose data files are named by what they hold.
+
+    Numba numbers them. Two processes that compile one kernel for different types at the same moment
+    then choose the same number, and a third may load code for the wrong types.
+    """
+
+    def save(self, key: object, data: object) -> None:
+        """Write the data first, then the index that names them."""
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()
+        name = self._data_name(int(digest[:15], 16))
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
+
+
+def _name_files_by_key(cache: Any) -> None:
+    """Let a kernel's cache write keyed files, where numba would number them."""
+    stamp = cache._impl.locator.get_source_stamp()
+    cache._cache_file = KeyedCacheFile(cache._cache_path, cache._impl.filename_base, stamp)
 
 
 def _warn_once() -> None:
