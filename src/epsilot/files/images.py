@@ -57,7 +57,7 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
     shape
         Height and width of the image.
     metric
-        A name of :data:`epsilot.metrics.PIXEL_METRICS`: ``"cityblock"`` (the paper's) or another.
+        A name of ``epsilot.metrics.PIXEL_METRICS``: ``"cityblock"`` (the paper's) or another.
 
     Returns
     -------
