@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
-from ..kernels.proof import LARGEST, SMALLEST
+from ..kernels.proof import LARGEST, SMALLEST, scaling_power
 from ..kernels.vectors import log
 from .objective import Objective
 from .plan import Around, Core
@@ -26,6 +26,14 @@ DEAR = 100.0
 MOST_GROWTH = 300.0
 #: Relative accuracy of a product or a sum of few terms.
 ROUNDING = 4 * float(np.finfo(float).eps)
+
+
+def in_ordinary_units(problem: Problem, price_a: float, price_b: float) -> Problem:
+    """Return the problem in units of its prices where all costs are zero, and have no unit."""
+    if problem.scale > 0:
+        return problem
+    power = scaling_power(max(x for x in (price_a, price_b) if x < math.inf))
+    return replace(problem, unit=math.ldexp(1.0, power))
 
 
 def internal_prices(

@@ -25,7 +25,7 @@ from ..kernels.vectors import below, finite_dot
 from .certificate import BUG
 from .duals import as_they_are
 from .dummies import Dummies
-from .missed import DEAR, ROUNDING, Missed, internal_prices
+from .missed import DEAR, ROUNDING, Missed, in_ordinary_units, internal_prices
 from .objective import Slopes
 from .plan import Arcs, Core, Plan, plus
 from .problem import Problem
@@ -47,6 +47,7 @@ class TotalVariation(Missed):
     @classmethod
     def of(cls, problem: Problem, price_a: float, price_b: float) -> TotalVariation:
         """Return the objective of a user's prices, unless mass could be made at a profit."""
+        problem = in_ordinary_units(problem, price_a, price_b)
         missed = abs(float(problem.p.sum() - problem.q.sum()))
         a, b = internal_prices(problem, price_a, price_b, missed=missed)
         low = problem.geometry.bounds[0]
