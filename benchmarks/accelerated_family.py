@@ -19,9 +19,9 @@ import numpy as np
 import epsilot
 from epsilot import parallel
 from epsilot.geometry import Dense
+from epsilot.problems.problem import Entropic
 from epsilot.solvers.apdagd import APDAGD
 from epsilot.solvers.apdgcd import steps_per_epoch
-from epsilot.transport.problem import Entropic
 from epsilot_lab.instances import images, points
 from epsilot_lab.timing import in_turns
 

@@ -3,7 +3,7 @@
     python benchmarks/auction_stages.py [--case "2-d squared, random weights"] [--scale 0.3]
         [--seed 0] [--rtol 1e-9] [--set LEFT_EARLY=5e-4 NEARLY=1]
 
-The cases are those of large.py; ``--set`` changes constants of epsilot.solvers.market and
+The cases are those of large.py; ``--set`` changes constants of epsilot.solvers.auction_levels and
 .auction. Counts do not depend on how busy the machine is.
 """
 
@@ -17,15 +17,15 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from epsilot.engine import driver
 from epsilot.kernels import auction as kernels
 from epsilot.kernels import network
-from epsilot.run import driver
-from epsilot.solvers import auction, market
-from epsilot.solvers.market_state import MarketState
+from epsilot.solvers import auction, auction_levels
+from epsilot.solvers.auction_state import MarketState
 from large import CASES, drawn
 
 STAGES: dict[str, tuple[Any, str]] = {
-    "auction": (market.Market, "step"),
+    "auction": (auction_levels.Market, "step"),
     "set-up of rounds": (auction.Auction, "_open"),
     "pivots": (auction, "pivot"),
     "certificates": (driver.Driver, "_evaluate"),
@@ -59,9 +59,9 @@ class Log:
 @contextmanager
 def watched(log: Log) -> Iterator[None]:
     """Let a log see phases, pivots and stages inside the block."""
-    end, pivots = market.Market._end, network.pivots
+    end, pivots = auction_levels.Market._end, network.pivots
 
-    def ended(self: market.Market, state: MarketState) -> None:
+    def ended(self: auction_levels.Market, state: MarketState) -> None:
         end(self, state)
         log.phase(state)
 
@@ -71,7 +71,7 @@ def watched(log: Log) -> Iterator[None]:
         return found
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(market.Market, "_end", ended))
+        stack.enter_context(patch.object(auction_levels.Market, "_end", ended))
         stack.enter_context(patch.object(network, "pivots", pivoted))
         for stage, (owner, name) in STAGES.items():
             call = _counted(getattr(owner, name), stage, log.spent)
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with ExitStack() as stack:
         for setting in options.settings:
             name, _, value = setting.partition("=")
-            owner = market if hasattr(market, name) else auction
+            owner = auction_levels if hasattr(auction_levels, name) else auction
             kept = type(getattr(owner, name))(float(value))
             stack.enter_context(patch.object(owner, name, kept))
         case = CASES[options.case]

@@ -26,13 +26,13 @@ from scipy.special import entr
 
 import dijkstra_plain
 import epsilot
+from epsilot.problems.linear import Transport
+from epsilot.problems.plan import Explicit
+from epsilot.problems.problem import Additive, Entropic, Problem, make_problem
 from epsilot.solvers.box_newton import BoxNewton
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
 from epsilot.solvers.packing_lp import PackingLP
-from epsilot.transport.linear import Transport
-from epsilot.transport.plan import Explicit
-from epsilot.transport.problem import Additive, Entropic, Problem, make_problem
 from epsilot_lab.instances import images, points
 from epsilot_lab.timing import in_turns, timed
 

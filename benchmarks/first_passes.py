@@ -27,16 +27,16 @@ from rich.console import Console
 from rich.table import Table
 
 import epsilot
+from epsilot.engine.execute import execute
+from epsilot.engine.request import Request
+from epsilot.engine.starts import coarse_potentials
 from epsilot.geometry import Dense, PointCloud
 from epsilot.kernels.dense import SUM, row_max
 from epsilot.kernels.fused import gibbs_into
-from epsilot.run.execute import execute
-from epsilot.run.request import Request
-from epsilot.run.starts import coarse_potentials
+from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers.pdasgd import PDASGD
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot.solvers.restricted_simplex import ETAS, RestrictedSimplex
-from epsilot.transport.problem import Entropic, make_problem
 from epsilot_lab import instances
 from epsilot_lab.document import markdown_row
 

@@ -21,8 +21,8 @@ from epsilot import parallel
 from epsilot.geometry import Dense
 from epsilot.kernels.dense import SUM
 from epsilot.kernels.vexp import exp
+from epsilot.problems.problem import Entropic
 from epsilot.solvers.pdasmd import PDASMD
-from epsilot.transport.problem import Entropic
 from epsilot_lab.instances import random
 from epsilot_lab.timing import in_turns, timed
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from epsilot.problems.problem import Additive, make_problem
+from epsilot.solvers.arc_simplex import basic_flow
 from epsilot.solvers.restricted_simplex import RestrictedSimplex, State, first_basis
-from epsilot.solvers.rounds import basic_flow
-from epsilot.transport.problem import Additive, make_problem
 from epsilot_lab.document import markdown_row
 from epsilot_lab.instances import FAMILIES
 from epsilot_lab.timing import in_turns

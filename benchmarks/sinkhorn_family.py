@@ -25,8 +25,8 @@ import ot
 
 import epsilot
 from epsilot import parallel
+from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import make_solver
-from epsilot.transport.problem import Entropic, make_problem
 from epsilot_lab import instances
 from epsilot_lab.instances import Instance, clouds, squared, weights
 from epsilot_lab.timing import timed

@@ -19,7 +19,7 @@ from unittest.mock import patch
 import ot
 
 import epsilot
-from epsilot.run import driver
+from epsilot.engine import driver
 from epsilot.solvers import exact, restricted_simplex
 from epsilot_lab.document import markdown_row
 from epsilot_lab.instances import FAMILIES, Instance

@@ -18,7 +18,10 @@ MODULES = [
 ]
 # Frameworks that may not be installed, by the modules that need them.
 NEEDS = {"epsilot.torch": "torch", "epsilot.jax": "jax", "epsilot.distributed": "distributed"}
-NEEDS |= {"epsilot.applications.domain_adaptation": "sklearn", "epsilot.run.result": "matplotlib"}
+NEEDS |= {
+    "epsilot.applications.domain_adaptation": "sklearn",
+    "epsilot.engine.result": "matplotlib",
+}
 NEEDS |= {"epsilot.applications.color_transfer": "sklearn"}
 NEEDS |= {"epsilot.frameworks.torch": "torch", "epsilot.frameworks.jax": "jax"}
 NEEDS |= {"epsilot.frameworks.front": "torch"}  # its examples are in PyTorch

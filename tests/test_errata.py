@@ -14,9 +14,9 @@ import epsilot
 from epsilot import theory
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.finite_sum import SeparableQuadratic, algorithm, minimize
+from epsilot.problems.problem import make_problem
 from epsilot.solvers.base import published_parameters
-from epsilot.transport.problem import make_problem
-from problems import random
+from sample_problems import random
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")

@@ -18,11 +18,11 @@ LAYERS = [
     {"files"},
     {"geometry"},
     {"distributed"},
-    {"transport"},
+    {"problems"},
     {"finite_sum"},
     {"solvers"},
-    {"theory", "show"},
-    {"run"},
+    {"theory", "display"},
+    {"engine"},
     {"barycenters"},
     {"api"},
     {"__init__"},  # the public names, for whatever is built on them
@@ -102,7 +102,7 @@ def test_the_library_never_imports_the_laboratory(module):
 
 
 #: Layers that ask a geometry what it can do, and never which one it is.
-ASKING = {"transport", "finite_sum", "solvers", "theory", "show", "run", "barycenters"}
+ASKING = {"problems", "finite_sum", "solvers", "theory", "display", "engine", "barycenters"}
 
 
 def geometries() -> set[str]:
@@ -121,7 +121,7 @@ def test_no_solver_and_no_driver_names_a_geometry(module):
         parts[-1] for parts in imports(module) if parts[1:2] in (["geometry"], ["distributed"])
     }
     # The cost that is the least one everywhere: of no user's, and never asked for.
-    made = {"Constant"} if module == Path("transport/crude.py") else set()
+    made = {"Constant"} if module == Path("problems/crude.py") else set()
     assert not named & geometries() - made, "ask a method of the protocol (geometry/base.py)"
 
 

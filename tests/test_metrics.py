@@ -11,7 +11,7 @@ import epsilot.distributed
 from epsilot.cli.options import Metric
 from epsilot.files.images import grid_cost
 from epsilot.geometry import Grid, PointCloud
-from epsilot.geometry.index import Tree
+from epsilot.geometry.tree_index import Tree
 from epsilot.kernels import metrics as compiled
 from epsilot.kernels import points as kernels
 from epsilot.metrics import GRID_METRICS, METRICS, PIXEL_METRICS, POINT_METRICS, metric_of

@@ -5,9 +5,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import epsilot
+from epsilot.display.page import python_call
+from epsilot.engine import starts
 from epsilot.geometry.base import Call, Coarser, Halved, Places
-from epsilot.run import starts
-from epsilot.show.page import python_call
 from epsilot.solvers import solver_class
 
 #: What float64 may add to a comparison of values.
@@ -190,8 +190,8 @@ def test_a_coarse_version_starts_it(monkeypatch):
 
 
 def solver():
-    from epsilot.run.execute import execute
-    from epsilot.run.request import Request
+    from epsilot.engine.execute import execute
+    from epsilot.engine.request import Request
 
     return lambda problem, **asked: execute(problem, Request(**asked, on_limit="ignore"))
 

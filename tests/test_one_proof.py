@@ -11,7 +11,7 @@ from epsilot.kernels import proof
 right = proof.{name}
 proof.{name} = {broken}
 import numpy as np, epsilot
-from epsilot.run.batch import engine
+from epsilot.engine.batch import engine
 M = np.array([[0.3, 1.0, 0.2], [0.7, 0.1, 0.4]])
 a, b = np.array([0.4, 0.6]), np.array([0.2, 0.3, 0.5])
 try:

@@ -12,7 +12,7 @@ import epsilot
 from epsilot import Status, deadline, processes
 from epsilot.barycenters import column_generation
 from epsilot.deadline import OutOfTime
-from epsilot.run.clock import Clock
+from epsilot.engine.clock import Clock
 from epsilot.solvers import exact
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import epsilot
-from problems import solve_exactly
+from sample_problems import solve_exactly
 
 SIZES = st.integers(1, 7)
 

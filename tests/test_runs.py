@@ -8,7 +8,7 @@ import pytest
 
 import epsilot
 from epsilot import ConvergenceWarning, InvalidProblem, NotConverged
-from problems import PROBLEMS, assert_feasible, trace
+from sample_problems import PROBLEMS, assert_feasible, trace
 
 IMAGES = next(row for row in PROBLEMS if row.name == "images 6x6")
 METHODS = sorted(entry.name for entry in epsilot.methods() if entry.costs == "any")

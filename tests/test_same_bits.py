@@ -11,7 +11,7 @@ SOURCE = ROOT / "src" / "epsilot"
 
 #: Folders and files that decide no number of a solve.
 OUTSIDE = {
-    *("applications", "cli", "files", "show"),
+    *("applications", "cli", "files", "display"),
     *("theory", "about.py"),
 }
 PATH = sorted(
@@ -27,7 +27,7 @@ FUNCTIONS = {
 #: What may put ties in another order, unless asked to be stable.
 SORTS = {"argsort", "argpartition", "lexsort"}
 ALLOWED = {
-    "run/auto.py: nodes ** model['power']": "a prediction of seconds",
+    "engine/auto.py: nodes ** model['power']": "a prediction of seconds",
     "finite_sum/instances.py: np.linalg": "the closed form that tests compare with",
     "finite_sum/instances.py: product @": "the closed form that tests compare with",
     "geometry/coordinates.py: np.linalg": "the l2 norm along an axis, which is a plain sum",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import epsilot
-from problems import PROBLEMS, Row, exact_value, trace
+from sample_problems import PROBLEMS, Row, exact_value, trace
 
 METHODS = sorted({entry.name for entry in epsilot.methods() if entry.costs == "any"} | {"auto"})
 EXACT_TO = 1e-12  # l1 distance of a plan from its marginals, total mass 1

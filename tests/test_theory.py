@@ -8,10 +8,10 @@ import pytest
 import epsilot
 from epsilot import theory
 from epsilot.files.images import grid_cost, synthetic_pair
+from epsilot.problems.problem import make_problem
 from epsilot.solvers import solver_class
 from epsilot.solvers.base import published_parameters
-from epsilot.transport.problem import make_problem
-from problems import random
+from sample_problems import random
 
 TERMS = {"smoothness": 30.0, "radius": 0.7, "inner_loops": 20, "gamma": 20.0}
 

@@ -9,13 +9,13 @@ import pytest
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.errors import CertificateError
+from epsilot.problems.entropic import EntropicTransport
+from epsilot.problems.linear import Transport
+from epsilot.problems.plan import Gibbs
+from epsilot.problems.problem import make_problem
+from epsilot.problems.rounding import round_onto
 from epsilot.solvers.sinkhorn import Sinkhorn
-from epsilot.transport.entropic import EntropicTransport
-from epsilot.transport.linear import Transport
-from epsilot.transport.plan import Gibbs
-from epsilot.transport.problem import make_problem
-from epsilot.transport.rounding import round_onto
-from problems import images
+from sample_problems import images
 
 COST, A, B = images(8)
 RANDOM = np.random.default_rng(15).random((20, 24))

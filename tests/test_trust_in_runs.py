@@ -9,8 +9,8 @@ import pytest
 
 import epsilot
 from epsilot import InvalidProblem
-from epsilot.run import starts
-from problems import images
+from epsilot.engine import starts
+from sample_problems import images
 
 COST, A, B = images(8)
 RANDOM = np.random.default_rng(15).random((20, 24))
@@ -75,7 +75,9 @@ def spoil(monkeypatch):
     def change(path, edit, is_signed):
         rewrite(path, **edit)
         if is_signed:
-            monkeypatch.setattr("epsilot.run.storage._digest", lambda text, arrays: _stored(path))
+            monkeypatch.setattr(
+                "epsilot.engine.storage._digest", lambda text, arrays: _stored(path)
+            )
 
     def _stored(path):
         with np.load(path) as file:

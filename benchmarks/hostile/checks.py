@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import epsilot
-from epsilot.transport.plan import Gibbs
+from epsilot.problems.plan import Gibbs
 
 from . import oracles
 from .problems import Drawn

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from epsilot.run import storage
+from epsilot.engine import storage
 
 from .problems import Rng
 

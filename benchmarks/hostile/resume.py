@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import epsilot
-from epsilot.run.kinds import Balanced
-from epsilot.run.result import recertify
-from epsilot.transport.problem import make_problem
+from epsilot.engine.kinds import Balanced
+from epsilot.engine.result import recertify
+from epsilot.problems.problem import make_problem
 
 from .checks import ROUND_OFF, Scales, Wish, result_defects, truth_of
 from .damage import spoil

@@ -17,7 +17,7 @@ import numpy as np
 
 import epsilot
 from epsilot import parallel
-from epsilot.solvers import grid_flow, market, rounds
+from epsilot.solvers import arc_simplex, auction_levels, grid_flow
 
 from .checks import ROUND_OFF, Scales, Wish, result_defects, truth_of
 from .oracles import Truth
@@ -119,9 +119,9 @@ def again(
 def short_steps(rng: Rng) -> Iterator[str]:
     """Make levels small and steps short while a case lasts; yield what they are."""
     drawn = [
-        (market, "COARSEST", int(2 ** rng.integers(2, 10))),
-        (market, "BIDS", int(10 ** rng.uniform(1, 6))),
-        (rounds, "PIVOTS", int(10 ** rng.uniform(0.5, 3.6))),
+        (auction_levels, "COARSEST", int(2 ** rng.integers(2, 10))),
+        (auction_levels, "BIDS", int(10 ** rng.uniform(1, 6))),
+        (arc_simplex, "PIVOTS", int(10 ** rng.uniform(0.5, 3.6))),
         (grid_flow, "COARSEST", int(2 ** rng.integers(1, 5))),
         (grid_flow, "BUDGET", int(10 ** rng.uniform(2, 6.6))),
         (parallel, "MIN_ENTRIES_PER_THREAD", int(10 ** rng.uniform(0, 5))),

@@ -13,8 +13,8 @@ import numpy as np
 import epsilot
 from epsilot import theory
 from epsilot.files.images import grid_cost, synthetic_pair
+from epsilot.problems.problem import make_problem
 from epsilot.solvers.base import published_parameters
-from epsilot.transport.problem import make_problem
 
 SIDE = 8
 SEEDS = 3

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .applications.domain_adaptation import DomainAdapter as DomainAdapter
     from .barycenters.free import SampleBarycenterResult
     from .barycenters.result import BarycenterResult
+    from .engine.batch.result import BatchResult
+    from .engine.result import Result, Status
     from .errors import (
         CertificateError,
         ConvergenceWarning,
@@ -39,12 +41,10 @@ if TYPE_CHECKING:
         UnsavedWarning,
     )
     from .geometry import Dense, Geometry, Grid, PointCloud
-    from .run.batch.result import BatchResult
-    from .run.result import Result, Status
+    from .problems.certificate import Certificate
+    from .problems.plan import Plan
+    from .problems.record import Record
     from .solvers import methods
-    from .transport.certificate import Certificate
-    from .transport.plan import Plan
-    from .transport.record import Record
 
 # Public names load their module on first use, so that importing the package is quick.
 _HOMES = {
@@ -58,7 +58,7 @@ _HOMES = {
     "barycenters.result": ("BarycenterResult",),
     "api.certify": ("certify", "round_plan"),
     "api.pairwise": ("pairwise",),
-    "transport.certificate": ("Certificate",),
+    "problems.certificate": ("Certificate",),
     "errors": (
         "CertificateError",
         "ConvergenceWarning",
@@ -68,10 +68,10 @@ _HOMES = {
         "UnsavedWarning",
     ),
     "geometry": ("Dense", "Geometry", "Grid", "PointCloud"),
-    "transport.plan": ("Plan",),
-    "transport.record": ("Record",),
-    "run.batch.result": ("BatchResult",),
-    "run.result": ("Result", "Status"),
+    "problems.plan": ("Plan",),
+    "problems.record": ("Record",),
+    "engine.batch.result": ("BatchResult",),
+    "engine.result": ("Result", "Status"),
     "solvers": ("methods",),
     "api.grid": ("solve_grid",),
     "api.sample": ("solve_sample",),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from epsilot._types import Passed, Vector
+from epsilot.display.plotting import COLOURS, MARKERS, new_figure
 from epsilot.files import write_atomically
-from epsilot.show.plotting import COLOURS, MARKERS, new_figure
 
 from .fitting import Curve
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from epsilot.show import html
+from epsilot.display import html
 
 from .document import (
     Block,

@@ -6,7 +6,7 @@ import pytest
 
 import epsilot
 from epsilot import InvalidProblem
-from problems import A3, B4, M34, PROBLEMS, exact_value, put
+from sample_problems import A3, B4, M34, PROBLEMS, exact_value, put
 
 ROWS = {row.name: row for row in PROBLEMS}
 IMAGES = ROWS["images 6x6"]

@@ -10,7 +10,7 @@ import epsilot
 from epsilot import Dense, Grid, InvalidProblem, PointCloud, memory
 from epsilot.errors import TooLarge
 from epsilot.geometry.clouds import cloud_geometry
-from problems import M34
+from sample_problems import M34
 
 X, Y = np.random.default_rng(0).random((2, 6, 2))
 MILLION, MANY = np.zeros((10**6, 2)), np.zeros((200_000, 2))

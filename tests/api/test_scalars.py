@@ -9,7 +9,7 @@ import pytest
 
 import epsilot
 from epsilot import Grid, InvalidProblem, finite_sum
-from problems import M34
+from sample_problems import M34
 
 X, Y = np.random.default_rng(0).random((2, 6, 2))
 M = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))

@@ -5,7 +5,7 @@ import pytest
 
 import epsilot
 from epsilot import ConvergenceWarning, InvalidProblem, NotConverged, UnknownMethod
-from problems import A3, B4, M34, PROBLEMS, assert_feasible, put
+from sample_problems import A3, B4, M34, PROBLEMS, assert_feasible, put
 
 ROWS = {row.name: row for row in PROBLEMS}
 IMAGES = ROWS["images 6x6"]

@@ -7,7 +7,7 @@ import pytest
 
 from epsilot import ColorTransfer, ConvergenceWarning, DomainAdapter, InvalidProblem
 from epsilot.applications.requests import parameters_of, request_of, shared
-from epsilot.run.request import Request
+from epsilot.engine.request import Request
 
 ESTIMATORS = [ColorTransfer, DomainAdapter]
 DEFAULTS = {f.name: f.default for f in dataclasses.fields(Request)}

@@ -15,7 +15,7 @@ import stand_ins
 from scipy.optimize import brentq
 
 import epsilot
-from epsilot.transport.plan import Explicit, Plan
+from epsilot.problems.plan import Explicit, Plan
 from hostile import (
     batches,
     cases,

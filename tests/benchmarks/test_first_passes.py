@@ -8,7 +8,7 @@ import pytest
 from scipy.special import softmax
 
 from epsilot.geometry import PointCloud
-from epsilot.transport.problem import make_problem
+from epsilot.problems.problem import make_problem
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "first_passes.py"
 

@@ -140,7 +140,7 @@ def test_wrong_usage_is_exit_code_2(run, arguments):
 
 
 def test_nothing_is_solved_for_a_place_that_cannot_be_written(run, monkeypatch):
-    monkeypatch.setattr("epsilot.api.solve.answer", lambda *_, **__: pytest.fail("solved"))
+    monkeypatch.setattr("epsilot.api.solve.run_request", lambda *_, **__: pytest.fail("solved"))
     assert run("solve", *COST, "--out", "none/r.npz").code == 2
 
 

@@ -20,7 +20,7 @@ import epsilot
 from epsilot import ConvergenceWarning, Status
 from epsilot.distributed import ClusterError
 from epsilot.distributed.cluster import Cluster
-from epsilot.run.batch.engine import BatchAccumulator
+from epsilot.engine.batch.engine import BatchAccumulator
 
 pytestmark = pytest.mark.xdist_group("cluster")
 

@@ -9,7 +9,7 @@ import pytest
 
 from epsilot import InvalidProblem, files, memory
 from epsilot.errors import TooLarge
-from problems import M34
+from sample_problems import M34
 
 
 def npy(array):

@@ -9,7 +9,7 @@ import pytest
 
 import epsilot
 from epsilot import InvalidProblem, files
-from problems import M34
+from sample_problems import M34
 
 
 def npy(array):

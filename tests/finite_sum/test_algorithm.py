@@ -19,7 +19,7 @@ from epsilot.finite_sum import (
     norms,
     p_norm,
 )
-from problems import random
+from sample_problems import random
 
 
 def separable(seed=0):

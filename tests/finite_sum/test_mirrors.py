@@ -20,9 +20,9 @@ from epsilot.finite_sum import (
     separable,
 )
 from epsilot.geometry import Dense
+from epsilot.problems.problem import Entropic
 from epsilot.solvers.sinkhorn import Sinkhorn
-from epsilot.transport.problem import Entropic
-from problems import random
+from sample_problems import random
 
 NORMS = {"linf": np.inf, "l2": 2.0, "l1": 1.0, "l1.5": 1.5, "l4": 4.0}
 

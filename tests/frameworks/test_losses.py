@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import epsilot
+from epsilot.engine.batch import engine
 from epsilot.frameworks import losses as values
 from epsilot.frameworks import matching
 from epsilot.frameworks.shapes import stack_clouds, stack_costs
 from epsilot.frameworks.slopes import point_slopes
-from epsilot.run.batch import engine
-from epsilot.transport.plan import Arcs
+from epsilot.problems.plan import Arcs
 
 STEP = 1e-5
 #: Takes the mean off rows of six.

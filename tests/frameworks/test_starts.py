@@ -6,7 +6,7 @@ import pytest
 import epsilot
 from epsilot.frameworks import starts
 from epsilot.geometry.clouds import cloud_geometry
-from epsilot.transport import duals
+from epsilot.problems import duals
 
 #: points of both clouds, how far apart, regularisation, empty places, scale of the costs; as many
 #: points are copies of each other

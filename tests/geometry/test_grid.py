@@ -110,7 +110,7 @@ SQUARES = [
 def test_whole_potentials_have_exact_c_transforms(rng, metric, shape_a, shape_b, spacing):
     grid = Grid(shape_a, shape_b, metric, spacing)
     g = rng.normal(size=grid.shape[1]) * grid.bounds[1] * 10 ** rng.uniform(-4, 0, grid.shape[1])
-    whole = grid.whole(g)
+    whole = grid.round_down(g)
     assert (whole <= g).all()
     assert (g - whole).max() <= 4 * np.finfo(float).eps * (np.abs(g).max() + grid.bounds[1])
     f = grid.ctransform_rows(whole)
@@ -130,7 +130,7 @@ def test_whole_potentials_have_exact_c_transforms(rng, metric, shape_a, shape_b,
 @pytest.mark.parametrize("spacing", [0.1, (0.3, 7.0), (1e-3, 1 / 3), 1e-140, 1e149])
 def test_l1_costs_are_lowered_until_whole_potentials_have_exact_c_transforms(rng, spacing):
     grid = Grid((9, 7), (8, 11), "cityblock", spacing)
-    g = grid.whole(rng.normal(size=grid.shape[1]) * grid.bounds[1])
+    g = grid.round_down(rng.normal(size=grid.shape[1]) * grid.bounds[1])
     f = grid.ctransform_rows(g)
     assert grid.ctransform_error(f, g) == 0
     C = grid.block(0, grid.shape[0])
@@ -155,7 +155,7 @@ def test_an_optimum_of_zero_is_certified(rng, n, metric, spacing, rtol):
 def test_no_unit_no_whole_numbers(spacing):
     grid = Grid((4, 4), None, "sqeuclidean", spacing)
     g = np.linspace(0, 1, 16) * grid.bounds[1]
-    whole = grid.whole(g)
+    whole = grid.round_down(g)
     assert (whole <= g).all()
     assert np.isfinite(whole).all()
     f = grid.ctransform_rows(whole)

@@ -7,9 +7,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import epsilot
-from epsilot.geometry import PointCloud, index
+from epsilot.engine import starts
+from epsilot.geometry import PointCloud, tree_index
 from epsilot.geometry import points as points_module
-from epsilot.run import starts
 
 
 def test_float32_sweeps_lead_to_a_float64_certificate(rng):
@@ -125,15 +125,15 @@ def test_products_are_rough_costs(rng, metric, n, m, d):
 @pytest.mark.parametrize("lazy", [True, False])
 def test_method_and_certificate_share_the_trees(lazy, rng, monkeypatch):
     X, Y = rng.random((2, 150, 2))
-    monkeypatch.setattr(index, "SEARCHED_ENTRIES", 1)
-    monkeypatch.setattr(index, "VISIT_ENTRIES", 0)  # every c-transform searches
+    monkeypatch.setattr(tree_index, "SEARCHED_ENTRIES", 1)
+    monkeypatch.setattr(tree_index, "VISIT_ENTRIES", 0)  # every c-transform searches
     built = []
 
-    def order(points, ask=index._order):
+    def order(points, ask=tree_index._order):
         built.append(len(points))
         return ask(points)
 
-    monkeypatch.setattr(index, "_order", order)
+    monkeypatch.setattr(tree_index, "_order", order)
     result = epsilot.solve_sample(X, Y, lazy=lazy, method="auction", rtol=1e-6)
     assert result.converged
     assert built.count(150) == 2  # one tree for each side

@@ -87,3 +87,14 @@ def test_processes_that_compile_at_one_moment_do_not_take_each_others_code(tmp_p
 
 def test_kernels_have_keyed_cache_files():
     assert isinstance(vectors._exp_into._cache._cache_file, KeyedCacheFile)
+
+
+@pytest.mark.parametrize("broken", ["*.nbi", "*.nbc"])
+def test_a_cache_that_cannot_be_read_is_written_again(tmp_path, broken):
+    cache = KeyedCacheFile(str(tmp_path), "kernel", "stamp")
+    cache.save("types", "code")
+    (file,) = tmp_path.glob(broken)
+    file.write_bytes(file.read_bytes()[:-3])
+    assert cache.load("types") is None
+    cache.save("types", "code")
+    assert cache.load("types") == "code"

@@ -5,41 +5,41 @@ import pytest
 from numba import njit
 from scipy.optimize import linear_sum_assignment
 
-from epsilot.kernels import eights, small_simplex, small_start
+from epsilot.kernels import simd8, small_simplex, small_start
 from epsilot.kernels.assignment import assign
 
 
 @njit
 def least_of_block(C, y, row):
-    return eights.least_of_block(C, y, row)
+    return simd8.least_of_block(C, y, row)
 
 
 @njit
 def least_of_row(row, g):
-    return eights.least_of_row(row, g)
+    return simd8.least_of_row(row, g)
 
 
 @njit
 def two_least_of_row(row, g):
-    return eights.two_least_of_row(row, g)
+    return simd8.two_least_of_row(row, g)
 
 
 @njit
 def relax(row, g, length, i, distances, befores):
-    return eights.relax(row, g, length, i, distances, befores)
+    return simd8.relax(row, g, length, i, distances, befores)
 
 
 @njit
 def on_sets(sets, y):
-    eights.unite(sets, 0, 1, 2)
-    eights.subtract(sets, 3, 1, 2)
-    eights.add_where(sets, 1, 2.0, y)
+    simd8.unite(sets, 0, 1, 2)
+    simd8.subtract(sets, 3, 1, 2)
+    simd8.add_where(sets, 1, 2.0, y)
 
 
 @njit
 def on_rows(row, g, sums):
-    eights.lower_to(row, 0.25, g)
-    eights.add_to(row, 0.5, sums)
+    simd8.lower_to(row, 0.25, g)
+    simd8.add_to(row, 0.5, sums)
 
 
 def padded(C):
@@ -75,7 +75,7 @@ def test_the_least_of_rows_is_found(rng, m, has_ties):
 
 
 def test_sets_and_vectors(rng):
-    sets = rng.integers(0, 256, (4, eights.BYTES), dtype=np.uint8)
+    sets = rng.integers(0, 256, (4, simd8.BYTES), dtype=np.uint8)
     s, t = sets[1].copy(), sets[2].copy()
     y = np.zeros(512)
     on_sets(sets, y)

@@ -5,9 +5,9 @@ import copy
 import numpy as np
 
 from epsilot.geometry import Dense
+from epsilot.problems.problem import Entropic
 from epsilot.solvers import make_solver
-from epsilot.transport.problem import Entropic
-from problems import random
+from sample_problems import random
 
 SHAPES = [(5, 5), (4, 6)]
 

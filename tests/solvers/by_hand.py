@@ -5,9 +5,9 @@ from scipy.special import logsumexp, rel_entr
 
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense
+from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers.base import published_parameters
-from epsilot.transport.problem import Entropic, make_problem
-from problems import random
+from sample_problems import random
 
 
 def synthetic(side=6, seed=0):

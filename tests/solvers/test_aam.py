@@ -9,10 +9,10 @@ from scipy.special import logsumexp, rel_entr
 
 import epsilot
 from epsilot.geometry import Dense
+from epsilot.problems.problem import Entropic
 from epsilot.solvers import make_solver
 from epsilot.solvers.aam import AAM
-from epsilot.transport.problem import Entropic
-from problems import random, solve_exactly
+from sample_problems import random, solve_exactly
 
 
 @pytest.mark.parametrize("search", ["line_search", "backtracking"])

@@ -9,7 +9,7 @@ from accelerated_listings import SHAPES, small, states
 from by_hand import synthetic
 
 import epsilot
-from epsilot.run.result import Status
+from epsilot.engine.result import Status
 from epsilot.solvers import make_solver
 from epsilot.solvers.apdgcd import APDGCD, steps_per_epoch
 

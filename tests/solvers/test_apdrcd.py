@@ -7,9 +7,9 @@ from accelerated_listings import SHAPES, small, states
 from by_hand import synthetic
 
 import epsilot
+from epsilot.engine import driver
+from epsilot.engine.result import Status
 from epsilot.kernels import accelerated as kernels
-from epsilot.run import driver
-from epsilot.run.result import Status
 from epsilot.solvers import make_solver
 
 

@@ -6,9 +6,9 @@ import pytest
 from by_hand import synthetic
 
 import epsilot
+from epsilot.engine.result import Status
 from epsilot.geometry import Dense
-from epsilot.run.result import Status
-from epsilot.transport.problem import Entropic
+from epsilot.problems.problem import Entropic
 
 
 def parameters(C, p, q, eps):

@@ -6,13 +6,13 @@ import pytest
 
 import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
-from epsilot.geometry.index import Embedding
+from epsilot.geometry.tree_index import Embedding
 from epsilot.kernels import auction as kernels
-from epsilot.solvers import market as markets
+from epsilot.problems.linear import Transport
+from epsilot.problems.problem import Additive, make_problem
+from epsilot.solvers import auction_levels as markets
 from epsilot.solvers.auction import Auction, _market
-from epsilot.solvers.market_state import MarketState, empty_market
-from epsilot.transport.linear import Transport
-from epsilot.transport.problem import Additive, make_problem
+from epsilot.solvers.auction_state import MarketState, empty_market
 from weights import even, random, sparse, uneven
 
 EXACT = 1e-9
@@ -148,7 +148,7 @@ def test_threads_do_not_matter(rng, weights, monkeypatch):
 def test_a_run_goes_on_where_it_stopped(rng, tmp_path, monkeypatch, is_dense):
     monkeypatch.setattr(markets, "BIDS", 50)
     monkeypatch.setattr(markets, "COARSEST", 16)
-    monkeypatch.setattr("epsilot.solvers.rounds.PIVOTS", 20)
+    monkeypatch.setattr("epsilot.solvers.arc_simplex.PIVOTS", 20)
     cloud = PointCloud(rng.random((400, 2)), rng.random((300, 2)))
     geometry = Dense(cloud.block(0, 400)) if is_dense else cloud
     a, b = random(rng, 400), random(rng, 300)
@@ -191,7 +191,7 @@ def test_the_auction_alone_is_optimal_to_its_eps(rng, monkeypatch):
 
 @pytest.mark.parametrize("weights", [even, random])
 def test_the_gap_that_is_expected_is_proved(rng, weights, monkeypatch):
-    monkeypatch.setattr("epsilot.solvers.rounds.PIVOTS", 20)
+    monkeypatch.setattr("epsilot.solvers.arc_simplex.PIVOTS", 20)
     X, Y, p, q = rng.random((300, 2)), rng.random((300, 2)), weights(rng, 300), weights(rng, 300)
     solver, target = Auction(), Additive(PointCloud(X, Y), 0.0, p, q)
     objective, market = Transport(make_problem(PointCloud(X, Y), p, q)), _market(target)
@@ -212,7 +212,7 @@ def test_the_gap_that_is_expected_is_proved(rng, weights, monkeypatch):
 
 
 def test_a_loose_goal_is_met_before_the_first_optimum(rng, monkeypatch):
-    monkeypatch.setattr("epsilot.solvers.rounds.PIVOTS", 50)
+    monkeypatch.setattr("epsilot.solvers.arc_simplex.PIVOTS", 50)
     cloud = PointCloud(rng.random((2000, 2)), rng.random((2000, 2)))
     loose, exact = (epsilot.solve(cloud, rtol=x, method="auction") for x in (1e-2, EXACT))
     assert loose.converged

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from epsilot.geometry import Dense, PointCloud
-from epsilot.geometry.index import Embedding
+from epsilot.geometry.tree_index import Embedding
 from epsilot.kernels import auction as kernels
 from epsilot.metrics import METRICS
-from epsilot.solvers import market as markets
-from epsilot.solvers.market_state import MarketState, empty_market
+from epsilot.solvers import auction_levels as markets
+from epsilot.solvers.auction_state import MarketState, empty_market
 
 N, M = 70, 55
 

@@ -6,10 +6,10 @@ import pytest
 
 from epsilot.geometry import PointCloud
 from epsilot.kernels import network
-from epsilot.solvers import market as markets
-from epsilot.solvers import rounds
+from epsilot.problems.problem import Additive
+from epsilot.solvers import arc_simplex
+from epsilot.solvers import auction_levels as markets
 from epsilot.solvers.auction import Auction, _basic_plan, _market
-from epsilot.transport.problem import Additive
 
 
 def uniform(rng, n):
@@ -47,7 +47,7 @@ CASES = {
 def target(request, rng, monkeypatch):
     metric, points, weights, (n, m) = CASES[request.param]
     monkeypatch.setattr(markets, "COARSEST", 16)
-    monkeypatch.setattr(rounds, "PIVOTS", 20)
+    monkeypatch.setattr(arc_simplex, "PIVOTS", 20)
     cloud = PointCloud(points(rng, n), points(rng, m), metric)
     return Additive(cloud, 0.0, weights(rng, n), weights(rng, m))
 
@@ -95,6 +95,6 @@ def test_every_basis_has_a_feasible_plan(target, rng):
         assert plan.flow.min() >= 0
         assert np.abs(r - state.weights).sum() + np.abs(c - state.quotas).sum() <= 1e-12
     assert bigs == sorted(bigs)
-    assert bigs[0] < rounds.BIG
+    assert bigs[0] < arc_simplex.BIG
     assert missing[0] > 1e-6
     assert network.shortage(state.tree, 0.0) <= 1e-15

@@ -7,10 +7,10 @@ import pytest
 
 import epsilot
 from epsilot.geometry import Dense
+from epsilot.problems.plan import Gibbs
+from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers.box_newton import RADIUS, BoxNewton, curvature, evaluate
-from epsilot.transport.plan import Gibbs
-from epsilot.transport.problem import Entropic, make_problem
-from problems import images, points, random
+from sample_problems import images, points, random
 
 NO_ARRAY = np.empty((0, 0))
 

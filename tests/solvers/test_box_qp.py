@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from epsilot.problems.plan import Explicit
 from epsilot.solvers import box_qp
 from epsilot.solvers.box_newton import curvature
 from epsilot.solvers.box_qp import Quadratic, active_set, measure
-from epsilot.transport.plan import Explicit
 
 
 def quadratic(rng, radius, n=5, m=5, size=1.0) -> Quadratic:

@@ -8,11 +8,11 @@ import pytest
 import epsilot
 from epsilot.kernels import dijkstra as kernels
 from epsilot.kernels.dijkstra_push import push_phases
+from epsilot.problems.linear import Transport
+from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import dijkstra_dfs
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS
-from epsilot.transport.linear import Transport
-from epsilot.transport.problem import Additive, make_problem
-from problems import (
+from sample_problems import (
     clusters,
     equal_masses,
     images,

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from epsilot.problems.linear import Transport
+from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
-from epsilot.transport.linear import Transport
-from epsilot.transport.problem import Additive, make_problem
-from problems import images, points, random
+from sample_problems import images, points, random
 
 CONSTANTS = ["practical", "sharp", "published"]
 

@@ -14,9 +14,9 @@ from scipy.spatial.distance import cdist
 import epsilot
 from epsilot import memory
 from epsilot.geometry import Grid, PointCloud
+from epsilot.problems.problem import Additive
 from epsilot.solvers import grid_flow
-from epsilot.transport.problem import Additive
-from problems import trace
+from sample_problems import trace
 
 
 def noise(shape, seed=0, power=1.0, empty=0.0):

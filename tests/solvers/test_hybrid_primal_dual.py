@@ -6,9 +6,9 @@ import pytest
 from accelerated_listings import SHAPES, small, states
 
 import epsilot
-from epsilot.run.result import Status
-from epsilot.transport.problem import Additive
-from problems import random
+from epsilot.engine.result import Status
+from epsilot.problems.problem import Additive
+from sample_problems import random
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from epsilot.geometry import Dense, PointCloud
+from epsilot.problems.duals import softmin_cols
+from epsilot.problems.problem import Entropic
 from epsilot.solvers import katyusha_sinkhorn
 from epsilot.solvers.katyusha_sinkhorn import LONGEST, KatyushaSinkhorn
-from epsilot.transport.duals import softmin_cols
-from epsilot.transport.problem import Entropic
 
 N, M, BATCH = 5, 7, 2
 

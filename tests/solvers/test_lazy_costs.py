@@ -5,7 +5,7 @@ import pytest
 
 import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
-from problems import points
+from sample_problems import points
 
 
 @pytest.mark.parametrize("name", ["apdagd", "apdamd", "hybrid_primal_dual"])

@@ -8,9 +8,9 @@ from scipy.spatial.distance import cdist
 
 import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
+from epsilot.problems.linear import Transport
+from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import box_qp, make_solver, solver_class
-from epsilot.transport.linear import Transport
-from epsilot.transport.problem import Entropic, make_problem
 from geometries import clouds, grids
 
 # What a method must be told to do the same on a stored and on a computed cost.

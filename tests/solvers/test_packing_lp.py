@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from epsilot.kernels.packing import coordinate_steps
+from epsilot.problems.linear import Transport
+from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers.packing_lp import LADDER, PackingLP
-from epsilot.transport.linear import Transport
-from epsilot.transport.problem import Additive, make_problem
-from problems import points, random
+from sample_problems import points, random
 
 
 def additive(instance, share):

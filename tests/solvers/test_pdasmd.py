@@ -11,12 +11,12 @@ from epsilot.finite_sum.algorithm import draw
 from epsilot.geometry import Dense
 from epsilot.kernels import pdasmd as kernels
 from epsilot.kernels import pdasmd_batch
+from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import inner_loop, make_solver
 from epsilot.solvers.inner_loop import run_inner_loop
 from epsilot.solvers.pdasgd import PDASGD
 from epsilot.solvers.pdasmd import PDASMD
-from epsilot.transport.problem import Entropic, make_problem
-from problems import random
+from sample_problems import random
 
 N_OUTER = 8
 

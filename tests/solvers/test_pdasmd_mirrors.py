@@ -5,8 +5,8 @@ import pytest
 from by_hand import small, start, synthetic
 
 import epsilot
+from epsilot.engine.result import Status
 from epsilot.finite_sum import EUCLIDEAN, EntropicTransport, Mirror, euclidean, minimize, p_norm
-from epsilot.run.result import Status
 from epsilot.solvers import make_solver
 
 #: w = Σ cosh x, which is 1-strongly convex in l2 and l∞.

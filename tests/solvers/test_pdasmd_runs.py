@@ -11,12 +11,12 @@ import pytest
 import epsilot
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense
+from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import make_solver
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot.theory import pdasmd_loop_operations
-from epsilot.transport.problem import Entropic, make_problem
 from epsilot_lab.digits import mnist_pair
-from problems import random, solve_exactly
+from sample_problems import random, solve_exactly
 
 IMAGES = {"synthetic": synthetic_pair, "mnist": mnist_pair}
 

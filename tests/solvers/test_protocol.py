@@ -8,9 +8,9 @@ import pytest
 from accelerated_listings import states
 from by_hand import small, start
 
+from epsilot.problems.problem import make_problem
 from epsilot.solvers import make_solver
 from epsilot.solvers.base import centred
-from epsilot.transport.problem import make_problem
 
 ACCELERATED = ["apdagd", "apdamd", "apdrcd", "apdgcd", "hybrid_primal_dual"]
 

@@ -5,8 +5,9 @@ from scipy.spatial.distance import cdist
 import epsilot
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud, points
-from epsilot.kernels import network, pipeline
-from epsilot.solvers import restricted_simplex, rounds
+from epsilot.kernels import network, sinkhorn32
+from epsilot.problems.problem import Additive, make_problem
+from epsilot.solvers import arc_simplex, restricted_simplex
 from epsilot.solvers.restricted_simplex import (
     arcs_of_heavy,
     least_arcs,
@@ -14,7 +15,6 @@ from epsilot.solvers.restricted_simplex import (
     negative_arcs,
     staircase,
 )
-from epsilot.transport.problem import Additive, make_problem
 from epsilot_lab import numpy_kernels as reference
 
 
@@ -29,9 +29,9 @@ def test_sweep_is_a_relaxed_row_update_and_the_columns_after_it(rng):
     f += np.float32(eta) * (np.log(p) - reference.lse_rows(C, g, eta) + rng.normal(size=7) / 4)
     for omega in (1.0, 1.6):
         new, parts = f.copy(), np.zeros((2, 9), np.float32)
-        pipeline.sweep(C, new, g, np.float32(1 / eta), np.log(p), omega, parts, 0, 2)
+        sinkhorn32.sweep(C, new, g, np.float32(1 / eta), np.log(p), omega, parts, 0, 2)
         move = np.log(p) - np.log(np.exp((f[:, None] + g - C) / eta).sum(axis=1))
-        assert np.abs(move).max() < pipeline.NEAR
+        assert np.abs(move).max() < sinkhorn32.NEAR
         np.testing.assert_allclose(new, f + omega * eta * move, atol=1e-5)
         columns = np.exp((new[:, None] + g - C) / eta).sum(axis=0)
         np.testing.assert_allclose(parts.sum(axis=0), columns, rtol=1e-4)
@@ -40,7 +40,7 @@ def test_sweep_is_a_relaxed_row_update_and_the_columns_after_it(rng):
 def test_a_row_out_of_range_is_brought_back(rng):
     C = np.full((1, 4), 500.0, np.float32)
     f, parts = np.zeros(1, np.float32), np.zeros((1, 4), np.float32)
-    pipeline.sweep(C, f, np.zeros(4, np.float32), np.float32(1.0), np.zeros(1), 1.0, parts, 0, 1)
+    sinkhorn32.sweep(C, f, np.zeros(4, np.float32), np.float32(1.0), np.zeros(1), 1.0, parts, 0, 1)
     np.testing.assert_allclose(f, 500.0 - np.log(4), rtol=1e-6)
     np.testing.assert_allclose(parts, 0.25, rtol=1e-5)
 
@@ -146,7 +146,7 @@ def test_it_ends_at_the_optimum_however_poor_the_arcs(rng, options, lazy):
 
 
 def test_a_limit_in_sweeps_pivots_or_between_rounds_leaves_a_certified_plan(rng, monkeypatch):
-    monkeypatch.setattr(rounds, "PIVOTS", 10)
+    monkeypatch.setattr(arc_simplex, "PIVOTS", 10)
     M = cloud(rng)
     exact = epsilot.exact(M).value
     gaps = []
@@ -169,7 +169,7 @@ def test_long_and_wide_problems(rng, n, m):
 
 
 def test_a_dear_detour_raises_the_price_of_artificial_arcs(rng, monkeypatch):
-    monkeypatch.setattr(rounds, "BIG", 1e-3)
+    monkeypatch.setattr(arc_simplex, "BIG", 1e-3)
     M, a, b = rng.random((40, 40)), rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(40))
     result = epsilot.solve(M, a, b, rtol=1e-9, method="restricted_simplex", n_arcs=1, sweeps=0)
     assert result.converged
@@ -177,7 +177,7 @@ def test_a_dear_detour_raises_the_price_of_artificial_arcs(rng, monkeypatch):
 
 
 def test_it_resumes_in_the_middle_of_a_round(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(rounds, "PIVOTS", 10)
+    monkeypatch.setattr(arc_simplex, "PIVOTS", 10)
     M, path = cloud(rng), str(tmp_path / "run.npz")
     options = {"rtol": 1e-9, "method": "restricted_simplex", "n_arcs": 3}
     whole = epsilot.solve(M, **options)
@@ -285,9 +285,9 @@ def test_a_cycle_that_nothing_bounds_is_left_alone():
 
 
 def test_a_round_of_too_many_pivots_ends_the_run_with_its_true_gap(monkeypatch):
-    monkeypatch.setattr(rounds, "PIVOTS", 3)
-    monkeypatch.setattr(rounds, "MAX_PIVOTS", 0)
-    monkeypatch.setattr(rounds, "MAX_PIVOTS_PER_NODE", 0)
+    monkeypatch.setattr(arc_simplex, "PIVOTS", 3)
+    monkeypatch.setattr(arc_simplex, "MAX_PIVOTS", 0)
+    monkeypatch.setattr(arc_simplex, "MAX_PIVOTS_PER_NODE", 0)
     M = np.random.default_rng(0).random((40, 40))
     result = epsilot.solve(M, rtol=1e-9, method="restricted_simplex", sweeps=0, on_limit="ignore")
     assert not result.converged

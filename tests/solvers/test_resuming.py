@@ -8,7 +8,7 @@ from by_hand import synthetic
 from test_stops import ACCELERATED, VARIANTS, WITH_CONSTANTS
 
 import epsilot
-from problems import images, random, trace
+from sample_problems import images, random, trace
 
 STOPS = "paper", "certificate"
 #: (method, arguments, instance); runs that would take long are compared up to an iteration.

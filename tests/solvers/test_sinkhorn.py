@@ -7,11 +7,11 @@ from scipy.special import logsumexp
 
 import epsilot
 from epsilot.geometry import Dense
+from epsilot.problems.problem import Entropic
 from epsilot.solvers import kernel_domain, make_solver, overrelaxation
 from epsilot.solvers.base import published_parameters
 from epsilot.solvers.sinkhorn import Sinkhorn
-from epsilot.transport.problem import Entropic
-from problems import random
+from sample_problems import random
 
 
 def target(eta=0.02, n=9, m=13, seed=0) -> Entropic:
@@ -38,7 +38,7 @@ def violation(problem, state):
 
 def test_published_iterates_are_those_of_the_paper():
     M, a, b = synthetic()
-    problem = epsilot.transport.problem.make_problem(M, a, b)
+    problem = epsilot.problems.problem.make_problem(M, a, b)
     entropic, tolerance = published_parameters(problem, 0.2)
     C, eta = M / entropic.eta, entropic.eta
     u, v = np.zeros(36), np.zeros(36)

@@ -5,7 +5,7 @@ import pytest
 
 import epsilot
 from epsilot.kernels import coordinate as kernels
-from problems import random, trace
+from sample_problems import random, trace
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 2.5])

@@ -5,10 +5,10 @@ import pytest
 from by_hand import synthetic
 
 import epsilot
+from epsilot.engine.result import Status
 from epsilot.files.images import grid_cost, synthetic_pair
-from epsilot.run.result import Status
 from epsilot.solvers import appendix_c
-from problems import (
+from sample_problems import (
     equal_masses,
     exact_value,
     images,

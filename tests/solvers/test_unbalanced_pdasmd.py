@@ -8,10 +8,10 @@ import pytest
 import epsilot
 from epsilot.geometry import Dense, PointCloud
 from epsilot.kernels import penalised
+from epsilot.problems.problem import Penalised
 from epsilot.solvers import unbalanced_pdasmd
 from epsilot.solvers.unbalanced_pdasmd import LONGEST, UnbalancedPDASMD
-from epsilot.transport.problem import Penalised
-from problems import trace
+from sample_problems import trace
 
 N, M, BATCH = 5, 7, 2
 PRICES = [(0.3, 0.3), (0.1, 2.0), (math.inf, 0.4), (0.4, math.inf)]

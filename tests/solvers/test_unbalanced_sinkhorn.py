@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from epsilot.geometry import Dense
+from epsilot.problems.kullback_leibler import EntropicKullbackLeibler, penalised_softmin
+from epsilot.problems.problem import Problem
 from epsilot.solvers.unbalanced_sinkhorn import UnbalancedSinkhorn
-from epsilot.transport.kullback_leibler import EntropicKullbackLeibler, penalised_softmin
-from epsilot.transport.problem import Problem
 
 ETA = 0.1
 PRICES = [(0.3, 0.3), (0.1, 2.0), (2.0, 0.1), (math.inf, 0.4), (0.4, math.inf)]

@@ -3,7 +3,7 @@
 import pytest
 
 import epsilot
-from problems import points, random
+from sample_problems import points, random
 
 ACCELERATED = ["apdagd", "apdamd", "apdrcd", "apdgcd", "hybrid_primal_dual"]
 

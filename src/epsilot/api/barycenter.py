@@ -13,10 +13,10 @@ from ..arguments import check_flag, entries, numeric
 from ..barycenters.execute import execute
 from ..barycenters.family import Costs, make_family
 from ..barycenters.result import BarycenterResult
+from ..engine.request import Request
 from ..errors import InvalidProblem
 from ..geometry import Grid
-from ..run.request import Request
-from ..transport.record import Record
+from ..problems.record import Record
 
 
 def barycenter(

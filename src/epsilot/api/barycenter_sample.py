@@ -12,11 +12,11 @@ from .._types import Matrix, Vector
 from ..arguments import check_count, check_least, check_positive, entries, numeric
 from ..barycenters.family import shares
 from ..barycenters.free import Clouds, SampleBarycenterResult, Stops, alternate
+from ..engine.request import Request
+from ..engine.seeds import generator
 from ..errors import InvalidProblem
 from ..geometry.coordinates import as_points
-from ..run.request import Request
-from ..run.seeds import generator
-from ..transport.problem import no_weights
+from ..problems.problem import no_weights
 
 
 def barycenter_sample(

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from .._types import Passed
 from ..arguments import check_choice, check_flag
 from ..distributed.cluster import Cluster
+from ..engine.batch.chunks import BatchGoal
+from ..engine.batch.engine import BatchConfig, ClusterSolver, run_batch, solve_here
+from ..engine.batch.problems import Many, clouds_of, source_of
+from ..engine.batch.result import BatchResult, Pairing
+from ..engine.request import Request
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own
 from ..geometry.callables import check_metric
 from ..metrics import MetricLike
-from ..run.batch.chunks import BatchGoal
-from ..run.batch.engine import BatchConfig, ClusterSolver, run_batch, solve_here
-from ..run.batch.problems import Many, clouds_of, source_of
-from ..run.batch.result import BatchResult, Pairing
-from ..run.request import Request
 from ..wording import shown
 
 if TYPE_CHECKING:

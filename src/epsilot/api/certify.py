@@ -10,16 +10,16 @@ from .._types import Matrix, Passed, Potentials
 from ..arguments import numeric
 from ..barycenters.audit import audit as audit_barycenter
 from ..barycenters.family import Costs, make_family
+from ..engine.checks import internal_potentials
+from ..engine.execute import execute
+from ..engine.request import Request
 from ..errors import InvalidProblem
 from ..geometry import Geometry
-from ..run.checks import internal_potentials
-from ..run.execute import execute
-from ..run.request import Request
-from ..transport.certificate import Certificate
-from ..transport.objective import Objective
-from ..transport.plan import Arcs, Core, Explicit, Plan
-from ..transport.problem import Problem, make_problem
-from ..transport.rounding import round_onto
+from ..problems.certificate import Certificate
+from ..problems.objective import Objective
+from ..problems.plan import Arcs, Core, Explicit, Plan
+from ..problems.problem import Problem, make_problem
+from ..problems.rounding import round_onto
 
 #: Accuracy to which the half that was not given is derived.
 DERIVED_RTOL = 1e-4

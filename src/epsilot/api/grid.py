@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from .._types import Passed
 from ..arguments import as_numpy, numeric
+from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry import Grid
-from ..run.result import Result
 from .solve import solve
 
 

@@ -8,10 +8,10 @@ from scipy.sparse import sparray
 
 from .._types import Index, Matrix, Passed
 from ..arguments import check_flag, cost_matrix, numeric
+from ..engine.batch.engine import run_batch
+from ..engine.batch.problems import HistogramPairs, rows_of
+from ..engine.batch.result import BatchResult, Pairing
 from ..errors import InvalidProblem
-from ..run.batch.engine import run_batch
-from ..run.batch.problems import HistogramPairs, rows_of
-from ..run.batch.result import BatchResult, Pairing
 from .batch import make_config
 
 

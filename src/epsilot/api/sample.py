@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 
 from .._types import Passed
 from ..arguments import check_flag, is_of_dask
+from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..geometry.clouds import cloud_geometry
 from ..metrics import MetricLike
-from ..run.result import Result
 from .solve import solve
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from ..arguments import check_flag
 from ..deadline import OutOfTime
+from ..engine import kinds
+from ..engine.clock import Phase, started
+from ..engine.execute import execute
+from ..engine.request import Request
+from ..engine.result import Result
 from ..geometry import Geometry
-from ..run import kinds
-from ..run.clock import Phase, started
-from ..run.execute import execute
-from ..run.request import Request
-from ..run.result import Result
-from ..transport.record import Record
+from ..problems.record import Record
 
 
 def solve(
@@ -115,7 +115,7 @@ def solve(
     >>> bool(result.gap <= 0.01), result.converged
     (True, True)
     """
-    kind, own = kinds.asked(options)
+    kind, own = kinds.kind_from_keywords(options)
     request = Request(
         eps=eps,
         rtol=rtol,
@@ -137,14 +137,14 @@ def solve(
         kind=kind,
         options=own,
     )
-    return answer(request, M, a, b, normalize=normalize)
+    return run_request(request, M, a, b, normalize=normalize)
 
 
 # What help(solve) shows: the keywords above, and those of the kinds of problem.
 solve.__signature__ = kinds.with_keywords(inspect.signature(solve))  # type: ignore[attr-defined]
 
 
-def answer(
+def run_request(
     request: Request,
     M: ArrayLike | Geometry,
     a: ArrayLike | None = None,

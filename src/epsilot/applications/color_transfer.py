@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from .. import parallel
 from .._types import Array, Matrix
-from ..api.solve import answer
+from ..api.solve import run_request
 from ..arguments import check_choice, check_count, check_least, check_options
+from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry.clouds import cloud_geometry
-from ..run.result import Result
 from . import lattice as kernels
 from .extras import MissingExtra
 from .maps import barycentric, interpolate
@@ -149,7 +149,7 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
         self.is_grey_ = source.is_grey and reference.is_grey
         here, there = self.source_palette_, self.reference_palette_
         cost = cloud_geometry(here.colors, there.colors)
-        self.result_: Result = answer(request_of(self), cost, here.weights, there.weights)
+        self.result_: Result = run_request(request_of(self), cost, here.weights, there.weights)
         self.cost_, self.gap_ = self.result_.value, self.result_.gap
         self._lattices: dict[str, Matrix] = {}
         return self

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._types import Array, Matrix
-from ..api.solve import answer
+from ..api.solve import run_request
 from ..arguments import check_choice, check_count, check_least, check_options
+from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry import Dense
 from ..geometry.clouds import cloud_geometry
 from ..metrics import MetricLike
-from ..run.result import Result
 from .extras import MissingExtra
 from .maps import barycentric, interpolate
 from .requests import request_of
@@ -192,7 +192,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         """Return the plan, with what labels add to the cost."""
         request, class_reg = request_of(self), check_least("class_reg", self.class_reg, 0)
         if known is None and class_reg == 0:
-            return answer(request, cloud_geometry(self.X_source_, self.X_target_, self.metric))
+            return run_request(request, cloud_geometry(self.X_source_, self.X_target_, self.metric))
         if labels is None:
             raise InvalidProblem(
                 "ys is missing; class_reg and labels of the target need the labels of the source."
@@ -201,14 +201,14 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         C = np.array(cost.matrix())
         if known is not None:
             C += CLASS_BARRIER * max(abs(C.max()), abs(C.min())) * _conflicts(labels, known)
-        result = answer(request, Dense(C))
+        result = run_request(request, Dense(C))
         classes = labels[None, :] == np.unique(labels)[:, None]
         for _ in range(CLASS_STEPS if class_reg > 0 else 0):
             share = result.plan_operator.T @ classes.T.astype(np.float64)
             share /= share.sum(axis=1, keepdims=True)
             slope = 0.5 / np.sqrt(share + CLASS_FLOOR)
             penalty = slope.T[np.argmax(classes, axis=0)]
-            result = answer(request, Dense(C + class_reg * penalty))
+            result = run_request(request, Dense(C + class_reg * penalty))
         return result
 
     # -- moving ----------------------------------------------------------------------------

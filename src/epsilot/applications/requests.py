@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from .._types import Passed
-from ..run.request import KEYWORDS, Request
+from ..engine.request import KEYWORDS, Request
 
 
 class Estimator(Protocol):

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._types import Matrix, Vector
+from ..engine.execute import execute as execute_member
+from ..engine.request import Request
 from ..errors import InvalidProblem
-from ..run.execute import execute as execute_member
-from ..run.request import Request
-from ..transport.certificate import AUDITED, Certificate
-from ..transport.plan import Core
+from ..problems.certificate import AUDITED, Certificate
+from ..problems.plan import Core
 from .bounds import above, below, check, onto
 from .execute import execute
 from .family import Family

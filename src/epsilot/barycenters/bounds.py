@@ -17,11 +17,11 @@ from ..errors import CertificateError
 from ..kernels import rounding as kernels
 from ..kernels.proof import FEASIBLE, are_consistent
 from ..kernels.vectors import dot
-from ..transport.certificate import BUG
-from ..transport.crude import crude_plan, least_costs
-from ..transport.objective import Objective
-from ..transport.plan import Core, Plan
-from ..transport.rounding import tame
+from ..problems.certificate import BUG
+from ..problems.crude import crude_plan, least_costs
+from ..problems.objective import Objective
+from ..problems.plan import Core, Plan
+from ..problems.rounding import tame
 from .family import Family
 
 

@@ -11,8 +11,8 @@ from .._types import Matrix
 from ..arguments import check_count, is_real
 from ..errors import InvalidProblem
 from ..kernels.vectors import exp, log
-from ..transport.duals import softmin
-from ..transport.work import Work
+from ..problems.duals import softmin
+from ..problems.work import Work
 from ..wording import shown
 from .continuation import Continuation, Moved
 from .family import Family

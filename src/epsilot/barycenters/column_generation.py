@@ -11,11 +11,11 @@ from scipy import sparse
 from .. import processes
 from .._types import Index, Matrix, Vector
 from ..arguments import check_count
+from ..engine.goal import Goal
 from ..errors import InvalidProblem
-from ..run.goal import Goal
-from ..transport.plan import Arcs, Core
-from ..transport.problem import Problem
-from ..transport.work import Work
+from ..problems.plan import Arcs, Core
+from ..problems.problem import Problem
+from ..problems.work import Work
 from .bregman import Bregman
 from .continuation import FIRST
 from .family import Family

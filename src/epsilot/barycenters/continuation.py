@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from .._types import Matrix
-from ..run.goal import Goal
-from ..transport.work import Work
+from ..engine.goal import Goal
+from ..problems.work import Work
 from .bounds import below
 from .family import Family
 from .method import Proposal, Start, Step, Steps, Verdict, gibbs_cores

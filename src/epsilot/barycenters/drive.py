@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 
 from .._types import Potentials, Vector
 from ..deadline import OutOfTime
+from ..engine.clock import Clock, Phase
+from ..engine.goal import Goal, Limits
+from ..engine.interrupts import watch_signals
+from ..engine.observers import Observer
+from ..engine.reserve import PROVED_AT_ONCE
+from ..engine.result import Status
 from ..kernels.vectors import are_between
-from ..run.clock import Clock, Phase
-from ..run.goal import Goal, Limits
-from ..run.interrupts import watch_signals
-from ..run.observers import Observer
-from ..run.reserve import PROVED_AT_ONCE
-from ..run.result import Status
-from ..transport.plan import Plan
-from ..transport.record import Record
-from ..transport.work import Work
+from ..problems.plan import Plan
+from ..problems.record import Record
+from ..problems.work import Work
 from .bounds import above, below, check, crudely_above, crudely_below, prove
 from .family import Family
 from .method import Method, Proposal, Start, Step, Verdict, certificate_cost, nothing

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import parallel
-from ..run.clock import started
-from ..run.execute import report_limit
-from ..run.goal import Goal, make_goal, make_limits
-from ..run.observers import Callback, Observer, live_line
-from ..run.request import Request
-from ..run.result import Status
+from ..engine.clock import started
+from ..engine.execute import report_limit
+from ..engine.goal import Goal, make_goal, make_limits
+from ..engine.observers import Callback, Observer, live_line
+from ..engine.request import Request
+from ..engine.result import Status
 from ..version import __version__
 from .bounds import onto, prove
 from .drive import Drive, Found
@@ -28,7 +28,7 @@ PATIENCE = 100_000
 _NO_LINE: nullcontext[None] = nullcontext()
 
 
-class Course(NamedTuple):
+class RunPlan(NamedTuple):
     """The method of a run, and why it is the one."""
 
     name: str
@@ -61,17 +61,17 @@ def execute(family: Family, request: Request) -> BarycenterResult:
     return result
 
 
-def _course(family: Family, goal: Goal, request: Request) -> Course:
+def _course(family: Family, goal: Goal, request: Request) -> RunPlan:
     """Return the method that is asked for, or the one that "auto" stands for."""
     chosen = choose(family, goal) if request.method == "auto" else None
     name = request.method if chosen is None else chosen[0]
     method = make_method(name, request.options or {})
     check_entropic(name, method, family)
-    return Course(name, method, None if chosen is None else ": ".join(chosen))
+    return RunPlan(name, method, None if chosen is None else ": ".join(chosen))
 
 
 def _line(
-    family: Family, goal: Goal, course: Course, request: Request
+    family: Family, goal: Goal, course: RunPlan, request: Request
 ) -> AbstractContextManager[Observer | None]:
     """Return the context of a live line, if there is to be one."""
     if not request.progress:
@@ -79,7 +79,7 @@ def _line(
     return live_line(course.name, None if goal.eps is None else goal.eps * family.worth, goal.rtol)
 
 
-def _result(family: Family, found: Found, goal: Goal, course: Course) -> BarycenterResult:
+def _result(family: Family, found: Found, goal: Goal, course: RunPlan) -> BarycenterResult:
     """Prove the bracket once more, from the very plans and potentials that are returned."""
     assert found.b is not None
     upper, lower = found.proof or prove(family, found.b, found.plans, found.potentials)

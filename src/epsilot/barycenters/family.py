@@ -18,10 +18,10 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..kernels.proof import cost_offset
 from ..kernels.vectors import distance
-from ..transport.entropic import EntropicTransport
-from ..transport.linear import Transport
-from ..transport.objective import Objective
-from ..transport.problem import (
+from ..problems.entropic import EntropicTransport
+from ..problems.linear import Transport
+from ..problems.objective import Objective
+from ..problems.problem import (
     Problem,
     check_size,
     frozen,
@@ -30,7 +30,7 @@ from ..transport.problem import (
     ordinary,
     tolerance_of,
 )
-from ..transport.support import EMPTY, Support
+from ..problems.support import EMPTY, Support
 
 #: One cost for all histograms, or one for each.
 Costs: TypeAlias = ArrayLike | Geometry | Sequence[ArrayLike | Geometry]

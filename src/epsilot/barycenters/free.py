@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._types import Matrix, Potentials, Vector
+from ..engine.execute import execute
+from ..engine.interrupts import graceful_interrupts
+from ..engine.request import Request
+from ..engine.result import Result
 from ..geometry.clouds import cloud_geometry
-from ..run.execute import execute
-from ..run.interrupts import graceful_interrupts
-from ..run.request import Request
-from ..run.result import Result
-from ..transport.plan import Plan
-from ..transport.problem import make_problem
+from ..problems.plan import Plan
+from ..problems.problem import make_problem
 
 
 class Ending(enum.Enum):

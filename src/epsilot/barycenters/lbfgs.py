@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Matrix
 from ..arguments import check_count
-from ..transport.work import Work
+from ..problems.work import Work
 from .continuation import Continuation, Moved
 from .family import Family
 from .semi_dual import Evaluated, evaluate, evaluation_work, inner

@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from .._types import Matrix
+from ..engine.goal import Goal
 from ..kernels.vectors import log
-from ..run.goal import Goal
-from ..transport.duals import softmin
-from ..transport.plan import Arcs, Core, Gibbs
-from ..transport.work import Work, certificate_work
+from ..problems.duals import softmin
+from ..problems.plan import Arcs, Core, Gibbs
+from ..problems.work import Work, certificate_work
 from .family import Family
 
 

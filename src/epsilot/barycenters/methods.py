@@ -6,8 +6,8 @@ import dataclasses
 import difflib
 from typing import TYPE_CHECKING
 
+from ..engine.goal import Goal
 from ..errors import InvalidProblem, UnknownMethod
-from ..run.goal import Goal
 from ..solvers.options import converted
 from ..wording import LONGEST_SHOWN, shown
 

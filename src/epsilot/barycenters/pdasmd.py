@@ -16,13 +16,13 @@ import numpy as np
 
 from .._types import Index, Matrix
 from ..arguments import check_count, check_positive
+from ..engine.goal import Goal
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
 from ..kernels.pdasmd_blocks import inner_loop
-from ..run.goal import Goal
+from ..problems.work import Work
 from ..solvers import inner_loop as loops
 from ..solvers.pdasmd import LONGEST
-from ..transport.work import Work
 from .continuation import Continuation, Moved
 from .family import Family
 from .method import Start, Steps

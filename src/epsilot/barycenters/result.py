@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .._types import Potentials, Vector
-from ..run.result import Status
-from ..transport.plan import Plan
-from ..transport.record import Record
-from ..transport.work import Work
+from ..engine.result import Status
+from ..problems.plan import Plan
+from ..problems.record import Record
+from ..problems.work import Work
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,6 +80,6 @@ class BarycenterResult:
 
     def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
         """Draw upper and lower bound against operations; returns the figure."""
-        from ..show.plotting import plot_convergence
+        from ..display.plotting import plot_convergence
 
         return plot_convergence(self, ax=ax)

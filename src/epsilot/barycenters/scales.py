@@ -8,9 +8,9 @@ import numpy as np
 
 from .._types import Matrix
 from ..geometry.base import Halved
-from ..transport.linear import Transport
-from ..transport.problem import Problem, frozen
-from ..transport.support import Support
+from ..problems.linear import Transport
+from ..problems.problem import Problem, frozen
+from ..problems.support import Support
 from .family import Family
 
 #: Cells of a grid that has no coarser version.

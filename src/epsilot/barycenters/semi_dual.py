@@ -17,9 +17,9 @@ from .._types import Matrix, Vector
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import pdasmd as kernels
 from ..kernels.vectors import dot, exp, log
-from ..transport.duals import softmin
-from ..transport.problem import Problem
-from ..transport.work import Work
+from ..problems.duals import softmin
+from ..problems.problem import Problem
+from ..problems.work import Work
 from .family import Family
 
 

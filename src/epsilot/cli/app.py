@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from ..errors import ClusterError, InvalidProblem, UnknownMethod
 from ..version import __version__
 from ..wording import named
-from . import barycenter, certify, compare, demo, many, methods, solve, transfer
+from . import barycenter, batch, certify, compare, demo, methods, solve, transfer
 
 LAB = "epsilot_lab"
 #: Commands of the laboratory; each is a function of the module of its name in its ``commands``.
@@ -94,8 +94,8 @@ for command in (
     certify.certify,
     methods.methods,
     compare.compare,
-    many.batch,
-    many.pairwise,
+    batch.batch,
+    batch.pairwise,
     transfer.transfer,
     barycenter.barycenter,
 ):

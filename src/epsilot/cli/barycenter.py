@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..engine.kinds import PROBLEM
+from ..engine.request import METHOD, Request
 from ..metrics import GRID_METRICS, METRICS
-from ..run.kinds import PROBLEM
-from ..run.request import METHOD, Request
 from ..wording import named, shown
 from . import options as opt
-from .asking import LIMITS, TARGETS, asking
 from .exits import finish
+from .request_options import LIMITS, TARGETS, asking
 
 if TYPE_CHECKING:
     from .._types import Matrix
@@ -62,8 +62,8 @@ def barycenter(
     """
     from ..barycenters.execute import execute
     from ..barycenters.family import make_family
+    from ..display import report
     from ..geometry import Grid
-    from ..show import report
 
     _check_path(out)
     fields = _read(images)
@@ -158,7 +158,7 @@ def _fields(result: BarycenterResult) -> dict[str, object]:
 
 def _lines(result: BarycenterResult, k: int, shape: tuple[int, ...]) -> dict[str, str]:
     """Return what a person wants to know."""
-    from ..show.text import clock, operations_text
+    from ..display.text import clock, operations_text
 
     return {
         "problem": f"{k} images of {' × '.join(map(str, shape))}",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..engine.request import Request
 from ..errors import InvalidProblem
-from ..run.request import Request
 from . import options as opt
-from .asking import asking
+from .request_options import asking
 
 if TYPE_CHECKING:
-    from ..transport.certificate import Certificate
+    from ..problems.certificate import Certificate
     from .inputs import Inputs
 
 ANSWER = "Answer to audit"
@@ -51,7 +51,7 @@ def certify(
             f"{'nothing to audit' if result is None else '--result with another answer'} was "
             "given; either --result or --plan and --potentials (one or both) are required"
         )
-    from ..show import report
+    from ..display import report
     from .inputs import load_problem
 
     problem = load_problem(source)
@@ -60,7 +60,7 @@ def certify(
         problem = problem.normalized() if source.normalize else problem
         certificate = _audited(problem, request, plan, potentials)
     else:
-        from ..run.result import recertify
+        from ..engine.result import recertify
 
         kind = request.kind
         checked = kind.problem(problem.M, problem.a, problem.b, normalize=source.normalize)

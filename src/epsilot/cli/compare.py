@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..display.text import clock, operations_text
+from ..engine.request import Request
 from ..errors import InvalidProblem
-from ..run.request import Request
-from ..show.text import clock, operations_text
 from ..wording import shown
 from . import options as opt
-from .asking import LIMITS, TARGETS, asking
 from .demo import EPS, SIDE, demo_problem
 from .exits import finish
+from .request_options import LIMITS, TARGETS, asking
 
 if TYPE_CHECKING:
-    from ..run.result import Result
+    from ..engine.result import Result
     from .inputs import Inputs
 
 # Those that reach 1 % in seconds on a thousand points; "--methods all" runs every one.
@@ -58,8 +58,8 @@ def compare(
 
     The limits hold for each method by itself; Ctrl-C ends the comparison there.
     """
-    from ..show import report
-    from ..show.plotting import check_picture, plot_compare
+    from ..display import report
+    from ..display.plotting import check_picture, plot_compare
 
     if plot is not None:
         check_picture(plot)
@@ -70,12 +70,14 @@ def compare(
 
     import epsilot
 
-    from ..api.solve import answer
+    from ..api.solve import run_request
 
     results: dict[str, Result] = {}
     for name in names:
         asked = replace(request, method=name)
-        results[name] = answer(asked, problem.M, problem.a, problem.b, normalize=source.normalize)
+        results[name] = run_request(
+            asked, problem.M, problem.a, problem.b, normalize=source.normalize
+        )
         if results[name].status is epsilot.Status.INTERRUPTED:
             break
     if plot is not None:

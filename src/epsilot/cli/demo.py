@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..run.request import Request
+from ..engine.request import Request
 from . import options as opt
 from .exits import finish
 
 if TYPE_CHECKING:
     from .._types import Matrix
-    from ..run.result import Result
+    from ..engine.result import Result
     from .inputs import Inputs
 
 SIDE = 20
@@ -35,10 +35,10 @@ def demo(
     json: opt.Json = False,
 ) -> None:
     """Move one synthetic image onto another by two methods, and prove how well it was done."""
+    from ..display import report
+    from ..display.demonstration import plot_demo
+    from ..display.plotting import check_picture
     from ..files.images import synthetic_pair
-    from ..show import report
-    from ..show.demonstration import plot_demo
-    from ..show.plotting import check_picture
 
     if out != PICTURE:
         check_picture(out)
@@ -47,12 +47,12 @@ def demo(
     problem = demo_problem(A, B)
     request = Request(eps=eps, seed=seed, progress=sys.stderr.isatty(), on_limit="ignore")
 
-    from ..api.solve import answer
-    from ..run.result import Status
+    from ..api.solve import run_request
+    from ..engine.result import Status
 
     results: dict[str, Result] = {}
     for method in ("auto", "pdasmd") if side <= LARGEST_DENSE else ("auto",):
-        result = answer(replace(request, method=method), problem.M, problem.a, problem.b)
+        result = run_request(replace(request, method=method), problem.M, problem.a, problem.b)
         label = result.method if method != "auto" else f"auto ({result.method})"
         results[label] = result
         if not json:

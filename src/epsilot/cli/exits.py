@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from ..show.drawable import Ended
+    from ..display.drawable import Ended
 
 
 def finish(results: Iterable[Ended]) -> None:

@@ -16,7 +16,7 @@ def methods(json: opt.Json = False) -> None:
     """
     import epsilot
 
-    from ..show import report
+    from ..display import report
 
     entries = epsilot.methods()
     if json:

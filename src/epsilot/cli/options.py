@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from ..engine.kinds import PROBLEM
+from ..engine.request import SAID
 from ..metrics import PIXEL_METRICS, POINT_METRICS, listed
-from ..run.kinds import PROBLEM
-from ..run.request import SAID
 
 Cost = Annotated[
     str | None,

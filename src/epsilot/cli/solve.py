@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..run.request import Request
+from ..engine.request import Request
 from . import options as opt
-from .asking import ASKED, asking
 from .exits import finish
+from .request_options import ASKED, asking
 
 if TYPE_CHECKING:
-    from ..run.result import Result
+    from ..engine.result import Result
 
 
 @asking(*ASKED)
@@ -43,10 +43,10 @@ def solve(
 
     Ctrl-C stops the run and reports its best certified answer so far.
     """
+    from ..display import report
+    from ..display.page import check_page
+    from ..display.plotting import check_picture, save_convergence
     from ..files import check_distinct, check_own
-    from ..show import report
-    from ..show.page import check_page
-    from ..show.plotting import check_picture, save_convergence
     from .inputs import load_problem
 
     check_distinct(out=out, checkpoint=request.checkpoint, plot=plot, report=page)
@@ -58,10 +58,10 @@ def solve(
         check_page(page)
     problem = load_problem(source)
 
-    from ..api.solve import answer
+    from ..api.solve import run_request
 
     began = time.perf_counter()
-    result = answer(request, problem.M, problem.a, problem.b, normalize=source.normalize)
+    result = run_request(request, problem.M, problem.a, problem.b, normalize=source.normalize)
     why = _explanation(result, time.perf_counter() - began) if explain else {}
     written = {"out": out, "plot": plot, "report": page, "checkpoint": request.checkpoint}
     files = {name: str(path) for name, path in written.items() if path is not None}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..run.request import TARGET, Request
+from ..engine.request import TARGET, Request
 from . import options as opt
-from .asking import LIMITS, TARGETS, asking
 from .exits import finish
+from .request_options import LIMITS, TARGETS, asking
 
 if TYPE_CHECKING:
     from ..applications.color_transfer import ColorTransfer
@@ -57,8 +57,8 @@ def transfer(
     from ..applications import pictures
     from ..applications.color_transfer import ColorTransfer
     from ..applications.requests import parameters_of
+    from ..display import report
     from ..files import check_distinct
-    from ..show import report
 
     check_distinct(out=out, back=back)
     first, second = pictures.read_picture(source), pictures.read_picture(reference)

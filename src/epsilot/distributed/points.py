@@ -12,9 +12,9 @@ from ..errors import InvalidProblem
 from ..geometry import points as local
 from ..geometry.callables import check_metric
 from ..geometry.coordinates import HULL_DIMENSION, check_space
-from ..geometry.index import Embedding
 from ..geometry.passes import FORMS
 from ..geometry.points import Precision
+from ..geometry.tree_index import Embedding
 from ..kernels import points as kernels
 from ..metrics import METRICS, MetricLike
 from . import rows
@@ -78,10 +78,10 @@ class PointCloud(local._Fused):
             Tiles.of(X, name, cluster, is_direction) for X, name in ((X_a, "X_a"), (X_b, "X_b"))
         )
         check_space(*(side.shape for side in tiles))
-        from .far import FarCloud
+        from .remote_cloud import RemoteCloud
 
         is_far = tiles[0].shape[1] > HULL_DIMENSION and not all(side.is_here for side in tiles)
-        made: PointCloud = object.__new__(FarCloud if is_far else PointCloud)
+        made: PointCloud = object.__new__(RemoteCloud if is_far else PointCloud)
         made._sides = tiles
         return made
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from .. import parallel
 from .._types import Integers, Matrix, Vector
-from ..geometry.index import Priced
 from ..geometry.passes import spans
+from ..geometry.tree_index import Priced
 from ..version import __version__
 from . import tasks
 from .cluster import Cluster

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Matrix, Vector
 from ..kernels.vectors import dot, entropy, exp, log, matvec, rmatvec
-from ..transport.problem import Entropic
+from ..problems.problem import Entropic
 from .mirrors import EUCLIDEAN
 from .norms import dual_norms
 

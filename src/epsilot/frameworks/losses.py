@@ -14,15 +14,15 @@ from .._types import Array, Matrix, Passed, Potentials, Vector
 from ..api.batch import solve_batch, solve_sample_batch
 from ..api.solve import solve
 from ..arguments import is_real, plain
+from ..engine.batch.chunks import Plans
+from ..engine.batch.result import BatchResult
+from ..engine.request import Request
+from ..engine.result import Result, Status
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry
 from ..geometry.clouds import cloud_geometry
 from ..metrics import POINT_METRICS
-from ..run.batch.chunks import Plans
-from ..run.batch.result import BatchResult
-from ..run.request import Request
-from ..run.result import Result, Status
-from ..transport.plan import Arcs, Plan
+from ..problems.plan import Arcs, Plan
 from ..wording import shown
 from .slopes import point_slopes, weight_slopes
 from .starts import newton_potentials, shared_potential

@@ -9,13 +9,13 @@ from scipy import sparse
 
 from .. import parallel
 from .._types import Array, Index, Vector
+from ..engine.batch.chunks import BatchGoal, answer
+from ..engine.batch.problems import COMPILED, Stack, flat
 from ..errors import InvalidProblem
 from ..kernels.clouds import cloud_costs
 from ..kernels.distances import squared_distances
 from ..kernels.small_simplex import is_small
 from ..metrics import METRICS
-from ..run.batch.chunks import BatchGoal, answer
-from ..run.batch.problems import COMPILED, Stack, flat
 from .losses import CloudLoss, MatrixLoss
 
 #: Relative gap that stands for exact.

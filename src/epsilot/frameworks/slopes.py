@@ -19,8 +19,8 @@ from ..geometry import PointCloud
 from ..kernels.forest import binned_rows
 from ..kernels.products import product
 from ..metrics import METRICS
-from ..transport.duals import centred
-from ..transport.plan import Arcs, Plan
+from ..problems.duals import centred
+from ..problems.plan import Arcs, Plan
 
 #: A plan, or a part of its rows: what simplex methods find has few arcs, entropic plans have all.
 Flow: TypeAlias = Arcs | Matrix

@@ -15,11 +15,11 @@ from .._types import Array, Potentials, Vector
 from ..geometry import Geometry
 from ..kernels.products import cholesky_solve, schur_factor
 from ..kernels.vectors import distance, exp, power, rmatvec
-from ..transport.duals import semi_dual, softmin, softmin_cols, softmin_rows
-from ..transport.entropic import check_regularisation
-from ..transport.plan.core import spread
-from ..transport.problem import Entropic, make_problem
-from ..transport.support import Support
+from ..problems.duals import semi_dual, softmin, softmin_cols, softmin_rows
+from ..problems.entropic import check_regularisation
+from ..problems.plan.core import spread
+from ..problems.problem import Entropic, make_problem
+from ..problems.support import Support
 
 #: Most updates of the potential of a cloud with itself, and the change, as shares of the
 #: regularisation and of the potential, that ends them; the change below which they gain speed.

@@ -19,12 +19,12 @@ import numpy as np
 from .. import parallel
 from .._types import Index, Matrix, Vector
 from ..kernels import dense as kernels
-from ..kernels import lists
+from ..kernels import k_least
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
 from ..metrics import metric_of
-from .index import Embedding
 from .line import Line
 from .sweeps import BLOCK_ENTRIES, Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
+from .tree_index import Embedding
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -322,7 +322,7 @@ class Geometry(ABC):
         for part in row_blocks(n, m, 4 * BLOCK_ENTRIES):
             C = self.gathered(rows[part])
             found = cols[part], costs[part], thresholds[part]
-            parallel.share(lists.least_columns, len(C), C.size, C, prices, *found)
+            parallel.share(k_least.least_columns, len(C), C.size, C, prices, *found)
         return cols, costs, thresholds
 
     # -- log-sum-exp -----------------------------------------------------------------------
@@ -413,7 +413,7 @@ class Geometry(ABC):
         self.sweep(kernels.ctransform_rows, g, ByRow(out))
         return out
 
-    def whole(self, g: Vector) -> Vector:
+    def round_down(self, g: Vector) -> Vector:
         """Return a potential, lowered by a rounding or two if c-transforms are then exact."""
         return g
 

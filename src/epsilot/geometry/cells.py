@@ -18,9 +18,9 @@ from ..wording import shown
 from .axes import pooled, stretched
 from .base import Call, Geometry, Halved, Lattice, Places
 from .dense import Dense
-from .index import Embedding
 from .ranges import check_range, grid_shape, grid_spacing
 from .sweeps import KEPT_ENTRIES, Block
+from .tree_index import Embedding
 
 # Stored entries that take as long as one along an axis.
 STORED_ENTRIES = 4
@@ -118,7 +118,7 @@ class Cells(Geometry):
         """Whether minima of squares go through all pairs along an axis: quick, and exact."""
         return self.metric == "sqeuclidean" and self.pass_entries <= COMPARED_ENTRIES
 
-    def whole(self, g: Vector) -> Vector:
+    def round_down(self, g: Vector) -> Vector:
         """Lower a potential to whole numbers of a unit so fine that c-transforms do not round."""
         unit = self._unit(2 * (float(np.abs(g).max()) + self.bounds[1]))
         return g if unit is None else unit * np.floor(g / unit)

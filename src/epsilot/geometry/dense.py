@@ -12,13 +12,13 @@ from .. import parallel
 from .._types import FloatArray, Index, Matrix, Vector
 from ..arguments import cost_matrix
 from ..kernels import dense as kernels
-from ..kernels.pipeline import to_single
+from ..kernels.sinkhorn32 import to_single
 from ..kernels.vectors import log
 from ..metrics import METRICS
 from .base import Geometry, Lattice, Places
-from .index import Embedding
-from .recognised import Cells, recognised
+from .grid_detection import Cells, recognised
 from .sweeps import SAFE, Block, n_chunks
+from .tree_index import Embedding
 
 
 class Dense(Geometry):

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._types import Index, Vector
 from ..kernels import line as kernels
-from .index import Embedding, pair_costs
+from .tree_index import Embedding, pair_costs
 
 #: Roundings of two sums that are compared, and of the costs that they stand for.
 ROUNDINGS = 16

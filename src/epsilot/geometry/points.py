@@ -16,15 +16,23 @@ from ..kernels import points as kernels
 from ..metrics import METRICS, Metric, MetricLike
 from . import passes
 from .base import Call, Coarser, Geometry, LogSums, Places, log_total
-from .bounded import Bounded
 from .callables import Scaled, asked, check_metric
 from .coordinates import HULL_DIMENSION, as_points, box, check_space, directions, extreme
-from .index import DIMENSIONS, PAIR_ENTRIES, SEARCHED_ENTRIES, Embedding, Searched, Trees, clusters
+from .float32_cost import LEAST_DIMENSION, square_blocks
+from .float32_lse import Rough
+from .float32_min import Bounded
 from .line import Line
 from .ranges import check_range, reach
-from .rough import Rough
-from .singles import LEAST_DIMENSION, square_blocks
 from .sweeps import BLOCK_ENTRIES, Block, row_blocks
+from .tree_index import (
+    DIMENSIONS,
+    PAIR_ENTRIES,
+    SEARCHED_ENTRIES,
+    Embedding,
+    Searched,
+    Trees,
+    clusters,
+)
 
 #: Entries up to which costs are compared one by one to find the smallest and the largest.
 EXACT_BOUNDS = 1 << 28

@@ -9,8 +9,8 @@ from .._types import Index, Matrix, Vector
 from .base import Call, Lattice, Places
 from .coordinates import HULL_DIMENSION
 from .dense import Dense
-from .index import Embedding
 from .points import PointCloud
+from .tree_index import Embedding
 
 
 class StoredCloud(Dense):

@@ -10,7 +10,7 @@ import numpy as np
 
 from .compiling import njit
 from .dense import SUM
-from .eights import least_of_row, lower_to, relax, two_least_of_row
+from .simd8 import least_of_row, lower_to, relax, two_least_of_row
 
 #: Attempts, for each row, to match it without a search.
 REDUCTIONS = 2

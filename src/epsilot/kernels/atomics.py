@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .compiling import njit
-from .lanes import address
+from .llvm_ops import address
 
 #: Fruitless looks at a counter after which the processor is offered to other threads.
 PATIENCE = 2000

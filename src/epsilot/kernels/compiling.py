@@ -34,8 +34,23 @@ class KeyedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
     """A cache file whose data files are named by what they hold.
 
     Numba numbers them. Two processes that compile one kernel for different types at the same moment
-    then choose the same number, and a third may load code for the wrong types.
+    then choose the same number, and a third may load code for the wrong types. Numba also raises
+    where a file of the cache cannot be read, such as one that names a class of an earlier version.
+    Here such a kernel is compiled again.
     """
+
+    def load(self, key: object) -> object:
+        """Return the data of a key, or None where there are none that can be read."""
+        try:
+            return super().load(key)
+        except Exception:  # a pickle can raise anything
+            return None
+
+    def _load_index(self) -> dict[object, str]:
+        try:
+            return dict(super()._load_index())
+        except Exception:  # a pickle can raise anything
+            return {}
 
     def save(self, key: object, data: object) -> None:
         """Write the data first, then the index that names them."""

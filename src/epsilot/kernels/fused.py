@@ -8,7 +8,7 @@ one over stored terms.
 from __future__ import annotations
 
 from . import vexp
-from .lanes import Lane, fma, like
+from .llvm_ops import Lane, fma, like
 from .sums import summing
 
 

@@ -17,9 +17,9 @@ from . import proof
 from .assignment import assign
 from .compiling import njit
 from .dense import SUM
-from .eights import WIDTH, add_to, lower_to
 from .histograms import Histograms
 from .proof import FEASIBLE
+from .simd8 import WIDTH, add_to, lower_to
 from .small_certificate import dual_value, plan_value, settle, tree_arcs
 from .small_simplex import MOST_NODES, close, empty_tree, padded, pivots
 from .small_start import greedy, price, sort_rows

@@ -1,6 +1,6 @@
 """What the end of a small solve proves: a plan, feasible potentials, and their two values.
 
-The compiled twin of :mod:`epsilot.transport.objective`, for problems of which there are too many
+The compiled twin of :mod:`epsilot.problems.objective`, for problems of which there are too many
 to be proved one by one in Python. Nothing here looks at what a solver believed: the flow of a tree
 is found again from the masses, potentials are c-transforms, and both are priced from scratch.
 """
@@ -11,8 +11,8 @@ import numpy as np
 
 from .compiling import njit
 from .dense import SUM
-from .eights import least_of_row, lower_to
 from .forest import take
+from .simd8 import least_of_row, lower_to
 
 
 @njit(**SUM)

@@ -18,7 +18,7 @@ import numpy as np
 
 from .compiling import njit
 from .dense import SUM
-from .eights import BYTES, HEIGHT, WIDTH, add_where, least_of_block, subtract, unite
+from .simd8 import BYTES, HEIGHT, WIDTH, add_where, least_of_block, subtract, unite
 
 #: Nodes of the largest tree: bits of a set.
 MOST_NODES = 8 * BYTES

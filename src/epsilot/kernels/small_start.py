@@ -6,7 +6,7 @@ import numpy as np
 
 from .compiling import njit
 from .dense import SUM
-from .eights import least_of_row, unite
+from .simd8 import least_of_row, unite
 
 
 @njit(**SUM)

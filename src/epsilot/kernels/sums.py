@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from .lanes import IS_PLAIN, Lane, address, call, keep_order, larger, prefer_wide_vectors, spread
+from .llvm_ops import IS_PLAIN, Lane, address, call, keep_order, larger, prefer_wide_vectors, spread
 
 #: Bytes of a vector, and vectors that are added side by side to hide the latency of an addition.
 VECTOR, N_VECTORS = 64, 4

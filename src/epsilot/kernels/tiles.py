@@ -22,7 +22,7 @@ from numba.np.arrayobj import make_array
 
 from .compiling import njit
 from .dense import SUM
-from .lanes import IS_PLAIN, address, call, prefer_wide_vectors, spread
+from .llvm_ops import IS_PLAIN, address, call, prefer_wide_vectors, spread
 
 #: Numbers of a vector register, as LLVM sees it.
 VECTOR = 8

@@ -24,7 +24,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .lanes import IS_PLAIN, call, constant, integers, prefer_wide_vectors
+from .llvm_ops import IS_PLAIN, call, constant, integers, prefer_wide_vectors
 
 
 class _Format(NamedTuple):

@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .lanes import IS_PLAIN, prefer_wide_vectors
+from .llvm_ops import IS_PLAIN, prefer_wide_vectors
 
 _REAL, _INTEGER = ir.DoubleType(), ir.IntType(64)
 _SQRT_HALF_BITS = struct.unpack("<q", struct.pack("<d", math.sqrt(0.5)))[0]

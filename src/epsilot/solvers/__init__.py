@@ -11,8 +11,8 @@ from importlib import import_module
 
 from ..errors import InvalidProblem, UnknownMethod
 from ..wording import LONGEST_SHOWN, shown
-from .about import A_PRIORI, APPENDIX_C, About, measured_operations
 from .base import AnySolver
+from .method_info import A_PRIORI, APPENDIX_C, MethodInfo, measured_operations
 from .options import converted
 
 #: name -> module:class
@@ -138,7 +138,7 @@ def methods() -> list[Method]:
     rows = []
     for name in REGISTRY:
         cls = solver_class(name)
-        about: About = cls.about
+        about: MethodInfo = cls.about
         rows.append(
             Method(
                 name=name,

@@ -15,15 +15,15 @@ from ..errors import InvalidProblem
 from ..geometry.sweeps import ByRow
 from ..kernels import scaling as kernels
 from ..kernels.vectors import dot, entropy, exp, expm1, log
-from ..transport.plan import Core, Explicit, Gibbs
-from ..transport.problem import Entropic, Problem
-from ..transport.rounding import round_onto
-from ..transport.work import Work
-from .about import PRIMAL_DUAL, About, Order
+from ..problems.plan import Core, Explicit, Gibbs
+from ..problems.problem import Entropic, Problem
+from ..problems.rounding import round_onto
+from ..problems.work import Work
 from .averaging import is_near_optimal
 from .base import EntropicSolver, Pace, Published, l1, published_parameters
-from .joint import block, joined, log_masses, log_sums, lse_value, masses, rescaled
+from .method_info import PRIMAL_DUAL, MethodInfo, Order
 from .options import check_choices
+from .stacked_potentials import block, joined, log_masses, log_sums, lse_value, masses, rescaled
 
 #: Below this squared gradient norm the dual is solved to machine precision.
 SOLVED = 1e-28
@@ -96,7 +96,7 @@ class AAM(EntropicSolver[State]):
     test_every: int | None = None
     rule: str | None = None
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="accelerated",
         paper="Guminov, Dvurechensky, Tupitsa, Gasnikov 2021",
         year=2021,

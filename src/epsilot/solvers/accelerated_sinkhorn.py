@@ -11,12 +11,21 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.vectors import exp
-from ..transport.problem import Entropic
-from ..transport.work import Work
-from .about import About, Order
+from ..problems.problem import Entropic
+from ..problems.work import Work
 from .base import EntropicSolver, Pace, l1
-from .joint import JointPlan, block, joined, log_block_sums, log_sums, lse_value, masses, rescaled
+from .method_info import MethodInfo, Order
 from .options import check_choices
+from .stacked_potentials import (
+    JointPlan,
+    block,
+    joined,
+    log_block_sums,
+    log_sums,
+    lse_value,
+    masses,
+    rescaled,
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +63,7 @@ class AcceleratedSinkhorn(JointPlan[State], EntropicSolver[State]):
     variant: str = "corrected"
     momentum_step: float = 0.5
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="Sinkhorn",
         paper="Lin, Ho, Jordan 2022",
         year=2022,

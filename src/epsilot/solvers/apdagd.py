@@ -11,14 +11,14 @@ from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
 from ..kernels.vectors import dot, entropy, log
-from ..transport.duals import lse_oracle
-from ..transport.plan import Core, Explicit, Gibbs, Plan
-from ..transport.problem import Entropic, Problem
-from ..transport.rounding import round_onto
-from ..transport.work import Work
-from .about import PRIMAL_DUAL, About, Order
+from ..problems.duals import lse_oracle
+from ..problems.plan import Core, Explicit, Gibbs, Plan
+from ..problems.problem import Entropic, Problem
+from ..problems.rounding import round_onto
+from ..problems.work import Work
 from .averaging import is_near_optimal, keeps_average, mix
 from .base import EntropicSolver, Pace, Published, l1
+from .method_info import PRIMAL_DUAL, MethodInfo, Order
 from .options import check_choices
 
 #: Relative round-off that the line-search test forgives.
@@ -77,7 +77,7 @@ class APDAGD(EntropicSolver[State]):
     average: bool | None = None
     rule: str | None = None
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="accelerated",
         paper="Dvurechensky, Gasnikov, Kroshnin 2018",
         year=2018,

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._types import Vector
-from .about import About, Order
 from .apdagd import APDAGD
+from .method_info import MethodInfo, Order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class APDAMD(APDAGD):
     Mirror Descent Algorithms*, Algorithm 4.
     """
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="accelerated",
         paper="Lin, Ho, Jordan 2019",
         year=2019,

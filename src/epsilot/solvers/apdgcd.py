@@ -9,11 +9,11 @@ import numpy as np
 from numpy.random import Generator
 
 from ..kernels import accelerated as kernels
-from ..transport.problem import Entropic
-from ..transport.work import Work
-from .about import About
+from ..problems.problem import Entropic
+from ..problems.work import Work
 from .apdrcd import APDRCD, State
 from .base import l1
+from .method_info import MethodInfo
 
 #: Matrix entries that one epoch goes through: many steps where the matrix is small.
 _EPOCH_ENTRIES = 1 << 18
@@ -38,7 +38,7 @@ class APDGCD(APDRCD):
     Barycenter*, Algorithm 3.
     """
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="accelerated",
         paper="Guo, Ho, Jordan 2020",
         year=2020,

@@ -12,13 +12,13 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels import accelerated as kernels
-from ..transport.duals import lse_oracle
-from ..transport.plan import Core, Explicit, Gibbs
-from ..transport.problem import Entropic
-from ..transport.work import Work
-from .about import About, Order
+from ..problems.duals import lse_oracle
+from ..problems.plan import Core, Explicit, Gibbs
+from ..problems.problem import Entropic
+from ..problems.work import Work
 from .averaging import is_near_optimal, mix
 from .base import EntropicSolver, Pace, l1
+from .method_info import MethodInfo, Order
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class APDRCD(EntropicSolver[State]):
 
     smoothness: float = 4.0
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="accelerated",
         paper="Guo, Ho, Jordan 2020",
         year=2020,

@@ -20,15 +20,11 @@ from ..kernels import auction as kernels
 from ..kernels import network
 from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import dot
-from ..transport.plan import Arcs, Core
-from ..transport.problem import Additive, Problem
-from ..transport.rounding import round_onto
-from ..transport.work import Work
-from .about import A_PRIORI, About
-from .base import DirectSolver, Pace, Signal
-from .market import NONE, Market, PointMarket, relative_gap
-from .market_state import MarketState, empty_market
-from .rounds import (
+from ..problems.plan import Arcs, Core
+from ..problems.problem import Additive, Problem
+from ..problems.rounding import round_onto
+from ..problems.work import Work
+from .arc_simplex import (
     RoundState,
     basic_arcs,
     basic_flow,
@@ -39,6 +35,10 @@ from .rounds import (
     pivot,
     reopen,
 )
+from .auction_levels import NONE, Market, PointMarket, relative_gap
+from .auction_state import MarketState, empty_market
+from .base import DirectSolver, Pace, Signal
+from .method_info import A_PRIORI, MethodInfo
 
 #: Share of the largest cost: reduced costs that count as negative; arcs that join later must be
 #: below twice that.
@@ -73,7 +73,7 @@ class State(MarketState, RoundState):
 class Auction(DirectSolver[State]):
     """Auction from coarse to fine, then simplex rounds; a step is some bids or some pivots."""
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
         paper="multiscale lazy auction with a simplex crossover",
         year=2026,

@@ -9,7 +9,7 @@ from ..geometry import Geometry
 from ..geometry.sweeps import SAFE, ByRow, ColumnSums
 from ..kernels import accelerated as kernels
 from ..kernels.vectors import entropy, exp, log
-from ..transport.problem import Entropic, Problem
+from ..problems.problem import Entropic, Problem
 
 
 def keeps_average(average: bool | None, stop: str, problem: Problem) -> bool:

@@ -21,10 +21,10 @@ from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..kernels.vectors import log
-from ..transport.plan import Core, Gibbs
-from ..transport.problem import Additive, Entropic, Problem, Target, smooth
-from ..transport.work import Work
-from .about import About
+from ..problems.plan import Core, Gibbs
+from ..problems.problem import Additive, Entropic, Problem, Target, smooth
+from ..problems.work import Work
+from .method_info import MethodInfo
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Solver(Protocol[T, S]):
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-    about: ClassVar[About]
+    about: ClassVar[MethodInfo]
     pace: ClassVar[Pace]
     #: Epochs after which a run ends if the user sets no limit.
     patience: ClassVar[int]
@@ -118,7 +118,7 @@ AnySolver: TypeAlias = Solver[Any, Any]
 
 
 class _Defaults:
-    about: ClassVar[About]
+    about: ClassVar[MethodInfo]
     pace: ClassVar[Pace] = Pace()
     patience: ClassVar[int] = 1_000_000
     starts_itself: ClassVar[bool] = False

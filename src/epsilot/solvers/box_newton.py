@@ -12,13 +12,13 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..geometry.sweeps import row_blocks
 from ..kernels.vectors import exp, finite_dot
-from ..transport.duals import softmin
-from ..transport.plan import Core, Explicit, Gibbs
-from ..transport.problem import Entropic
-from ..transport.work import Work
-from .about import About, Order
+from ..problems.duals import softmin
+from ..problems.plan import Core, Explicit, Gibbs
+from ..problems.problem import Entropic
+from ..problems.work import Work
 from .base import DualPlan, EntropicSolver, Pace, l1
 from .box_qp import Quadratic, minimise
+from .method_info import MethodInfo, Order
 from .options import HasConstants
 
 #: Radius for which the second-order bounds are proved, and the largest that is tried.
@@ -67,7 +67,7 @@ class BoxNewton(HasConstants, EntropicSolver[State], DualPlan):
     constrained Newton's method and interior point methods.
     """
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="Newton",
         paper="Blanchet, Jambulapati, Kent, Sidford 2018",
         year=2018,

@@ -9,8 +9,8 @@ import numpy as np
 from .._types import Vector
 from ..kernels.products import cholesky_solve, schur_factor
 from ..kernels.vectors import dot, matvec, rmatvec
-from ..transport.plan import Core, Explicit
-from ..transport.work import Work
+from ..problems.plan import Core, Explicit
+from ..problems.work import Work
 from .base import centred
 
 N_SWEEPS, MOST_SWEEPS = 30, 2000

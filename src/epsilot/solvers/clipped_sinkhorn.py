@@ -10,11 +10,11 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Potentials, Vector
-from ..transport.clipped import Clipped
-from ..transport.plan import Core, Gibbs
-from ..transport.work import Work
-from .about import About
+from ..problems.clipped import Clipped
+from ..problems.plan import Core, Gibbs
+from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver
+from .method_info import MethodInfo
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class ClippedSinkhorn(UnpublishedSolver):
     either block.
     """
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="Sinkhorn",
         paper="Benamou, Carlier, Cuturi, Nenna, Peyré 2015; Chizat, Peyré, Schmitzer, Vialard 2018",
         year=2015,

@@ -12,11 +12,11 @@ from .._types import Index, Integers, Potentials, Vector
 from ..geometry.sweeps import row_blocks
 from ..kernels import dijkstra as kernels
 from ..kernels.dijkstra_push import push_phases
-from ..transport.plan import Arcs, Core
-from ..transport.problem import Additive, Problem
-from ..transport.work import Work
-from .about import A_PRIORI, About, Order
+from ..problems.plan import Arcs, Core
+from ..problems.problem import Additive, Problem
+from ..problems.work import Work
 from .base import DirectSolver, Pace
+from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants, check_choices
 
 #: Integer costs below this leave room for sums of a few of them in int32.
@@ -80,7 +80,7 @@ class DijkstraDFS(HasConstants, DirectSolver[State]):
 
     variant: str = "search"
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="combinatorial",
         paper="Lahn, Mulchandani, Raghvendra 2019",
         year=2019,

@@ -12,11 +12,11 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..geometry.sweeps import row_blocks
 from ..kernels.vectors import dot, exp, log
-from ..transport.plan import Core, Explicit, Gibbs
-from ..transport.problem import Additive, Problem
-from ..transport.work import Work
-from .about import A_PRIORI, About, Order
+from ..problems.plan import Core, Explicit, Gibbs
+from ..problems.problem import Additive, Problem
+from ..problems.work import Work
 from .base import DirectSolver, centred
+from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants
 
 MAX_ROUNDS = 50
@@ -89,7 +89,7 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
 
     average: bool | None = None
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="extragradient",
         paper="Jambulapati, Sidford, Tian 2019",
         year=2019,

@@ -12,9 +12,9 @@ from numpy.random import Generator
 from .. import processes
 from .._types import Matrix, Vector
 from ..errors import InvalidProblem
-from ..transport.problem import Additive
-from ..transport.work import Work
-from .about import A_PRIORI, About, Order
+from ..problems.problem import Additive
+from ..problems.work import Work
+from .method_info import A_PRIORI, MethodInfo, Order
 from .vertex import OneStep, State
 
 #: Seconds that POT takes for each entry of the cost and each node of the longer side, about, and
@@ -34,7 +34,7 @@ class Exact(OneStep):
 
     max_pivots: int = 100_000_000
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
         paper="Bonneel, van de Panne, Paris, Heidrich 2011 (POT)",
         year=2011,

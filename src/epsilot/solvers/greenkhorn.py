@@ -12,14 +12,14 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..kernels import coordinate as kernels
 from ..kernels.vectors import exp, log
-from ..transport.duals import softmin_rows
-from ..transport.plan import Core, Gibbs
-from ..transport.problem import Entropic, Problem
-from ..transport.work import Work
-from .about import About, Order
+from ..problems.duals import softmin_rows
+from ..problems.plan import Core, Gibbs
+from ..problems.problem import Entropic, Problem
+from ..problems.work import Work
 from .base import EntropicSolver, Pace, l1
-from .joint import JointPlan, block, log_masses, log_sums, masses
+from .method_info import MethodInfo, Order
 from .options import check_choices
+from .stacked_potentials import JointPlan, block, log_masses, log_sums, masses
 
 #: Epochs of n + m updates after which the running sums are summed afresh.
 EPOCHS_PER_SUM = 2
@@ -161,7 +161,7 @@ class Greenkhorn(CoordinateDescent):
         As in :class:`CoordinateDescent`.
     """
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="Sinkhorn",
         paper="Altschuler, Weed, Rigollet 2017; Lin, Ho, Jordan 2019",
         year=2017,

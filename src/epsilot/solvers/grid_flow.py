@@ -21,11 +21,11 @@ from .._types import Index, Potentials, Vector
 from ..geometry.base import Lattice
 from ..kernels import grid_flow as kernels
 from ..kernels.grid_parcels import parcels
-from ..transport.plan import Arcs, Core
-from ..transport.problem import Additive, Problem
-from ..transport.work import Work
-from .about import A_PRIORI, About
+from ..problems.plan import Arcs, Core
+from ..problems.problem import Additive, Problem
+from ..problems.work import Work
 from .base import DirectSolver, Pace, Signal
+from .method_info import A_PRIORI, MethodInfo
 
 #: Longest side of the coarsest grid.
 COARSEST = 16
@@ -140,7 +140,7 @@ class Field(NamedTuple):
 class GridFlow(DirectSolver[State]):
     """Pivots on grids from coarse to fine; a step is some of them."""
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
         paper="Ling, Okada 2007 (EMD-L1), by a multiscale network simplex",
         year=2007,
@@ -164,7 +164,7 @@ class GridFlow(DirectSolver[State]):
         field = field_of(problem)
         n = field.n_cells
         state = State(
-            supply=whole(field.difference(problem))[0],
+            supply=as_integers(field.difference(problem))[0],
             level=field.n_levels,
             links=np.zeros((6, n + 1), dtype=np.uint32),
             is_up=np.zeros(n + 1, dtype=np.bool_),
@@ -284,7 +284,7 @@ def whole_lengths(spacing: Vector, shape: Integers) -> tuple[Integers, float]:
     return np.where(shape > 1, np.maximum(np.rint(spacing / length), 1), 1).astype(np.int64), length
 
 
-def whole(difference: Vector) -> tuple[Integers, int]:
+def as_integers(difference: Vector) -> tuple[Integers, int]:
     """Return masses as whole numbers of 2**-bits of total 0, and the bits.
 
     What rounding leaves over goes to the largest.
@@ -313,7 +313,7 @@ def interpolated(f: NDArray[np.float64], shape: Integers) -> NDArray[np.float64]
 def plan_of(problem: Additive, field: Field, supply: Integers, flows: Integers) -> Arcs:
     """Return the plan of a flow: its parcels, and the mass that stays where it is."""
     difference = field.difference(problem)
-    _, bits = whole(difference)
+    _, bits = as_integers(difference)
     source, target, mass = parcels(supply, flows, field.shape)
     stays = np.minimum(field.spread(problem.p, field.rows), field.spread(problem.q, field.cols))
     still = np.flatnonzero(stays > 0)

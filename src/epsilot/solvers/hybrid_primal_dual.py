@@ -11,13 +11,13 @@ from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
 from ..kernels.vectors import dot, log
-from ..transport.duals import lse_oracle
-from ..transport.plan import Core, Explicit, Gibbs
-from ..transport.problem import Additive, Entropic, Problem, Target
-from ..transport.work import Work
-from .about import A_PRIORI, About, Order
+from ..problems.duals import lse_oracle
+from ..problems.plan import Core, Explicit, Gibbs
+from ..problems.problem import Additive, Entropic, Problem, Target
+from ..problems.work import Work
 from .averaging import is_near_optimal, keeps_average, mix, moments
 from .base import DirectSolver, EntropicSolver, Pace, l1
+from .method_info import A_PRIORI, MethodInfo, Order
 from .options import check_choices
 
 
@@ -77,7 +77,7 @@ class HybridPrimalDual(EntropicSolver[State]):
     form: str = "line_search"
     average: bool | None = None
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="accelerated",
         paper="Chambolle, Contreras 2022",
         year=2022,
@@ -264,7 +264,9 @@ def _is_too_long(state: State, trial: Trial) -> bool:
 class _Plain(DirectSolver[State], HybridPrimalDual):  # type: ignore[misc]
     """The form without regularisation, which follows the protocol of direct methods."""
 
-    about: ClassVar[About] = replace(HybridPrimalDual.about, solves_entropic=False, rule=A_PRIORI)
+    about: ClassVar[MethodInfo] = replace(
+        HybridPrimalDual.about, solves_entropic=False, rule=A_PRIORI
+    )
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:  # type: ignore[override]
         """Take one step; the a-priori number of them proves the gap."""

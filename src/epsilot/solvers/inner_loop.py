@@ -15,7 +15,7 @@ from ..geometry import Geometry
 from ..kernels import pdasmd as kernels
 from ..kernels import pdasmd_batch as batch_kernels
 from ..kernels.vectors import exp
-from ..transport.problem import Entropic
+from ..problems.problem import Entropic
 
 #: Chunks of a batch, which as many threads may share if it has enough entries.
 BATCH_CHUNKS = 4

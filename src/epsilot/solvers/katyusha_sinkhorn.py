@@ -13,14 +13,14 @@ from ..arguments import check_positive
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import katyusha as kernels
 from ..kernels.pdasmd import snapshot
-from ..transport.duals import column_move, semi_dual, softmin
-from ..transport.plan import Core, Gibbs
-from ..transport.problem import Entropic
-from ..transport.work import Work
-from .about import About, Order
+from ..problems.duals import column_move, semi_dual, softmin
+from ..problems.plan import Core, Gibbs
+from ..problems.problem import Entropic
+from ..problems.work import Work
 from .base import EntropicSolver, Pace, l1
 from .batching import coupling, draw_rows
 from .inner_loop import adapted, sampled_rows
+from .method_info import MethodInfo, Order
 
 #: Multiple of the proved mirror step that is tried first; where φ rises it is halved, down to 1.
 LONGEST = 24.0
@@ -62,7 +62,7 @@ class KatyushaSinkhorn(EntropicSolver[State]):
 
     batch_size: int = 16
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="Sinkhorn",
         paper="after Luo, Xie, Huo 2023, Section 6",
         year=2023,

@@ -12,9 +12,9 @@ from ..geometry.sweeps import ByRow, n_chunks
 from ..kernels import scaling as kernels
 from ..kernels.dense import gibbs
 from ..kernels.vectors import exp, log, power
-from ..transport.duals import softmin_cols, softmin_rows
-from ..transport.problem import Entropic
-from ..transport.work import Work
+from ..problems.duals import softmin_cols, softmin_rows
+from ..problems.problem import Entropic
+from ..problems.work import Work
 from .base import l1
 from .overrelaxation import Relaxed, safe_limit
 

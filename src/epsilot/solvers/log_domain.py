@@ -8,9 +8,9 @@ import numpy as np
 
 from .._types import Vector
 from ..kernels.dense import missing_mass, relax_block
-from ..transport.duals import softmin
-from ..transport.problem import Entropic
-from ..transport.work import Work
+from ..problems.duals import softmin
+from ..problems.problem import Entropic
+from ..problems.work import Work
 from .overrelaxation import Relaxed, safe_limit
 
 

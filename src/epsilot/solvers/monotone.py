@@ -15,11 +15,11 @@ from numpy.random import Generator
 from .._types import Index, Potentials, Vector
 from ..kernels import line as kernels
 from ..metrics import metric_of
-from ..transport.plan import Arcs, Core
-from ..transport.problem import Additive, Problem
-from ..transport.work import Work
-from .about import About, Order
+from ..problems.plan import Arcs, Core
+from ..problems.problem import Additive, Problem
+from ..problems.work import Work
 from .base import DirectSolver
+from .method_info import MethodInfo, Order
 
 #: Bytes a point: both orders, the path with its flow, potentials, and trees of a certificate.
 POINT_BYTES = 400
@@ -41,7 +41,7 @@ class State:
 class Monotone(DirectSolver[State]):
     """Sort, match and price, in one step."""
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
         paper="Hoffman 1963 (Monge sequences)",
         year=1963,

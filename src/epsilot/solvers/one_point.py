@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from ..transport.problem import Additive, Problem
-from ..transport.work import Work
-from .about import A_PRIORI, About, Order
+from ..problems.problem import Additive, Problem
+from ..problems.work import Work
 from .base import AnySolver, Pace
+from .method_info import A_PRIORI, MethodInfo, Order
 from .vertex import OneStep, State
 
 
@@ -24,7 +24,7 @@ class OnePoint(OneStep):
 
     asked: AnySolver
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
         paper="Kantorovich 1942",
         year=1942,

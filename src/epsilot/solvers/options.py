@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, get_args, get_origin, get_type
 
 from ..arguments import check_choice, is_integer, is_real, plain
 from ..errors import InvalidProblem
-from ..transport.problem import Problem
+from ..problems.problem import Problem
 from ..wording import shown
 
 if TYPE_CHECKING:

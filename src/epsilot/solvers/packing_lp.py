@@ -13,11 +13,11 @@ from .. import deadline
 from .._types import Matrix, Potentials, Vector
 from ..kernels.packing import coordinate_steps
 from ..kernels.vectors import exp, log
-from ..transport.plan import Core, Explicit
-from ..transport.problem import Additive
-from ..transport.work import Work
-from .about import A_PRIORI, About, Order
+from ..problems.plan import Core, Explicit
+from ..problems.problem import Additive
+from ..problems.work import Work
 from .base import DirectSolver, Pace
+from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants
 
 #: (L in units of 1/μ, μ in units of the practical one): what is tried when T steps do not do.
@@ -94,7 +94,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
     Orecchia (2019), Nearly linear-time packing and covering LP solvers.
     """
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="linear programming",
         paper="Blanchet, Jambulapati, Kent, Sidford 2018; Quanrud 2018",
         year=2018,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import InvalidProblem
-from .about import About, Order
+from .method_info import MethodInfo, Order
 from .pdasmd import PDASMD
 
 
@@ -27,7 +27,7 @@ class PDASGD(PDASMD):
                 f"norm is {self.norm!r}; pdasgd is the l2 case (use method='pdasmd' for others)."
             )
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="accelerated stochastic",
         paper="Xie, Luo, Huo 2022",
         year=2022,

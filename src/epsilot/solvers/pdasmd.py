@@ -18,15 +18,15 @@ from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import pdasmd as kernels
 from ..kernels.vectors import entropy
 from ..memory import size_text
-from ..transport.duals import column_move, semi_dual, softmin
-from ..transport.plan import Core, Explicit, Gibbs
-from ..transport.problem import Entropic, Problem
-from ..transport.work import Work
-from .about import About, Order
+from ..problems.duals import column_move, semi_dual, softmin
+from ..problems.plan import Core, Explicit, Gibbs
+from ..problems.problem import Entropic, Problem
+from ..problems.work import Work
 from .averaging import is_near_optimal
 from .base import EntropicSolver, Pace, l1
 from .batching import BATCHINGS, check_batching, coupling, draw_rows
 from .inner_loop import Steps, adapted, step_operations, take_mirror_steps, take_steps
+from .method_info import MethodInfo, Order
 from .options import check_choices
 
 #: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
@@ -122,7 +122,7 @@ class PDASMD(EntropicSolver[State]):
     mirror: str | Mirror = "euclidean"
     hybrid: str | None = None
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="accelerated stochastic",
         paper="Luo, Xie, Huo 2023",
         year=2023,

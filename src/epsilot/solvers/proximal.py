@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .._types import Vector
 from ..kernels.vectors import log
-from ..transport.problem import Penalised
+from ..problems.problem import Penalised
 
 #: η as a share of the largest cost: for cheap and for dear misses.
 SMALL_STEP, LARGE_STEP = 0.02, 0.05

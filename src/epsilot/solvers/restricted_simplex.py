@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from .._types import Index, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry.sweeps import ByRow, ColumnSums
-from ..kernels import pipeline as kernels
+from ..kernels import sinkhorn32 as kernels
 from ..kernels.vectors import log
-from ..transport.plan import Arcs, Core, Gibbs
-from ..transport.problem import Additive, Problem
-from ..transport.work import Work
+from ..problems.plan import Arcs, Core, Gibbs
+from ..problems.problem import Additive, Problem
+from ..problems.work import Work
 from ..wording import shown
-from .about import A_PRIORI, About
+from .arc_simplex import RoundState, basic_flow, begin, crash, duals, no_rounds, pivot, reopen
 from .base import DirectSolver, Pace, Signal
-from .rounds import RoundState, basic_flow, begin, crash, duals, no_rounds, pivot, reopen
+from .method_info import A_PRIORI, MethodInfo
 
 #: Arcs wanted of a row beyond which they are found by partitioning it.
 MANY_ARCS = 64
@@ -88,7 +88,7 @@ class RestrictedSimplex(DirectSolver[State]):
     sweeps: int = 2
     omega: float = 1.6
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
         paper="column generation on a network simplex",
         year=2026,

@@ -10,12 +10,12 @@ from numpy.random import Generator
 
 from .._types import Potentials
 from ..errors import InvalidProblem
-from ..transport.problem import Entropic, Problem
-from ..transport.work import Work
-from .about import About, Order
+from ..problems.problem import Entropic, Problem
+from ..problems.work import Work
 from .base import DualPlan, EntropicSolver, Pace
 from .kernel_domain import KernelState
 from .log_domain import LogState
+from .method_info import MethodInfo, Order
 from .options import check_choices
 from .overrelaxation import FIRST
 
@@ -51,7 +51,7 @@ class Sinkhorn(EntropicSolver[State], DualPlan):
     domain: str = "auto"
     relaxation: float | None = None
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="Sinkhorn",
         paper="Cuturi 2013; Dvurechensky, Gasnikov, Kroshnin 2018",
         year=2013,

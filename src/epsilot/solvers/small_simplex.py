@@ -9,10 +9,10 @@ import numpy as np
 from numpy.random import Generator
 
 from ..kernels.small import solve_one
-from ..transport.problem import Additive
-from ..transport.work import Work
-from .about import A_PRIORI, About
+from ..problems.problem import Additive
+from ..problems.work import Work
 from .exact import Exact
+from .method_info import A_PRIORI, MethodInfo
 from .vertex import OneStep, State
 
 
@@ -24,7 +24,7 @@ class SmallSimplex(OneStep):
     float64 has too few digits for the costs, POT's simplex does.
     """
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
         paper="Cunningham 1976; Jonker, Volgenant 1987",
         year=1976,

@@ -9,8 +9,8 @@ from numpy.random import Generator
 
 from .._types import Vector
 from ..errors import InvalidProblem
-from .about import About, Order
 from .greenkhorn import CoordinateDescent
+from .method_info import MethodInfo, Order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class StochasticSinkhorn(CoordinateDescent):
 
     power: float = 1.0
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="Sinkhorn",
         paper="Abid, Gower 2018; Luo, Xie, Huo 2023, Appendix E",
         year=2018,

@@ -15,14 +15,14 @@ from ..arguments import check_positive
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import penalised as kernels
 from ..kernels.vectors import exp
-from ..transport.penalised_dual import UNUSED, SemiDual
-from ..transport.plan import Core, Gibbs
-from ..transport.problem import Penalised
-from ..transport.work import Work
-from .about import About
+from ..problems.penalised_dual import UNUSED, SemiDual
+from ..problems.plan import Core, Gibbs
+from ..problems.problem import Penalised
+from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver, l1
 from .batching import HEADROOM, draw_rows
 from .inner_loop import Steps, sampled_rows
+from .method_info import MethodInfo
 from .options import check_choices
 from .proximal import independent, is_sharpest, proximal_eta
 
@@ -91,7 +91,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
     is_adaptive: bool = True
     step_share: float | None = None
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="accelerated stochastic",
         paper="after Luo, Xie, Huo 2023, Section 6",
         year=2023,

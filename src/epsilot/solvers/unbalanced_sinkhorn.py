@@ -11,12 +11,12 @@ from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..arguments import check_positive
-from ..transport.kullback_leibler import log_charge, penalised_softmin
-from ..transport.plan import Core, Gibbs
-from ..transport.problem import Penalised
-from ..transport.work import Work
-from .about import About
+from ..problems.kullback_leibler import log_charge, penalised_softmin
+from ..problems.plan import Core, Gibbs
+from ..problems.problem import Penalised
+from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver
+from .method_info import MethodInfo
 from .proximal import independent, is_sharpest, proximal_eta
 
 
@@ -49,7 +49,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
 
     step_share: float | None = None
 
-    about: ClassVar[About] = About(
+    about: ClassVar[MethodInfo] = MethodInfo(
         family="Sinkhorn",
         paper="Chizat, Peyré, Schmitzer, Vialard 2018; Séjourné, Vialard, Peyré 2022",
         year=2018,

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Index, Potentials, Vector
-from ..transport.plan import Arcs, Core
-from ..transport.problem import Additive
-from ..transport.work import Work
+from ..problems.plan import Arcs, Core
+from ..problems.problem import Additive
+from ..problems.work import Work
 from .base import DirectSolver
 
 

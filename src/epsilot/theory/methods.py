@@ -7,8 +7,8 @@ import math
 from .._types import Vector
 from ..errors import InvalidProblem
 from ..solvers import solver_class
-from ..solvers.about import About
 from ..solvers.hybrid_primal_dual import plain_iterations
+from ..solvers.method_info import MethodInfo
 from .transport import dual_radius
 
 
@@ -77,7 +77,7 @@ def order(method: str, n: int, epsilon: float, cost_max: float = 1.0) -> float:
     >>> order("apdagd", 10_000, 0.05) / order("pdasmd", 10_000, 0.05)
     100.0
     """
-    about: About = solver_class(method).about
+    about: MethodInfo = solver_class(method).about
     if not about.orders:
         raise InvalidProblem(f"{method} has no published order ({about.complexity}).")
     return sum(term.at(n, epsilon / cost_max) for term in about.orders)

@@ -64,7 +64,7 @@ def bench(
     """
     from rich.console import Console
 
-    from epsilot.show.plotting import new_figure
+    from epsilot.display.plotting import new_figure
 
     from ..peers.run import FULL, QUICK, Wishes, run_bench, selected
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from epsilot.applications.palette import Palette, clustered, histogram
 from epsilot.applications.pixels import Pixels
+from epsilot.display.plotting import new_figure
 from epsilot.files import write_atomically
-from epsilot.show.plotting import new_figure
 from epsilot.version import __version__
 
 from ..document import (

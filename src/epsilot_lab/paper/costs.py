@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from epsilot._types import Passed
-from epsilot.solvers.about import growth
+from epsilot.solvers.method_info import growth
 
 from .image_tasks import ImageTask
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from epsilot.show.plotting import COLOURS, new_figure
+from epsilot.display.plotting import COLOURS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from epsilot.solvers.about import About
+    from epsilot.solvers.method_info import MethodInfo
 
     from .table1_rows import Row
 
@@ -22,7 +22,7 @@ _STYLES = {
 }
 
 
-def draw_exponents(rows: Sequence[Row], published: Mapping[str, About]) -> Figure:
+def draw_exponents(rows: Sequence[Row], published: Mapping[str, MethodInfo]) -> Figure:
     """Draw one line for each method and data set, one half for n and one for 1/ε."""
     several = len({row.data for row in rows}) > 1
     names = list(dict.fromkeys(_name(row, several) for row in rows))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from epsilot import solve
 from epsilot._types import Json, Passed
+from epsilot.display.text import is_counted
+from epsilot.engine.result import Result, Status
 from epsilot.errors import InvalidProblem
-from epsilot.run.result import Result, Status
-from epsilot.show.text import is_counted
-from epsilot.transport.record import Record
+from epsilot.problems.record import Record
 from epsilot.version import __version__
 
 from ..environment import machine, versions

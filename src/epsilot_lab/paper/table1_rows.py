@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from epsilot import methods
 from epsilot.solvers import Method, solver_class
-from epsilot.solvers.about import About
+from epsilot.solvers.method_info import MethodInfo
 
 from ..fitting import Curve, Fit, curve, select
 from ..store import Line
@@ -17,7 +17,7 @@ from .image_tasks import source_name
 from .measures import STOPS, operations
 
 
-def published() -> dict[str, About]:
+def published() -> dict[str, MethodInfo]:
     """Return the methods of the paper's Table 1, with what is proved of them."""
     records = {method.name: solver_class(method.name).about for method in methods()}
     return {name: about for name, about in records.items() if about.is_in_table1}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epsilot._types import Matrix
+from epsilot.display.plotting import COLOURS, new_figure
 from epsilot.files import write_atomically
-from epsilot.show.plotting import COLOURS, new_figure
 
 from ..document import (
     Block,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from epsilot.show.plotting import COLOURS, MARKERS, new_figure
+from epsilot.display.plotting import COLOURS, MARKERS, new_figure
 
 from ..figures import log_axes, write_figure
 from ..instances import FAMILIES

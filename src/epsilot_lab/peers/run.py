@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from epsilot.display.text import clock
 from epsilot.errors import InvalidProblem
-from epsilot.show.text import clock
 from epsilot.wording import shown
 
 from ..instances import FAMILIES

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from epsilot.show.text import clock
+from epsilot.display.text import clock
 
 from ..document import (
     Block,

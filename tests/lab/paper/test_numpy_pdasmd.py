@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import epsilot
+from epsilot.problems.problem import make_problem
 from epsilot.solvers.pdasmd import PDASMD
-from epsilot.transport.problem import make_problem
 from epsilot_lab.instances import images
 from epsilot_lab.paper.numpy_pdasmd import Iterate, NumpyTask, Settings, outer_loop
 

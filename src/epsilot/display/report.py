@@ -1,0 +1,131 @@
+"""What commands print: one JSON object, a panel on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .._types import Json
+from .drawable import Ended, Reportable
+from .text import clock, counted, is_counted, operations_text
+
+if TYPE_CHECKING:
+    from ..problems.certificate import Certificate
+
+
+def print_json(fields: Mapping[str, object]) -> None:
+    """Print one JSON object on one line."""
+    print(json.dumps(_plain(fields), allow_nan=False, ensure_ascii=False))
+
+
+def result_fields(result: Reportable) -> dict[str, object]:
+    """Return what a script wants to know of a result."""
+    return {
+        "method": result.method,
+        "converged": result.converged,
+        "status": result.status.name.lower(),
+        "message": str(result.status),
+        "shape": list(result.plan_operator.shape),
+        "value": result.value,
+        "value_linear": result.value_linear,
+        "lower_bound": result.lower_bound,
+        "gap": result.gap,
+        "target": result.target,
+        "marginal_error": result.marginal_error,
+        "reg": result.reg,
+        "n_iter": result.n_iter,
+        "operations": result.work.operations if is_counted(result.work) else None,
+        "certificate_operations": result.work.certificate,
+        "seconds": result.seconds,
+        "seed": result.seed,
+        "options": result.options,
+        "version": result.version,
+    }
+
+
+def result_lines(result: Reportable) -> dict[str, str]:
+    """Return what a person wants to know of a result."""
+    n, m = result.plan_operator.shape
+    lines = {
+        "problem": f"{n} × {m}",
+        "value": f"{result.value:.10g}",
+        "lower bound": f"{result.lower_bound:.10g}",
+        "gap": f"{result.gap:.3g} (target {result.target:.3g})",
+        "method": result.method + (f", η = {result.reg:.3g}" if result.reg else ""),
+        "work": f"{counted(result.n_iter, 'epoch')}, {operations_text(result.work)}, "
+        f"{clock(result.seconds)}",
+        "status": str(result.status),
+    }
+    if result.is_entropic:
+        lines["transport cost"] = f"{result.value_linear:.10g}"
+    return lines
+
+
+def verdict(result: Ended) -> str:
+    """Return the title of a result's lines."""
+    return "Certified" if result.converged else "Stopped before the target"
+
+
+def certificate_lines(certificate: Certificate) -> dict[str, str]:
+    """Return what a person wants to know of a certificate."""
+    verdict = "feasible" if certificate.is_feasible else "not feasible, rounded before pricing"
+    return {
+        "upper bound": f"{certificate.upper:.10g}",
+        "lower bound": f"{certificate.lower:.10g}",
+        "gap": f"{certificate.gap:.3g}",
+        "plan": f"{verdict} (marginal error {certificate.marginal_error:.3g})",
+    }
+
+
+def print_lines(title: str, lines: Mapping[str, str], *, good: bool) -> None:
+    """Print named values, in a panel when somebody is looking."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        print(f"{title}\n" + "\n".join(f"  {k}: {v}" for k, v in lines.items()))
+        return
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    for name, value in lines.items():
+        grid.add_row(name, Text(value, style="bold" if name == "gap" else ""))
+    colour = "green" if good else "yellow"
+    console.print(Panel(grid, title=title, title_align="left", border_style=colour, expand=False))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table, tab-separated when piped."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        print("\n".join("\t".join(row) for row in (columns, *rows)))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=column in ("name", "method"))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _plain(value: object) -> Json:
+    """Return a value as JSON knows it: no NumPy scalars, no infinities."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)

@@ -1,0 +1,688 @@
+"""The problems of a batch: how they are given, cut into chunks and packed for compiled code.
+
+Problems are stacked arrays, lists or iterators, pairs of point clouds, or pairs of histograms that
+share a cost. Each :class:`ProblemSource` yields chunks; a chunk packs its problems side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from ..._types import Array, Index, Matrix, Vector
+from ...arguments import as_numpy, numeric
+from ...errors import InvalidProblem
+from ...geometry import Geometry
+from ...geometry.clouds import cloud_geometry
+from ...kernels import histograms
+from ...kernels.clouds import cloud_costs
+from ...kernels.histograms import Histograms
+from ...kernels.small import Problems
+from ...kernels.small_simplex import MOST_NODES
+from ...metrics import METRICS, MetricLike
+from ...problems import support
+from ...problems.problem import make_problem, tolerance_of
+
+#: Seconds of compiled work in a chunk: what a thread is given, and what Ctrl-C waits for.
+CHUNK_SECONDS = 0.01
+#: Problems of a chunk at most, and at most of those of a batch that is not large.
+LARGEST_CHUNK, SMALL_CHUNK = 4096, 16
+
+
+#: A part of all problems: one for all of them, or a stack, a list or an iterator of one for each.
+Many: TypeAlias = ArrayLike | Geometry | Iterable[ArrayLike | Geometry | None]
+#: A part as it came, perhaps wrong: the ordinary path says in which way.
+Unchecked: TypeAlias = Any
+
+
+class GivenProblem(NamedTuple):
+    """A problem as the caller gave it."""
+
+    M: Unchecked
+    a: Unchecked
+    b: Unchecked
+
+
+class Chunk(Protocol):
+    """Some problems of a batch, from number ``first`` on: all that a worker has to know."""
+
+    @property
+    def first(self) -> int:
+        """Number of the first problem."""
+
+    @property
+    def normalize(self) -> bool:
+        """Whether weights are rescaled to total 1."""
+
+    @property
+    def tolerance(self) -> float:
+        """Relative difference of totals that is rounding."""
+
+    def __len__(self) -> int:
+        """Return the number of problems."""
+
+    def packed(self) -> Problems:
+        """Return the problems as the compiled solver takes them."""
+
+    def given(self, k: int) -> GivenProblem:
+        """Return the k-th of these problems as the caller gave it."""
+
+
+class ProblemSource(Protocol):
+    """The problems of a batch."""
+
+    @property
+    def size(self) -> int | None:
+        """How many there are, if that is known."""
+
+    def chunks(self, first: int) -> Iterator[Chunk]:
+        """Yield all problems from number ``first`` on."""
+
+    def only(self, k: int) -> Chunk:
+        """Return problem k alone."""
+
+    def digest(self) -> str | None:
+        """Return a hash of all problems, if they are at hand."""
+
+
+def seconds(n: float, m: float) -> float:
+    """Return about how long the compiled solver takes for an n x m problem."""
+    return 1e-6 * (1 + 0.3 * math.sqrt(n * m) + 0.008 * n * m)
+
+
+def largest_chunk(size: int | None) -> int:
+    """Return how many problems a chunk may have; a batch that is known to be small has a few."""
+    return LARGEST_CHUNK if size is None else min(LARGEST_CHUNK, max(SMALL_CHUNK, size // 8))
+
+
+def chunk_size(n: float, m: float, size: int) -> int:
+    """Return how many n x m problems make a chunk."""
+    return max(1, min(int(CHUNK_SECONDS / seconds(n, m)), largest_chunk(size)))
+
+
+def digest_of(parts: Iterable[object]) -> str:
+    """Return a hash of arrays and other things."""
+    h = hashlib.sha256()
+    for x in parts:
+        if isinstance(x, Geometry):
+            h.update(x.digest().encode())
+        elif isinstance(x, np.ndarray) and x.dtype.kind != "O":
+            h.update(f"{x.dtype.str} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())
+        else:
+            h.update(repr(x).encode())
+    return h.hexdigest()[:16]
+
+
+def flat(x: Array) -> Vector:
+    """Return the entries one after the other, read-only: kernels then compile for one type only."""
+    x = np.require(x, np.float64, ("C", "A")).reshape(-1).view()
+    x.flags.writeable = False
+    return np.asarray(x)
+
+
+def places(sizes: Index) -> Index:
+    """Return where each of some pieces begins, and where the last ends."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))
+
+
+def own(size: int) -> Index:
+    """Return the numbers of problems that share nothing."""
+    return np.repeat(np.arange(size)[:, None], 3, axis=1)
+
+
+def masses(weights: Array, starts: Index, normalize: bool) -> Histograms:
+    """Return histograms from weights one after the other."""
+    kept = histograms.kept(flat(weights), starts, np.diff(starts), support.EMPTY)
+    return normalized(kept) if normalize else kept
+
+
+def normalized(side: Histograms) -> Histograms:
+    """Return histograms whose totals count as 1."""
+    return side._replace(totals=np.where(side.totals > 0, 1.0, side.totals))
+
+
+_REAL = np.dtype(np.float64)
+
+
+def as_matrix(M: object) -> Matrix | None:
+    """Return a cost as an array, or None for what the ordinary path has to look at."""
+    if type(M) is np.ndarray and M.dtype == _REAL and M.ndim == 2 and M.size:
+        return M
+    try:
+        C = None if isinstance(M, Geometry) else numeric(M, "M")
+    except InvalidProblem:
+        return None
+    return None if C is None or C.ndim != 2 or C.size == 0 else C
+
+
+def as_weights(w: object, size: int) -> Vector | None:
+    """Return weights as a vector of some size; None if there are none, or none that fit."""
+    if type(w) is np.ndarray and w.dtype == _REAL and w.shape == (size,):
+        return w
+    try:
+        x = None if w is None else numeric(w, "weights")
+    except InvalidProblem:
+        return None
+    return None if x is None or x.shape != (size,) else x
+
+
+#: A cost and weights that no kernel takes.
+_NO_COST, _NO_WEIGHTS = np.full((1, 1), np.nan), np.full(1, np.nan)
+
+
+def pack(costs: list[Matrix | None], problems: Sequence[GivenProblem], normalize: bool) -> Problems:
+    """Pack the costs and the weights of problems; what cannot be packed is packed as no problem."""
+    kept = [_together(C, x.a, x.b) for C, x in zip(costs, problems, strict=True)]
+    sizes = np.array([C.shape for C, _, _ in kept], np.int64)
+    entries = np.concatenate([C.ravel() for C, _, _ in kept])
+    sides = [_side([x[c] for x in kept], sizes[:, c - 1], normalize) for c in (1, 2)]
+    return Problems(
+        flat(entries), places(sizes[:, 0] * sizes[:, 1]), sides[0], sides[1], own(len(kept))
+    )
+
+
+def _together(
+    C: Matrix | None, a: object, b: object
+) -> tuple[Matrix, Vector | None, Vector | None]:
+    """Return a cost and weights that fit each other, or a cost and weights that no kernel takes."""
+    if C is not None:
+        x, y = as_weights(a, C.shape[0]), as_weights(b, C.shape[1])
+        if (x is None) == (a is None) and (y is None) == (b is None):
+            return C, x, y
+    return _NO_COST, _NO_WEIGHTS, _NO_WEIGHTS
+
+
+def _side(weights: list[Vector | None], sizes: Index, normalize: bool) -> Histograms:
+    """Return the histograms of one side, those that are None being uniform."""
+    is_given = np.array([w is not None for w in weights])
+    if not is_given.any():
+        return histograms.uniform(sizes)
+    filled = [np.ones(n) if w is None else w for w, n in zip(weights, sizes, strict=True)]
+    side = masses(np.concatenate(filled), places(sizes), normalize)
+    return side._replace(totals=np.where(is_given, side.totals, 0.0))
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One thing for all problems."""
+
+    value: Unchecked
+
+
+@dataclass(frozen=True)
+class Each:
+    """One thing for each problem."""
+
+    values: Sequence[Unchecked]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One thing for each problem, as long as they come."""
+
+    values: Iterator[Unchecked]
+
+
+Part = Shared | Each | Stream
+
+
+def _depth(x: object) -> int:
+    """Return the dimensions of an array, or of nested sequences by their first entries."""
+    if isinstance(x, Geometry):
+        return 2
+    if hasattr(x, "shape"):
+        return len(x.shape)
+    if isinstance(x, (list, tuple)):
+        return 1 + (_depth(x[0]) if x else 0)
+    return 0
+
+
+def part(x: Unchecked, name: str, depth: int) -> Part:
+    """Tell whether x, whose things have so many dimensions, is one of them or many."""
+    is_list = isinstance(x, (list, tuple))
+    # One entry may be no array at all: it is that problem which is refused, not the list.
+    found = 1 + max(map(_depth, x), default=depth) if is_list else _depth(x)
+    if found == depth + 1 or (is_list and any(entry is None for entry in x)):
+        return Each(x)
+    if x is None or found == depth:
+        return Shared(x)
+    if found == 0 and isinstance(x, Iterable) and not isinstance(x, (str, bytes, dict)):
+        return Stream(iter(x))
+    raise InvalidProblem(
+        f"{name} has {found} dimensions; it must have {depth} (for all problems) or "
+        f"{depth + 1} (one for each), or be a list or an iterator of such arrays."
+    )
+
+
+def n_problems(parts: dict[str, Part]) -> int:
+    """Return the number of problems that lists and stacks agree on."""
+    sizes = {name: len(x) for name, x in parts.items() if isinstance(x, Each)}
+    if len(set(sizes.values())) > 1:
+        received = " and ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise InvalidProblem(
+            f"{received} problems; each must have as many (one array for all problems needs no "
+            "first axis)."
+        )
+    return next(iter(sizes.values()), 1)
+
+
+@dataclass(frozen=True)
+class ListChunk:
+    """Problems of any shapes, each as it was given."""
+
+    first: int
+    problems: Sequence[GivenProblem]
+    normalize: bool
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    @property
+    def tolerance(self) -> float:
+        """Relative difference of totals that is rounding in all of these problems."""
+        return min(
+            (tolerance_of(w) for x in self.problems for w in x[1:] if w is not None), default=0.0
+        )
+
+    def packed(self) -> Problems:
+        """Return the problems as the compiled solver takes them."""
+        return pack(self.costs(), self.problems, self.normalize)
+
+    def costs(self) -> list[Matrix | None]:
+        """Return the cost of each problem, or None where the ordinary path has to look at it."""
+        return [as_matrix(x.M) for x in self.problems]
+
+    def given(self, k: int) -> GivenProblem:
+        """Return the k-th of these problems as the caller gave it."""
+        return self.problems[k]
+
+
+#: Makes a chunk of the problems from a number on.
+MakeChunk = Callable[[int, Sequence[GivenProblem]], ListChunk]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Problems of any shapes: each part is shared, or there is one for each problem."""
+
+    size: int
+    parts: tuple[Shared | Each, ...]
+    make: MakeChunk
+
+    def chunks(self, first: int) -> Iterator[Chunk]:
+        """Yield all problems from number ``first`` on."""
+        problems = (self._given(k) for k in range(first, self.size))
+        return grouped(problems, first, self.make, self.size)
+
+    def only(self, k: int) -> Chunk:
+        """Return problem k alone."""
+        return self.make(k, [self._given(k)])
+
+    def digest(self) -> str:
+        """Return a hash of all problems."""
+        return digest_of(x for k in range(self.size) for x in self._given(k))
+
+    def _given(self, k: int) -> GivenProblem:
+        return _given(*(x.value if isinstance(x, Shared) else x.values[k] for x in self.parts))
+
+
+def _given(*parts: Unchecked) -> GivenProblem:
+    """Return a problem from its parts: the first, or the first two, are the cost."""
+    *cost, a, b = parts
+    return GivenProblem(cost[0] if len(cost) == 1 else tuple(cost), a, b)
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Problems that come one by one and are not kept."""
+
+    parts: tuple[Part, ...]
+    make: MakeChunk
+    size: None = None
+
+    def chunks(self, first: int) -> Iterator[Chunk]:
+        """Yield all problems; an iterator has no others."""
+        streams = [repeat(x.value) if isinstance(x, Shared) else iter(x.values) for x in self.parts]
+        return grouped(map(_given, *streams), first, self.make)
+
+    def only(self, k: int) -> Chunk:
+        """Refuse: the problem is gone."""
+        raise InvalidProblem(
+            f"problem {k} came from an iterator and was not kept; pass a list or an array to have "
+            "the results of single problems (or plans=True, potentials=True for their arrays)."
+        )
+
+    def digest(self) -> None:
+        """Say that nothing is known of the problems."""
+
+
+def grouped(
+    problems: Iterable[GivenProblem], first: int, make: MakeChunk, size: int | None = None
+) -> Iterator[Chunk]:
+    """Yield chunks of problems as they come, each of about equal work."""
+    most = largest_chunk(size)
+    group: list[GivenProblem] = []
+    work = 0.0
+    for problem in problems:
+        group.append(problem)
+        work += seconds(*_shape(problem.M))
+        if work >= CHUNK_SECONDS or len(group) >= most:
+            yield make(first, group)
+            first, group, work = first + len(group), [], 0.0
+    if group:
+        yield make(first, group)
+
+
+def _shape(M: Unchecked) -> tuple[int, int]:
+    """Return the shape of a cost, or the sizes of a pair of clouds; (1, 1) of anything else."""
+    if type(M) is tuple and len(M) == 2:
+        return len(M[0]), len(M[1])
+    shape = M.shape if hasattr(M, "shape") else np.shape(M)
+    return shape if len(shape) == 2 else (1, 1)
+
+
+def source_of_parts(given: dict[str, tuple[Unchecked, int]], make: MakeChunk) -> ProblemSource:
+    """Return the problems of parts that have so many dimensions each, or one more."""
+    parts = {name: part(as_numpy(x, name), name, depth) for name, (x, depth) in given.items()}
+    size = n_problems(parts)
+    known = tuple(x for x in parts.values() if not isinstance(x, Stream))
+    return (
+        Streamed(tuple(parts.values()), make)
+        if len(known) < len(parts)
+        else Listed(size, known, make)
+    )
+
+
+def source_of(M: Unchecked, a: Unchecked, b: Unchecked, normalize: bool) -> ProblemSource:
+    """Return the problems that a cost and weights, or many of them, describe."""
+
+    def make(first: int, problems: Sequence[GivenProblem]) -> ListChunk:
+        return ListChunk(first, problems, normalize)
+
+    M, a, b = as_numpy(M, "M"), as_numpy(a, "a"), as_numpy(b, "b")
+    source = source_of_parts({"M": (M, 2), "a": (a, 1), "b": (b, 1)}, make)
+    if source.size is None or source.size == 0 or not all(map(_is_stackable, (M, a, b))):
+        return source
+    n, m = M.shape[-2:]
+    if any(w is not None and w.shape[-1] != count for w, count in ((a, n), (b, m))):
+        make_problem(*source.only(0).given(0), normalize=normalize)  # says what does not fit
+    return Stack(source.size, M, a, b, normalize)
+
+
+def _is_stackable(x: object) -> bool:
+    """Tell whether an argument is None, or an array of ordinary numbers."""
+    return x is None or (type(x) is np.ndarray and x.dtype.kind in "biuf" and x.size > 0)
+
+
+@dataclass(frozen=True)
+class StackChunk:
+    """Problems of one shape, whose costs and weights are stacked or shared."""
+
+    first: int
+    size: int
+    M: Array  # (n, m), or (size, n, m)
+    a: Array | None  # None, (n,) or (size, n)
+    b: Array | None
+    normalize: bool
+    tolerance: float
+
+    def __len__(self) -> int:
+        return self.size
+
+    def packed(self) -> Problems:
+        """Return the problems as the compiled solver takes them."""
+        n, m = self.M.shape[-2:]
+        of = own(self.size)
+        sides = (w is None or w.ndim == 1 for w in (self.a, self.b))
+        of[:, [self.M.ndim == 2, *sides]] = 0
+        starts = places(np.full(self.size, n * m))
+        return Problems(flat(self.M), starts, self._side(self.a, n), self._side(self.b, m), of)
+
+    def _side(self, w: Array | None, size: int) -> Histograms:
+        """Return the histograms of one side: as many as there are, or one for all."""
+        if w is None:
+            return histograms.uniform(np.array([size]))
+        return masses(w, places(np.full(w.size // size, size)), self.normalize)
+
+    def given(self, k: int) -> GivenProblem:
+        """Return the k-th of these problems as the caller gave it."""
+        a, b = (w[k] if w is not None and w.ndim == 2 else w for w in (self.a, self.b))
+        return GivenProblem(self.M[k] if self.M.ndim == 3 else self.M, a, b)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Problems of one shape, stacked or shared arrays of numbers."""
+
+    size: int
+    M: Array
+    a: Array | None
+    b: Array | None
+    normalize: bool
+
+    def chunks(self, first: int) -> Iterator[Chunk]:
+        """Yield all problems from number ``first`` on."""
+        n, m = self.M.shape[-2:]
+        step = chunk_size(n, m, self.size)
+        for start in range(first, self.size, step):
+            yield self._slice(start, min(start + step, self.size))
+
+    def only(self, k: int) -> Chunk:
+        """Return problem k alone."""
+        return self._slice(k, k + 1)
+
+    def digest(self) -> str:
+        """Return a hash of all problems."""
+        return digest_of((self.size, self.normalize, self.M, self.a, self.b))
+
+    def _slice(self, start: int, stop: int) -> StackChunk:
+        M = self.M[start:stop] if self.M.ndim == 3 else self.M
+        a, b = (w[start:stop] if w is not None and w.ndim == 2 else w for w in (self.a, self.b))
+        tolerance = max(tolerance_of(self.a), tolerance_of(self.b))
+        return StackChunk(start, stop - start, M, a, b, self.normalize, tolerance)
+
+
+#: Metrics whose costs are compiled for many clouds at once.
+COMPILED = tuple(name for name, metric in METRICS.items() if metric.degree > 0)
+
+
+@dataclass(frozen=True)
+class CloudChunk(ListChunk):
+    """Problems whose costs are those between the points of two clouds, ``M = (X_a, X_b)``."""
+
+    metric: MetricLike
+
+    def given(self, k: int) -> GivenProblem:
+        """Return the k-th of these problems, with the geometry of its clouds for a cost."""
+        M, a, b = self.problems[k]
+        X_a, X_b = M
+        return GivenProblem(cloud_geometry(X_a, X_b, self.metric), a, b)
+
+    def costs(self) -> list[Matrix | None]:
+        """Return the cost of each problem, or None where the ordinary path has to look at it."""
+        if not isinstance(self.metric, str) or self.metric not in COMPILED:
+            return [self._dense(k) for k in range(len(self))]
+        clouds = [
+            (as_matrix(x.M[0]), as_matrix(x.M[1])) if _is_small(x) else (None, None)
+            for x in self.problems
+        ]
+        kept = [
+            (X, Y)
+            for X, Y in clouds
+            if X is not None and Y is not None and X.shape[1] == Y.shape[1]
+        ]
+        sizes = np.array([(len(X), *Y.shape) for X, Y in kept], np.int64).reshape(-1, 3)
+        ends = places(sizes[:, 0] * sizes[:, 1])
+        out = np.empty(ends[-1])
+        X, Y = (flat(np.concatenate([pair[c].ravel() for pair in kept] or [out])) for c in (0, 1))
+        cloud_costs(X, Y, METRICS[self.metric].code, sizes, out)
+        found = iter(
+            out[start:stop].reshape(n, m)
+            for (n, m, _), start, stop in zip(sizes, ends[:-1], ends[1:], strict=True)
+        )
+        return [
+            None if X is None or Y is None or X.shape[1] != Y.shape[1] else next(found)
+            for X, Y in clouds
+        ]
+
+    def _dense(self, k: int) -> Matrix | None:
+        """Return the cost of a metric that is not compiled here."""
+        try:
+            geometry = self.given(k).M
+        except InvalidProblem:
+            return None
+        return geometry.matrix() if geometry.is_dense else None
+
+
+def _is_small(problem: GivenProblem) -> bool:
+    """Tell whether the compiled solver may take clouds; costs of others are not computed here."""
+    return sum(map(_n_kept, problem.M, problem[1:])) <= MOST_NODES
+
+
+def _n_kept(cloud: Unchecked, weights: Unchecked) -> int:
+    """Return the number of points that have mass, as far as it is known."""
+    size = len(cloud) if hasattr(cloud, "__len__") else 0
+    known = as_weights(weights, size)
+    return size if known is None else int(np.count_nonzero(known))
+
+
+def clouds_of(
+    X_a: Unchecked,
+    X_b: Unchecked,
+    a: Unchecked,
+    b: Unchecked,
+    metric: MetricLike,
+    normalize: bool,
+) -> ProblemSource:
+    """Return the problems that clouds and weights, or many of them, describe."""
+
+    def make(first: int, problems: Sequence[GivenProblem]) -> CloudChunk:
+        return CloudChunk(first, problems, normalize, metric)
+
+    return source_of_parts({"X_a": (X_a, 2), "X_b": (X_b, 2), "a": (a, 1), "b": (b, 1)}, make)
+
+
+@dataclass(frozen=True)
+class HistogramRows:
+    """Histograms as rows: as they were given, and without their zeros."""
+
+    given: Array | sparse.csr_array
+    kept: Histograms
+
+    def __len__(self) -> int:
+        return int(self.given.shape[0])
+
+    def row(self, h: int) -> Vector:
+        """Return a histogram with its zeros."""
+        given = self.given
+        if isinstance(given, np.ndarray):
+            return np.asarray(given[h])
+        out = np.zeros(given.shape[1], given.dtype)
+        own = slice(*given.indptr[h : h + 2])
+        out[given.indices[own]] = given.data[own]
+        return out
+
+
+def rows_of(H: ArrayLike | sparse.sparray, name: str, size: int, normalize: bool) -> HistogramRows:
+    """Return histograms of a size, whose zeros are dropped here once and for all."""
+    if hasattr(H, "tocsr"):
+        given = sparse.csr_array(H)
+        given.sum_duplicates()
+        entries, starts = given.data, np.asarray(given.indptr, np.int64)
+    else:
+        H = as_numpy(H, name)
+        checked = numeric(H, name)
+        given = H if isinstance(H, np.ndarray) else checked
+        entries, starts = given, places(np.full(len(np.atleast_1d(given)), size))
+    if given.ndim != 2 or given.shape[1] != size:
+        raise InvalidProblem(
+            f"{name} has shape {given.shape}; it must hold one histogram a row, of one weight for "
+            f"each of the {size} places of the cost."
+        )
+    kept = masses(entries, starts, normalize)
+    if hasattr(H, "tocsr"):
+        at = np.repeat(starts[:-1], np.diff(kept.starts)) + kept.places[: kept.starts[-1]]
+        kept = kept._replace(places=np.asarray(given.indices[at], np.int64))
+    return HistogramRows(given, kept._replace(sizes=np.full(given.shape[0], size)))
+
+
+@dataclass(frozen=True)
+class PairChunk:
+    """Some pairs of histograms."""
+
+    first: int
+    M: Matrix
+    sources: HistogramRows
+    targets: HistogramRows
+    pairs: Index
+    normalize: bool
+    tolerance: float
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def packed(self) -> Problems:
+        """Return the problems as the compiled solver takes them."""
+        of = np.zeros((len(self.pairs), 3), np.int64)
+        of[:, 1:] = self.pairs
+        return Problems(
+            flat(self.M), np.zeros(1, np.int64), self.sources.kept, self.targets.kept, of
+        )
+
+    def given(self, k: int) -> GivenProblem:
+        """Return the k-th of these problems."""
+        i, j = self.pairs[k]
+        return GivenProblem(self.M, self.sources.row(i), self.targets.row(j))
+
+
+@dataclass(frozen=True)
+class HistogramPairs:
+    """HistogramPairs of histograms and their cost."""
+
+    M: Matrix
+    sources: HistogramRows
+    targets: HistogramRows
+    pairs: Index
+    normalize: bool
+
+    @property
+    def size(self) -> int:
+        """How many pairs there are."""
+        return len(self.pairs)
+
+    def chunks(self, first: int) -> Iterator[Chunk]:
+        """Yield all pairs from number ``first`` on."""
+        n, m = (
+            float(np.diff(side.kept.starts).mean()) if len(side) else 1.0
+            for side in (self.sources, self.targets)
+        )
+        step = chunk_size(n, m, self.size)
+        for start in range(first, self.size, step):
+            yield self._slice(start, start + step)
+
+    def only(self, k: int) -> Chunk:
+        """Return one pair."""
+        return self._slice(k, k + 1)
+
+    def _slice(self, start: int, stop: int) -> PairChunk:
+        tolerance = max(tolerance_of(x.given) for x in (self.sources, self.targets))
+        pairs = self.pairs[start:stop]
+        return PairChunk(
+            start, self.M, self.sources, self.targets, pairs, self.normalize, tolerance
+        )
+
+    def digest(self) -> str:
+        """Return a hash of cost, histograms and pairs."""
+        sides = [x for side in (self.sources, self.targets) for x in side.kept]
+        return digest_of((self.normalize, self.M, *sides, self.pairs))

@@ -1,0 +1,137 @@
+"""Saving a run and continuing it to the same trace, bit for bit.
+
+A checkpoint holds the solver's state field by field, the generator, the counters, the history and
+the best plan and potentials so far. It knows the problem and the goal it belongs to, every field
+is checked before use, and the bracket is proved again from the saved plan and potentials.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._types import Passed
+from ..errors import CertificateError, InvalidProblem
+from ..files import StrPath
+from ..files.saved import Arrays, Saved
+from ..problems.objective import Objective
+from ..problems.problem import Target
+from ..wording import first_line, named, shown
+from .goal import Goal
+from .kinds import Balanced
+from .observers import Observer
+from .request import Request
+from .run_plan import RunPlan
+from .run_state import AnyMoment, Moment, RunState
+from .storage import load, save, save_or_warn
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_FORMAT = "epsilot-checkpoint-2"
+_REMEDY = "write one with the argument checkpoint"
+
+#: What reading a header that is not as it was written may raise.
+_WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+
+
+def identify(
+    request: Request, objective: Objective, goal: Goal, course: RunPlan
+) -> dict[str, str | int]:
+    """Return what a run must have in common with the one that resumes it."""
+    asked = {
+        "eps": request.eps,
+        "rtol": goal.rtol,
+        "reg": request.reg,
+        "tol": request.tol,
+        "stop": request.stop,
+        "kind": None if request.kind == Balanced() else request.kind,
+    }
+    return {
+        "problem": objective.problem.digest(),
+        "goal": ", ".join(f"{name}={value}" for name, value in asked.items() if value is not None),
+        "method": course.method,
+        "options": repr(course.solver),
+        "seed": request.seed,
+    }
+
+
+@dataclass(frozen=True)
+class Checkpoint(Observer):
+    """Writes a run to a file whenever it can be continued from where it is."""
+
+    path: StrPath
+    identity: dict[str, str | int]
+
+    def reached(self, moment: AnyMoment) -> None:
+        """Save the state, the generator and what the run has found."""
+        run, target, state, rng = moment
+        header = {
+            **self.identity,
+            "level": target.level,
+            "rng": rng.bit_generator.state,
+            **run.header(),
+        }
+        states = {f"state.{name}": value for name, value in _fields(state).items()}
+        arrays = states | run.arrays()
+        save_or_warn(self.path, lambda path: save(path, _FORMAT, header, arrays))
+
+
+def restore(
+    path: StrPath, identity: dict[str, str | int], objective: Objective, course: RunPlan
+) -> AnyMoment:
+    """Return the moment that a file holds, if it belongs to this run."""
+    name = named(path)
+    header, arrays = load(path, _FORMAT, _REMEDY)
+    for key, value in identity.items():
+        if header.get(key) != value:
+            raise InvalidProblem(
+                f"{name} was saved with {key} {shown(header.get(key))} and this call has "
+                f"{shown(value)}; resume with the same problem, accuracy, method, options and seed."
+            )
+    try:
+        run, rng = RunState.restored(header, arrays, objective), np.random.default_rng(0)
+        level = float(header["level"])
+        if not 0 < level < math.inf:
+            raise ValueError("level")
+        target = course.schedule.at(level)
+        state, _ = course.solver.init(target, rng)
+        _read_state(state, arrays, target)
+        rng.bit_generator.state = header["rng"]
+    except InvalidProblem as error:
+        raise InvalidProblem(f"{name} cannot be resumed: {error}") from None
+    except (CertificateError, *_WRONG) as error:
+        raise InvalidProblem(
+            f"{name} cannot be resumed: what it holds of the run is wrong or missing "
+            f"({first_line(error)}); {_REMEDY}."
+        ) from None
+    return Moment(run, target, state, rng)
+
+
+def _read_state(state: DataclassInstance, arrays: Arrays, target: Target) -> None:
+    """Set the fields of a fresh state, of the same types and shapes.
+
+    Lists that are empty at first may have grown, but together; a state whose shapes change
+    otherwise says itself what ``fits`` the target.
+    """
+    fits, grown = getattr(state, "fits", None), set()
+    for name, value in _fields(state).items():
+        key, fresh = f"state.{name}", np.asarray(value)
+        wanted = fresh.shape
+        if key in arrays and fresh.ndim == 1 == arrays[key].ndim:
+            if fresh.size == 0:
+                grown.add(arrays[key].size)
+            if fresh.size == 0 or fits is not None:
+                wanted = arrays[key].shape
+        saved = Saved(arrays).array(key, wanted, fresh.dtype)
+        setattr(state, name, saved if isinstance(value, np.ndarray) else type(value)(saved.item()))
+    if not (len(grown) <= 1 if fits is None else fits(target)):
+        raise ValueError("arrays of the state do not fit together")
+
+
+def _fields(state: DataclassInstance) -> dict[str, Passed]:
+    return {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}

@@ -1,0 +1,378 @@
+"""The only loop: clock, stops, evaluation schedule; observers are told.
+
+A driver advances a solver epoch by epoch, evaluates the certificate off the clock on a geometric
+schedule of operations, and ends when the certified gap is reached, a published rule fires, or a
+limit does. The best plan and the best dual are kept apart: their bracket only ever shrinks. A
+published rule that fires is about one plan, which then is the answer; the bracket stays in the
+history.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic
+
+import numpy as np
+
+from .._types import Fields, Vector
+from ..deadline import OutOfTime
+from ..kernels.vectors import are_between
+from ..problems.objective import Objective
+from ..problems.plan import Arcs, Core
+from ..problems.record import Record
+from ..problems.support import Support
+from ..problems.work import Work, certificate_work
+from ..solvers.base import S, Signal, Solver, T
+from .clock import Clock, Phase
+from .goal import Goal, Limits
+from .interrupts import watch_signals
+from .observers import Observer
+from .reserve import PROVED_AT_ONCE, can_be_bounded_below, can_be_certified, reserve
+from .result import Status
+from .run_state import Moment, Place, RunState, certify_crudely, record_of
+from .schedules import Schedule
+from .starts import Stage, Start, Started
+
+#: The gap (with stop="paper": the violation) must improve by 1 % before the work has grown by
+#: this factor, or the run has stalled.
+STALL_FACTOR = 8.0
+STALL_EPOCHS = 5000
+
+
+@dataclass(slots=True, kw_only=True)
+class Driver(Generic[T, S]):
+    """One run of one solver on one problem.
+
+    ``objective`` is what is certified; the solver works on the ``support`` of its problem.
+    """
+
+    objective: Objective
+    support: Support
+    solver: Solver[T, S]
+    schedule: Schedule[T]
+    goal: Goal
+    limits: Limits
+    rng: np.random.Generator
+    observers: Sequence[Observer] = ()
+    clock: Clock = field(default_factory=Clock)
+    run: RunState = field(default_factory=RunState)
+
+    def drive(self, start: Start, resumed: Moment[T, S] | None = None) -> RunState:
+        """Run to the goal or to a limit, from a start or from where a saved run was."""
+        place, clock = Place(), self.clock
+        try:
+            ending = self._loop(place, start, resumed)
+        except OutOfTime:
+            ending = clock.ending() or Status.MAX_SECONDS
+        self._finish(place, ending)
+        clock.phase = Phase.RETURN
+        return self.run
+
+    def _loop(self, place: Place, start: Start, resumed: Moment[T, S] | None) -> Status:
+        """Step until the run is over; return how it ended."""
+        run, solver = self.run, self.solver
+        is_saved = len(self.observers) > 1 and any(
+            type(x).reached is not Observer.reached for x in self.observers
+        )
+        if resumed is None:
+            started = self._start(start)
+            place.potentials = started.potentials
+            target = self.schedule.first()
+            state = self._init(target, started)
+        else:
+            target, state = resumed.target, resumed.state
+        while True:
+            place.target, place.state = target, state
+            run.eta = target.eta
+            signal = solver.signal(target, state)
+            ending = self._ending(target, state, signal)
+            if ending is not None:
+                return ending
+            if is_saved:
+                self._keep_whole(place)
+            if run.n_iter == 1:
+                watch_signals()
+            following = self.schedule.after(target, signal, run)
+            place.is_torn = True
+            if following is not None:
+                state = self._init(following, Started(solver.potentials(target, state)))
+                target = following
+            began = time.perf_counter()
+            self._step(target, state)
+            place.is_torn = False
+            if self.clock.is_limited:
+                self.clock.keep(
+                    reserve(run, self.objective, self.clock), time.perf_counter() - began
+                )
+
+    def _finish(self, place: Place, ending: Status) -> None:
+        """Certify what the run ended with, as far as time allows, and note its status."""
+        run, clock, is_ended = self.run, self.clock, ending is not Status.NOT_FINITE
+        target, state = place.target, place.state
+        is_whole = state is not None and not place.is_torn
+        clock.phase = Phase.LAST_CERTIFICATE
+        try:
+            if is_whole and is_ended and run.evaluated_at != run.n_iter:
+                if not _is_finite(self.solver.potentials(target, state)):
+                    ending = Status.NOT_FINITE
+                else:
+                    self._reached(target, state)
+                    if can_be_certified(run, self.objective, clock):
+                        self._evaluate(target, state)
+            elif not is_whole and place.whole is not None:
+                self._save_whole(place.whole)
+            if run.plan is None and ending is Status.NOT_FINITE:  # before the first evaluation
+                self._evaluate(target, self._init(target, Started()))
+            if ending is Status.PUBLISHED_STOP:
+                self._answer_as_published(target, state)
+        except OutOfTime:
+            ending = clock.ending() or Status.MAX_SECONDS
+        if run.plan is None:
+            self._certify_crudely(place)
+        is_reached = self.goal.is_reached(run.upper, run.lower)
+        if is_reached and ending is not Status.PUBLISHED_STOP:
+            ending = Status.CERTIFIED
+        run.status = ending
+
+    # -- abandoned steps ---------------------------------------------------------------------
+
+    def _keep_whole(self, place: Place) -> None:
+        """Copy what a checkpoint needs, in case the next step is abandoned."""
+        generator = copy.deepcopy(dict(self.rng.bit_generator.state))
+        work = copy.deepcopy(self.run.work)
+        place.whole = place.target, copy.deepcopy(place.state), generator, work
+
+    def _save_whole(self, whole: tuple[T, S, Fields, Work]) -> None:
+        """Save the state before the step that was abandoned: a resumed run repeats that step."""
+        target, state, generator, self.run.work = whole
+        self.rng.bit_generator.state = generator
+        self._reached(target, state)
+
+    # -- stages ------------------------------------------------------------------------------
+
+    def _start(self, start: Start) -> Started:
+        """Return what a start finds; what it does is part of the run."""
+        run, began = self.run, time.perf_counter()
+
+        def look(_: Record) -> bool:
+            run.seconds = time.perf_counter() - began
+            record = record_of(run, self.objective, 0.0)
+            for observer in self.observers:
+                run.is_told_to_stop |= observer.starting(record)
+            return run.is_told_to_stop
+
+        started = start.find(Stage(self.clock.seconds_left, look))
+        run.seconds = time.perf_counter() - began
+        run.work.record(started.work)
+        return started
+
+    def _init(self, target: T, started: Started) -> S:
+        began = time.perf_counter()
+        state, work = self.solver.init(target, self.rng, started.potentials)
+        self.run.seconds += time.perf_counter() - began
+        self.run.work.record(work)
+        return state
+
+    def _step(self, target: T, state: S) -> None:
+        run, began = self.run, time.perf_counter()
+        work = self.solver.step(target, state, self.rng)
+        run.seconds += time.perf_counter() - began
+        run.work.record(work)
+        run.n_iter += 1
+        for observer in self.observers:
+            observer.stepped(run.n_iter, run.seconds)
+
+    def _reached(self, target: T, state: S) -> None:
+        moment = Moment(self.run, target, state, self.rng)
+        for observer in self.observers:
+            observer.reached(moment)
+
+    # -- endings -----------------------------------------------------------------------------
+
+    def _ending(self, target: T, state: S, signal: Signal) -> Status | None:
+        """Evaluate if it is due and return the status if the run is over.
+
+        An overflow shows in the signal at once; potentials are looked at before a certificate.
+        """
+        run = self.run
+        if signal.has_overflowed:
+            return Status.NOT_FINITE
+        is_published, operations = self.schedule.tolerance is not None, run.work.operations
+        can_end = is_published or signal.is_finished
+        ending = self._own_ending(target, state) if can_end else None
+        is_due = signal.wants_certificate or (
+            operations >= run.next_evaluation and self.schedule.evaluate_after is not None
+        )
+        if run.evaluated_at != run.n_iter > 0 and is_due:
+            if not _is_finite(self.solver.potentials(target, state)):
+                return Status.NOT_FINITE
+            run.is_told_to_stop |= self._evaluate(target, state)
+            self._reached(target, state)
+        if run.is_told_to_stop:
+            return Status.CALLBACK
+        if ending is not None:
+            return ending
+        is_reached = not is_published and self.goal.is_reached(run.upper, run.lower)
+        if is_reached and (signal.is_finished or not self._must_be_tight or self._is_tight()):
+            return Status.CERTIFIED
+        return self._limit(operations)
+
+    @property
+    def _must_be_tight(self) -> bool:
+        """Whether the plan may have mass on tight arcs only, which a narrow bracket alone allows.
+
+        Masses far below the others hardly widen it.
+        """
+        return self.goal.is_exact and self.solver.about.exactness == "exact"
+
+    def _is_tight(self) -> bool:
+        """Tell whether the latest plan and its potentials are complementary."""
+        run = self.run
+        assert run.plan is not None
+        assert run.potentials is not None
+        is_new = run.evaluated_at == run.n_iter
+        return is_new and self.objective.is_tight(run.plan, run.potentials)
+
+    def _own_ending(self, target: T, state: S) -> Status | None:
+        """Return the status if the method ends the run: by its paper's rule, or as it has finished.
+
+        A rule may look closer than the steps do and leave a better measured state.
+        """
+        tolerance = self.schedule.tolerance
+        if tolerance is not None:
+            is_met = self.solver.meets_published_rule(target, state, tolerance)
+            return Status.PUBLISHED_STOP if is_met else None
+        return Status.FINISHED if self.schedule.is_last(target) else None
+
+    def _limit(self, operations: int) -> Status | None:
+        """Return the status if something from outside, or a lack of progress, ends the run."""
+        run, ending = self.run, self.clock.ending()
+        if ending is Status.INTERRUPTED:
+            return ending
+        if run.n_iter >= self.limits.max_iter:
+            return Status.MAX_ITER
+        if ending is not None:
+            return ending
+        best, operations_then, epoch = run.last_progress
+        if (
+            operations > STALL_FACTOR * operations_then
+            and run.n_iter > epoch + STALL_EPOCHS
+            and (math.isfinite(best) or self.schedule.tolerance is None)
+        ):
+            return Status.STALLED
+        return None
+
+    # -- certificates ------------------------------------------------------------------------
+
+    def _evaluate(self, target: T, state: S) -> bool:
+        """Certify the current iterate; return True if an observer asks to stop.
+
+        Where that takes long, the best pair is proved at once: a run that then ends without
+        notice has its answer. Nothing is kept of an evaluation that is abandoned.
+        """
+        run, objective, geometry = self.run, self.objective, self.objective.problem.geometry
+        began = time.perf_counter()
+        found = [pair for pair in self.solver.candidates(target, state) if _is_usable(*pair)]
+        lifted = self.support.lifted
+        brackets = [objective.bracket(*lifted(*pair)) for pair in found or [self._nothing()]]
+        above, below, proof = (run.upper, run.plan), (run.lower, run.potentials), run.proof
+        for bracket in brackets:
+            # A basis that comes later is nearer to the optimum, even if bounds cannot show it.
+            is_pair = self._must_be_tight and self.goal.is_reached(bracket.upper, bracket.lower)
+            if bracket.upper < above[0] or is_pair:
+                above, proof = (bracket.upper, bracket.plan), None
+            if bracket.lower > below[0] or is_pair:
+                below, proof = (bracket.lower, bracket.potentials), None
+        objective.check(above[0], below[0])
+        if proof is None and time.perf_counter() - began > PROVED_AT_ONCE:
+            assert above[1] is not None
+            assert below[1] is not None
+            proof = objective.prove(above[1], below[1])
+        for _ in brackets:
+            run.work.record(certificate_work(geometry))
+        (run.upper, run.plan), (run.lower, run.potentials), run.proof = above, below, proof
+        run.marginal_error, run.evaluated_at = brackets[0].marginal_error, run.n_iter
+        run.evaluation_seconds = time.perf_counter() - began
+        self._note_progress(target, state)
+        return self._tell(target.eta)
+
+    def _tell(self, eta: float) -> bool:
+        """Tell observers of a certificate; return True if one of them asks to stop."""
+        record, is_told = record_of(self.run, self.objective, eta), False
+        for observer in self.observers:
+            is_told |= observer.evaluated(record)
+        return is_told
+
+    def _certify_crudely(self, place: Place) -> None:
+        """Bracket the optimum by what takes no pass, or by potentials if there is time for them."""
+        run, objective, clock = self.run, self.objective, self.clock
+        certify_crudely(run, objective)
+        f = self._known_potential(place)
+        if f is not None and can_be_bounded_below(run, objective, clock):
+            try:
+                potentials, _ = objective.dual(f)
+                lower = objective.dual_value(potentials)
+            except OutOfTime:
+                lower = -math.inf
+            if lower > run.lower:
+                assert run.proof is not None
+                objective.check(run.upper, lower)
+                run.lower, run.potentials = lower, potentials
+                run.proof = run.proof._replace(lower=lower)
+        self._tell(run.eta)
+
+    def _known_potential(self, place: Place) -> Vector | None:
+        """Return a row potential of the whole problem that the start or a state had, if any.
+
+        Any vector proves a bound, so that a state may be one that a step was abandoned in.
+        """
+        inner, f = self.support.problem.shape, getattr(place.state, "row", None)
+        if f is None and place.state is not None and not place.is_torn:
+            f = self.solver.potentials(place.target, place.state)[0]
+        if f is None and place.potentials is not None:
+            f = place.potentials[0]
+        if f is None or f.shape != inner[:1] or not _is_finite((f,)):
+            return None
+        return self.support.lifted(Arcs.none(inner), f.copy())[1]
+
+    def _answer_as_published(self, target: T, state: S) -> None:
+        """Return what the procedure returns: the plan that its rule is about, rounded.
+
+        That is the method's first candidate. The best lower bound proves it as well as any plan.
+        """
+        run, (pair, *_) = self.run, self.solver.candidates(target, state)
+        if _is_usable(*pair):
+            bracket = self.objective.bracket(*self.support.lifted(*pair))
+            run.upper, run.plan, run.proof = bracket.upper, bracket.plan, None
+
+    def _note_progress(self, target: T, state: S) -> None:
+        """Note progress, and when the next certificate is due."""
+        run, operations = self.run, self.run.work.operations
+        # A published rule waits for the violation; direct methods measure none and never stall.
+        measure = run.gap
+        if self.schedule.tolerance is not None:
+            measure = self.solver.signal(target, state).violation
+        if measure < 0.99 * run.last_progress[0]:
+            run.last_progress = (measure, operations, run.n_iter)
+        spacing = certificate_work(self.support.problem.geometry).certificate
+        share = self.schedule.evaluate_after or 1.0
+        run.next_evaluation = operations + max(spacing, int(share * operations))
+
+    def _nothing(self) -> tuple[Core, Vector]:
+        """Return what is certified of a method that has nothing yet: the independent plan."""
+        shape = self.support.problem.shape
+        return Arcs.none(shape), np.zeros(shape[0])
+
+
+def _is_finite(potentials: tuple[Vector, ...]) -> bool:
+    """Tell whether potentials are usable: -inf marks an empty row, NaN and +inf an overflow."""
+    return all(are_between(x, -np.inf, np.inf) for x in potentials)
+
+
+def _is_usable(core: Core, row: Vector) -> bool:
+    """Tell whether a pair that a method proposes can be certified: none of it has overflowed."""
+    return _is_finite((row,)) and core.is_finite()

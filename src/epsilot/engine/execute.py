@@ -1,0 +1,202 @@
+"""One request on one problem: objective, goal, course, run, and the proof of what is returned."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple, Self
+
+from .. import parallel
+from ..deadline import OutOfTime
+from ..errors import Answer, ConvergenceWarning, NotConverged
+from ..problems.objective import Objective
+from ..problems.problem import Problem
+from ..solvers import options_of
+from ..version import __version__
+from .checkpoint import Checkpoint, identify, restore
+from .clock import Clock, Phase, started
+from .driver import Driver
+from .goal import Goal, make_goal, make_limits
+from .observers import Callback, History, Observer, live_line
+from .request import Request
+from .result import Result, Status
+from .run_plan import RunPlan, make_run_plan
+from .run_state import AnyMoment, RunState, certify_crudely, record_of
+from .seeds import generator
+from .warming import warm_up
+
+_NO_LINE: nullcontext[None] = nullcontext()
+
+
+def execute(problem: Problem, request: Request, clock: Clock | None = None) -> Result:
+    """Solve a problem as requested, and prove the answer.
+
+    The clock is that of the call, if it began before there was a problem.
+    """
+    if clock is None:
+        with started(request.max_seconds) as clock:
+            result = _execute(problem, request, clock)
+    else:
+        result = _execute(problem, request, clock)
+    report_limit(result, request.on_limit)
+    return result
+
+
+def _execute(problem: Problem, request: Request, clock: Clock) -> Result:
+    """Solve within the time of a clock."""
+    if request.callback is not None:  # which may change what it was given
+        problem = problem.detached()
+    objective = request.kind.objective(problem, request.reg)
+    goal = make_goal(objective, request)
+    with parallel.limit(request.n_threads):
+        try:
+            course = make_run_plan(objective, goal, request, execute)
+            target = course.schedule.first()
+        except OutOfTime:
+            return _unstarted(objective, goal, request, clock)
+        clock.pause(warm_up(course.solver, target))
+        with _line(request, objective, goal, course) as line:
+            run, resumed, observers = _watched(request, objective, goal, course, line)
+            driver = Driver(
+                objective=objective,
+                support=course.support,
+                solver=course.solver,
+                schedule=course.schedule,
+                goal=goal,
+                limits=make_limits(request, course.solver.patience),
+                rng=generator(request.seed) if resumed is None else resumed.rng,
+                observers=observers,
+                clock=clock,
+                run=run,
+            )
+            driver.drive(course.start, resumed)
+            return _result(run, objective, goal, request, _About.of(course))
+
+
+def _unstarted(objective: Objective, goal: Goal, request: Request, clock: Clock) -> Result:
+    """Return what takes no pass: the time was up before there was a method."""
+    run = RunState(status=clock.ending() or Status.MAX_SECONDS)
+    clock.phase = Phase.RETURN
+    certify_crudely(run, objective)
+    run.history.append(record_of(run, objective, 0.0))
+    return _result(run, objective, goal, request, _About(request.method, None, {}))
+
+
+def _line(
+    request: Request, objective: Objective, goal: Goal, course: RunPlan
+) -> AbstractContextManager[Observer | None]:
+    """Return the context of a live line, if there is to be one."""
+    if not request.progress:
+        return _NO_LINE
+    worth = objective.problem.mass * objective.problem.unit
+    return live_line(course.method, None if goal.eps is None else goal.eps * worth, goal.rtol)
+
+
+def _watched(
+    request: Request, objective: Objective, goal: Goal, course: RunPlan, line: Observer | None
+) -> tuple[RunState, AnyMoment | None, list[Observer]]:
+    """Return a run, new or resumed, and what looks at it."""
+    resumed, identity = None, {}
+    if request.checkpoint is not None or request.resume is not None:
+        identity = identify(request, objective, goal, course)
+    if request.resume is not None:
+        resumed = restore(request.resume, identity, objective, course)
+    run = RunState() if resumed is None else resumed.run
+    observers: list[Observer] = [History(run)]
+    if line is not None:
+        observers.append(line)
+    if request.callback is not None:
+        observers.append(Callback(request.callback))
+    if request.checkpoint is not None:
+        observers.append(Checkpoint(request.checkpoint, identity))
+    return run, resumed, observers
+
+
+# -- the answer ------------------------------------------------------------------------------
+
+
+class _About(NamedTuple):
+    """What a result says of its method."""
+
+    method: str
+    choice: str | None
+    options: dict[str, object]
+
+    @classmethod
+    def of(cls, course: RunPlan) -> Self:
+        """Return what a course says of its method."""
+        choice = None if course.choice is None else str(course.choice)
+        return cls(course.method, choice, options_of(course.solver))
+
+
+def _result(
+    run: RunState, objective: Objective, goal: Goal, request: Request, about: _About
+) -> Result:
+    """Prove the bracket once more, from the very plan and potentials that are returned.
+
+    An answer that was proved when it was found, where that takes long, is not proved again.
+    """
+    problem, unit = objective.problem, objective.problem.unit
+    assert run.plan is not None
+    assert run.potentials is not None
+    upper, lower, cost = run.proof or objective.prove(run.plan, run.potentials)
+    value, lower_bound = objective.bounds_to_user(upper, lower)
+    target = problem.mass * unit * goal.allowed(lower)
+    converged = value - lower_bound <= target
+    status = run.status
+    if status is Status.CERTIFIED and not converged:
+        status = Status.FINISHED
+    return Result(
+        plan_operator=run.plan.detached().scaled(problem.mass),
+        potentials=objective.to_user_potentials(run.potentials),
+        value=value,
+        value_linear=objective.to_user_cost(cost),
+        lower_bound=lower_bound,
+        marginal_error=problem.mass * run.marginal_error,
+        converged=converged,
+        status=status,
+        method=about.method,
+        reg=unit * run.eta,
+        seed=request.seed,
+        options=about.options,
+        version=__version__,
+        n_iter=run.n_iter,
+        work=run.work,
+        seconds=run.seconds,
+        history=list(run.history),
+        target=target,
+        is_entropic=objective.is_entropic,
+        problem=problem,
+        choice=about.choice,
+        quantity=objective.quantity,
+        slopes=objective.slopes,
+        mass_price=objective.mass_price(run.potentials, lower),
+        asked=request.written(),
+    )
+
+
+def report_limit(result: Answer, on_limit: str) -> None:
+    """Warn or raise, as asked for, if a limit has ended a run before its target."""
+    if result.converged or on_limit == "ignore" or result.status is Status.CALLBACK:
+        return
+    message = (
+        f"{result.method}: {result.status}. The plan is feasible and its gap is "
+        f"{result.gap:.3g}, above the target {result.target:.3g}"
+    )
+    message += "." if result.choice is not None else " (method='auto' may reach it)."
+    if on_limit == "raise":
+        raise NotConverged(message, result)
+    warnings.warn(message, ConvergenceWarning, stacklevel=_caller())
+
+
+def _caller() -> int:
+    """Return how far up, from where a warning is given, the first caller outside epsilot is."""
+    package, frame, level = __name__.partition(".")[0], sys._getframe(1), 1
+    while frame.f_back is not None and _is_of(frame.f_globals.get("__name__", ""), package):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _is_of(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")

@@ -1,0 +1,289 @@
+"""What a solve returns: a feasible plan, a proved bracket, and how it was reached."""
+
+from __future__ import annotations
+
+import enum
+import os
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from .._types import Fields, Matrix, Potentials, Vector
+from ..arguments import check_positive
+from ..display.text import counted
+from ..errors import InvalidProblem
+from ..files.saved import Saved
+from ..problems.certificate import Certificate
+from ..problems.objective import Slopes
+from ..problems.plan import Plan
+from ..problems.problem import Problem
+from ..problems.record import Record
+from ..problems.work import Work
+from ..wording import first_line, named, shown
+from . import storage
+from .kinds import Kind
+from .storage import pack_plan, unpack_plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from numpy.typing import ArrayLike
+
+_FORMAT = "epsilot-result-2"
+
+
+class Status(enum.Enum):
+    """How a run ended; the value is the sentence to show."""
+
+    CERTIFIED = "certified: the gap is within the target"
+    PUBLISHED_STOP = "the method's published stopping rule fired"
+    FINISHED = (
+        "the method has done all it can and the gap is above the target; raise its limits, or ask "
+        "for a larger gap"
+    )
+    MAX_ITER = "stopped by max_iter before the target; raise it, or ask for a larger gap"
+    MAX_SECONDS = "stopped by max_seconds before the target; raise it, or ask for a larger gap"
+    INTERRUPTED = "interrupted; this is the best certified answer so far"
+    CALLBACK = "stopped by the callback; this is the best certified answer so far"
+    STALLED = "the gap stopped improving before the target; ask for a larger gap"
+    NOT_FINITE = (
+        "the iterate overflowed; this is the best certified answer before that, ask for a larger "
+        "gap"
+    )
+    REFUSED = "refused: this is no problem that can be solved; errors says why"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Gradients(NamedTuple):
+    """Slopes of the optimal value in the weights and in the cost, as :meth:`Result.gradients`."""
+
+    a: Vector
+    b: Vector
+    M: Plan
+
+
+@dataclass(frozen=True)
+class Result:
+    """A feasible plan with a certified optimality gap.
+
+    ``plan`` is built on first access; ``plan_operator`` is the same plan as an operator that
+    stores O(n + m) numbers whenever the method allows. ``potentials`` are dual feasible
+    (with ``reg``: the entropic potentials). ``value - lower_bound = gap`` is proved for this run.
+    Of partial problems ``mass_price`` is µ, so that OPT(s') >= lower_bound + µ (s' - s) for every
+    mass s'; None of the others.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot
+    >>> M = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    >>> result = epsilot.solve(M, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5])
+    >>> result.value, round(result.lower_bound, 12), result.status.name
+    (1.0, 1.0, 'CERTIFIED')
+    >>> result.plan.sum(axis=0)
+    array([0. , 0.5, 0.5])
+    """
+
+    plan_operator: Plan = field(repr=False)
+    potentials: Potentials = field(repr=False)
+    value: float
+    value_linear: float
+    lower_bound: float
+    marginal_error: float
+    converged: bool
+    status: Status
+    method: str
+    reg: float
+    seed: int
+    options: dict[str, object]
+    version: str
+    n_iter: int
+    work: Work
+    seconds: float
+    history: list[Record] = field(repr=False)
+    target: float
+    is_entropic: bool
+    problem: Problem = field(repr=False)
+    choice: str | None = None  # what "auto" chose and why
+    quantity: str = field(default="transport cost", repr=False)  # what value is, in words
+    slopes: Slopes | None = field(default=None, repr=False)  # in the weights, from potentials
+    mass_price: float | None = None  # µ: slope of the optimum in the mass, where that is given
+    asked: dict[str, str] = field(default_factory=dict, repr=False)  # keywords as in Python
+
+    @property
+    def gap(self) -> float:
+        """Certified distance from the optimum: ``value - lower_bound``."""
+        return self.value - self.lower_bound
+
+    @cached_property
+    def problem_hash(self) -> str:
+        """Hash of cost and weights, by which a saved result knows its problem."""
+        return self.problem.digest()
+
+    @cached_property
+    def plan(self) -> Matrix:
+        """The plan as an (n, m) array, if it fits in memory."""
+        return self.plan_operator.toarray()
+
+    def __repr__(self) -> str:
+        n, m = self.plan_operator.shape
+        mark = "certified" if self.converged else "NOT at the target"
+        return (
+            f"<epsilot.Result {n} x {m}, {self.method}: {mark}\n"
+            f"  value {self.value:.10g}, lower bound {self.lower_bound:.10g}, "
+            f"gap {self.gap:.3g} (target {self.target:.3g})\n"
+            f"  {self.status}; {counted(self.n_iter, 'epoch')}, "
+            f"{self.work.operations:.3g} operations, {self.seconds:.3g} s>"
+        )
+
+    def gradients(self) -> Gradients:
+        r"""Return slopes of the optimal value in a, b and M, with a proof of how good they are.
+
+        The potentials are dual feasible whatever the weights are, and the plan is feasible whatever
+        the cost is. So, with OPT the optimal value (of the entropic objective with ``reg``), for
+        *all* weights a', b' of the totals of a and b, and for all costs M',
+
+        .. math::
+            \mathrm{OPT}(M, a', b') &\ge \mathrm{value}
+            + \langle \partial a, a' - a\rangle + \langle \partial b, b' - b\rangle
+            - \mathrm{gap} \\
+            \mathrm{OPT}(M', a, b) &\le \mathrm{value} + \langle \partial M, M' - M\rangle
+
+        and ``value`` is at most OPT + gap: an ε-subgradient in the weights and an ε-supergradient
+        in the cost, with ε the certified gap. The slopes in the weights are the potentials, each
+        with mean 0: weights that keep their total feel no constant. Where the common total of a and
+        b changes, use ``potentials`` themselves, as is done for partial and unbalanced problems,
+        whose weights are free (and whose inequalities hold for all a' and b').
+
+        Returns
+        -------
+        a, b : (n,), (m,) arrays
+            Centred potentials. With ``reg``, 0 where a weight is 0: the slope is infinite there,
+            and the inequality is for weights that stay 0.
+        M : Plan
+            ``plan_operator``.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> M = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+        >>> slopes = epsilot.exact(M, [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]).gradients()
+        >>> slopes.a  # mass nearer to its target costs less
+        array([ 1.,  0., -1.])
+        """
+        if self.slopes is None:
+            raise InvalidProblem(
+                f"the value is that of {self.quantity}, whose slopes in the weights are not its "
+                "potentials; gradients are known of the other kinds of problem."
+            )
+        return Gradients(*self.slopes(self.potentials), self.plan_operator)
+
+    def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
+        """Draw upper and lower bound against operations; returns the figure.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> M = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
+        >>> figure = epsilot.solve(M, method="sinkhorn").plot()
+        >>> figure.savefig("bounds.png")
+        """
+        from ..display.plotting import plot_convergence
+
+        return plot_convergence(self, ax=ax)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        points: tuple[ArrayLike, ArrayLike] | None = None,
+        command: str | None = None,
+    ) -> None:
+        """Write a page about the result: its certificate, its course, and where mass goes.
+
+        One HTML file that needs nothing else, no network and no script, written completely or not
+        at all.
+
+        Parameters
+        ----------
+        path
+            A name that ends in ``.html``.
+        points : (n, d), (m, d) array-like, optional
+            Where sources and targets are, if M does not know it: pixels in the order of an image's
+            rows are drawn as an image, others as points.
+        command
+            What made the result; by default the call in Python.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> x = np.linspace(0, 1, 20)
+        >>> epsilot.solve_sample(x, x**2).report("out.html")
+        """
+        from ..display.page import write_page
+
+        write_page(self, path, points, command)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything needed to re-prove the bracket, atomically, as ``.npz``.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> epsilot.solve(np.eye(3)).save("result.npz")
+
+        ``epsilot certify --result result.npz --cost M.npy`` proves it again.
+        """
+        header = {
+            "shape": self.plan_operator.shape,
+            "problem_hash": self.problem_hash,
+            "value": self.value,
+            "value_linear": self.value_linear,
+            "gap": self.gap,
+            "lower_bound": self.lower_bound,
+            "target": self.target,
+            "method": self.method,
+            "status": self.status.name,
+            "reg": self.reg,
+            "seed": self.seed,
+            "is_entropic": self.is_entropic,
+            "options": self.options,
+            "version": self.version,
+            "n_iter": self.n_iter,
+            "operations": self.work.operations,
+            "seconds": self.seconds,
+            "history": self.history,
+        }
+        arrays = pack_plan(replace(self.plan_operator, mass=1.0))
+        arrays["f"], arrays["g"] = self.potentials
+        storage.save(path, _FORMAT, header, arrays)
+
+
+def recertify(
+    path: str | os.PathLike[str], problem: Problem, kind: Kind
+) -> tuple[Fields, Certificate]:
+    """Prove a saved result again from its plan and potentials; return its header too."""
+    header, arrays = storage.load(path, _FORMAT, "write one with Result.save")
+    n, m = problem.shape
+    if header.get("problem_hash") != problem.digest():
+        raise InvalidProblem(
+            f"{named(path)} holds the result of another problem (of shape "
+            f"{shown(header.get('shape'))}, hash {shown(header.get('problem_hash'))}); give the "
+            f"cost and weights it was solved with (these have shape {[n, m]}, hash "
+            f"{problem.digest()!r})."
+        )
+    try:
+        plan = unpack_plan(arrays, problem)
+        f = Saved(arrays).vector("f", (n,))
+        if not isinstance(header["is_entropic"], bool):
+            raise ValueError("is_entropic is neither true nor false")
+        reg = float(header["reg"]) if header["is_entropic"] else None
+        if reg is not None:
+            check_positive("the saved reg", reg)
+        objective = kind.objective(problem, reg)
+    except (InvalidProblem, KeyError, TypeError, ValueError) as error:
+        raise InvalidProblem(
+            f"{named(path)} cannot be proved again: {first_line(error)}."
+        ) from None
+    return header, objective.certificate(plan, objective.from_user(f))

@@ -1,0 +1,177 @@
+"""What a run has found so far, how it is packed into a file, and read back with care."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, Self, TypeAlias
+
+import numpy as np
+
+from .. import deadline
+from .._types import Fields, Potentials
+from ..files.saved import Arrays, Saved
+from ..problems.certificate import Proof
+from ..problems.crude import crude_plan, crude_potentials
+from ..problems.objective import Objective
+from ..problems.plan import Plan
+from ..problems.record import Record
+from ..problems.work import TABLE, Work
+from ..solvers.base import S, T
+from .result import Status
+from .storage import pack_plan, unpack_plan
+
+#: Counters that are written as they are: whole numbers, and others.
+_WHOLE = ("n_iter", "evaluated_at", "next_evaluation")
+_REAL = ("seconds", "upper", "lower", "marginal_error")
+
+
+@dataclass
+class RunState:
+    """Everything a run has found so far; what a checkpoint saves besides the state."""
+
+    n_iter: int = 0
+    work: Work = field(default_factory=Work)
+    seconds: float = 0.0
+    plan: Plan | None = None
+    potentials: Potentials | None = None
+    upper: float = math.inf
+    lower: float = -math.inf
+    marginal_error: float = math.inf
+    proof: Proof | None = None  # of the best plan and potentials, if they were proved already
+    evaluation_seconds: float = 0.0  # what the last evaluation took
+    history: list[Record] = field(default_factory=list)
+    last_progress: tuple[float, int, int] = (math.inf, 0, 0)  # gap or violation, operations, epoch
+    evaluated_at: int = -1  # epoch of the last evaluation
+    next_evaluation: int = 0  # operations at which the next one is due
+    status: Status = Status.MAX_ITER
+    eta: float = 0.0
+    is_told_to_stop: bool = False  # by an observer
+
+    @property
+    def gap(self) -> float:
+        """Best certified gap, in internal units."""
+        return self.upper - self.lower
+
+    # -- files -------------------------------------------------------------------------------
+
+    def header(self) -> dict[str, object]:
+        """Return the counters and the history."""
+        return {
+            "units": self.work.units,
+            "certificate": self.work.certificate,
+            "history": self.history,
+            "last_progress": self.last_progress,
+            **{name: getattr(self, name) for name in (*_WHOLE, *_REAL)},
+        }
+
+    def arrays(self) -> Arrays:
+        """Return the best plan and potentials, if there are any yet."""
+        if self.plan is None or self.potentials is None:
+            return {}
+        f, g = self.potentials
+        return {**pack_plan(self.plan), "best.f": f, "best.g": g}
+
+    @classmethod
+    def restored(cls, header: Fields, arrays: Arrays, objective: Objective) -> Self:
+        """Return the run of a file; its bracket is proved again from its plan and potentials.
+
+        No counter may be negative, NaN or of another kind.
+        """
+        run = cls(
+            n_iter=_whole(header["n_iter"]),
+            work=_work(header),
+            seconds=float(header["seconds"]),
+            marginal_error=float(header["marginal_error"]),
+            history=[_record(*record) for record in header["history"]],
+            last_progress=_progress(*header["last_progress"]),
+            evaluated_at=_whole(header["evaluated_at"], least=-1),
+            next_evaluation=_whole(header["next_evaluation"]),
+        )
+        if not (run.seconds >= 0 and run.marginal_error >= 0):
+            raise ValueError("negative counters")
+        saved = Saved(arrays).under("best")
+        if "f" not in saved:
+            return run
+        n, m = objective.problem.shape
+        run.plan = unpack_plan(arrays, objective.problem)
+        run.potentials = saved.vector("f", (n,)), saved.vector("g", (m,))
+        run.proof = objective.prove(run.plan, run.potentials)
+        run.upper, run.lower, _ = run.proof
+        return run
+
+
+def certify_crudely(run: RunState, objective: Objective) -> None:
+    """Give a run that has nothing else a proved bracket, in no time."""
+    with deadline.until(None):
+        plan, upper, cost = crude_plan(objective)
+        potentials, lower = crude_potentials(objective)
+    objective.check(upper, lower)
+    run.upper, run.plan, run.lower, run.potentials = upper, plan, lower, potentials
+    run.proof, run.marginal_error = Proof(upper, lower, cost), 0.0
+
+
+def record_of(run: RunState, objective: Objective, eta: float) -> Record:
+    """Return what is known of a run now, in the user's units."""
+    problem = objective.problem
+    upper, lower = objective.bounds_to_user(run.upper, run.lower)
+    return Record(
+        n_iter=run.n_iter,
+        operations=run.work.operations,
+        seconds=run.seconds,
+        upper=upper,
+        lower=lower,
+        gap=upper - lower,
+        marginal_error=problem.mass * run.marginal_error,
+        reg=problem.unit * eta,
+    )
+
+
+class Moment(NamedTuple, Generic[T, S]):
+    """A point of a run from which it can be continued to the same trace."""
+
+    run: RunState
+    target: T
+    state: S
+    rng: np.random.Generator
+
+
+AnyMoment: TypeAlias = Moment[Any, Any]
+
+
+@dataclass
+class Place:
+    """Where a run is: its target and state, and whether a step was abandoned in the middle."""
+
+    target: Any = None
+    state: Any = None
+    potentials: Potentials | None = None  # of the start
+    is_torn: bool = False
+    whole: tuple[Any, Any, Fields, Work] | None = None  # target, state, generator and work before
+
+
+def _record(n_iter: object, operations: object, *others: object) -> Record:
+    return Record(_whole(n_iter), _whole(operations), *map(_number, others))
+
+
+def _work(header: Fields) -> Work:
+    units = {name: _whole(count) for name, count in header["units"].items()}
+    if not units.keys() <= TABLE.keys():
+        raise ValueError("unknown units of work")
+    return Work(units, _whole(header["certificate"]))
+
+
+def _progress(measure: object, operations: object, epoch: object) -> tuple[float, int, int]:
+    return _number(measure), _whole(operations), _whole(epoch)
+
+
+def _whole(value: object, least: int = 0) -> int:
+    if not (isinstance(value, int) and value >= least):
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, (int, float)) or math.isnan(value):
+        raise ValueError(f"{value!r} is no number")
+    return value

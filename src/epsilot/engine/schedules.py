@@ -1,0 +1,203 @@
+"""Which η or ε to solve for, and when to move on: a published constant, or a continuation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeAlias
+
+import numpy as np
+
+from ..kernels.proof import least_gap
+from ..kernels.vectors import dot, entropy
+from ..problems.problem import Additive, Entropic, Problem, smooth
+from ..solvers.base import AnySolver, Pace, Signal, T
+from .goal import Goal
+from .run_state import RunState
+
+#: Below this share of the largest cost, exponents (f + g - C) / η lose their accuracy.
+SMALLEST_ETA = 1e-7
+#: First η, as a share of the largest cost, when potentials are given and ε is not.
+WARM_START = 0.002
+#: And as a multiple of the η proved to suffice: runs are certified at 4 to 18 times that one.
+WARM_FLOOR = 16.0
+
+
+class Schedule(Protocol[T]):
+    """Chooses the targets a solver runs through: one η, or a decreasing sequence of them."""
+
+    @property
+    def tolerance(self) -> float | None:
+        """Tolerance of the published rule if that, not the certificate, ends the run."""
+
+    @property
+    def evaluate_after(self) -> float | None:
+        """Share of all operations after which a certificate is due; None: when it is wanted."""
+
+    def first(self) -> T:
+        """Return the first target."""
+
+    def at(self, level: float) -> T:
+        """Return the target with this η (or ε), for a run that resumes there."""
+
+    def after(self, target: T, signal: Signal, run: RunState) -> T | None:
+        """Return the next target if it is time to move on, else None."""
+
+    def is_last(self, target: T) -> bool:
+        """Tell whether a method that has finished this target has finished the run."""
+
+
+AnySchedule: TypeAlias = Schedule[Any]
+
+
+def make_schedule(
+    solver: AnySolver, inner: Problem, goal: Goal, *, is_published: bool, is_warm: bool
+) -> AnySchedule:
+    """Return how a method approaches the unregularised problem."""
+    if is_published:
+        target, tolerance = solver.published(inner, goal.allowed(-goal.offset))
+        return Constant(target, tolerance, 0.5)  # evaluated for the record only
+    if solver.about.exactness == "exact":
+        target = Additive(inner.geometry, goal.allowed(-goal.offset), inner.p, inner.q)
+        return Constant(target, evaluate_after=solver.pace.evaluate_after)
+    if not solver.about.solves_entropic:
+        return Refinement(inner, goal, solver.pace)
+    return Continuation(inner, goal, solver.pace, is_warm)
+
+
+@dataclass(frozen=True)
+class Constant(Generic[T]):
+    """One target for the whole run, ended by the certificate or by a published rule."""
+
+    target: T
+    tolerance: float | None = None
+    evaluate_after: float | None = 0.1
+
+    def first(self) -> T:
+        """Return the target."""
+        return self.target
+
+    def at(self, level: float) -> T:
+        """Return the target."""
+        return self.target
+
+    def after(self, target: T, signal: Signal, run: RunState) -> T | None:
+        """Stay."""
+        return None
+
+    def is_last(self, target: T) -> bool:
+        """Tell that no other target follows."""
+        return True
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """η falls while the bias of the current η, not the marginal error, holds the gap open.
+
+    At the entropic optimum the certified gap is at most η H(p) and usually below η,
+    while a violation δ adds about δ ‖C‖∞ / 2. So η is halved once δ ‖C‖∞ is below a share of
+    η, and never falls below the η that is proved to suffice for the goal.
+    """
+
+    problem: Problem
+    goal: Goal
+    pace: Pace
+    is_warm: bool = False
+    tolerance: None = field(default=None, init=False)
+    evaluate_after: float = field(default=0.1, init=False)
+
+    @property
+    def _unit(self) -> float:
+        """‖C‖∞, or 1 where all costs are equal and any η does."""
+        return self.problem.cost_max or 1.0
+
+    def at(self, level: float) -> Entropic:
+        """Return the problem with this η, smoothed only if an empty row or column is left."""
+        p, q = self.problem.p, self.problem.q
+        if p.min() == 0 or q.min() == 0:
+            weight = min(0.01, level / (8 * self._unit))
+            p, q = smooth(p, weight), smooth(q, weight)
+        return Entropic(self.problem.geometry, level, p, q)
+
+    def first(self) -> Entropic:
+        """Return the problem with the largest η; good potentials start near the last one."""
+        floor = self._floor(-math.inf)
+        start = self.pace.start * self._unit
+        if self.is_warm:
+            near = WARM_START * self._unit if self.goal.rtol is not None else WARM_FLOOR * floor
+            start = min(start, near)
+        return self.at(max(start, floor))
+
+    def after(self, target: Entropic, signal: Signal, run: RunState) -> Entropic | None:
+        """Move to a smaller η when the marginal error is a small part of the gap."""
+        if signal.violation * self.problem.cost_max > self.pace.share * target.eta:
+            return None
+        floor = self._floor(run.lower)
+        if target.eta <= floor:
+            return None
+        return self.at(max(floor, target.eta / self.pace.factor))
+
+    def is_last(self, target: Entropic) -> bool:
+        """Tell whether η is as small as exponents allow."""
+        return target.eta <= SMALLEST_ETA * self._unit
+
+    def _floor(self, lower: float) -> float:
+        """Return the η at which the converged entropic plan is certified within the goal."""
+        limit = SMALLEST_ETA * self._unit
+        if self.goal.rtol is not None and not math.isfinite(lower):
+            return limit
+        return float(max(limit, self.goal.allowed(lower) / (2 * max(self._entropy, 0.5))))
+
+    @cached_property
+    def _entropy(self) -> float:
+        return min(entropy(self.problem.p), entropy(self.problem.q))
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """ε falls, each run of a direct method starting from the potentials of the one before.
+
+    The first ε is a share of the bracket that the independent plan and the zero potential give,
+    or the goal itself for a method that does not profit from warm starts. A relative goal is
+    known only when the optimum nearly is, so with one every method starts crudely.
+    """
+
+    problem: Problem
+    goal: Goal
+    pace: Pace
+    tolerance: None = field(default=None, init=False)
+
+    @property
+    def evaluate_after(self) -> float | None:
+        """As often as the method likes."""
+        return self.pace.evaluate_after
+
+    def at(self, level: float) -> Additive:
+        """Return the problem with this ε."""
+        return Additive(self.problem.geometry, level, self.problem.p, self.problem.q)
+
+    def first(self) -> Additive:
+        """Return the problem with a crude ε, or with the wanted one."""
+        problem, start = self.problem, self.pace.start
+        if self.goal.rtol is None and start == 0:
+            return self.at(self.goal.allowed(-math.inf))
+        upper = dot(problem.p, problem.geometry.matvec(problem.q))
+        lower = dot(problem.q, problem.geometry.ctransform_cols(np.zeros_like(problem.p)))
+        return self.at(self._bounded((start or 0.25) * (upper - lower), lower))
+
+    def after(self, target: Additive, signal: Signal, run: RunState) -> Additive | None:
+        """Move to a smaller ε when the method has finished or the certificate has."""
+        if not signal.is_finished and run.gap > target.level:
+            return None
+        level = self._bounded(min(run.gap, target.level) / self.pace.factor, run.lower)
+        return self.at(level) if level < target.level else None
+
+    def is_last(self, target: Additive) -> bool:
+        """Tell whether no smaller ε makes sense."""
+        return target.level <= self._bounded(0.0, -math.inf)
+
+    def _bounded(self, level: float, lower: float) -> float:
+        """Return an ε no smaller than the goal, nor than what float64 arithmetic can certify."""
+        limit = least_gap(self.problem.cost_max or 1.0)
+        return max(level, self.goal.allowed(lower), limit)

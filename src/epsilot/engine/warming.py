@@ -1,0 +1,51 @@
+"""Compiling a method's kernels before its clock starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+
+from .. import deadline
+from ..geometry import Geometry
+from ..problems.linear import Transport
+from ..problems.problem import Entropic, Problem, Target
+from ..solvers.base import AnySolver
+
+#: Methods that are compiled, with their options, for the kinds of cost they met.
+_warm: set[tuple[type[AnySolver], type[Geometry], str]] = set()
+
+
+def warm_up(solver: AnySolver, target: Target) -> float:
+    """Compile a solver's kernels on a tiny instance, and return the seconds this took.
+
+    No clock counts them, and no limit ends the compiler.
+    """
+    key = (type(solver), type(target.geometry), repr(solver))
+    if key in _warm or not solver.pace.warm_up:
+        return 0.0
+    _warm.add(key)
+    began = time.perf_counter()
+    with deadline.until(None):
+        _compile(solver, target)
+    return time.perf_counter() - began
+
+
+def _compile(solver: AnySolver, target: Target) -> None:
+    """Reach every kernel of a solver on a tiny instance."""
+    geometry = target.geometry.miniature()
+    n, m = geometry.shape
+    tiny = dataclasses.replace(target, geometry=geometry, p=np.full(n, 1 / n), q=np.full(m, 1 / m))
+    unit = geometry.cost_unit
+    if isinstance(tiny, Entropic):
+        tiny = dataclasses.replace(tiny, eta=0.5 * unit if tiny.eta else 0.0)
+    else:
+        tiny = dataclasses.replace(tiny, epsilon=0.1 * unit)
+    rng = np.random.default_rng(0)
+    state, _ = solver.init(tiny, rng)
+    for _ in range(solver.pace.warm_up):
+        solver.step(tiny, state, rng)
+    if all((x < np.inf).all() for x in solver.potentials(tiny, state)):
+        for core, row in solver.candidates(tiny, state):
+            Transport(Problem(geometry, tiny.p, tiny.q)).bracket(core, row)

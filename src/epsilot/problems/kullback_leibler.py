@@ -1,0 +1,314 @@
+r"""Unbalanced transport by Kullback-Leibler divergences: marginals are wished for.
+
+.. math:: \min_{X \ge 0} \langle M, X\rangle + λ_a KL(X 1 | a) + λ_b KL(X^\top 1 | b) [- reg H(X)]
+
+with KL(r | a) = Σ r log(r/a) - r + a. Its dual is :math:`\max λ_a \sum a (1 - e^{-f/λ_a}) + λ_b
+\sum b (1 - e^{-g/λ_b})` over :math:`f \oplus g \le M`; with ``reg`` any potentials will do, and
+:math:`reg \sum e^{(f + g - M)/reg - 1}` is taken off. A constant moves between f and g freely, and
+the best one has a closed form; so has the best multiple of a plan.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from .._types import Potentials, Vector
+from ..errors import CertificateError
+from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
+from .certificate import BUG, LEAST_GAP
+from .entropic import check_regularisation
+from .objective import Abilities, Objective
+from .plan import Core, Plan
+from .problem import Penalised, Problem
+from .rounding import Rounded, round_onto, tame
+from .unbalanced_base import DEAR, ROUNDING, UnbalancedObjective, check_growth, internal_prices
+
+#: The gap to reach with ``reg`` if none is asked for, as a share of costs times masses.
+DEFAULT_GAP = 1e-6
+#: Relative misfits up to this size have their divergence summed as a series, of so many terms.
+NEAR, N_TERMS = 0.1, 16
+
+
+@dataclass(frozen=True)
+class KullbackLeibler(UnbalancedObjective):
+    """min <C, X> + λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q) - η H(X); a price of ∞ keeps a side."""
+
+    eta: float  # 0: no entropy
+
+    quantity: ClassVar[str] = "unbalanced transport cost (KL)"
+    unserved: ClassVar[str] = (
+        "solves balanced problems; use unbalanced_sinkhorn, which is what auto takes, "
+        "unbalanced_pdasmd, or unbalanced_type='tv'."
+    )
+    own_method: ClassVar[tuple[str, str] | None] = (
+        "unbalanced_sinkhorn",
+        "it solves unbalanced problems",
+    )
+
+    @classmethod
+    def of(cls, problem: Problem, price_a: float, price_b: float, reg: float | None) -> Objective:
+        """Return the objective of a user's prices and regularisation.
+
+        The entropy of a plan of another mass is no multiple of its own, so that with one the masses
+        are the user's.
+        """
+        prices = internal_prices(problem, price_a, price_b, reg)
+        check_growth(problem, prices, sum(prices) + (reg or 0.0) / problem.unit)
+        if reg is None:
+            return cls(problem, *prices, 0.0)
+        check_regularisation(reg, problem)
+        p, q = problem.mass * problem.p, problem.mass * problem.q
+        exact = replace(problem, geometry=problem.geometry.exact, p=p, q=q, mass=1.0)
+        return EntropicKullbackLeibler(exact, *prices, reg / problem.unit)
+
+    # -- what a run needs to know ------------------------------------------------------------
+
+    def is_served_by(self, method: Abilities) -> bool:
+        """Tell whether a method knows such marginals."""
+        return method.takes_penalties
+
+    def fixed_target(self, inner: Problem) -> Penalised:
+        """Return the problem with its prices."""
+        return Penalised(inner.geometry, self.eta, inner.p, inner.q, self.price_a, self.price_b)
+
+    @property
+    def size(self) -> float:
+        """The largest cost, price or regularisation, times the mass there is."""
+        return self.total * max(super().size, self.eta)
+
+    @property
+    def round_off_size(self) -> float:
+        """The largest cost or regularisation, times the mass there is, or the price of it."""
+        return self.total * max(self.cost_size, self.eta) or self.size
+
+    # -- plans -------------------------------------------------------------------------------
+
+    def value(self, plan: Plan, cost: float) -> float:
+        """Return the objective of a plan that keeps what it must keep."""
+        r, c = plan.marginals()
+        p, q = self.problem.p, self.problem.q
+        divergences = _charged(self.price_a, r, p) + _charged(self.price_b, c, q)
+        return cost + divergences - (self.eta * plan.entropy() if self.eta else 0.0)
+
+    def rounded(self, core: Core) -> Rounded:
+        """Return the best multiple of a plan, or the plan with the sums of a side that is kept.
+
+        Where missing a marginal costs much more than moving mass, the plan may instead get the
+        marginals that are best if moving is free, whichever is cheaper.
+        """
+        core, *_ = tame(core, self.problem.p)
+        found = self._scaled(core)
+        if min(self.price_a, self.price_b) <= DEAR * self.cost_size:
+            return found
+        rounded = self._onto_marginals(core)
+        return min(found, rounded, key=lambda x: self.value(x.plan, x.cost))
+
+    def _onto_marginals(self, core: Core) -> Rounded:
+        """Return a plan whose marginals are multiples of p and q, those of least divergence."""
+        p, q, a, b = self.problem.p, self.problem.q, self.price_a, self.price_b
+        share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
+        log_ratio_of_totals = float(log(float(q.sum())) - log(float(p.sum())))
+        p = float(exp((1 - share) * log_ratio_of_totals)) * p
+        q = float(exp(-share * log_ratio_of_totals)) * q
+        return round_onto(core, p, q, self.problem.geometry)
+
+    def _scaled(self, core: Core) -> Rounded:
+        """Return the best multiple of a plan, or the plan with the sums of a side that is kept."""
+        p, q = self.problem.p, self.problem.q
+        around, error = self.keeping(core, np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0))
+        _, cost, shipped = core.price(self.problem.geometry, around.t, around.d)
+        plan = Plan(core, around)
+        paid = plan.priced(cost, shipped)
+        if math.inf in (self.price_a, self.price_b):
+            return Rounded(plan, paid, error)
+        factor = self._best_factor(plan, paid)
+        scaled = Plan(core, around._replace(s=factor * around.s))
+        return Rounded(scaled, factor * paid, error)
+
+    def _best_factor(self, plan: Plan, cost: float) -> float:
+        """Return the multiple of a plan that has the least objective."""
+        r, c = plan.marginals()
+        mass = float(r.sum())
+        if not 0 < mass < math.inf:
+            return 1.0
+        entropy = self.eta * plan.entropy() if self.eta else 0.0
+        paid = self.price_a * log_ratio(r, self.problem.p)
+        paid += cost + self.price_b * log_ratio(c, self.problem.q) - entropy
+        total = self.price_a + self.price_b + self.eta
+        return float(exp(-min(max((paid + self.eta * mass) / total / mass, -700.0), 700.0)))
+
+    def infeasibility(self, plan: Plan) -> float:
+        """Return what a plan misses of a side it must keep, or has where none is, of all mass."""
+        r, c = plan.marginals()
+        missed = 0.0
+        for price, x, wanted in (
+            (self.price_a, r, self.problem.p),
+            (self.price_b, c, self.problem.q),
+        ):
+            is_kept = np.ones(x.size, bool) if price == math.inf else wanted == 0
+            missed += float(np.abs(x - wanted)[is_kept].sum())
+        return missed / self.total
+
+    # -- potentials --------------------------------------------------------------------------
+
+    def row_potential(self, g: Vector) -> Vector:
+        """Return the c-transform."""
+        return self.problem.geometry.ctransform_rows(g)
+
+    def dual(self, f: Vector) -> tuple[Potentials, float]:
+        """Return c-transforms of a row potential with the best constant between them."""
+        geometry = self.problem.geometry
+        g = geometry.ctransform_cols(f)
+        f = geometry.ctransform_rows(g)
+        transformed, balanced = (f, g), self._balanced(f, g)
+        # Transforms round on both sides of the constant, which may be much larger than they are.
+        rounding = sum(
+            geometry.ctransform_error(*pair)
+            + np.finfo(float).eps * sum(float(np.abs(x).max()) for x in pair)
+            for pair in (transformed, balanced)
+        )
+        f, g = balanced
+        f = below(f - rounding)
+        return self._finite((f, g), self._bound(f, g))
+
+    def _finite(self, potentials: Potentials, bound: float) -> tuple[Potentials, float]:
+        """Return potentials and their bound, or constants if exponentials have overflowed."""
+        if bound > -math.inf:
+            return potentials, bound
+        low, (n, m) = min(self.problem.geometry.bounds[0], 0.0), self.problem.shape
+        a, b = self.price_a, self.price_b
+        share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
+        f, g = np.full(n, below(np.full(1, share * low))[0]), np.full(m, (1 - share) * low)
+        return (f, g), self.dual_value((f, g))
+
+    def _balanced(self, f: Vector, g: Vector) -> Potentials:
+        """Return (f + t, g - t) with the t of the best bound."""
+        a, b = self.price_a, self.price_b
+        of_f, of_g = log_charge(self.problem.p, f, a), log_charge(self.problem.q, g, b)
+        if a == math.inf:
+            t = b * (of_f - of_g)
+        elif b == math.inf:
+            t = a * (of_f - of_g)
+        else:
+            t = a * b / (a + b) * (of_f - of_g)
+        return f + t, g - t
+
+    def dual_value(self, potentials: Potentials) -> float:
+        """Return the bound of potentials below the costs."""
+        f, g = potentials
+        if not (self.problem.geometry.ctransform_rows(g) >= f).all():
+            raise CertificateError(f"the potentials exceed the costs. {BUG}")
+        return self._bound(f, g)
+
+    def _bound(self, f: Vector, g: Vector) -> float:
+        """Return λ_a Σ p (1 - exp(-f/λ_a)) + λ_b Σ q (1 - exp(-g/λ_b)), less their rounding."""
+        p, q = self.problem.p, self.problem.q
+        # NaN and -inf stand for exponentials that overflow, which prove nothing.
+        bound = gained(self.price_a, p, f) + gained(self.price_b, q, g)
+        bound -= ROUNDING * (gain_size(self.price_a, p, f) + gain_size(self.price_b, q, g))
+        return bound if bound > -math.inf else -math.inf
+
+
+@dataclass(frozen=True)
+class EntropicKullbackLeibler(KullbackLeibler):
+    """The same with an entropy: strictly convex, and any potentials prove a bound."""
+
+    quantity: ClassVar[str] = "entropic unbalanced objective (KL)"
+    is_entropic: ClassVar[bool] = True
+    accuracy: ClassVar[str] = "tol"
+
+    @property
+    def default_gap(self) -> float:
+        """A share of costs times masses."""
+        return max(DEFAULT_GAP * self.round_off_size, LEAST_GAP * self.scale)
+
+    def row_potential(self, g: Vector) -> Vector:
+        """Return the exact row update."""
+        lse = self.problem.geometry.lse_rows(g, self.eta) - 1
+        return penalised_softmin(log(self.problem.p), lse, self.eta, self.price_a)
+
+    def dual(self, f: Vector) -> tuple[Potentials, float]:
+        """Return potentials after exact updates of columns and rows, with the best constant."""
+        lse = self.problem.geometry.lse_cols(f, self.eta) - 1
+        g = penalised_softmin(log(self.problem.q), lse, self.eta, self.price_b)
+        f, g = self._balanced(self.row_potential(g), g)
+        return self._finite((f, g), self.dual_value((f, g)))
+
+    def dual_value(self, potentials: Potentials) -> float:
+        """Return the bound of any potentials."""
+        f, g = potentials
+        lse = self.problem.geometry.lse_rows(g, self.eta) - 1
+        mass = float(exp(f / self.eta + lse).sum())
+        bound = self._bound(f, g) - self.eta * mass * rounding_factor(f, g, self.eta)
+        return bound if bound > -math.inf else -math.inf
+
+
+def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: float) -> Vector:
+    """Return (log p - lse) / (1/η + 1/λ): the best potential of rows, or columns, by itself.
+
+    It is -inf where there is no mass, whatever the sums.
+    """
+    out, used = np.full_like(log_mass, -np.inf), log_mass > -np.inf
+    out[used] = (log_mass[used] - lse[used]) / (1 / eta + 1 / price)
+    return out
+
+
+def rounding_factor(f: Vector, g: Vector, eta: float) -> float:
+    """Return what the mass of exp((f + g - C) / η) may exceed the computed one by, a factor."""
+    size = sum(float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in (f, g))
+    return float(exp(ROUNDING * size / eta))
+
+
+def log_charge(weights: Vector, f: Vector, price: float) -> float:
+    """Return log Σ p exp(-f/λ) over the entries that have mass."""
+    used = weights > 0
+    terms = log(weights[used]) - (f[used] / price if price < math.inf else 0.0)
+    highest = float(terms.max())
+    return highest + float(log(float(exp(terms - highest).sum())))
+
+
+def gained(price: float, weights: Vector, f: Vector) -> float:
+    """Return λ Σ p (1 - exp(-f/λ)), which is <p, f> for a price of ∞."""
+    used = np.where(weights > 0, f, 0.0)
+    if price == math.inf:
+        return finite_dot(weights, used)
+    return -price * dot(weights, expm1(-used / price))
+
+
+def gain_size(price: float, weights: Vector, f: Vector) -> float:
+    """Return Σ p |f|, or λ Σ p |1 - exp(-f/λ)| where that is larger."""
+    size = np.abs(np.where(weights > 0, f, 0.0))
+    if price < math.inf:
+        size = price * np.abs(expm1(np.where(f < 0, size, -size) / price))
+    return dot(weights, size)
+
+
+def log_ratio(r: Vector, p: Vector) -> float:
+    """Return Σ r log(r / p) over the entries that have mass."""
+    used = (r > 0) & (p > 0)
+    return dot(r[used], log(r[used] / p[used]))
+
+
+def _charged(price: float, r: Vector, p: Vector) -> float:
+    """Return λ KL(r | p); a side that is kept is not charged."""
+    return 0.0 if price == math.inf else price * divergence(r, p)
+
+
+def divergence(r: Vector, p: Vector) -> float:
+    """Return KL(r | p) = Σ p h((r - p) / p), h(x) = (1 + x) log(1 + x) - x, without cancellation.
+
+    Near 0 h is the series Σ_k (-x)^k / (k (k - 1)) from k = 2 on.
+    """
+    used = p > 0
+    r, p = r[used], p[used]
+    x, is_near = (r - p) / p, np.abs(r - p) < NEAR * p
+    series, near = np.zeros_like(x), np.where(is_near, x, 0.0)
+    for k in range(N_TERMS, 1, -1):
+        series = 1 / (k * (k - 1)) - near * series
+    log_ratio_of = log(np.where(r > 0, r / p, 1.0))
+    far = np.where(is_near, 0.0, (r * log_ratio_of - (r - p)))
+    return float(far.sum()) + dot(p, near * near * series)

@@ -1,0 +1,299 @@
+"""The transport problem, validated once and frozen; and its entropic relaxation."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import memory
+from .._types import Vector
+from ..arguments import as_numpy, numeric
+from ..errors import InvalidProblem
+from ..geometry import Geometry, as_geometry
+from ..kernels.proof import LARGEST, SMALLEST, are_held, cost_offset, scaling_power
+from ..kernels.vectors import log
+
+# Totals that differ by less than this (relative) differ by rounding, and are made equal.
+_TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
+_TOTALS_FLOAT64 = 1e-9
+# Vectors of n + m numbers that every run holds, at least.
+VECTORS = 8
+
+
+@dataclass(frozen=True)
+class Problem:
+    """min <C, X> over plans X >= 0 with X 1 = p and Xᵀ 1 = q.
+
+    The user's cost is ``unit * (C + offset)``, where C is ``geometry``: its smallest entry is
+    (nearly) 0, and it is near 1 in size if the user's is out of the ordinary; ``p`` and ``q`` are
+    the user's weights divided by their total ``mass``. Objectives return values to the user's
+    units (:mod:`epsilot.problems.objective`).
+    """
+
+    geometry: Geometry
+    p: Vector
+    q: Vector
+    offset: float = 0.0
+    mass: float = 1.0
+    unit: float = 1.0  # a power of two
+
+    @property
+    def cost_max(self) -> float:
+        """Largest cost after the shift, ‖C‖∞."""
+        return self.geometry.bounds[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+    @property
+    def scale(self) -> float:
+        """Largest absolute cost before the shift, in internal units: the unit of round-off."""
+        return max(abs(self.offset + cost) for cost in self.geometry.bounds)
+
+    def digest(self) -> str:
+        """Return a hash of cost and weights."""
+        h = hashlib.sha256(self.geometry.digest().encode())
+        h.update(self.p.tobytes() + self.q.tobytes())
+        h.update(np.array([self.offset, self.mass, self.unit]).tobytes())
+        return h.hexdigest()[:16]
+
+    def detached(self) -> Problem:
+        """Return the problem with costs that later changes of the user's arrays do not reach."""
+        return replace(self, geometry=self.geometry.detached())
+
+
+class _OnGeometry:
+    geometry: Geometry
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return self.geometry.shape
+
+
+@dataclass(frozen=True)
+class Entropic(_OnGeometry):
+    """min <C, X> - η H(X) over the plans with marginals p, q (perhaps smoothed: p', q')."""
+
+    geometry: Geometry
+    eta: float
+    p: Vector
+    q: Vector
+
+    @property
+    def level(self) -> float:
+        """What a schedule lowers."""
+        return self.eta
+
+    @cached_property
+    def log_p(self) -> Vector:
+        """Logarithms of the row masses, -inf where empty."""
+        return log(self.p)
+
+    @cached_property
+    def log_q(self) -> Vector:
+        """Logarithms of the column masses, -inf where empty."""
+        return log(self.q)
+
+
+@dataclass(frozen=True)
+class Additive(_OnGeometry):
+    """The unregularised problem with an accuracy ε for methods that plan with one."""
+
+    geometry: Geometry
+    epsilon: float
+    p: Vector
+    q: Vector
+
+    @property
+    def level(self) -> float:
+        """What a schedule lowers."""
+        return self.epsilon
+
+    @property
+    def eta(self) -> float:
+        """No regularisation."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Penalised(Entropic):
+    """The problem whose marginals may be missed: λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q) is charged.
+
+    Without an entropy, η is 0.
+    """
+
+    price_a: float
+    price_b: float
+
+    @property
+    def level(self) -> float:
+        """No schedule lowers anything; files want a positive number."""
+        return self.eta or 1.0
+
+    @property
+    def transposed(self) -> Penalised:
+        """The same with sources and targets exchanged, but for the costs."""
+        return Penalised(self.geometry, self.eta, self.q, self.p, self.price_b, self.price_a)
+
+
+Target = Entropic | Additive
+
+
+def smooth(p: Vector, weight: float) -> Vector:
+    """Mix a marginal with the uniform one: (1 - weight) p + weight / n."""
+    return (1 - weight) * p + weight / p.size
+
+
+# -- validation ----------------------------------------------------------------------------
+
+
+def make_problem(
+    M: ArrayLike | Geometry,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    *,
+    normalize: bool = False,
+) -> Problem:
+    """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
+    geometry = as_geometry(M)
+    (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
+    is_given = a is not None and b is not None  # else the totals differ by rounding at most
+    tolerance = max(tolerance_of(a), tolerance_of(b))
+    if is_given and not normalize and abs(total_a - total_b) > tolerance * total_a:
+        raise InvalidProblem(
+            f"a sums to {total_a:.10g} and b to {total_b:.10g}; the totals must be equal "
+            "(pass normalize=True to rescale both to 1)."
+        )
+    mass = 1.0 if normalize else total_b if a is None else total_a
+    return scaled_problem(geometry, weights_a / total_a, weights_b / total_b, mass)
+
+
+def masses(
+    geometry: Geometry, a: ArrayLike | None, b: ArrayLike | None, *, normalize: bool = False
+) -> tuple[Vector, Vector]:
+    """Return checked weights; uniform ones carry whatever mass the other side has."""
+    (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
+    return (weights_a / total_a, weights_b / total_b) if normalize else (weights_a, weights_b)
+
+
+def _both(
+    geometry: Geometry, a: ArrayLike | None, b: ArrayLike | None
+) -> tuple[tuple[Vector, float], tuple[Vector, float]]:
+    """Return the weights of both sides, each with its total."""
+    n, m = geometry.shape
+    if VECTORS * 8 * (n + m) > memory.SMALL:
+        what, remedy = f"a problem of {n:,} x {m:,}", "use fewer points or cells"
+        memory.ask(VECTORS * 8 * (n + m), what, remedy)
+    of_a, of_b = _weights(a, "a", n, m), _weights(b, "b", m, n)
+    if a is None:
+        return _carrying(of_a, of_b), of_b
+    return of_a, _carrying(of_b, of_a) if b is None else of_b
+
+
+def _carrying(uniform: tuple[Vector, float], other: tuple[Vector, float]) -> tuple[Vector, float]:
+    """Return uniform weights with the mass of the other side."""
+    weights = uniform[0] * other[1]
+    return weights, float(weights.sum())
+
+
+def scaled_problem(
+    geometry: Geometry, p: Vector, q: Vector, mass: float, *, can_shift: bool = True
+) -> Problem:
+    """Return a problem whose costs have an ordinary size and begin at 0, if they can be shifted."""
+    low, high = geometry.bounds
+    if not high - low < math.inf:
+        raise InvalidProblem(infinite(geometry))
+    size = max(abs(low), abs(high))
+    check_size(size, mass)
+    geometry, unit = ordinary(geometry, size)
+    offset = cost_offset(*geometry.bounds) if can_shift else 0.0
+    return Problem(geometry.shifted(-offset), frozen(p), frozen(q), offset, mass, unit)
+
+
+def check_size(cost: float, mass: float, what: str = "the weights sum to") -> None:
+    """Refuse problems whose costs, masses or value float64 holds with few digits or not at all."""
+    if not are_held(cost, mass):
+        raise InvalidProblem(
+            f"the costs reach {cost:.3g} and {what} {mass:.3g}; both and their product must be "
+            f"between {SMALLEST:.0e} and {LARGEST:.0e} for float64 to hold them (rescale)."
+        )
+
+
+def ordinary(geometry: Geometry, size: float) -> tuple[Geometry, float]:
+    """Return a geometry of ordinary size, and the power of two that it was divided by."""
+    power = scaling_power(size)
+    scaled = geometry.rescaled(-power) if power else None
+    return (geometry, 1.0) if scaled is None else (scaled, math.ldexp(1.0, power))
+
+
+def frozen(x: Vector) -> Vector:
+    """Return a vector that can no longer be written to."""
+    x.setflags(write=False)
+    return x
+
+
+def infinite(geometry: Geometry) -> str:
+    """Name the first cost that is not finite."""
+    for start, _, C in geometry.blocks():
+        for i, j in np.argwhere(~np.isfinite(C))[:1]:
+            return (
+                f"the cost of row {start + i}, column {j} is {C[i, j]}; costs must be finite "
+                "(replace inf by a large finite cost, and NaN by the right one)."
+            )
+    return (
+        "the costs span more than float64 can hold; their range must be finite "
+        "(divide them by their largest absolute value)."
+    )
+
+
+def tolerance_of(w: object) -> float:
+    """Return the relative difference of totals that is rounding in weights of this type."""
+    if w is None:
+        return 0.0
+    return _TOTALS.get(getattr(as_numpy(w, "weights"), "dtype", None), _TOTALS_FLOAT64)
+
+
+def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float]:
+    """Return checked weights, uniform if there are none, and their total."""
+    if w is None:
+        x = np.full(size, 1.0 / size)
+        return x, float(x.sum())
+    x = numeric(w, name)
+    if x.shape != (size,):
+        hint = (
+            " (are a and b swapped?)" if x.shape == (other,) else " (are they of another problem?)"
+        )
+        side = "row" if name == "a" else "column"
+        raise InvalidProblem(
+            f"{name} has shape {x.shape}; it must have shape ({size},), one weight for each "
+            f"{side} of the cost{hint}."
+        )
+    total = float(x.sum())
+    if not (x.min() >= 0 and 0 < total < math.inf):
+        raise InvalidProblem(no_weights(x, name))
+    return x, total
+
+
+def no_weights(x: Vector, name: str) -> str:
+    """Say what is wrong with weights."""
+    for bad, what, remedy in (
+        (~np.isfinite(x), "must be finite", "remove or repair that entry"),
+        (x < 0, "must not be negative", "set it to zero, or shift all weights"),
+    ):
+        if bad.any():
+            i = int(np.argmax(bad))
+            return f"{name}[{i}] is {x[i]:.6g}; weights {what} ({remedy})."
+    if not x.sum() > 0:
+        return f"{name} sums to 0; weights need a positive total (pass None for uniform weights)."
+    return (
+        f"{name} sums to {x.sum()}; weights must have a finite total (divide them by their "
+        "maximum first)."
+    )

@@ -1,0 +1,254 @@
+r"""Unbalanced transport in total variation: mass may appear and vanish, at a price.
+
+.. math:: \min_{X \ge 0} \langle M, X\rangle + λ_a \|X 1 - a\|_1 + λ_b \|X^\top 1 - b\|_1
+
+Its dual is :math:`\max \langle f, a\rangle + \langle g, b\rangle` over :math:`f \oplus g \le M`,
+:math:`|f| \le λ_a`, :math:`|g| \le λ_b`. Methods see a balanced problem with two dummies: mass that
+vanishes goes to one, mass that appears comes from the other. A price is never above that of a
+detour: filling target j beyond what there is, from the source that is nearest to it, costs
+λ_a + min_i M_ij instead of λ_b. Mass that takes the detour is put back into the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Index, Potentials, Vector
+from ..errors import CertificateError, InvalidProblem
+from ..geometry import Geometry
+from ..kernels.vectors import below, finite_dot
+from .certificate import BUG
+from .duals import as_they_are
+from .dummies import Dummies
+from .objective import Slopes
+from .plan import Arcs, Core, Plan, plus
+from .problem import Problem
+from .rounding import Rounded, tame
+from .support import Support
+from .unbalanced_base import DEAR, ROUNDING, UnbalancedObjective, in_ordinary_units, internal_prices
+
+#: Prices above DEAR times the largest cost are lowered to this multiple of it for methods.
+HIGH_PRICE = 4.0
+#: Steps of float64 by which the bounds of potentials are narrower than the prices: rounding.
+NARROWER = 16 * float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class TotalVariation(UnbalancedObjective):
+    """min <C, X> + λ_a ‖X 1 - p‖₁ + λ_b ‖Xᵀ 1 - q‖₁; a price of ∞ keeps a side as it is."""
+
+    quantity: ClassVar[str] = "unbalanced transport cost (TV)"
+
+    @classmethod
+    def of(cls, problem: Problem, price_a: float, price_b: float) -> TotalVariation:
+        """Return the objective of a user's prices, unless mass could be made at a profit."""
+        problem = in_ordinary_units(problem, price_a, price_b)
+        missed = abs(float(problem.p.sum() - problem.q.sum()))
+        a, b = internal_prices(problem, price_a, price_b, missed=missed)
+        low = problem.geometry.bounds[0]
+        if low < -(a + b):
+            raise InvalidProblem(
+                f"the least cost is {problem.unit * low:.6g} and mass is created for "
+                f"{price_a + price_b:.6g}; the optimum is -inf (pass larger unbalanced, or costs "
+                "above its negative sum)."
+            )
+        return cls(problem, a, b)
+
+    def support(self) -> Support:
+        """Return the balanced problem with dummies, and the way back from it."""
+        problem = self.problem
+        detours = Detours.of(problem.geometry, self.price_a, self.price_b)
+        p, q = problem.p, problem.q
+        return WithDetours.around(
+            Support.all(problem),
+            (detours.to_rows, detours.to_cols, 0.0),
+            (np.append(p, q.sum()), np.append(q, p.sum())),
+            detours=detours,
+        )
+
+    # -- plans -------------------------------------------------------------------------------
+
+    def value(self, plan: Plan, cost: float) -> float:
+        """Return the objective of any plan that keeps the sides it must keep."""
+        r, c = plan.marginals()
+        of_rows = self._paid(self.price_a, r, self.problem.p)
+        return cost + of_rows + self._paid(self.price_b, c, self.problem.q)
+
+    def _paid(self, price: float, sums: Vector, weights: Vector) -> float:
+        """Return the price of what is missing, and of its rounding; a kept side misses nothing."""
+        if price == math.inf:
+            return 0.0
+        missing = np.abs(sums - weights)
+        rounding = ROUNDING * np.where(missing > 0, weights, 0.0)
+        return price * float((missing + rounding).sum())
+
+    def rounded(self, core: Core) -> Rounded:
+        """Return the plan itself, with the sums of a side that must be kept."""
+        p, q = self.problem.p, self.problem.q
+        core, *_ = tame(core, p)
+        around, error = self.keeping(core, np.ones_like(p), np.ones_like(q))
+        _, cost, shipped = core.price(self.problem.geometry, around.t, around.d)
+        plan = Plan(core, around)
+        return Rounded(plan, plan.priced(cost, shipped), error)
+
+    def infeasibility(self, plan: Plan) -> float:
+        """Return by what share of all mass a plan misses the sides that it must keep."""
+        r, c = plan.marginals()
+        kept = (self.price_a, r - self.problem.p), (self.price_b, c - self.problem.q)
+        missed = sum(np.abs(x).sum() for price, x in kept if price == math.inf)
+        return float(missed) / self.total
+
+    # -- potentials --------------------------------------------------------------------------
+
+    def row_potential(self, g: Vector) -> Vector:
+        """Return the c-transform."""
+        return self.problem.geometry.ctransform_rows(np.clip(g, -self.price_b, self.price_b))
+
+    @property
+    def round_off_size(self) -> float:
+        """The largest cost times the mass there is, or the price of it."""
+        return self.total * self.cost_size or self.total * self.size
+
+    @property
+    def _slack(self) -> float:
+        """By how much potentials stay within the prices: what rounding may take from them."""
+        # Neighbouring floats are not both whole numbers, which some geometries do not round.
+        large, (n, m) = math.sqrt(2) * self.size, self.problem.shape
+        f, g = np.full(n, large), np.full(m, math.nextafter(large, math.inf))
+        return NARROWER * self.size + 4 * self.problem.geometry.ctransform_error(f, g)
+
+    def dual(self, f: Vector) -> tuple[Potentials, float]:
+        """Return feasible potentials made from any row potential, and the bound they prove.
+
+        Methods see lower prices where they are much above the costs: potentials near the prices
+        have then to be raised or lowered by as much.
+        """
+        excess = price_excess(self.price_a, self.price_b, self.cost_size)
+        shifts = (0.0, excess, -excess) if excess > 0 else (0.0,)
+        found = [self._dual(f + shift) for shift in shifts]
+        return max(found, key=lambda pair: pair[1])
+
+    def _dual(self, f: Vector) -> tuple[Potentials, float]:
+        geometry, slack = self.problem.geometry, self._slack
+        nearest = geometry.ctransform_rows(np.zeros(geometry.shape[1]))
+        ceiling = np.minimum(self.price_a, self.price_b + nearest)
+        f = np.clip(f, -self.price_a + slack, ceiling - slack)
+        g = np.minimum(geometry.ctransform_cols(f), self.price_b)
+        f = np.minimum(geometry.ctransform_rows(g), self.price_a)
+        f = below(f - geometry.ctransform_error(f, g))
+        return (f, g), self._bound(f, g)
+
+    def dual_value(self, potentials: Potentials) -> float:
+        """Return the bound of potentials below the costs and within the prices."""
+        f, g = potentials
+        if not (self.problem.geometry.ctransform_rows(g) >= f).all():
+            raise CertificateError(f"the potentials exceed the costs. {BUG}")
+        if not (f.min() >= -self.price_a and g.min() >= -self.price_b):
+            raise CertificateError(f"a potential is below what mass costs. {BUG}")
+        return self._bound(f, g)
+
+    def _bound(self, f: Vector, g: Vector) -> float:
+        """Return <p, f> + <q, g>, where a potential above the price counts as the price."""
+        p, q = self.problem.p, self.problem.q
+        f, g = np.minimum(f, self.price_a), np.minimum(g, self.price_b)
+        rounding = ROUNDING * (finite_dot(p, np.abs(f)) + finite_dot(q, np.abs(g)))
+        return finite_dot(p, f) + finite_dot(q, g) - rounding
+
+    @property
+    def slopes(self) -> Slopes | None:
+        """The potentials: weights are free."""
+        return as_they_are
+
+
+def price_excess(price_a: float, price_b: float, cost: float) -> float:
+    """Return by how much prices are above what they must be for all possible mass to be moved.
+
+    Where they exceed half of all costs, no mass vanishes while other mass appears, so that optimal
+    plans do not depend on how large they are; methods keep the digits of costs.
+    """
+    a, b = lowered_prices(price_a, price_b, cost)
+    return min(price_a, price_b) - min(a, b)
+
+
+def lowered_prices(price_a: float, price_b: float, cost: float) -> tuple[float, float]:
+    """Return prices that are lower by the same amount and have the same optimal plans."""
+    least = min(price_a, price_b)
+    if not 0 < DEAR * cost < least:
+        return price_a, price_b
+    return HIGH_PRICE * cost + (price_a - least), HIGH_PRICE * cost + (price_b - least)
+
+
+@dataclass(frozen=True)
+class Detours:
+    """Prices of vanishing and of appearing, and where mass goes that does neither."""
+
+    to_rows: Vector  # from each source to the dummy target
+    to_cols: Vector  # from the dummy source to each target
+    rows: Index  # sources whose surplus goes to the target that is nearest to them
+    rows_to: Index
+    cols: Index  # targets that are filled beyond what there is, and the sources nearest to them
+    cols_from: Index
+
+    @classmethod
+    def of(cls, geometry: Geometry, price_a: float, price_b: float) -> Detours:
+        """Return the cheapest ways to let mass vanish and appear."""
+        n, m = geometry.shape
+        price_a, price_b = lowered_prices(price_a, price_b, max(abs(x) for x in geometry.bounds))
+        over_rows = price_b + geometry.ctransform_rows(np.zeros(m))
+        over_cols = price_a + geometry.ctransform_cols(np.zeros(n))
+        rows, cols = np.flatnonzero(over_rows < price_a), np.flatnonzero(over_cols < price_b)
+        return cls(
+            np.minimum(price_a, over_rows),
+            np.minimum(price_b, over_cols),
+            rows,
+            _nearest_targets(geometry, rows),
+            cols,
+            _nearest_sources(geometry, cols),
+        )
+
+    def restored(self, completed: Core, core: Core) -> Core:
+        """Return a core with the flow that took a detour, given the one with the dummies."""
+        n, m = core.shape
+        vanishing = completed.rows(np.eye(1, m + 1, m)[0])[self.rows]
+        appearing = completed.cols(np.eye(1, n + 1, n)[0])[self.cols]
+        i, j = np.append(self.rows, self.cols_from), np.append(self.rows_to, self.cols)
+        # Both detours may take the same arc.
+        flow = sparse.coo_array((np.append(vanishing, appearing), (i, j)), shape=(n, m))
+        return plus(core, Arcs.of(flow).above(0.0))
+
+
+@dataclass(frozen=True)
+class WithDetours(Dummies):
+    """Dummies that stand for detours as well."""
+
+    detours: Detours
+
+    def without_dummies(self, core: Core, row: Vector) -> tuple[Core, Vector]:
+        """Return what is left without the dummies; the dummy target's potential becomes 0."""
+        level = min(float((self.detours.to_rows - row[:-1]).min()), -float(row[-1]))
+        kept = core.cropped(self.inner.problem.geometry, self.raised)
+        return self.detours.restored(core, kept), row[:-1] + level
+
+
+def _nearest_targets(geometry: Geometry, rows: Index) -> Index:
+    """Return the target of least cost of some sources."""
+    if rows.size == 0:
+        return rows
+    return geometry.k_least(rows, np.zeros(geometry.shape[1]), 1)[0][:, 0]
+
+
+def _nearest_sources(geometry: Geometry, cols: Index) -> Index:
+    """Return the source of least cost of some targets."""
+    best, out = np.full(cols.size, np.inf), np.zeros(cols.size, dtype=np.int64)
+    if cols.size:
+        for start, _, C in geometry.blocks():
+            rows = np.argmin(C[:, cols], axis=0)
+            costs = C[rows, cols]
+            nearer = costs < best
+            best[nearer], out[nearer] = costs[nearer], rows[nearer] + start
+    return out

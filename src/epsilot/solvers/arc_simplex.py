@@ -1,0 +1,194 @@
+"""Rounds of a network simplex on a growing set of arcs, a number of pivots at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Array, Index, Passed, Potentials, Vector
+from ..kernels import network
+from ..problems.plan.arcs import UNSETTLED
+from ..problems.work import Work
+
+#: Pivots in one step, so that limits are looked at now and then.
+PIVOTS = 4000
+#: First and last price of artificial arcs in units of the largest cost.
+BIG, BIGGEST = 4.0, 1e6
+#: Pivots per round, at least and per node, and rounds per run, after which the run ends with the
+#: gap it has: rounding can make a simplex cycle.
+MAX_PIVOTS, MAX_PIVOTS_PER_NODE, MAX_ROUNDS = 1_000_000, 100, 1000
+
+
+#: Numbers of nodes and arcs, as kernels.network has them.
+Nodes: TypeAlias = NDArray[np.uint32]
+
+
+@dataclass(kw_only=True)
+class RoundState:
+    """Potentials, the arcs of a restricted problem and a basis of it."""
+
+    row: Vector  # row potential, while a round lasts that at its start
+    lam: Vector  # column potential, likewise
+    round: int  # restricted problems solved
+    is_open: bool  # whether a round has begun and not ended
+    sources: Nodes  # nodes that the arcs of the restricted problem join, columns counted from n
+    targets: Nodes
+    arc_costs: Vector  # their costs
+    reduced: Vector  # their reduced costs at the start of the round, over the largest cost
+    at: int  # where pricing goes on
+    links: Nodes  # the basis: see kernels.network
+    is_up: NDArray[np.bool_]
+    flow: Vector
+    node_prices: Vector
+    big: float  # price of artificial arcs
+    pivots: int  # pivots of the round under way
+    is_done: bool  # no arc has a negative reduced cost, or a limit of pivots or rounds is reached
+
+    @property
+    def has_basis(self) -> bool:
+        """Whether a first round has begun."""
+        return self.round > 0 or self.is_open
+
+    @property
+    def tree(self) -> tuple[Array, ...]:
+        """The basis as kernels take it."""
+        return *self.links.reshape(6, -1), self.is_up, self.flow, self.node_prices
+
+    def is_basis(self) -> bool:
+        """Tell whether sizes and places of saved arcs and a saved basis belong together."""
+        nodes, arcs = self.flow.size, self.sources.size
+        sizes = (
+            (self.links.size, 6 * nodes),
+            (self.is_up.size, nodes),
+            (self.node_prices.size, nodes),
+            (self.targets.size, arcs),
+            (self.arc_costs.size, arcs),
+            (self.reduced.size, arcs),
+        )
+        if any(found != wanted for found, wanted in sizes):
+            return False
+        if arcs == 0 or nodes == 0:
+            return bool(arcs == nodes == 0)
+        links = self.links.reshape(6, -1)
+        preds = links[1][links[1] != network.ARTIFICIAL]
+        is_inside = max(self.sources.max(), self.targets.max()) < nodes - 1
+        is_tree = np.delete(links, (1, 5), axis=0).max() < nodes and 0 <= self.at <= arcs
+        return bool(is_inside and is_tree and (preds.size == 0 or preds.max() < arcs))
+
+
+def no_rounds() -> dict[str, Passed]:
+    """Return the fields of a state before its first round, without potentials."""
+    none, nobody = np.zeros(0), np.zeros(0, dtype=np.uint32)
+    return {
+        "round": 0,
+        "is_open": False,
+        "sources": nobody,
+        "targets": nobody,
+        "arc_costs": none,
+        "reduced": none,
+        "at": 0,
+        "links": nobody,
+        "is_up": np.zeros(0, dtype=np.bool_),
+        "flow": none,
+        "node_prices": none,
+        "big": BIG,
+        "pivots": 0,
+        "is_done": False,
+    }
+
+
+def begin(
+    state: RoundState, shape: tuple[int, int], i: Index, j: Index, costs: Vector, unit: float
+) -> None:
+    """Begin with arcs from rows to columns and their costs; ``crash`` makes the basis."""
+    n, m = shape
+    nodes = n + m + 1
+    state.sources, state.targets = i.astype(np.uint32), (j + n).astype(np.uint32)
+    state.arc_costs = costs
+    state.reduced = _reduced(state, n, unit)
+    state.links = np.zeros(6 * nodes, dtype=np.uint32)
+    state.is_up = np.zeros(nodes, dtype=np.bool_)
+    state.flow, state.node_prices = np.zeros(nodes), np.zeros(nodes)
+    state.at, state.is_open = 0, True
+
+
+def crash(state: RoundState, masses: tuple[Vector, Vector], order: Index) -> None:
+    """Build a basis from the forest of the first arcs in an order.
+
+    A cycle through the root costs ``big`` and a reduced cost: ``big`` must outweigh the least one,
+    or flow on that cycle would grow without bound.
+    """
+    p, q = masses
+    state.big = max(state.big, -2 * float(state.reduced.min(initial=0.0)))
+    supply = np.concatenate([p, -q * (p.sum() / q.sum())])
+    network.crash(state.sources, state.targets, state.reduced, order, supply, state.big, state.tree)
+
+
+def reopen(
+    state: RoundState, i: Index, j: Index, costs: Vector, unit: float, tolerance: float
+) -> None:
+    """Begin another round with more arcs; if none is negative, the last basis is optimal."""
+    n = state.row.size
+    state.at = state.sources.size  # new arcs are priced first
+    state.sources = np.concatenate([state.sources, i.astype(np.uint32)])
+    state.targets = np.concatenate([state.targets, (j + n).astype(np.uint32)])
+    state.arc_costs = np.concatenate([state.arc_costs, costs])
+    state.reduced = _reduced(state, n, unit)
+    state.is_done = not (state.reduced[state.at :] < -tolerance).any()
+    state.is_open = not state.is_done
+    state.at, state.pivots = 0 if state.is_done else state.at, 0
+
+
+def _reduced(state: RoundState, n: int, unit: float) -> Vector:
+    """Return the reduced costs of the arcs under the potentials, over the largest cost."""
+    rows, cols = state.sources, state.targets - np.uint32(n)
+    reduced: Vector = (state.arc_costs - state.row[rows] - state.lam[cols]) / unit
+    return reduced
+
+
+def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
+    """Improve the basis; at its optimum, end the round with the new potentials."""
+    pivots, state.at, priced, walked = network.pivots(
+        state.sources, state.targets, state.reduced, state.tree, state.at, tolerance, PIVOTS
+    )
+    state.pivots += pivots
+    is_endless = state.pivots > MAX_PIVOTS + MAX_PIVOTS_PER_NODE * state.flow.size
+    if pivots < PIVOTS or is_endless:
+        # Less mass on artificial arcs is rounding, and missing from a plan that is feasible.
+        is_short = network.shortage(state.tree, 0.0) > UNSETTLED
+        if is_short and state.big < BIGGEST and not is_endless:
+            network.shortage(state.tree, 7 * state.big)
+            state.big *= 8
+        else:
+            state.row, state.lam = duals(state, unit)
+            state.node_prices[:] = 0
+            network.release(state.tree)
+            state.round, state.is_open = state.round + 1, False
+            state.is_done = is_endless or state.round >= MAX_ROUNDS
+    return Work.of(arc_tested=priced, vector=walked)
+
+
+def duals(state: RoundState, unit: float) -> Potentials:
+    """Return the current potentials."""
+    if not state.has_basis:
+        return state.row, state.lam
+    n = state.row.size
+    y = (state.node_prices - np.median(state.node_prices)) * unit
+    return state.row - y[:n], state.lam + y[n:-1]
+
+
+def basic_arcs(state: RoundState) -> tuple[Nodes, Vector]:
+    """Return the numbers of the basis' arcs that carry mass, without artificial ones, and it."""
+    preds = state.links.reshape(6, -1)[1]
+    used = np.flatnonzero((preds[:-1] != network.ARTIFICIAL) & (state.flow[:-1] > 0))
+    return preds[used], state.flow[used]
+
+
+def basic_flow(state: RoundState) -> tuple[Index, Index, Vector]:
+    """Return rows and columns of the basis' arcs that carry mass, and it."""
+    arcs, flow = basic_arcs(state)
+    i, j = state.sources[arcs].astype(np.int64), state.targets[arcs].astype(np.int64)
+    return i, j - state.row.size, flow
