@@ -16,8 +16,6 @@ Index: TypeAlias = NDArray[np.intp]
 Integers: TypeAlias = NDArray[np.integer]
 Potentials: TypeAlias = tuple[Vector, Vector]
 FloatArray: TypeAlias = NDArray[np.floating]
-# A value handed on unread, to a function that states its type and checks it.
-Passed: TypeAlias = Any
 # An object read from JSON, whose fields are known to whoever reads them.
 Fields: TypeAlias = dict[str, Any]
 # What JSON can say, nested as deeply as one likes.

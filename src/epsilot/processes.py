@@ -15,9 +15,9 @@ import sys
 import threading
 import time
 from types import ModuleType
+from typing import Any
 
 from . import deadline
-from ._types import Passed
 
 #: Seconds between two looks at the deadline, and at the parent.
 LOOK_SECONDS, PARENT_SECONDS = 0.05, 0.5
@@ -25,7 +25,7 @@ LOOK_SECONDS, PARENT_SECONDS = 0.05, 0.5
 _NOT_NEEDED = ("PYTORCH", "JAX", "TENSORFLOW", "CUPY")
 
 
-def call(module: str, name: str, *args: Passed, **keywords: Passed) -> Passed:
+def call(module: str, name: str, *args: Any, **keywords: Any) -> Any:
     """Return ``module.name(*args, **keywords)``, or raise ``OutOfTime`` when the time is up.
 
     Where no process can be started, or it fails, the function is called here and cannot be ended.
@@ -43,7 +43,7 @@ def _is_python() -> bool:
     return not is_frozen and "python" in os.path.basename(sys.executable or "").lower()
 
 
-def _called_there(question: tuple[Passed, ...]) -> bytes | None:
+def _called_there(question: tuple[Any, ...]) -> bytes | None:
     """Return the pickled answer of another process, or None if there is none."""
     paths = os.pathsep.join(path for path in sys.path if path)
     without = {f"POT_BACKEND_DISABLE_{name}": "1" for name in _NOT_NEEDED}

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from epsilot._types import Passed, Vector
+from epsilot._types import Vector
 from epsilot.display.plotting import COLOURS, MARKERS, new_figure
 from epsilot.files import write_atomically
 
@@ -151,7 +151,7 @@ def write_figure(figure: Figure, folder: Path, name: str) -> str:
     """Write a figure as SVG and as PNG, and return the name of the first."""
     import matplotlib as mpl
 
-    options: dict[str, dict[str, Passed]] = {
+    options: dict[str, dict[str, Any]] = {
         "svg": {"metadata": {"Date": None}},
         "png": {"dpi": DPI},
     }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Array, Passed
+from .._types import Array
 from ..arguments import check_flag, entries, numeric
 from ..barycenters.execute import execute
 from ..barycenters.family import Costs, make_family
@@ -108,7 +109,7 @@ def barycenter_grid(
     *,
     metric: str = "cityblock",
     spacing: float | Sequence[float] = 1.0,
-    **keywords: Passed,
+    **keywords: Any,
 ) -> BarycenterResult:
     """Find the barycentre of masses on a grid, in O(k cells) memory.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .._types import Passed
 from ..arguments import check_choice, check_flag
 from ..distributed.cluster import Cluster
 from ..engine.batch.chunks import BatchGoal
@@ -112,7 +111,7 @@ def solve_sample_batch(
     *,
     metric: MetricLike = "sqeuclidean",
     normalize: bool = False,
-    **keywords: Passed,
+    **keywords: Any,
 ) -> BatchResult:
     """Solve transport between many pairs of weighted point clouds.
 
@@ -149,7 +148,7 @@ def make_config(
     checkpoint: StrPath | None = None,
     resume: StrPath | None = None,
     pairing: Pairing | None = None,
-    **wanted: Passed,
+    **wanted: Any,
 ) -> BatchConfig:
     """Return what is asked of a batch, or say in one sentence what is wrong with it."""
     for name, flag in (("plans", plans), ("potentials", potentials), ("normalize", normalize)):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from .._types import Matrix, Passed, Potentials
+from .._types import Matrix, Potentials
 from ..arguments import numeric
 from ..barycenters.audit import audit as audit_barycenter
 from ..barycenters.family import Costs, make_family
@@ -44,12 +46,12 @@ def round_plan(X: ArrayLike, a: ArrayLike, b: ArrayLike) -> Matrix:
 
 
 def certify(
-    M: Passed,
+    M: Any,
     a: ArrayLike | None = None,
     b: ArrayLike | None = None,
     *,
-    plan: Passed = None,
-    potentials: Passed = None,
+    plan: Any = None,
+    potentials: Any = None,
     reg: float | None = None,
     barycenter: ArrayLike | None = None,
     weights: ArrayLike | None = None,
@@ -128,11 +130,11 @@ def audit(
 
 def _barycenter(
     M: Costs,
-    A: Passed,
+    A: Any,
     b: ArrayLike,
     weights: ArrayLike | None,
-    plans: Passed,
-    potentials: Passed,
+    plans: Any,
+    potentials: Any,
     reg: float | None,
 ) -> Certificate:
     """Return the bracket that somebody's barycentre proves."""

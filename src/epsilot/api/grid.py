@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Passed
 from ..arguments import as_numpy, numeric
 from ..engine.result import Result
 from ..errors import InvalidProblem
@@ -21,7 +21,7 @@ def solve_grid(
     *,
     metric: str = "cityblock",
     spacing: float | Sequence[float] = 1.0,
-    **keywords: Passed,
+    **keywords: Any,
 ) -> Result:
     """Solve optimal transport between masses on two grids, in O(cells) memory.
 

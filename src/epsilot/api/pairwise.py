@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import sparray
 
-from .._types import Index, Matrix, Passed
+from .._types import Index, Matrix
 from ..arguments import check_flag, cost_matrix, numeric
 from ..engine.batch.engine import run_batch
 from ..engine.batch.problems import HistogramPairs, rows_of
@@ -22,7 +24,7 @@ def pairwise(
     *,
     pairs: ArrayLike | None = None,
     normalize: bool = False,
-    **keywords: Passed,
+    **keywords: Any,
 ) -> BatchResult:
     """Solve transport between the histograms of one or two collections, with one cost.
 

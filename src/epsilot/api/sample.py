@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from .._types import Passed
 from ..arguments import check_flag, is_of_dask
 from ..engine.result import Result
 from ..errors import InvalidProblem
@@ -29,7 +28,7 @@ def solve_sample(
     lazy: bool | None = None,
     multiscale: bool | None = None,
     client: Client | None = None,
-    **keywords: Passed,
+    **keywords: Any,
 ) -> Result:
     """Solve optimal transport between two weighted point clouds.
 

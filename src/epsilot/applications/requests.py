@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
-from .._types import Passed
 from ..engine.request import KEYWORDS, Request
 
 
@@ -23,7 +22,7 @@ def shared(estimator: type) -> tuple[str, ...]:
     return tuple(name for name in KEYWORDS if name in parameters)
 
 
-def parameters_of(request: Request, estimator: type) -> dict[str, Passed]:
+def parameters_of(request: Request, estimator: type) -> dict[str, Any]:
     """Return what a request says of the parameters of an estimator."""
     return {name: getattr(request, name) for name in shared(estimator)}
 

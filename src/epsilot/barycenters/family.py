@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import memory
-from .._types import Matrix, Passed, Vector
+from .._types import Matrix, Vector
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
@@ -168,7 +168,7 @@ def _histograms(A: ArrayLike | Sequence[ArrayLike]) -> list[Vector]:
     return found
 
 
-def _costs(M: Passed, k: int) -> list[Geometry]:
+def _costs(M: Any, k: int) -> list[Geometry]:
     """Return one geometry for each histogram, the same one if there is but one cost."""
     many = M if isinstance(M, (list, tuple)) and M and _is_cost(M[0]) else None
     if many is None and not isinstance(M, Geometry) and np.ndim(M) == 3:
@@ -190,7 +190,7 @@ def _costs(M: Passed, k: int) -> list[Geometry]:
     return found
 
 
-def _is_cost(x: Passed) -> bool:
+def _is_cost(x: Any) -> bool:
     """Tell whether an item of a list is a cost, and not a row of one."""
     return isinstance(x, Geometry) or np.ndim(x) == 2
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +18,6 @@ from .request_options import asking
 if TYPE_CHECKING:
     from distributed import Client
 
-    from .._types import Passed
     from ..engine.batch.result import BatchResult
 
 #: Sentences of refused problems that are printed.
@@ -70,7 +69,7 @@ def pairwise(
     from .batch_inputs import read_histograms
     from .inputs import read
 
-    def solve(**keywords: Passed) -> BatchResult:
+    def solve(**keywords: Any) -> BatchResult:
         from ..api.pairwise import pairwise
 
         H2 = None if second is None else read_histograms(second)
@@ -109,7 +108,7 @@ def batch(
     """
     from .batch_inputs import read_problems
 
-    def solve(**keywords: Passed) -> BatchResult:
+    def solve(**keywords: Any) -> BatchResult:
         from ..api.batch import solve_batch, solve_sample_batch
 
         given = read_problems(problems, metric)

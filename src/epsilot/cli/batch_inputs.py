@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidProblem
 from ..files import read_archive
@@ -13,7 +13,7 @@ from .inputs import read
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from .._types import Array, Passed
+    from .._types import Array
 
 #: The arrays of an archive that SciPy's save_npz writes of a CSR matrix.
 CSR = {"format", "shape", "data", "indices", "indptr"}
@@ -45,7 +45,7 @@ def read_histograms(name: str) -> Array | csr_array:
         ) from None
 
 
-def read_problems(name: str, metric: str | None) -> dict[str, Passed]:
+def read_problems(name: str, metric: str | None) -> dict[str, Any]:
     """Read the costs (or clouds) and weights of many problems, by the names of their arrays."""
     if not name.lower().endswith(".npz"):
         raise InvalidProblem(
@@ -67,9 +67,9 @@ def read_problems(name: str, metric: str | None) -> dict[str, Passed]:
     return given if metric is None else given | {"metric": metric}
 
 
-def _gathered(name: str, arrays: dict[str, Array]) -> dict[str, Passed]:
+def _gathered(name: str, arrays: dict[str, Array]) -> dict[str, Any]:
     """Return the arrays that are known; numbered ones (M_0, M_1, ...) are a list."""
-    found: dict[str, Passed] = {}
+    found: dict[str, Any] = {}
     for key in (*COSTS, *CLOUDS, *WEIGHTS):
         numbered = {
             int(match[1]): array

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
@@ -18,9 +18,6 @@ from ..engine.request import SAID, TARGET, Request
 from ..errors import InvalidProblem
 from ..wording import shown
 from .options import Source
-
-if TYPE_CHECKING:
-    from .._types import Passed
 
 #: The fields of a request that are options, and those among them that say what to reach.
 ASKED = tuple(name for name, said in SAID.items() if said.is_option)
@@ -35,7 +32,7 @@ Value = bool | int | float | str | None
 class Group(NamedTuple):
     """What a parameter of a command is made of: an option for each field."""
 
-    make: Callable[[dict[str, Passed]], Request | Source]
+    make: Callable[[dict[str, Any]], Request | Source]
     options: dict[str, inspect.Parameter]  # by the name of the field
 
 
@@ -128,7 +125,7 @@ def _keyword(name: str, default: object, annotation: object) -> inspect.Paramete
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _request(given: dict[str, Passed]) -> Request:
+def _request(given: dict[str, Any]) -> Request:
     """Return the request of a command, which shows where it is and reports limits itself."""
     for name in ("checkpoint", "resume"):
         if given.get(name) is not None:
@@ -138,7 +135,7 @@ def _request(given: dict[str, Passed]) -> Request:
     return Request.of(given | options | own)
 
 
-def _source(given: dict[str, Passed]) -> Source:
+def _source(given: dict[str, Any]) -> Source:
     return Source(**given)
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._types import Passed
 from ..errors import CertificateError, InvalidProblem
 from ..files import StrPath
 from ..files.saved import Arrays, Saved
@@ -133,5 +132,5 @@ def _read_state(state: DataclassInstance, arrays: Arrays, target: Target) -> Non
         raise ValueError("arrays of the state do not fit together")
 
 
-def _fields(state: DataclassInstance) -> dict[str, Passed]:
+def _fields(state: DataclassInstance) -> dict[str, Any]:
     return {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}

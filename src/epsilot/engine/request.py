@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from . import kinds
 from .kinds import PROBLEM, Balanced, CliHelp, Kind
@@ -16,14 +16,13 @@ from .kinds import PROBLEM, Balanced, CliHelp, Kind
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._types import Passed
     from ..problems.record import Record
 
 #: Headings of the command line's help.
 TARGET, METHOD = "What to reach", "Method"
 
 
-def said(help: str, panel: str | None = None, **more: "Passed") -> dict[str, CliHelp]:
+def said(help: str, panel: str | None = None, **more: "Any") -> dict[str, CliHelp]:
     """Return the metadata of a field: what is said of it."""
     return {"said": CliHelp(help, panel, **more)}
 
@@ -121,7 +120,7 @@ class Request:
         check_request(self)
 
     @classmethod
-    def of(cls, keywords: "Mapping[str, Passed]") -> Self:
+    def of(cls, keywords: "Mapping[str, Any]") -> Self:
         """Return the request of keywords: those of a kind make it, others are options."""
         fields = {name: value for name, value in keywords.items() if name in KEYWORDS}
         rest = {name: value for name, value in keywords.items() if name not in KEYWORDS}

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._types import Matrix, Passed, Potentials, Vector
+from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..kernels.vectors import log
@@ -120,7 +120,7 @@ class Coarse:
         """Return potentials extended from the coarse version; its runs heed the run's limits."""
         work = Work()
 
-        def solve(problem: Problem, **wish: Passed) -> Result:
+        def solve(problem: Problem, **wish: Any) -> Result:
             request = Request(
                 **wish,
                 seed=self.seed,

@@ -10,10 +10,11 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
-from .._types import Fields, Json, Passed
+from .._types import Fields, Json
 from ..errors import InvalidProblem, UnsavedWarning
 from ..files import StrPath, check_own, read_archive, write_atomically
 from ..files.saved import Arrays, Saved
@@ -28,7 +29,7 @@ def save(path: StrPath, kind: str, header: Mapping[str, object], arrays: Arrays)
     text = json.dumps({"format": kind, **header}, default=_plain)
     arrays = {name: np.asarray(value) for name, value in arrays.items()}
     digest = _digest(text, arrays)
-    parts: dict[str, Passed] = {"header": np.array(text), "digest": np.array(digest), **arrays}
+    parts: dict[str, Any] = {"header": np.array(text), "digest": np.array(digest), **arrays}
     write_atomically(path, lambda file: np.savez(file, **parts))
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from .._types import Array, Passed
+from .._types import Array
 from ..arguments import check_count, check_positive
 from .losses import CloudLoss, Loss, MatrixLoss, SelfLoss
 from .matching import partners
@@ -36,7 +36,7 @@ class Front(ABC, Generic[T]):
     # -- adapters implement ------------------------------------------------------------------
 
     @abstractmethod
-    def _checked(self, given: Passed, name: str) -> T:
+    def _checked(self, given: Any, name: str) -> T:
         """Return an array of floating point numbers, or refuse it in one sentence."""
 
     @abstractmethod
@@ -270,32 +270,28 @@ class Front(ABC, Generic[T]):
 
     # -- shared steps ------------------------------------------------------------------------
 
-    def _clouds(
-        self, x: Passed, y: Passed, a: Passed, b: Passed
-    ) -> tuple[Passed, Passed, Passed, Passed]:
+    def _clouds(self, x: Any, y: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
         """Return checked points and weights."""
         x, y = self._checked(x, "x"), self._checked(y, "y")
         return x, y, self._weights(a, "a"), self._weights(b, "b")
 
-    def _weights(self, given: Passed, name: str) -> T | None:
+    def _weights(self, given: Any, name: str) -> T | None:
         """Return checked weights, if there are any."""
         return None if given is None else self._checked(given, name)
 
-    def _between(
-        self, loss: CloudLoss, x: Passed, y: Passed, a: Passed, b: Passed
-    ) -> tuple[Passed, Info[Passed]]:
+    def _between(self, loss: CloudLoss, x: Any, y: Any, a: Any, b: Any) -> tuple[Any, Info[Any]]:
         """Return values and certificates of problems between clouds."""
         stacking = stack_clouds(_shape(x), _shape(y), _shape(a), _shape(b))
         return self._answer(loss, stacking, (x, y, a, b))
 
     def _answer(
-        self, loss: Loss, stacking: Stacking, arrays: Sequence[Passed]
-    ) -> tuple[Passed, Info[Passed]]:
+        self, loss: Loss, stacking: Stacking, arrays: Sequence[Any]
+    ) -> tuple[Any, Info[Any]]:
         """Return values and certificates of problems."""
         value, gap, f, g = self._solve(loss, stacking, arrays)
         return value, Info(gap, (f, g))
 
 
-def _shape(array: Passed) -> Passed:
+def _shape(array: Any) -> Any:
     """Return the shape of an array, or None."""
     return None if array is None else tuple(array.shape)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._types import Array, Passed
+from .._types import Array
 from ..applications.extras import MissingExtra
 from ..errors import InvalidProblem
 from .front import Front, Match
@@ -30,7 +30,7 @@ Found: TypeAlias = tuple[Traced, Traced, Traced, Traced]
 class JaxFront(Front[Traced]):
     """The loss functions on arrays of JAX, under ``jit``, ``grad`` and ``vmap``."""
 
-    def _checked(self, given: Passed, name: str) -> Traced:
+    def _checked(self, given: Any, name: str) -> Traced:
         try:
             z = jnp.asarray(given)
             kind = z.dtype
@@ -134,7 +134,7 @@ def _solved(
 
 
 def _matched(
-    find: Match, is_given: tuple[bool, ...], integer: Passed, *given: Traced
+    find: Match, is_given: tuple[bool, ...], integer: Any, *given: Traced
 ) -> tuple[Array, Array]:
     """Find the partners in clouds with any number of leading axes."""
     arrays: list[Array] = [np.asarray(z) for z in given]
@@ -146,7 +146,7 @@ def _matched(
 
 def _parts(
     arrays: Sequence[Array], is_given: tuple[bool, ...]
-) -> tuple[tuple[int, ...], list[Passed]]:
+) -> tuple[tuple[int, ...], list[Any]]:
     """Return the leading axes, and arrays with one axis of problems, None if not given."""
     lead = arrays[0].shape[:-2]
     stacks = iter([_widened(z).reshape(-1, *z.shape[len(lead) :]) for z in arrays])
@@ -166,7 +166,7 @@ def _widened(z: Array) -> Array:
     return z if z.dtype.kind == "f" else z.astype(np.float32)
 
 
-def _held(z: Array, dtype: Passed) -> Array:
+def _held(z: Array, dtype: Any) -> Array:
     """Return numbers in another type."""
     check_held(z, dtype, float(jnp.finfo(dtype).max))
     return z.astype(dtype)

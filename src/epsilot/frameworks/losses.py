@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from .. import parallel
-from .._types import Array, Matrix, Passed, Potentials, Vector
+from .._types import Array, Matrix, Potentials, Vector
 from ..api.batch import solve_batch, solve_sample_batch
 from ..api.solve import solve
 from ..arguments import is_real, plain
@@ -96,7 +96,7 @@ class Loss(ABC):
         Request(eps=self.eps, rtol=self.rtol, reg=self.reg, tol=self.tol, n_threads=self.n_threads)
 
     @property
-    def _keywords(self) -> dict[str, Passed]:
+    def _keywords(self) -> dict[str, Any]:
         """What is asked of the batch solver."""
         is_open = self.eps is None and self.rtol is None
         rtol = RTOL if is_open else self.rtol
@@ -111,7 +111,7 @@ class Loss(ABC):
     ) -> Result:
         """Solve one entropic problem: by Sinkhorn's algorithm, or Newton's where that is slow."""
         tol = self._tolerance(geometry, a, b)
-        asked: dict[str, Passed] = {
+        asked: dict[str, Any] = {
             "eps": self.eps,
             "rtol": self.rtol,
             "reg": self.reg,
@@ -122,7 +122,7 @@ class Loss(ABC):
         if start is None and is_startable and _is_positive(self.reg) and _is_positive(tol):
             with parallel.limit(self.n_threads):
                 start = newton_potentials(geometry, a, b, float(self.reg), float(tol))
-        ease: dict[str, Passed] = {"max_iter": EPOCHS, "on_limit": "ignore"} if is_small else {}
+        ease: dict[str, Any] = {"max_iter": EPOCHS, "on_limit": "ignore"} if is_small else {}
         result = solve(geometry, a, b, potentials_init=start, **asked, **ease)
         if is_small and result.status is Status.MAX_ITER:
             f, g = (np.where(np.isfinite(z), z, 0.0) for z in result.potentials)
@@ -282,7 +282,7 @@ def _own(k: int, a: Array | None, b: Array | None) -> tuple[Array | None, Array 
     return None if a is None else a[k], None if b is None else b[k]
 
 
-def _collected(solve_all: Passed, *parts: Array | None, **keywords: Passed) -> BatchResult:
+def _collected(solve_all: Any, *parts: Array | None, **keywords: Any) -> BatchResult:
     """Return the answers of a batch with plans and potentials, or say what is wrong with one."""
     batch: BatchResult = solve_all(
         *parts, plans=True, potentials=True, on_error="collect", **keywords

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from .._types import Array, Passed
+from .._types import Array
 from ..applications.extras import MissingExtra
 from ..errors import InvalidProblem
 from .front import Front, Match
@@ -24,7 +25,7 @@ except ImportError as error:
 class TorchFront(Front[Tensor]):
     """The loss functions on tensors of any device and floating point type."""
 
-    def _checked(self, given: Passed, name: str) -> Tensor:
+    def _checked(self, given: Any, name: str) -> Tensor:
         if not (isinstance(given, Tensor) and given.is_floating_point()):
             kind = given.dtype if isinstance(given, Tensor) else type(given).__name__
             raise InvalidProblem(
@@ -48,7 +49,7 @@ class TorchFront(Front[Tensor]):
         *,
         return_info: bool,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        parts: list[Passed] = list(map(_to_numpy, _stacks(stacking, arrays)))
+        parts: list[Any] = list(map(_to_numpy, _stacks(stacking, arrays)))
         found, gap = find(*parts)
         assert arrays[0] is not None
         place = arrays[0].device
@@ -65,7 +66,7 @@ class _Cost(Function):  # type: ignore[misc]
     """Values of stacked problems; the slopes are computed at once and kept for the backward."""
 
     @staticmethod
-    def forward(ctx: Passed, loss: Loss, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, loss: Loss, *tensors: Tensor | None) -> tuple[Tensor, ...]:
         wanted = ctx.needs_input_grad[1:]
         found = loss(list(map(_to_numpy, tensors)), wanted)
         slopes = (
@@ -80,7 +81,7 @@ class _Cost(Function):  # type: ignore[misc]
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Passed, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, slope: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         return None, *(
             None if s is None else slope.to(s).reshape(-1, *[1] * (s.ndim - 1)) * s
             for s in ctx.saved_tensors

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from .. import parallel
-from .._types import Matrix, Passed, Vector
+from .._types import Matrix, Vector
 from ..kernels import grid as kernels
 from ..kernels import grid_squares as squares
 from ..kernels.vectors import LN2, expm1, log
@@ -191,7 +192,7 @@ class Grid(Cells):
         return float(m), float(k)
 
     @cached_property
-    def _kernels(self) -> dict[Hashable, Passed]:
+    def _kernels(self) -> dict[Hashable, Any]:
         return {}
 
     def _decays(self, eta: float) -> tuple[tuple[int, ...], Vector, Vector]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from .._types import Passed, Potentials, Vector
+from .._types import Potentials, Vector
 from ..geometry.extended import extended
 from .plan import Core
 from .problem import Problem
@@ -33,7 +33,7 @@ class Dummies(Support):
         inner: Support,
         costs: tuple[Vector, Vector, float],
         masses: tuple[Vector, Vector],
-        **more: Passed,
+        **more: Any,
     ) -> Self:
         """Return a problem with dummies.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
-from .._types import Passed
 from ..arguments import check_choice, is_real, plain
 from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
@@ -40,7 +40,7 @@ def _prices(given: object) -> tuple[float, float]:
     """Return two positive prices, perhaps infinite, from one or two; text is split at commas."""
     given = plain(given)
     parts = given.split(",") if isinstance(given, str) else given
-    pair: list[Passed] = list(parts) if isinstance(parts, Iterable) else [parts, parts]
+    pair: list[Any] = list(parts) if isinstance(parts, Iterable) else [parts, parts]
     pair = pair * 2 if len(pair) == 1 else pair
     try:
         pair = [float(x) if isinstance(x, str) else plain(x) for x in pair]

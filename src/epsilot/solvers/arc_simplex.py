@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Array, Index, Passed, Potentials, Vector
+from .._types import Array, Index, Potentials, Vector
 from ..kernels import network
 from ..problems.plan.arcs import UNSETTLED
 from ..problems.work import Work
@@ -79,7 +79,7 @@ class RoundState:
         return bool(is_inside and is_tree and (preds.size == 0 or preds.max() < arcs))
 
 
-def no_rounds() -> dict[str, Passed]:
+def no_rounds() -> dict[str, Any]:
     """Return the fields of a state before its first round, without potentials."""
     none, nobody = np.zeros(0), np.zeros(0, dtype=np.uint32)
     return {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .._types import Index, Passed, Vector
+from .._types import Index, Vector
 from ..kernels import auction as kernels
 
 #: Relative gaps from which on a plan on the way is worth a certificate: a first, and a second one.
@@ -143,7 +144,7 @@ class MarketState:
         return all(x.size == 0 or -1 <= x.min() <= x.max() < end for x, end in places)
 
 
-def empty_market() -> dict[str, Passed]:
+def empty_market() -> dict[str, Any]:
     """Return the fields of a market before its first level."""
     none, nothing = np.zeros(0), np.zeros(0, dtype=np.int32)
     nobody = np.zeros(0, dtype=np.int64)

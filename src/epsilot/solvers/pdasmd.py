@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
 
-from .._types import Matrix, Passed, Potentials, Vector
+from .._types import Matrix, Potentials, Vector
 from ..arguments import check_choice
 from ..errors import InvalidProblem
 from ..finite_sum.mirrors import Mirror, euclidean
@@ -157,7 +157,7 @@ class PDASMD(EntropicSolver[State]):
                 f"most {most:,} are allowed (lower batch_size or inner_loops)."
             )
         can_be_single = self._is_compiled and problem.geometry.is_dense
-        defaults: dict[str, Passed] = {
+        defaults: dict[str, Any] = {
             "smoothness": "paper" if is_paper else "sharp",
             "step_constant": 9.0 if is_paper else self.sharp_constant,
             "average": "sampled" if is_paper else "none",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from epsilot._types import Passed
 from epsilot.solvers.method_info import growth
 
 from .image_tasks import ImageTask
 
 #: (method, option, value) -> operations beside those of the method's own choice.
-FACTORS: dict[tuple[str, str, Passed], float] = {
+FACTORS: dict[tuple[str, str, Any], float] = {
     ("aam", "rule", "violation"): 4.0,
     ("apdagd", "rule", "duality"): 0.3,
     ("pdasmd", "smoothness", "sharp"): 0.45,
@@ -20,7 +20,7 @@ FACTORS: dict[tuple[str, str, Passed], float] = {
 def priced(task: ImageTask) -> ImageTask:
     """Return the task with the operations expected of it."""
     cost = growth(task.method, task.stop)
-    options: dict[str, Passed] = dict(task.options)
+    options: dict[str, Any] = dict(task.options)
     factor = options.pop("batch_size", 1) ** 0.45
     for choice in options.items():
         factor *= FACTORS.get((task.method, *choice), 1.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from epsilot._types import Passed
 from epsilot.errors import InvalidProblem
 
 from .costs import priced
@@ -14,7 +14,7 @@ from .numpy_pdasmd import NumpyTask
 
 NAMES = {"synthetic": "synthetic images", "mnist": "MNIST digits"}
 LETTERS = {"synthetic": "abcd", "mnist": "efgh"}
-Options = tuple[tuple[str, Passed], ...]
+Options = tuple[tuple[str, Any], ...]
 Fig1Task = ImageTask | NumpyTask
 
 

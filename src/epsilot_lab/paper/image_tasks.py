@@ -7,9 +7,10 @@ import math
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from epsilot import solve
-from epsilot._types import Json, Passed
+from epsilot._types import Json
 from epsilot.display.text import is_counted
 from epsilot.engine.result import Result, Status
 from epsilot.errors import InvalidProblem
@@ -49,7 +50,7 @@ class ImageTask:
     method: str
     stop: str
     eps: float
-    options: tuple[tuple[str, Passed], ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
     is_timed: bool = False
     cost: float = field(default=math.inf, compare=False)
     speed: float = field(default=1e9, compare=False)

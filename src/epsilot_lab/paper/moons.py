@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from epsilot._types import Index, Matrix, Passed, Vector
+from epsilot._types import Index, Matrix, Vector
 from epsilot.applications.extras import MissingExtra
 from epsilot.version import __version__
 
@@ -130,7 +130,7 @@ class MoonTask:
         from epsilot import DomainAdapter
 
         name, value = self.goal
-        keywords: dict[str, Passed] = {name: value}
+        keywords: dict[str, Any] = {name: value}
         if name == "reg":
             keywords["tol"] = TOL
         if name == "published":

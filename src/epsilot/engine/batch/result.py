@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._types import Fields, Index, Matrix, Passed, Vector
+from ..._types import Fields, Index, Matrix, Vector
 from ...arguments import is_integer, plain
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
@@ -216,7 +216,7 @@ class BatchResult(Sequence[Result]):
             raise InvalidProblem(f"{os.fspath(path)} cannot be read: {error}") from None
 
 
-def _unpacked(header: Fields, saved: Saved) -> dict[str, Passed]:
+def _unpacked(header: Fields, saved: Saved) -> dict[str, Any]:
     """Return the fields of a saved batch, each of the kind it must be."""
     size = int(header["size"])
     numbers = {
@@ -225,7 +225,7 @@ def _unpacked(header: Fields, saved: Saved) -> dict[str, Passed]:
     }
     codes = saved.array("codes", (size,), np.int8)
     table = np.array([CODES[Status[name]] for name in header["statuses"]], np.int8)
-    fields: dict[str, Passed] = {
+    fields: dict[str, Any] = {
         **numbers,
         "codes": table[codes],
         "seconds": float(header["seconds"]),
