@@ -17,10 +17,10 @@ import numpy as np
 from scipy.optimize import nnls
 
 import epsilot
-from epsilot.engine.auto import cost_models
 from epsilot.files.images import synthetic_pair
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.kernels.small_simplex import is_small
+from epsilot.solvers.cost_models import cost_models
 from epsilot_lab.instances import clouds, images
 from epsilot_lab.timing import repeated
 

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.engine.auto import choose, predict
-from epsilot.geometry import Grid, PointCloud
+from epsilot import solvers
+from epsilot.engine.auto import choose
+from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.problems.balanced import objective_of
 from epsilot.problems.problem import make_problem
+from epsilot.solvers.cost_models import Offer, cost_model
+from epsilot.solvers.exact import Exact
 
 
 def test_auto_says_what_it_chose(rng):
@@ -62,11 +65,144 @@ def test_small_costs_have_a_simplex_of_their_own(shape, method):
     assert choose(objective_of(make_problem(np.zeros(shape)))).method == method
 
 
+def stored(n, m):
+    return Dense(np.zeros((n, m)))
+
+
+def cloud(n, m, d, metric="sqeuclidean"):
+    return PointCloud(np.eye(n, d), np.eye(m, d), metric)
+
+
+def squares(*shape):
+    return Grid(shape, metric="sqeuclidean")
+
+
+#: Geometries, what "auto" chooses for them, and the seconds that it predicts: recorded before
+#: solvers made offers themselves, when one function knew all conditions and cost models.
+CHOICES = [
+    (stored(1, 1), "small_simplex", "0.000104"),
+    (stored(1, 9), "small_simplex", "0.000104"),
+    (stored(2, 3), "small_simplex", "0.000104"),
+    (stored(8, 8), "small_simplex", "0.000104"),
+    (stored(64, 64), "small_simplex", "0.000123"),
+    (stored(253, 255), "small_simplex", "0.000418"),
+    (stored(256, 256), "small_simplex", "0.000423"),
+    (stored(500, 8), "small_simplex", "0.000418"),
+    (stored(504, 9), "exact", "0.00143"),
+    (stored(8, 500), "small_simplex", "0.000418"),
+    (stored(9, 505), "exact", "0.00144"),
+    (stored(257, 256), "restricted_simplex", "0.00171"),
+    (stored(256, 257), "restricted_simplex", "0.00171"),
+    (stored(300, 300), "restricted_simplex", "0.00205"),
+    (stored(300, 2000), "restricted_simplex", "0.0104"),
+    (stored(600, 5), "restricted_simplex", "0.00129"),
+    (stored(2000, 300), "restricted_simplex", "0.0104"),
+    (stored(2000, 20), "restricted_simplex", "0.0047"),
+    (stored(800, 900), "restricted_simplex", "0.00986"),
+    (stored(2500, 2500), "restricted_simplex", "0.0702"),
+    (cloud(6, 6, 1, "sqeuclidean"), "monotone", "4.05e-05"),
+    (cloud(300, 300, 1, "sqeuclidean"), "monotone", "0.000391"),
+    (cloud(5000, 5000, 1, "sqeuclidean"), "monotone", "0.00789"),
+    (cloud(6, 6, 1, "euclidean"), "monotone", "4.05e-05"),
+    (cloud(300, 300, 1, "euclidean"), "monotone", "0.000391"),
+    (cloud(5000, 5000, 1, "euclidean"), "monotone", "0.00789"),
+    (cloud(6, 6, 1, "cityblock"), "monotone", "4.05e-05"),
+    (cloud(300, 300, 1, "cityblock"), "monotone", "0.000391"),
+    (cloud(5000, 5000, 1, "cityblock"), "monotone", "0.00789"),
+    (cloud(6, 6, 2, "sqeuclidean"), "restricted_simplex", "0.000659"),
+    (cloud(300, 300, 2, "sqeuclidean"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 2, "sqeuclidean"), "auction", "0.142"),
+    (cloud(6, 6, 2, "euclidean"), "restricted_simplex", "0.000659"),
+    (cloud(300, 300, 2, "euclidean"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 2, "euclidean"), "auction", "0.258"),
+    (cloud(6, 6, 2, "cityblock"), "restricted_simplex", "0.000659"),
+    (cloud(300, 300, 2, "cityblock"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 2, "cityblock"), "restricted_simplex", "0.395"),
+    (cloud(300, 300, 3, "sqeuclidean"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 3, "sqeuclidean"), "auction", "0.142"),
+    (cloud(300, 300, 3, "euclidean"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 3, "euclidean"), "auction", "0.258"),
+    (cloud(300, 300, 4, "sqeuclidean"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 4, "sqeuclidean"), "restricted_simplex", "0.395"),
+    (cloud(300, 300, 4, "euclidean"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 4, "euclidean"), "restricted_simplex", "0.395"),
+    (cloud(6, 6, 10, "sqeuclidean"), "restricted_simplex", "0.000659"),
+    (cloud(300, 300, 10, "sqeuclidean"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 10, "sqeuclidean"), "restricted_simplex", "0.395"),
+    (cloud(6, 6, 10, "euclidean"), "restricted_simplex", "0.000659"),
+    (cloud(300, 300, 10, "euclidean"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 10, "euclidean"), "restricted_simplex", "0.395"),
+    (cloud(6, 6, 10, "cityblock"), "restricted_simplex", "0.000659"),
+    (cloud(300, 300, 10, "cityblock"), "restricted_simplex", "0.00253"),
+    (cloud(5000, 5000, 10, "cityblock"), "restricted_simplex", "0.395"),
+    (cloud(40_000, 10, 2, "euclidean"), "restricted_simplex", "0.331"),
+    (cloud(12_000, 12_000, 2, "cityblock"), "auction", "0.804"),
+    (cloud(12_000, 11_000, 2, "cityblock"), "restricted_simplex", "2.01"),
+    (cloud(50_000, 50_000, 10), "sinkhorn", "1.83e+03"),
+    (cloud(50_000, 50_000, 2), "auction", "2.81"),
+    (Grid(50), "monotone", "8.53e-05"),
+    (Grid((5, 5)), "grid_flow", "0.000463"),
+    (Grid((60, 60)), "grid_flow", "0.00297"),
+    (Grid((9, 7, 4)), "grid_flow", "0.000497"),
+    (Grid((1024, 1024)), "grid_flow", "22"),
+    (squares(50), "monotone", "8.53e-05"),
+    (squares(9, 7), "restricted_simplex", "0.000749"),
+    (squares(32, 32), "restricted_simplex", "0.0137"),
+    (squares(45, 45), "auction", "0.0448"),
+    (squares(46, 46), "auction", "0.0474"),
+    (squares(64, 64), "auction", "0.11"),
+    (squares(512, 512), "auction", "24.2"),
+    (squares(513, 512), "sinkhorn", "0"),
+    (squares(12, 11, 9), "restricted_simplex", "0.0178"),
+]
+
+
+@pytest.mark.parametrize(("geometry", "method", "seconds"), CHOICES, ids=repr)
+def test_auto_chooses_as_recorded(geometry, method, seconds):
+    choice = choose(objective_of(make_problem(geometry)))
+    assert (choice.method, f"{choice.seconds:.3g}") == (method, seconds)
+
+
 def test_predictions_grow_with_the_problem():
-    for method in ("exact", "restricted_simplex"):
-        small, large = (predict(method, n, n, is_dense=True) for n in (500, 5000))
-        assert large[0] > 10 * small[0]
-        assert large[1] > 10 * small[1]
+    for name in ("exact", "restricted_simplex"):
+        model = cost_model(name)
+        assert model.seconds(5000, 5000) > 10 * model.seconds(500, 500)
+
+
+class Toy(Exact):
+    """A method that offers to solve stored costs of three rows."""
+
+    @classmethod
+    def offer(cls, problem):
+        return Offer("three rows", 0.0, 8) if problem.shape[0] == 3 else None
+
+
+@pytest.mark.parametrize(("auto", "method"), [("any", "toy"), (None, "small_simplex")])
+def test_auto_chooses_a_registered_solver_that_no_file_of_the_library_names(auto, method, rng):
+    M, other = rng.random((3, 5)), rng.random((4, 5))
+    before = epsilot.solve(M)
+    solvers.register("toy", Toy, auto)
+    try:
+        result = epsilot.solve(M)
+        assert (result.method, result.value) == (method, before.value)
+        assert epsilot.solve(other).method == "small_simplex"
+        assert epsilot.solve(M, method="toy").method == "toy"
+        assert "toy" in [row.name for row in epsilot.methods()]
+    finally:
+        solvers.unregister("toy")
+    assert epsilot.solve(M).choice == before.choice
+    with pytest.raises(epsilot.UnknownMethod, match="toy"):
+        epsilot.solve(M, method="toy")
+
+
+def test_a_fallback_is_asked_only_where_no_other_method_makes_an_offer(rng):
+    solvers.register("toy", Toy, "fallback")
+    try:
+        assert epsilot.solve(rng.random((3, 5))).method == "small_simplex"
+    finally:
+        solvers.unregister("toy")
+    with pytest.raises(epsilot.InvalidProblem, match="auto is 'tiny'"):
+        solvers.register("toy", Toy, "tiny")
 
 
 def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
@@ -87,6 +223,11 @@ def test_cost_models_can_be_replaced(tmp_path, monkeypatch):
     assert choose(objective_of(make_problem(Grid((5, 5))))).method == "restricted_simplex"
     assert choose(objective_of(make_problem(Grid((60, 60))))).method == "grid_flow"
     monkeypatch.setenv("EPSILOT_COST_MODELS", str(tmp_path / "none.json"))
+    with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
+        epsilot.solve(np.eye(3))
+    incomplete = tmp_path / "incomplete.json"
+    incomplete.write_text(json.dumps({"exact": {"overhead": 1.0}}))
+    monkeypatch.setenv("EPSILOT_COST_MODELS", str(incomplete))
     with pytest.raises(epsilot.InvalidProblem, match="calibrate"):
         epsilot.solve(np.eye(3))
 

@@ -1,15 +1,18 @@
-"""The registry: adding an algorithm is one file here and one line below."""
+"""The registry of methods: adding an algorithm takes one file here and one line below."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
+from ..arguments import check_choice
 from ..errors import InvalidProblem, UnknownMethod
+from ..geometry import Geometry
+from ..kernels.small_simplex import is_small
 from ..wording import LONGEST_SHOWN, shown
 from .base import AnySolver
 from .method_info import A_PRIORI, APPENDIX_C, MethodInfo, measured_operations
@@ -45,6 +48,22 @@ REGISTRY: dict[str, str] = {
     "clipped_sinkhorn": "clipped_sinkhorn:ClippedSinkhorn",
 }
 
+#: Methods that "auto" asks for an offer, each with the class of problems for which it does: points
+#: on a "line", cells of a "lattice", "small" stored costs, "large" costs (all others), "any", and
+#: "fallback" where no other method makes an offer. Modules of other classes are not imported.
+AUTO: dict[str, str] = {
+    "monotone": "line",
+    "grid_flow": "lattice",
+    "small_simplex": "small",
+    "auction": "large",
+    "exact": "large",
+    "restricted_simplex": "large",
+    "sinkhorn": "fallback",
+}
+PROBLEM_CLASSES = ("line", "lattice", "small", "large", "any", "fallback")
+
+_classes: dict[str, type[AnySolver]] = {}
+
 
 @dataclass(frozen=True)
 class Method:
@@ -62,9 +81,51 @@ class Method:
     costs: str  # which ones it takes
 
 
-@cache
+def register(name: str, solver: type[AnySolver], auto: str | None = None) -> None:
+    """Add a method of your own.
+
+    Parameters
+    ----------
+    name : str
+        Its name, for ``method=``.
+    solver : type
+        Its class, which follows the protocol :class:`~epsilot.solvers.base.Solver`.
+    auto : str, optional
+        Class of problems for which "auto" asks its ``offer`` (see ``AUTO``); None for none.
+    """
+    if auto is not None:
+        check_choice("auto", auto, PROBLEM_CLASSES)
+        AUTO[name] = auto
+    REGISTRY[name] = f"{solver.__module__}:{solver.__qualname__}"
+    _classes[name] = solver
+
+
+def unregister(name: str) -> None:
+    """Remove a method that ``register`` added."""
+    for table in (REGISTRY, AUTO, _classes):
+        table.pop(name, None)
+
+
+def auto_methods(
+    geometry: Geometry, *, is_fallback: bool = False
+) -> Iterator[tuple[str, type[AnySolver]]]:
+    """Yield the methods that "auto" asks for an offer on a geometry, and their classes."""
+    is_stored = geometry.is_dense and not geometry.is_separable
+    has_class = {
+        "line": not is_fallback and geometry.line is not None,
+        "lattice": not is_fallback and geometry.lattice is not None,
+        "fallback": is_fallback,
+        "any": not is_fallback,
+    }
+    has_class["small"] = not is_fallback and is_stored and is_small(*geometry.shape)
+    has_class["large"] = not (is_fallback or has_class["small"])
+    return ((name, solver_class(name)) for name, kind in AUTO.items() if has_class[kind])
+
+
 def solver_class(name: str) -> type[AnySolver]:
     """Return the class behind a method name, or suggest near matches."""
+    if name in _classes:
+        return _classes[name]
     if name not in REGISTRY:
         near = difflib.get_close_matches(name[:LONGEST_SHOWN], REGISTRY, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "see epsilot.methods()"
@@ -72,8 +133,8 @@ def solver_class(name: str) -> type[AnySolver]:
             f"method {shown(name)} is unknown; it must be 'auto' or the name of a method ({hint})."
         )
     module, _, attribute = REGISTRY[name].partition(":")
-    found: type[AnySolver] = getattr(import_module(f".{module}", __package__), attribute)
-    return found
+    _classes[name] = getattr(import_module(f".{module}", __package__), attribute)
+    return _classes[name]
 
 
 def make_solver(name: str, options: dict[str, object], keywords: Iterable[str] = ()) -> AnySolver:

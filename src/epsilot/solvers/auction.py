@@ -20,6 +20,7 @@ from ..kernels import auction as kernels
 from ..kernels import network
 from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import dot
+from ..metrics import metric_of
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.rounding import round_onto
@@ -38,6 +39,7 @@ from .arc_simplex import (
 from .auction_levels import NONE, Market, PointMarket, relative_gap
 from .auction_state import MarketState, empty_market
 from .base import DirectSolver, Pace, Signal
+from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
 #: Share of the largest cost: reduced costs that count as negative; arcs that join later must be
@@ -50,6 +52,9 @@ COARSE, ROUNDS = 1e-2, 4
 #: First price of artificial arcs: in units of the last ε, and at least, as a share of the largest
 #: cost. What is unsold first goes where it can for little; the price rises for what is left.
 NEAR, NEAREST = 16.0, 1e-10
+#: "auto" chooses an auction in at most so many dimensions; for l1 distances, which have ties, only
+#: beyond so many entries; and on grids up to so many cells, since filters need less memory.
+MAX_DIMENSION, MAX_TIED_ENTRIES, MAX_CELLS = 3, 1 << 27, 1 << 18
 #: Bytes a row or column of trees, market, arcs and basis, at most.
 BYTES = 1200
 
@@ -84,6 +89,27 @@ class Auction(DirectSolver[State]):
     )
     pace: ClassVar[Pace] = Pace(evaluate_after=None, warm_up=20)
     starts_itself: ClassVar[bool] = True
+
+    @classmethod
+    def offer(cls, problem: Problem) -> Offer | None:
+        """Offer to solve clouds in few dimensions, and images with squared distances."""
+        geometry, (n, m) = problem.geometry, problem.shape
+        if geometry.embedding is None:
+            return None
+        metric = metric_of(geometry.embedding.metric)
+        is_square = metric.square == 1
+        if geometry.is_separable:
+            is_served = is_square and max(n, m) <= MAX_CELLS
+        else:
+            is_flat = geometry.embedding.X.shape[1] <= MAX_DIMENSION
+            is_served = is_flat and (n * m > MAX_TIED_ENTRIES or not metric.has_ties)
+        if not is_served:
+            return None
+        # Rows and columns without mass are left out, of which images may have many.
+        n, m = int((problem.p > 0).sum()), int((problem.q > 0).sum())
+        model = cost_model("auction" if is_square else "auction of distances")
+        reason = "an auction from coarse to fine needs few columns of each point"
+        return Offer(reason, model.seconds(n, m), int(model.bytes * (n + m)))
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of trees, lists, pieces, arcs and the basis."""

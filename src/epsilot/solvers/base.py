@@ -24,6 +24,7 @@ from ..kernels.vectors import log
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Additive, Entropic, Problem, Target, smooth
 from ..problems.work import Work
+from .cost_models import Offer
 from .method_info import MethodInfo
 
 
@@ -79,6 +80,13 @@ class Solver(Protocol[T, S]):
     #: Whether it runs through coarse versions of the problem by itself.
     starts_itself: ClassVar[bool]
 
+    @classmethod
+    def offer(cls, problem: Problem) -> Offer | None:
+        """Return the predicted cost and the reason where "auto" may choose the method, else None.
+
+        "auto" asks only methods that the registry lists for it.
+        """
+
     def resolved(self, stop: str, problem: Problem) -> Solver[T, S]:
         """Return the solver with options left open (None) filled in for a stop mode."""
 
@@ -122,6 +130,11 @@ class _Defaults:
     pace: ClassVar[Pace] = Pace()
     patience: ClassVar[int] = 1_000_000
     starts_itself: ClassVar[bool] = False
+
+    @classmethod
+    def offer(cls, problem: Problem) -> Offer | None:
+        """Make no offer: "auto" does not choose the method."""
+        return None
 
     def resolved(self, stop: str, problem: Problem) -> Self:
         """Return the solver itself: it leaves no option open."""

@@ -25,6 +25,7 @@ from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from .base import DirectSolver, Pace, Signal
+from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
 #: Longest side of the coarsest grid.
@@ -151,6 +152,15 @@ class GridFlow(DirectSolver[State]):
         needs_lattice=True,
     )
     pace: ClassVar[Pace] = Pace(evaluate_after=None, warm_up=2)
+
+    @classmethod
+    def offer(cls, problem: Problem) -> Offer | None:
+        """Offer to solve l1 transport between the cells of a grid."""
+        if problem.geometry.lattice is None:
+            return None
+        model, (n, m) = cost_model("grid_flow"), problem.shape
+        reason = "with l1 costs, transport on a grid is a flow between neighbouring cells"
+        return Offer(reason, model.seconds(n, m), int(model.bytes * (n + m)))
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of bases, flows and arcs, all O(n)."""

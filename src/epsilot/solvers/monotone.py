@@ -19,6 +19,7 @@ from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from .base import DirectSolver
+from .cost_models import Offer, cost_model
 from .method_info import MethodInfo, Order
 
 #: Bytes a point: both orders, the path with its flow, potentials, and trees of a certificate.
@@ -51,6 +52,15 @@ class Monotone(DirectSolver[State]):
         needs_line=True,
     )
     starts_itself: ClassVar[bool] = True
+
+    @classmethod
+    def offer(cls, problem: Problem) -> Offer | None:
+        """Offer to match points on a line."""
+        if problem.geometry.line is None:
+            return None
+        model, (n, m) = cost_model("monotone"), problem.shape
+        reason = "on a line, sorted masses are matched from left to right"
+        return Offer(reason, model.seconds(n, m), int(model.bytes * (n + m)))
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of orders, path and potentials, all O(n)."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .._types import Index, Potentials, Vector
 from ..errors import InvalidProblem
-from ..geometry.sweeps import ByRow, ColumnSums
+from ..geometry.sweeps import KEPT_ENTRIES, ByRow, ColumnSums
 from ..kernels import sinkhorn32 as kernels
 from ..kernels.vectors import log
 from ..problems.plan import Arcs, Core, Gibbs
@@ -27,8 +27,13 @@ from ..problems.work import Work
 from ..wording import shown
 from .arc_simplex import RoundState, basic_flow, begin, crash, duals, no_rounds, pivot, reopen
 from .base import DirectSolver, Pace, Signal
+from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
+#: Entries of a cost that is not stored beyond which "auto" expects too many arcs.
+MAX_LAZY_ENTRIES = 2 * 10**9
+#: Bytes per entry of a stored cost, and per row and column, that "auto" predicts.
+ENTRY_BYTES, NODE_BYTES = 4, 600
 #: Arcs wanted of a row beyond which they are found by partitioning it.
 MANY_ARCS = 64
 #: Regularisations of the sweeps, as shares of the usual cost. Sharper ones than the second number
@@ -111,6 +116,24 @@ class RestrictedSimplex(DirectSolver[State]):
                 f"etas is {shown(self.etas)}; it must hold at least one number, and positive ones "
                 "only (shares of the largest cost, falling)."
             )
+
+    @classmethod
+    def offer(cls, problem: Problem) -> Offer | None:
+        """Offer to solve costs that are stored, can be stored, or are not too many."""
+        geometry, (n, m) = problem.geometry, problem.shape
+        if geometry.is_separable:
+            is_lazy, is_served = False, n * m <= KEPT_ENTRIES
+        else:
+            is_lazy = not geometry.is_dense
+            is_served = not is_lazy or (geometry.has_rows and n * m <= MAX_LAZY_ENTRIES)
+        if not is_served:
+            return None
+        seconds = cost_model("restricted_simplex").seconds(n, m, is_lazy=is_lazy)
+        n_bytes = (0 if is_lazy else ENTRY_BYTES * n * m) + NODE_BYTES * (n + m)
+        reason = (
+            "a simplex on the arcs that crude entropic potentials select is fastest at this size"
+        )
+        return Offer(reason, seconds, n_bytes)
 
     def resolved(self, stop: str, problem: Problem) -> RestrictedSimplex:
         """Fill in the regularisations."""

@@ -13,6 +13,7 @@ from ..errors import InvalidProblem
 from ..problems.problem import Entropic, Problem
 from ..problems.work import Work
 from .base import DualPlan, EntropicSolver, Pace
+from .cost_models import Offer, cost_model
 from .kernel_domain import KernelState
 from .log_domain import LogState
 from .method_info import MethodInfo, Order
@@ -23,6 +24,10 @@ from .overrelaxation import FIRST
 KERNEL_RANGE = 300.0
 #: Largest kernel that is stored without being asked for, in bytes.
 KERNEL_BYTES = 2 << 30
+
+#: Predicted time beside that of a simplex on a cost that is not stored, and bytes per row and
+#: column.
+SIMPLEX_RATIO, NODE_BYTES = 50, 200
 
 State = LogState | KernelState
 
@@ -67,6 +72,18 @@ class Sinkhorn(EntropicSolver[State], DualPlan):
                 f"relaxation is {self.relaxation}; it must be at least 1 and below 2 "
                 "(1 is plain Sinkhorn, None adapts it)."
             )
+
+    @classmethod
+    def offer(cls, problem: Problem) -> Offer | None:
+        """Offer to solve any problem, which "auto" accepts where no exact method makes an offer."""
+        n, m = problem.shape
+        if problem.geometry.is_separable:
+            seconds = 0.0
+            reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
+        else:
+            seconds = SIMPLEX_RATIO * cost_model("restricted_simplex").seconds(n, m, is_lazy=True)
+            reason = "too large for a simplex, or far away; float32 sweeps need O(n + m) memory"
+        return Offer(reason, seconds, NODE_BYTES * (n + m))
 
     def resolved(self, stop: str, problem: Problem) -> Self:
         """Run the printed method with ``stop="paper"``, unless told otherwise."""

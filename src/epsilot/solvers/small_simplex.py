@@ -9,8 +9,10 @@ import numpy as np
 from numpy.random import Generator
 
 from ..kernels.small import solve_one
-from ..problems.problem import Additive
+from ..kernels.small_simplex import is_small
+from ..problems.problem import Additive, Problem
 from ..problems.work import Work
+from .cost_models import Offer, cost_model
 from .exact import Exact
 from .method_info import A_PRIORI, MethodInfo
 from .vertex import OneStep, State
@@ -35,6 +37,16 @@ class SmallSimplex(OneStep):
         rule=A_PRIORI,
         needs_small=True,
     )
+
+    @classmethod
+    def offer(cls, problem: Problem) -> Offer | None:
+        """Offer to solve stored costs whose tree is small enough."""
+        geometry, (n, m) = problem.geometry, problem.shape
+        if not geometry.is_dense or geometry.is_separable or not is_small(n, m):
+            return None
+        model = cost_model("small_simplex")
+        reason = "a compiled simplex on all arcs is fastest for so few"
+        return Offer(reason, model.seconds(n, m), int(model.bytes * n * m))
 
     def step(self, problem: Additive, state: State, rng: Generator) -> Work:
         """Solve."""
