@@ -1,4 +1,4 @@
-"""The page of a result: true, complete, by itself, and readable on a phone."""
+"""The web page of a result: true, complete, self-contained, and readable on a phone."""
 
 import io
 import math
@@ -12,7 +12,7 @@ from PIL import Image
 
 import epsilot
 from browser import EXECUTABLE, Browser
-from epsilot.display import movement, page, plan_figures, raster
+from epsilot.display import charts, page, plan_figures
 from epsilot.files.images import synthetic_pair
 from epsilot.problems.plan import Arcs, Explicit, Plan
 
@@ -25,23 +25,27 @@ def points(n, m, d):
     return {"X_a": rng.normal(size=(n, d)), "X_b": rng.normal(size=(m, d)) + 1}
 
 
-# Data, what is asked for, and what the page says besides.
+# Data, call, and words that the page must contain.
 CASES = {
-    "images": (IMAGES, "solve_grid(A, B, metric='cityblock', method='sinkhorn')", "Target: the"),
+    "images": (
+        IMAGES,
+        "solve_grid(A, B, metric='cityblock', method='sinkhorn')",
+        "Target: lighter",
+    ),
     "plane": (points(40, 30, 2), "solve_sample(X_a, X_b, metric='sqeuclidean')", "x and y"),
     "space": (points(20, 25, 3), "solve_sample(X_a, X_b, metric='euclidean')", "y and z"),
-    "more": (points(20, 20, 5), "solve_sample(X_a, X_b, metric='cityblock')", "vary most"),
+    "more": (points(20, 20, 5), "solve_sample(X_a, X_b, metric='cityblock')", "largest variance"),
     "line": (points(30, 20, 1), "solve_sample(X_a, X_b, metric='cosine', seed=3)", "above"),
     "matrix": (MATRIX, "solve(M, eps=0.01, method='pdasmd', batch_size=2)", "12 × 9 blocks"),
-    "exact": (MATRIX, "solve(M, method='exact')", "no course"),
+    "exact": (MATRIX, "solve(M, method='exact')", "no curve"),
     "entropic": (MATRIX, "solve(M, reg=0.1, tol=0.001)", "entropic objective"),
     "partial": (
         points(40, 30, 2),
         "solve_sample(X_a, X_b, metric='sqeuclidean', mass=0.5)",
-        "takes no part",
+        "not transported",
     ),
     "kl": (MATRIX, "solve(M, unbalanced=(0.5, math.inf), unbalanced_type='kl')", "unbalanced"),
-    "stopped": (MATRIX, "solve(M, eps=1e-09, method='sinkhorn', max_iter=3)", "Not at the target"),
+    "stopped": (MATRIX, "solve(M, eps=1e-09, method='sinkhorn', max_iter=3)", "Target not reached"),
 }
 VOID = {"meta", "link", "img"}
 
@@ -54,7 +58,7 @@ def made(name):
 
 
 class Checked(HTMLParser):
-    """A page whose elements are all closed, and whose pictures say what they show."""
+    """Check that all elements are closed and that pictures have alternative texts."""
 
     def __init__(self, text):
         super().__init__()
@@ -78,13 +82,13 @@ class Checked(HTMLParser):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_page_says_what_a_result_proves_and_how_to_repeat_it(name, tmp_path):
+def test_the_page_states_the_bounds_and_the_call(name, tmp_path):
     result = made(name)
     result.report(tmp_path / "out.html")
     text = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert Checked(text).n_pictures >= 1
     assert CASES[name][2] in text
-    assert ("Certified: a gap of" in text) == result.converged
+    assert ("Certified: gap" in text) == result.converged
     low, high = re.search(r"is at least (\S+), and .* at most (\S+):", text).groups()
     assert float(low) <= result.lower_bound
     assert result.value <= float(high)
@@ -94,14 +98,14 @@ def test_a_page_says_what_a_result_proves_and_how_to_repeat_it(name, tmp_path):
     assert page.python_call(result).endswith(f"epsilot.{CASES[name][1]}")
 
 
-def test_points_can_be_said_afterwards(tmp_path, rng):
+def test_points_can_be_passed_to_the_report(tmp_path, rng):
     result = epsilot.solve(MATRIX["M"])
     X, Y = rng.random((12, 2)), rng.random((9, 2))
     assert "x and y: sources blue (12 of 12 drawn)" in page.page_of(result, (X, Y))
     assert "Sources above" in page.page_of(result, (X[:, 0], Y[:, 0]))
     for wrong, words in (
-        ((X, X), "must be 12 and 9 rows"),
-        ((X, np.ones((9, 3))), "both need as many"),
+        ((X, X), "must have 12 and 9 rows"),
+        ((X, np.ones((9, 3))), "must have the same number"),
         ((X, np.full((9, 2), np.nan)), "NaN|finite"),
         (X, "must be a pair"),
     ):
@@ -114,7 +118,7 @@ def test_points_can_be_said_afterwards(tmp_path, rng):
     ("name", "words"),
     [("missing/out.html", "no directory"), ("out.pdf", "use .html"), ("out", "use .html")],
 )
-def test_a_path_that_cannot_be_is_refused(name, words, tmp_path, results):
+def test_paths_that_cannot_be_written_are_rejected(name, words, tmp_path, results):
     with pytest.raises(epsilot.InvalidProblem, match=words):
         results["exact"].report(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
@@ -144,7 +148,7 @@ def test_a_page_that_fails_leaves_the_old_one(tmp_path, results, monkeypatch):
         (0.1, np.nextafter(0.1, 1)),
     ],
 )
-def test_a_bracket_is_rounded_outwards(lower, upper):
+def test_bounds_are_rounded_outwards(lower, upper):
     low, high = page.outward(lower, upper)
     assert float(low) <= lower
     assert upper <= float(high)
@@ -154,7 +158,7 @@ def test_a_bracket_is_rounded_outwards(lower, upper):
 
 def test_arcs_are_drawn_in_proportion_to_mass():
     X = np.array([[0.3, 0.1], [0.0, 0.6]])
-    drawn = movement.sampled_arcs(Plan(Explicit(X)), X.sum(axis=1))
+    drawn = plan_figures.sampled_arcs(Plan(Explicit(X)), X.sum(axis=1))
     assert sorted(zip(drawn.i, drawn.j, strict=True)) == [(0, 0), (0, 1), (1, 1)]
     assert drawn.times / drawn.times.sum() == pytest.approx([0.3, 0.1, 0.6], abs=0.01)
 
@@ -164,15 +168,15 @@ def test_a_large_plan_is_a_small_page(rng):
     i = np.arange(n)
     plan = Plan(Arcs((n, n), i, i[::-1].copy(), np.full(n, 1 / n)))
     X = rng.random((n, 3))
-    moved = plan_figures.Moved.by(plan, np.full(n, 1 / n), np.full(n, 1 / n))
-    assert len(plan_figures.pictures(moved, X, X[::-1])) < 500_000
-    assert "Estimated" in plan_figures.pictures(moved, None, None)
+    moved = plan_figures.MovedMass.by(plan, np.full(n, 1 / n), np.full(n, 1 / n))
+    assert len(plan_figures.figures_of(moved, X, X[::-1])) < 500_000
+    assert "Estimated" in plan_figures.figures_of(moved, None, None)
 
 
 @pytest.mark.parametrize("shape", [(7, 5), (200, 90)])
-def test_blocks_sum_up_what_they_hold(shape, rng):
+def test_block_masses_are_sums_of_entries(shape, rng):
     X = rng.random(shape)
-    masses, is_all = movement.block_masses(Plan(Explicit(X)), 64)
+    masses, is_all = plan_figures.block_masses(Plan(Explicit(X)), 64)
     assert is_all
     assert masses.shape == tuple(min(64, side) for side in shape)
     assert masses.sum() == pytest.approx(X.sum())
@@ -189,12 +193,12 @@ def test_blocks_sum_up_what_they_hold(shape, rng):
         (np.indices((3, 3, 3)).reshape(3, -1).T, None),
     ],
 )
-def test_pixels_are_recognised(X, shape):
-    assert movement.grid_shape(X.astype(np.float64)) == shape
+def test_grid_shape_of_pixels(X, shape):
+    assert plan_figures.grid_shape(X.astype(np.float64)) == shape
 
 
-def test_rasters_are_images():
-    picture = np.array(Image.open(io.BytesIO(raster.around(np.array([[-1.0, 0.0, 1.0]])))))
+def test_bitmaps_are_valid_png_files():
+    picture = np.array(Image.open(io.BytesIO(charts.diverging_png(np.array([[-1.0, 0.0, 1.0]])))))
     assert picture.shape == (1, 3, 3)
     assert picture[0, 0, 0] > picture[0, 0, 2]
     assert picture[0, 1].min() > 240
@@ -202,7 +206,7 @@ def test_rasters_are_images():
 
 
 @pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium is installed (package chromium)")
-def test_pages_open_in_a_browser_by_themselves(tmp_path):
+def test_pages_load_in_a_browser_without_requests(tmp_path):
     with Browser(tmp_path / "profile") as browser:
         for name in ("images", "partial", "entropic", "matrix"):
             made(name).report(tmp_path / f"{name}.html")

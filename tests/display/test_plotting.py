@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 import epsilot
-from epsilot.display import plotting
+from epsilot.display import plan_figures, plotting
 from epsilot.errors import InvalidProblem
 from epsilot.files.images import grid_cost
 
@@ -104,3 +105,35 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
     with pytest.raises(InvalidProblem, match=r"pip install epsilot\[plot\]"):
         plotting.check_picture(tmp_path / "t.png")
+
+
+def texts(figure):
+    """Return all texts of a figure."""
+    return " ".join(
+        artist.get_text() for artist in figure.findobj(match=lambda a: hasattr(a, "get_text"))
+    )
+
+
+def test_the_demo_shows_the_certificates_of_all_results(images, results, tmp_path):
+    figure = plotting.plot_demo(*images, results, tmp_path / "demo.png")
+    written = texts(figure)
+    for name, result in results.items():
+        assert name in written
+        assert f"{result.lower_bound:.6g} ≤ OT" in written
+    with Image.open(tmp_path / "demo.png") as picture:
+        assert min(picture.size) > 600
+
+
+@pytest.mark.parametrize("entries", [0, 1 << 22])
+def test_large_plans_are_drawn_as_distances(images, results, entries, monkeypatch):
+    monkeypatch.setattr(plotting, "MAX_DRAWN_ENTRIES", entries)
+    written = texts(plotting.plot_demo(*images, results))
+    assert ("Mean distance travelled" in written) == (entries == 0)
+    assert ("Transport plan" in written) == (entries > 0)
+
+
+def test_cell_sums_preserve_the_total(rng):
+    field = rng.random((35, 2))
+    cells = plan_figures.cell_sums(field, (5, 7), 3)
+    assert cells.shape == (6, 2)
+    np.testing.assert_allclose(cells.sum(axis=0), field.sum(axis=0))

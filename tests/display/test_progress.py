@@ -1,11 +1,13 @@
+"""Live lines: the gap of a run, and the number of problems solved."""
+
 import sys
 
 import numpy as np
 import pytest
 
 import epsilot
-from epsilot.display import live
-from epsilot.display.progress import Progress
+from epsilot.display import progress
+from epsilot.display.progress import Counter, Progress
 from epsilot.problems.record import Record
 
 RECORD = Record(1234, 4_230_000, 75.0, 0.0775, 0.0666, 0.0109, 1e-3, 0.0125)
@@ -24,7 +26,7 @@ def wide(monkeypatch):
 
 
 @pytest.mark.usefixtures("wide")
-def test_the_line_tells_everything_and_goes_to_stderr(capsys):
+def test_the_line_shows_all_numbers_on_stderr(capsys):
     with Progress("sinkhorn", eps=0.02, rtol=None, force=True) as line:
         line(RECORD)
     out, err = capsys.readouterr()
@@ -38,13 +40,13 @@ def test_the_line_tells_everything_and_goes_to_stderr(capsys):
 def test_a_relative_target_follows_the_lower_bound(capsys):
     with Progress("sinkhorn", eps=None, rtol=0.5, force=True) as line:
         line(RECORD)
-    assert "→ 0.0333" in capsys.readouterr().err
+    assert "(target 0.0333)" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("wide")
-def test_at_most_ten_updates_a_second(capsys, monkeypatch):
+def test_at_most_ten_updates_per_second(capsys, monkeypatch):
     times = iter([0.0, 0.04, 0.08, 0.12, 0.5])
-    monkeypatch.setattr(live.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
     line = Progress("m", eps=1.0, rtol=None, force=True)
     line._live = drawn = Drawn()
     for n_iter in range(5):
@@ -52,9 +54,9 @@ def test_at_most_ten_updates_a_second(capsys, monkeypatch):
     assert [text.split("epoch ")[1][0] for text in drawn.texts] == ["0", "3", "4"]
 
 
-def test_the_line_lives_between_evaluations(monkeypatch):
+def test_the_line_is_redrawn_between_evaluations(monkeypatch):
     times = iter(range(9))
-    monkeypatch.setattr(live.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
     line = Progress("m", eps=1.0, rtol=None, force=True)
     line._live = drawn = Drawn()
     line.beat(1, 0.5)
@@ -91,3 +93,29 @@ def test_an_error_removes_the_line(monkeypatch):
         raise KeyboardInterrupt
     assert line._live is None
     assert sys.exc_info() == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("size", "start", "n_done", "seconds", "text"),
+    [
+        (1000, 0, 250, 5.0, "250 of 1,000 problems  5.0 s  50 per second  about 15.0 s left"),
+        (1000, 200, 250, 5.0, "250 of 1,000 problems  5.0 s  10 per second  about 1:15 left"),
+        (None, 0, 1234, 2.0, "1,234 problems  2.0 s  617 per second"),
+        (10, 0, 0, 0.0, "0 of 10 problems  0 ms  0 per second"),
+    ],
+)
+def test_text_of_a_count(size, start, n_done, seconds, text):
+    assert Counter(size, start).line(n_done, seconds) == text
+
+
+def test_a_count_is_drawn_on_standard_error_of_a_terminal_only(capsys):
+    with Counter(10) as counter:
+        counter.show(3)
+    assert capsys.readouterr() == ("", "")
+    with Counter(10, force=True) as counter:
+        counter.show(3)
+        counter.show(4)  # too soon to be drawn
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "3 of 10 problems" in err
+    assert "4 of 10 problems" not in err

@@ -76,7 +76,7 @@ def pairwise(
         return pairwise(read_histograms(histograms), read(cost), H2, **keywords)
 
     def draw(result: BatchResult, path: Path) -> None:
-        from ..display.matrices import plot_matrix
+        from ..display.plotting import plot_matrix
 
         plot_matrix(result.to_matrix(), path)
 
@@ -115,7 +115,7 @@ def batch(
         return (solve_batch if "M" in given else solve_sample_batch)(**given, **keywords)
 
     def draw(result: BatchResult, path: Path) -> None:
-        from ..display.matrices import plot_values
+        from ..display.plotting import plot_values
 
         plot_values(result.value, result.gap, path)
 

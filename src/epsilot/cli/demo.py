@@ -36,8 +36,7 @@ def demo(
 ) -> None:
     """Move one synthetic image onto another by two methods, and prove how well it was done."""
     from ..display import report
-    from ..display.demonstration import plot_demo
-    from ..display.plotting import check_picture
+    from ..display.plotting import check_picture, plot_demo
     from ..files.images import synthetic_pair
 
     if out != PICTURE:

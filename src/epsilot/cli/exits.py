@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from ..display.drawable import Ended
+    from ..display.report import Finished
 
 
-def finish(results: Iterable[Ended]) -> None:
+def finish(results: Iterable[Finished]) -> None:
     """Exit with code 1 unless all results reached their targets."""
     if not all(result.converged for result in results):
         raise typer.Exit(1)

@@ -1,1 +1,1 @@
-"""What people look at: text, a live line, pictures, reports."""
+"""Show results: printed reports, progress lines, figures and web pages."""

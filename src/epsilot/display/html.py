@@ -1,4 +1,4 @@
-"""Web pages that hold everything they show: no script, no outside request, light and dark."""
+"""Build self-contained web pages: no scripts, no external requests, light and dark themes."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ code { font: .9em ui-monospace, monospace }
 @media print { thead th { position: static } h2 { break-after: avoid }
   figure { break-inside: avoid } }
 """
-# Whatever a file might try, a browser loads nothing but what is written in it.
+# Browsers load nothing that is not part of the page.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def page(title: str, body: str, *, style: str = "") -> str:
-    """Return a whole page; ``style`` is what its own blocks need beside the common one."""
+    """Return a complete page; ``style`` is added to the common style sheet."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -64,30 +64,30 @@ def contents(titles: Iterable[str]) -> str:
 
 
 def heading(text: str, level: int = 2) -> str:
-    """Return a heading, which links may name if it is one of the page's parts."""
+    """Return a heading; those of level 2 can be linked to."""
     anchor = f' id="{_slug(text)}"' if level == 2 else ""
     return f"<h{level}{anchor}>{html.escape(text)}</h{level}>"
 
 
 def paragraph(text: str) -> str:
-    """Return sentences."""
+    """Return a paragraph."""
     return f"<p>{inline(text)}</p>"
 
 
 def command(text: str) -> str:
-    """Return what can be typed; a line that is too long does not end within an option's name."""
+    """Return a block of code; lines do not wrap inside the name of an option."""
     words = re.sub(r"(?<!\S)--[\w-]+", r"<span>\g<0></span>", html.escape(text))
     return f"<pre><code>{words}</code></pre>"
 
 
 def image(content: bytes, kind: str, alt: str, more: str = "") -> str:
-    """Return a picture that is part of the page; ``kind`` is what browsers call its type."""
+    """Return an image embedded in the page; ``kind`` is its MIME subtype, ``more`` attributes."""
     data = base64.b64encode(content).decode()
     return f'<img src="data:image/{kind};base64,{data}" alt="{html.escape(alt)}"{more}>'
 
 
 def figure(picture: str, caption: str) -> str:
-    """Return a picture with what it shows in words."""
+    """Return an image with its caption."""
     return f"<figure>{picture}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
@@ -97,13 +97,13 @@ def table(
     caption: str = "",
     marks: dict[str, str] | None = None,
 ) -> str:
-    """Return a table; cells whose text is in ``marks`` are of that class."""
+    """Return a table; ``marks`` maps the text of a cell to its CSS class."""
     head = "".join(f'<th scope="col">{inline(name)}</th>' for name in columns)
     cells = ("".join(_cell(text, marks or {}) for text in row) for row in rows)
     body = "\n".join(f"<tr>{row}</tr>" for row in cells)
-    said = f"<caption>{inline(caption)}</caption>" if caption else ""
+    title = f"<caption>{inline(caption)}</caption>" if caption else ""
     return (
-        f'<div class="scroll"><table>{said}<thead><tr>{head}</tr></thead>\n'
+        f'<div class="scroll"><table>{title}<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
@@ -114,7 +114,7 @@ def _cell(text: str, marks: dict[str, str]) -> str:
 
 
 def inline(text: str) -> str:
-    """Escape a text, and set what stands between backticks as code, between stars as strong."""
+    """Escape a text; `backticks` become code and **double stars** become bold."""
     escaped = html.escape(text)
     escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
     return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", escaped)

@@ -1,4 +1,4 @@
-"""One page for one result: its certificate, how it was reached, where mass goes, what to type."""
+"""Write the web page of a result: certificate, convergence, transported mass, how to repeat it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..files import StrPath, check_writable, write_atomically
 from ..wording import shown
-from . import html, plan_figures, svg
-from .drawable import Pageable
+from . import charts, html, plan_figures
 from .plotting import AXES, history_columns
-from .report import result_lines
+from .report import Pageable, result_lines
 from .text import is_counted
 
 _STYLE = """
@@ -31,12 +30,12 @@ dl { display: grid; grid-template-columns: minmax(6.5rem, auto) 1fr; gap: .35rem
   margin: 1rem 0 } dt { color: var(--faint) } dd { margin: 0; overflow-wrap: anywhere }
 pre { white-space: pre-wrap; overflow-wrap: anywhere } pre span { white-space: nowrap }
 """
-#: Digits of a number that float64 holds.
-DIGITS = 15
+#: Significant decimal digits that float64 always keeps.
+FLOAT64_DIGITS = 15
 
 
 def check_page(path: StrPath) -> None:
-    """Raise at once when a page could not be written to a path."""
+    """Raise before the run if a page cannot be written to the path."""
     check_writable(path)
     suffix = Path(path).suffix.lower()
     if suffix not in (".html", ".htm"):
@@ -52,7 +51,7 @@ def write_page(
     points: tuple[ArrayLike, ArrayLike] | None = None,
     command: str | None = None,
 ) -> None:
-    """Write the page of a result, completely or not at all."""
+    """Write the page of a result atomically."""
     check_page(path)
     text = page_of(result, points, command)
     write_atomically(path, lambda file: file.write(text.encode()))
@@ -65,49 +64,49 @@ def page_of(
 ) -> str:
     """Return the page of a result; see :meth:`epsilot.Result.report`."""
     n, m = result.plan_operator.shape
-    X, Y = _places(result, points)
+    X, Y = _coordinates(result, points)
     problem = result.problem
-    moved = plan_figures.Moved.by(
+    moved = plan_figures.MovedMass.by(
         result.plan_operator, problem.mass * problem.p, problem.mass * problem.q
     )
     parts = [
         _verdict(result),
-        html.heading("How the bracket closed"),
-        _course(result),
-        html.heading("Where mass goes"),
-        plan_figures.pictures(moved, X, Y),
-        html.heading("The run"),
+        html.heading("Convergence"),
+        _convergence(result),
+        html.heading("Transported mass"),
+        plan_figures.figures_of(moved, X, Y),
+        html.heading("Details of the run"),
         _facts(result, moved),
-        html.heading("To repeat it"),
+        html.heading("How to repeat this run"),
         html.command(command or python_call(result)),
     ]
     title = f"{result.quantity[:1].upper()}{result.quantity[1:]}, {n:,}\u00a0×\u00a0{m:,}"
-    return html.page(title, "\n".join(parts), style=svg.STYLE + plan_figures.STYLE + _STYLE)
+    return html.page(title, "\n".join(parts), style=charts.STYLE + plan_figures.STYLE + _STYLE)
 
 
-def _places(
+def _coordinates(
     result: Pageable, points: tuple[ArrayLike, ArrayLike] | None
 ) -> tuple[Matrix, Matrix] | tuple[None, None]:
-    """Return where sources and targets are, by the caller's word or by the cost's."""
+    """Return the coordinates of sources and targets, from the caller or from the geometry."""
     if points is None:
         known = result.problem.geometry.places
         return (None, None) if known is None else (known.X, known.Y)
     if not isinstance(points, (tuple, list)) or len(points) != 2:
         raise InvalidProblem(
-            f"points is {shown(points)}; it must be a pair: where the sources are, and the targets."
+            f"points is {shown(points)}; it must be a pair: the coordinates of sources and targets."
         )
     both = [numeric(x, "points") for x in points]
     both = [x[:, None] if x.ndim == 1 else x for x in both]
     if any(x.ndim != 2 for x in both) or tuple(map(len, both)) != result.plan_operator.shape:
         n, m = result.plan_operator.shape
         raise InvalidProblem(
-            f"points have shapes {both[0].shape} and {both[1].shape}; they must be {n} and {m} "
+            f"points have shapes {both[0].shape} and {both[1].shape}; they must have {n} and {m} "
             "rows of coordinates."
         )
     if both[0].shape[1] != both[1].shape[1] or not all(np.isfinite(x).all() for x in both):
         raise InvalidProblem(
-            f"points have {both[0].shape[1]} and {both[1].shape[1]} coordinates; both need as "
-            "many, all of them finite."
+            f"points have {both[0].shape[1]} and {both[1].shape[1]} coordinates; both must have "
+            "the same number, all finite."
         )
     return both[0], both[1]
 
@@ -116,19 +115,19 @@ def _places(
 
 
 def _verdict(result: Pageable) -> str:
-    """Return the certificate in a sentence, which its rounded numbers do not make untrue."""
+    """Return the certificate as a sentence that stays true with rounded numbers."""
     lower, upper = outward(result.lower_bound, result.value)
     share = ""
     if result.lower_bound > 0 and result.gap > 0:
         share = f" ({100 * result.gap / result.lower_bound:.2g} % of it)"
-    cost = "reaches" if result.is_entropic or "KL" in result.quantity else "costs"
-    gap = f"{result.gap:.3g}" if result.gap > 0 else "rounding"  # bounds may cross by as much
+    verb = "reaches" if result.is_entropic or "KL" in result.quantity else "costs"
+    gap = f"{result.gap:.3g}" if result.gap > 0 else "rounding"  # bounds may cross by round-off
     sentence = (
-        f"The optimal {result.quantity} is at least {lower}, and the plan of this run {cost} at "
+        f"The optimal {result.quantity} is at least {lower}, and the plan of this run {verb} at "
         f"most {upper}: no plan is better by more than {gap}{share}."
     )
-    kind, title = ("good", "Certified") if result.converged else ("bad", "Not at the target")
-    title += f": a gap of {gap}, asked for {result.target:.3g}"
+    kind, title = ("good", "Certified") if result.converged else ("bad", "Target not reached")
+    title += f": gap {gap} (target {result.target:.3g})"
     if not result.converged:
         sentence += f" Status: {result.status}."
     return (
@@ -138,7 +137,7 @@ def _verdict(result: Pageable) -> str:
 
 
 def outward(lower: float, upper: float) -> tuple[str, str]:
-    """Return a bracket in few digits, the lower number rounded down and the upper one up.
+    """Return both bounds with few digits, the lower rounded down and the upper rounded up.
 
     Examples
     --------
@@ -148,7 +147,7 @@ def outward(lower: float, upper: float) -> tuple[str, str]:
     size = max(abs(lower), abs(upper))
     if size == 0:
         return "0", "0"
-    place = math.floor(math.log10(size)) - DIGITS + 1
+    place = math.floor(math.log10(size)) - FLOAT64_DIGITS + 1
     if upper > lower:
         place = max(place, math.floor(math.log10(upper - lower)) - 1)
     unit = Decimal(1).scaleb(place)
@@ -156,79 +155,77 @@ def outward(lower: float, upper: float) -> tuple[str, str]:
         Decimal(x).quantize(unit, rounding=way) if abs(x) < 1e25 * float(unit) else Decimal(x)
         for x, way in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
     )
-    texts = (f"{x:f}" if place + DIGITS > -5 and size < 1e15 else f"{x:E}" for x in numbers)
+    texts = (f"{x:f}" if place + FLOAT64_DIGITS > -5 and size < 1e15 else f"{x:E}" for x in numbers)
     low, high = (x.rstrip("0").rstrip(".") if "." in x and "E" not in x else x for x in texts)
     return low, high
 
 
-# -- the course ------------------------------------------------------------------------------
+# -- convergence -----------------------------------------------------------------------------
 
 
-def _course(result: Pageable) -> str:
-    """Return charts of both bounds and of the gap, if there is a course to draw."""
+def _convergence(result: Pageable) -> str:
+    """Return charts of the bounds and of the gap, if there are several certificates."""
     axis = "operations" if is_counted(result.work) else "seconds"
     (position,) = history_columns(result, axis)
     if position.size < 2:
         return html.paragraph(
-            "The method proved its answer once, at its end, so there is no course to draw."
+            "The bounds were computed only once, at the end, so there is no curve to draw."
         )
-    x = svg.Scale.of(position, svg.LEFT, svg.WIDTH - svg.RIGHT, is_log=True)
+    x = charts.AxisScale.of(position, charts.LEFT, charts.WIDTH - charts.RIGHT, is_log=True)
     figures = [_bounds(result, axis, x), _gaps(result, axis, x)]
     return f'<div class="pictures">{"".join(figures)}</div>'
 
 
-def _bounds(result: Pageable, axis: str, x: svg.Scale) -> str:
+def _bounds(result: Pageable, axis: str, x: charts.AxisScale) -> str:
     """Return the chart of both bounds."""
     position, upper, lower = history_columns(result, axis, "upper", "lower")
-    y = svg.Scale.of((*upper, *lower), svg.HEIGHT - svg.BOTTOM, svg.TOP + 12)
+    y = charts.AxisScale.of((*upper, *lower), charts.HEIGHT - charts.BOTTOM, charts.TOP + 12)
     at = x(position)
-    parts = svg.axes(x, y, AXES[axis], f"{result.quantity} (units of M)")
-    parts.append(svg.band(at, y(lower), y(upper)))
-    parts += [svg.curve(at, y(upper), "to"), svg.curve(at, y(lower), "from")]
+    parts = charts.axes(x, y, AXES[axis], f"{result.quantity} (units of M)")
+    parts.append(charts.band(at, y(lower), y(upper)))
+    parts += [charts.curve(at, y(upper), "to"), charts.curve(at, y(lower), "from")]
     caption = f"Upper bound (orange) and lower bound (blue), {position.size} certificates."
     alt = (
         f"The upper bound falls from {upper[0]:.4g} to {upper[-1]:.4g}, the lower bound rises "
         f"from {lower[0]:.4g} to {lower[-1]:.4g}"
     )
-    return html.figure(svg.drawing(parts, alt), caption)
+    return html.figure(charts.drawing(parts, alt), caption)
 
 
-def _gaps(result: Pageable, axis: str, x: svg.Scale) -> str:
-    """Return the chart of the gap, logarithmic."""
+def _gaps(result: Pageable, axis: str, x: charts.AxisScale) -> str:
+    """Return the chart of the gap on logarithmic axes."""
     position, gap = history_columns(result, axis, "gap")
-    aim = result.target
-    floor = max(0.05 * aim, 1e-3 * float(gap.min()), 1e-300)
+    target = result.target
+    floor = max(0.05 * target, 1e-3 * float(gap.min()), 1e-300)
     gap = np.maximum(gap, floor)
-    y = svg.Scale.of((*gap, *((aim,) if aim > 0 else ())), svg.HEIGHT - svg.BOTTOM, svg.TOP + 12,
-                     is_log=True)  # fmt: skip
-    parts = svg.axes(x, y, AXES[axis], "certified gap (units of M)")
-    if aim > 0:
-        at = float(y(aim))
-        parts += [svg.level(x, at), svg.label(x.start + 6, at - 5, "asked for")]
-    parts.append(svg.curve(x(position), y(gap), "from"))
-    alt = f"The gap falls from {gap[0]:.3g} to {gap[-1]:.3g}; {aim:.3g} was asked for"
-    caption = f"The gap between them: from {gap[0]:.3g} to {result.gap:.3g}."
-    return html.figure(svg.drawing(parts, alt), caption)
+    shown = (*gap, target) if target > 0 else gap
+    y = charts.AxisScale.of(shown, charts.HEIGHT - charts.BOTTOM, charts.TOP + 12, is_log=True)
+    parts = charts.axes(x, y, AXES[axis], "certified gap (units of M)")
+    if target > 0:
+        at = float(y(target))
+        parts += [charts.dashed_line(x, at), charts.label(x.start + 6, at - 5, "target")]
+    parts.append(charts.curve(x(position), y(gap), "from"))
+    alt = f"The gap falls from {gap[0]:.3g} to {gap[-1]:.3g}; the target is {target:.3g}"
+    caption = f"Gap between the bounds: from {gap[0]:.3g} to {result.gap:.3g}."
+    return html.figure(charts.drawing(parts, alt), caption)
 
 
-# -- the facts -------------------------------------------------------------------------------
+# -- details of the run ----------------------------------------------------------------------
 
 
-def _facts(result: Pageable, moved: plan_figures.Moved) -> str:
-    """Return what ran, on what, and what it took."""
+def _facts(result: Pageable, moved: plan_figures.MovedMass) -> str:
+    """Return the list of facts about the problem and the run."""
     problem = result.problem
     facts = result_lines(result)
     facts["cost"] = repr(problem.geometry)
     totals = [float(x.sum()) for x in (moved.sent, moved.a, moved.b)]
-    facts["mass"] = (
-        f"{totals[0]:.6g} moved, of {totals[1]:.6g} at sources and {totals[2]:.6g} at targets"
-    )
+    facts["mass"] = f"{totals[0]:.6g} moved; sources have {totals[1]:.6g}, targets {totals[2]:.6g}"
     if result.choice is not None:
-        facts["chosen"] = result.choice
+        facts["method choice"] = result.choice
     if result.options:
         facts["options"] = ", ".join(f"{name} = {value}" for name, value in result.options.items())
     facts["seed"] = str(result.seed)
-    facts["problem's hash"] = result.problem_hash
+    facts["problem hash"] = result.problem_hash
     facts["epsilot"] = result.version
     rows = (
         f"<dt>{markup.escape(name)}</dt><dd>{markup.escape(text)}</dd>"
@@ -238,7 +235,7 @@ def _facts(result: Pageable, moved: plan_figures.Moved) -> str:
 
 
 def python_call(result: Pageable) -> str:
-    """Return the call that gives this result again, from the data it was made of."""
+    """Return the Python call that computes this result again from the same data."""
     call = result.problem.geometry.call()
     given = call.keywords | dict(result.asked)
     data = [*call.data, *(_weights(result) if call.has_weights else ())]
@@ -248,10 +245,10 @@ def python_call(result: Pageable) -> str:
 
 
 def _weights(result: Pageable) -> list[str]:
-    """Return the names of the weights, unless both are uniform."""
+    """Return the names of the weight arguments; none if both weights are uniform."""
     problem = result.problem
-    own = (
+    is_uniform = (
         np.ptp(w) <= 1e-12 * w.max() and math.isclose(problem.mass * w.sum(), 1.0)
         for w in (problem.p, problem.q)
     )
-    return [] if all(own) else ["a", "b"]
+    return [] if all(is_uniform) else ["a", "b"]

@@ -1,4 +1,4 @@
-"""Pictures of runs: certified bounds, and comparisons of methods."""
+"""Draw figures with matplotlib: convergence, comparisons, batches, and the demo."""
 
 from __future__ import annotations
 
@@ -9,30 +9,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._types import Matrix
+from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..files import StrPath, check_writable, write_atomically
-from .drawable import Drawable
-from .text import is_counted
+from .plan_figures import cell_sums, mass_and_displacement
+from .report import Drawable, Reportable
+from .text import clock, is_counted, operations_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
 
-# Okabe and Ito's palette, told apart by all common kinds of colour vision.
+    from ..problems.plan import Plan
+
+#: Okabe and Ito's palette, which is safe for all common kinds of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^Dv<>"
 AXES = {"operations": "arithmetic operations", "seconds": "solver time (seconds)"}
+#: Resolution of bitmap files, in dots per inch.
 DPI = 160
+#: Columns of the legend below a comparison.
 LEGEND_COLUMNS = 4
-CONVERGENCE_SIZE = 7.0, 4.3  # inches
+#: Width and height of the convergence figure, in inches.
+CONVERGENCE_SIZE = 7.0, 4.3
+#: Largest plan, in entries, that the demo draws entry by entry.
+MAX_DRAWN_ENTRIES = 1 << 22
+#: Arrows along each side of the demo's displacement field.
+ARROWS_PER_SIDE = 24
 
 
 def plot_convergence(result: Drawable, ax: Axes | None = None) -> Figure | SubFigure:
     """Draw the certified bounds of a run against the operations spent.
 
-    The gap asked for is drawn above the final lower bound.
+    A dashed line marks the target: the final lower bound plus the tolerance.
 
     Parameters
     ----------
@@ -53,8 +63,8 @@ def plot_convergence(result: Drawable, ax: Axes | None = None) -> Figure | SubFi
     ax.fill_between(position, lower, upper, color=COLOURS[0], alpha=0.15, linewidth=0)
     ax.plot(position, upper, marker, linestyle="-", color=COLOURS[1], ms=3.5, label="upper bound")
     ax.plot(position, lower, marker, linestyle="-", color=COLOURS[0], ms=3.5, label="lower bound")
-    aim = result.lower_bound + result.target
-    ax.axhline(aim, color="0.35", ls="--", lw=1, label="lower bound + target")
+    target = result.lower_bound + result.target
+    ax.axhline(target, color="0.35", ls="--", lw=1, label="lower bound + target")
     ax.set_xscale("log")
     ax.set_xlabel(AXES[axis])
     _label_decades(ax.xaxis)
@@ -70,9 +80,9 @@ def plot_compare(results: Mapping[str, Drawable], path: StrPath | None = None) -
     Parameters
     ----------
     results
-        Results by the label they are to carry.
+        Results by label.
     path
-        File to write, of any type matplotlib knows; None to write none.
+        File to write, of any type that matplotlib writes; None to write none.
 
     Returns
     -------
@@ -98,53 +108,53 @@ def plot_compare(results: Mapping[str, Drawable], path: StrPath | None = None) -
 
 
 def save_convergence(result: Drawable, path: StrPath) -> None:
-    """Write the picture of `plot_convergence` to a file of any type matplotlib knows."""
+    """Write the figure of `plot_convergence` to a file of any type that matplotlib writes."""
     figure = new_figure(*CONVERGENCE_SIZE)
     plot_convergence(result, figure.add_subplot())
     written(figure, path)
 
 
 def check_picture(path: StrPath) -> None:
-    """Raise at once when a picture could not be written to a path."""
+    """Raise before the run if a figure cannot be written to the path."""
     figure = new_figure(1.0, 1.0)
     check_writable(path)
-    _picture_format(figure, path)
+    _figure_format(figure, path)
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return a figure that belongs to no window and no global state."""
+    """Return a figure without a window, independent of pyplot's global state."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise InvalidProblem(
-            "a picture was asked for, and drawing requires matplotlib "
+            "drawing a figure requires matplotlib, which cannot be imported "
             "(run: pip install epsilot[plot])"
         ) from error
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _picture_format(figure: Figure, path: StrPath) -> str:
-    """Return the file type a picture's name asks for."""
+def _figure_format(figure: Figure, path: StrPath) -> str:
+    """Return the file type of a path, and reject types that matplotlib cannot write."""
     suffix = Path(path).suffix.lower().removeprefix(".")
     known = figure.canvas.get_supported_filetypes()
     if suffix not in known:
         raise InvalidProblem(
-            f"{path} has the file type {suffix or '(none)'}; a picture must be one of "
+            f"{path} has the file type {suffix or '(none)'}; a figure must be one of "
             f"{', '.join(sorted(known))} (use .png)"
         )
     return suffix
 
 
 def written(figure: Figure, path: StrPath | None) -> Figure:
-    """Write a figure when a path is given, and return it."""
+    """Write the figure if a path is given, and return it."""
     if path is not None:
-        kind = _picture_format(figure, path)
+        kind = _figure_format(figure, path)
         write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=DPI))
     return figure
 
 
 def headed(ax: Axes, text: str) -> None:
-    """Put a title above axes, and the legend between the two."""
+    """Set a title, with the legend between it and the axes."""
     ax.set_title(text, loc="left", pad=24)
     legend = ax.legend(
         loc="lower left",
@@ -160,7 +170,7 @@ def headed(ax: Axes, text: str) -> None:
 
 
 def _label_decades(axis: Axis) -> None:
-    """Label a logarithmic axis at powers of ten, and at 2 and 5 times them where it is short."""
+    """Label powers of ten on a logarithmic axis; on a short one also 2 and 5 times them."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
@@ -171,14 +181,14 @@ def _label_decades(axis: Axis) -> None:
 
 
 def _lighten(ax: Axes) -> None:
-    """Give axes a light grid and no box."""
+    """Draw a light grid, and no frame at the top and the right."""
     ax.grid(True, which="major", color="0.9", lw=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def history_columns(result: Drawable, *names: str) -> list[Matrix]:
-    """Return columns of the history where they are finite and the first is positive."""
+    """Return columns of the history, without rows that are not finite or start at zero."""
     table = np.array(
         [[float(getattr(record, name)) for name in names] for record in result.history]
     ).reshape(-1, len(names))
@@ -187,7 +197,7 @@ def history_columns(result: Drawable, *names: str) -> list[Matrix]:
 
 
 def gap_curves(ax: Axes, results: Mapping[str, Drawable], axis: str) -> None:
-    """Draw each run's gap on logarithmic axes, those too small to compare at the foot."""
+    """Draw each run's gap on logarithmic axes, clipped at 5 % of the target."""
     target = max(result.target for result in results.values())
     floor = max(0.05 * target, 1e-300)
     for k, (label, result) in enumerate(results.items()):
@@ -220,3 +230,220 @@ def gap_curves(ax: Axes, results: Mapping[str, Drawable], axis: str) -> None:
     _label_decades(ax.xaxis)
     _label_decades(ax.yaxis)
     _lighten(ax)
+
+
+# -- many problems ---------------------------------------------------------------------------
+
+
+def plot_matrix(D: Matrix, path: StrPath | None = None) -> Figure:
+    """Draw a matrix of transport costs as a heat map.
+
+    Parameters
+    ----------
+    D
+        Transport costs of pairs; NaN is left white.
+    path
+        File to write, of any type that matplotlib writes; None to write none.
+
+    Returns
+    -------
+    figure
+        The matplotlib figure.
+    """
+    figure = new_figure(6.0, 5.0)
+    ax = figure.add_subplot()
+    image = ax.imshow(D, cmap="cividis", interpolation="nearest")
+    figure.colorbar(image, ax=ax, label="transport cost (units of M)")
+    ax.set_xlabel("histogram j")
+    ax.set_ylabel("histogram i")
+    n, m = D.shape
+    ax.set_title(f"{n} × {m} certified transport costs", fontsize=11)
+    return written(figure, path)
+
+
+def plot_values(value: Vector, gap: Vector, path: StrPath | None = None) -> Figure:
+    """Draw histograms of the values and of the gaps of many problems.
+
+    Parameters
+    ----------
+    value, gap
+        One number per problem; NaN is left out.
+    path
+        File to write, of any type that matplotlib writes; None to write none.
+
+    Returns
+    -------
+    figure
+        The matplotlib figure.
+    """
+    figure = new_figure(9.0, 3.8)
+    left, right = figure.subplots(1, 2)
+    known = np.isfinite(value)
+    least = np.finfo(float).tiny
+    for ax, numbers, label in (
+        (left, value[known], "transport cost (units of M)"),
+        (right, np.log10(np.maximum(np.abs(gap[known]), least)), "certified gap (power of ten)"),
+    ):
+        ax.hist(numbers, bins=min(60, max(1, numbers.size)), color=COLOURS[0])
+        ax.set_xlabel(label)
+    left.set_ylabel("problems")
+    left.set_title(f"{int(known.sum()):,} problems", fontsize=11)
+    return written(figure, path)
+
+
+# -- epsilot demo ----------------------------------------------------------------------------
+
+
+def plot_demo(
+    A: Matrix,
+    B: Matrix,
+    results: Mapping[str, Reportable],
+    path: StrPath | None = None,
+) -> Figure:
+    """Draw two images, the transport between them, its convergence and its certificates.
+
+    Parameters
+    ----------
+    A, B
+        Two images of the same shape and total mass.
+    results
+        Results by label; the plan of the last one is drawn.
+    path
+        File to write, of any type that matplotlib writes; None to write none.
+
+    Returns
+    -------
+    figure
+        The matplotlib figure.
+    """
+    figure = new_figure(13.0, 8.2)
+    figure.set_layout_engine("constrained", wspace=0.06)
+    axes = figure.subplots(2, 3)
+    shown = list(results)[-1]
+    plan = results[shown].plan_operator
+    suffix = f" ({shown})" if len(results) > 1 else ""
+    _draw_images(figure, axes[0, 0], axes[0, 2], A, B)
+    _draw_displacement(figure, axes[0, 1], A, B, plan, suffix)
+    if A.size * B.size <= MAX_DRAWN_ENTRIES:
+        _draw_plan(figure, axes[1, 0], plan.toarray(), suffix)
+    else:
+        _draw_travel(figure, axes[1, 0], A.shape, plan, suffix)
+    gap_curves(axes[1, 1], results, "operations")
+    headed(axes[1, 1], "Certified gap")
+    axes[1, 1].set_ylabel("upper − lower bound (units of M)")
+    _draw_certificates(axes[1, 2], results)
+    for ax in axes[1, 1:]:
+        ax.set_box_aspect(1)
+    return written(figure, path)
+
+
+def _draw_images(figure: Figure, left: Axes, right: Axes, A: Matrix, B: Matrix) -> None:
+    """Draw both images on one colour scale."""
+    top = max(A.max(), B.max())
+    for ax, image, title in ((left, A, "Source image"), (right, B, "Target image")):
+        shown = ax.imshow(1000 * image, cmap="cividis", vmin=0, vmax=1000 * top)
+        _image_axes(ax, title)
+        figure.colorbar(shown, ax=ax, shrink=0.8, label="mass per pixel (10⁻³)")
+
+
+def _image_axes(ax: Axes, title: str) -> None:
+    """Set the title of an image, and remove its ticks."""
+    ax.set_title(title, loc="left")
+    ax.set_xticks([])
+    ax.set_yticks([])
+
+
+def _draw_displacement(
+    figure: Figure, ax: Axes, A: Matrix, B: Matrix, plan: Plan, suffix: str
+) -> None:
+    """Draw the mean displacement of each pixel's mass over source minus target.
+
+    Large images get one arrow per cell, on at most ``ARROWS_PER_SIDE`` cells along a side.
+    """
+    place = _pixels(A.shape)
+    mass, moved = mass_and_displacement(place, place, plan)
+    cell = max(1, -(-max(A.shape) // ARROWS_PER_SIDE))
+    place, mass, moved = (cell_sums(x, A.shape, cell) for x in (mass[:, None] * place, mass, moved))
+    place = np.divide(place, mass[:, None], where=mass[:, None] > 0, out=np.zeros_like(place))
+    strength = np.linalg.norm(moved, axis=1)
+    drawn = strength > 0.05 * strength.max(initial=0.0)
+    step = np.divide(moved, mass[:, None], where=mass[:, None] > 0, out=np.zeros_like(moved))
+    height, width = A.shape
+    surplus = 1000 * (A - B)
+    reach = np.abs(surplus).max() or 1.0
+    shown = ax.imshow(surplus, cmap="PuOr_r", vmin=-reach, vmax=reach)
+    ax.quiver(
+        place[drawn, 1],
+        place[drawn, 0],
+        step[drawn, 1],
+        step[drawn, 0],
+        angles="xy",
+        scale_units="xy",
+        scale=1,
+        width=0.004,
+        color="0.1",
+    )
+    ax.set_xlim(-0.5, width - 0.5)
+    ax.set_ylim(height - 0.5, -0.5)
+    _image_axes(ax, f"Mean displacement{suffix}")
+    figure.colorbar(shown, ax=ax, shrink=0.8, label="source − target mass (10⁻³)")
+
+
+def _pixels(shape: tuple[int, ...]) -> Matrix:
+    """Return the coordinates of pixels, row by row."""
+    return np.indices(shape).reshape(2, -1).T.astype(np.float64)
+
+
+def _draw_travel(figure: Figure, ax: Axes, shape: tuple[int, ...], plan: Plan, suffix: str) -> None:
+    """Draw the mean distance that each pixel's mass travels."""
+    mass, moved = mass_and_displacement(_pixels(shape), _pixels(shape), plan)
+    steps = np.linalg.norm(moved, axis=1)
+    distance = np.divide(steps, mass, where=mass > 0, out=np.zeros_like(mass))
+    shown = ax.imshow(distance.reshape(shape), cmap="cividis", vmin=0)
+    _image_axes(ax, f"Mean distance travelled{suffix}")
+    figure.colorbar(shown, ax=ax, shrink=0.8, label="pixels")
+
+
+def _draw_plan(figure: Figure, ax: Axes, plan: Matrix, suffix: str) -> None:
+    """Draw the plan's entries on a logarithmic colour scale of five decades."""
+    top = np.log10(plan.max())
+    exponent = np.log10(np.maximum(plan, plan.max() * 1e-6))
+    shown = ax.imshow(exponent, cmap="cividis", vmin=top - 5, vmax=top, interpolation="nearest")
+    ax.set_title(f"Transport plan{suffix}", loc="left")
+    ax.set_xlabel("target pixel")
+    ax.set_ylabel("source pixel")
+    figure.colorbar(shown, ax=ax, shrink=0.8, label="log₁₀ mass", extend="min")
+
+
+def _draw_certificates(ax: Axes, results: Mapping[str, Drawable]) -> None:
+    """Draw the interval between the bounds of each result as a bar, with its numbers."""
+    for k, (label, result) in enumerate(results.items()):
+        upper = result.lower_bound + result.gap
+        ax.plot(
+            [result.lower_bound, upper],
+            [-k, -k],
+            color=COLOURS[k % len(COLOURS)],
+            lw=7,
+            solid_capstyle="butt",
+            marker="|",
+            ms=14,
+            mew=2.5,
+        )
+        ax.annotate(
+            f"{label}\n{result.lower_bound:.6g} ≤ OT ≤ {upper:.6g}\n"
+            f"gap {result.gap:.3g} in {clock(result.seconds)}, {operations_text(result.work)}",
+            (0.0, -k),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 12),
+            textcoords="offset points",
+            fontsize=9,
+            linespacing=1.4,
+        )
+    target = max(result.target for result in results.values())
+    ax.set_title(f"Certificates (target gap {target:.3g})", loc="left")
+    ax.set_xlabel("transport cost (units of M)")
+    ax.set_ylim(0.5 - len(results), 0.9)
+    ax.margins(x=0.08)
+    ax.set_yticks([])
+    ax.locator_params(axis="x", nbins=4)
+    ax.spines[["top", "right", "left"]].set_visible(False)

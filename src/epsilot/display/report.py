@@ -1,18 +1,93 @@
-"""What commands print: one JSON object, a panel on a terminal, plain lines in a pipe."""
+"""Print results: one JSON object, a panel on a terminal, or plain lines in a pipe.
+
+The protocols at the top list the fields that reports, figures and pages read from a result.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
 
 from .._types import Json
-from .drawable import Ended, Reportable
 from .text import clock, counted, is_counted, operations_text
 
 if TYPE_CHECKING:
     from ..problems.certificate import Certificate
+    from ..problems.plan import Plan
+    from ..problems.problem import Problem
+    from ..problems.record import Record
+    from ..problems.work import Work
+
+
+class Drawable(Protocol):
+    """Fields of a result that figures show."""
+
+    @property
+    def history(self) -> Sequence[Record]: ...  # noqa: D102
+    @property
+    def work(self) -> Work: ...  # noqa: D102
+    @property
+    def seconds(self) -> float: ...  # noqa: D102
+    @property
+    def method(self) -> str: ...  # noqa: D102
+    @property
+    def gap(self) -> float: ...  # noqa: D102
+    @property
+    def lower_bound(self) -> float: ...  # noqa: D102
+    @property
+    def target(self) -> float: ...  # noqa: D102
+    @property
+    def quantity(self) -> str: ...  # noqa: D102
+
+
+class Finished(Protocol):
+    """A result that tells whether its target was reached."""
+
+    @property
+    def converged(self) -> bool: ...  # noqa: D102
+
+
+class Reportable(Drawable, Finished, Protocol):
+    """Further fields, which printed reports show."""
+
+    @property
+    def plan_operator(self) -> Plan: ...  # noqa: D102
+    @property
+    def value(self) -> float: ...  # noqa: D102
+    @property
+    def value_linear(self) -> float: ...  # noqa: D102
+    @property
+    def marginal_error(self) -> float: ...  # noqa: D102
+    @property
+    def status(self) -> Enum: ...  # noqa: D102
+    @property
+    def reg(self) -> float: ...  # noqa: D102
+    @property
+    def is_entropic(self) -> bool: ...  # noqa: D102
+    @property
+    def n_iter(self) -> int: ...  # noqa: D102
+    @property
+    def seed(self) -> int: ...  # noqa: D102
+    @property
+    def options(self) -> Mapping[str, object]: ...  # noqa: D102
+    @property
+    def version(self) -> str: ...  # noqa: D102
+
+
+class Pageable(Reportable, Protocol):
+    """Further fields, which web pages show."""
+
+    @property
+    def problem(self) -> Problem: ...  # noqa: D102
+    @property
+    def problem_hash(self) -> str: ...  # noqa: D102
+    @property
+    def choice(self) -> str | None: ...  # noqa: D102
+    @property
+    def asked(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
 def print_json(fields: Mapping[str, object]) -> None:
@@ -21,7 +96,7 @@ def print_json(fields: Mapping[str, object]) -> None:
 
 
 def result_fields(result: Reportable) -> dict[str, object]:
-    """Return what a script wants to know of a result."""
+    """Return the fields of a result for JSON output."""
     return {
         "method": result.method,
         "converged": result.converged,
@@ -46,7 +121,7 @@ def result_fields(result: Reportable) -> dict[str, object]:
 
 
 def result_lines(result: Reportable) -> dict[str, str]:
-    """Return what a person wants to know of a result."""
+    """Return the fields of a result as labelled text."""
     n, m = result.plan_operator.shape
     lines = {
         "problem": f"{n} × {m}",
@@ -63,24 +138,24 @@ def result_lines(result: Reportable) -> dict[str, str]:
     return lines
 
 
-def verdict(result: Ended) -> str:
-    """Return the title of a result's lines."""
+def verdict(result: Finished) -> str:
+    """Return the title of a printed result."""
     return "Certified" if result.converged else "Stopped before the target"
 
 
 def certificate_lines(certificate: Certificate) -> dict[str, str]:
-    """Return what a person wants to know of a certificate."""
-    verdict = "feasible" if certificate.is_feasible else "not feasible, rounded before pricing"
+    """Return the fields of a certificate as labelled text."""
+    feasibility = "feasible" if certificate.is_feasible else "not feasible, rounded before pricing"
     return {
         "upper bound": f"{certificate.upper:.10g}",
         "lower bound": f"{certificate.lower:.10g}",
         "gap": f"{certificate.gap:.3g}",
-        "plan": f"{verdict} (marginal error {certificate.marginal_error:.3g})",
+        "plan": f"{feasibility} (marginal error {certificate.marginal_error:.3g})",
     }
 
 
 def print_lines(title: str, lines: Mapping[str, str], *, good: bool) -> None:
-    """Print named values, in a panel when somebody is looking."""
+    """Print labelled values: a panel on a terminal, plain lines otherwise."""
     from rich.console import Console
 
     console = Console()
@@ -100,7 +175,7 @@ def print_lines(title: str, lines: Mapping[str, str], *, good: bool) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table, tab-separated when piped."""
+    """Print a table: formatted on a terminal, tab-separated otherwise."""
     from rich.console import Console
 
     console = Console()
@@ -119,7 +194,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def _plain(value: object) -> Json:
-    """Return a value as JSON knows it: no NumPy scalars, no infinities."""
+    """Convert a value to JSON types: NumPy scalars to numbers, non-finite floats to null."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Numbers in words: durations, counts, operations."""
+"""Format counts, durations and operations for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def scientific(number: float, digits: int = 1) -> str:
-    """Return a count the way it is written by hand, with so many digits after the point.
+    """Return a number in scientific notation with ``digits`` decimals, or plainly if it is short.
 
     Examples
     --------
@@ -28,17 +28,17 @@ def scientific(number: float, digits: int = 1) -> str:
 
 
 def is_counted(work: Work) -> bool:
-    """Tell whether the operations are known: a simplex in foreign code does not report its own."""
+    """Tell whether the operations are known; POT's network simplex does not count its own."""
     return "pivot" not in work.units
 
 
 def operations_text(work: Work) -> str:
-    """Return the operations of a run in words."""
+    """Return the number of operations of a run."""
     return f"{scientific(work.operations) if is_counted(work) else 'uncounted'} operations"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return how many there are of something.
+    """Return a number with its noun, in the plural unless it is one.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Return a duration in the unit that suits it.
+    """Return a duration in milliseconds, seconds, minutes or hours.
 
     Examples
     --------

@@ -330,7 +330,7 @@ def _counter(is_wanted: bool, size: int | None, start: int) -> Iterator[Callable
     if not is_wanted:
         yield lambda n_done: None
         return
-    from ...display.counter import Counter
+    from ...display.progress import Counter
 
     with Counter(size, start) as counter:
         yield counter.show
