@@ -23,7 +23,7 @@ from epsilot.problems.problem import Entropic
 from epsilot.solvers.apdagd import APDAGD
 from epsilot.solvers.apdgcd import steps_per_epoch
 from epsilot_lab.instances import images, points
-from epsilot_lab.timing import in_turns
+from epsilot_lab.measuring import in_turns
 
 Cell = tuple[float, float, float]
 

@@ -27,8 +27,7 @@ from epsilot.files.images import grid_cost
 from epsilot.files.mnist import embedded_digits
 from epsilot_lab.document import markdown_row
 from epsilot_lab.environment import machine, versions
-from epsilot_lab.footprint import forget_peak, recent_peak
-from epsilot_lab.timing import in_turns, timed
+from epsilot_lab.measuring import forget_peak, in_turns, recent_peak, timed
 
 METRICS = ("cityblock", "sqeuclidean")
 #: POT's regularisations, as shares of the largest cost, and its method for each.

@@ -25,7 +25,7 @@ import epsilot
 from epsilot.files import write_atomically
 from epsilot_lab.document import markdown_row
 from epsilot_lab.environment import machine, versions
-from epsilot_lab.timing import in_turns, timed
+from epsilot_lab.measuring import in_turns, timed
 
 SIZES = (8, 16, 32, 64, 128, 256)
 #: Times faster that were aimed at, a core: beside emd2 by size, SciPy, pairs, and two threads.

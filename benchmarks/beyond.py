@@ -25,7 +25,7 @@ from epsilot.files import write_atomically
 from epsilot_lab.document import markdown_row
 from epsilot_lab.environment import machine, versions
 from epsilot_lab.instances import clouds, images, random, squared
-from epsilot_lab.timing import in_turns
+from epsilot_lab.measuring import in_turns
 
 #: Times faster than POT that were aimed at for partial transport.
 PARTIAL_AIM = 3.0

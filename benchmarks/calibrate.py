@@ -22,7 +22,7 @@ from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.kernels.small_simplex import is_small
 from epsilot.solvers.cost_models import cost_models
 from epsilot_lab.instances import clouds, images
-from epsilot_lab.timing import repeated
+from epsilot_lab.measuring import repeated
 
 #: Larger problems are too slow for the simplex on all arcs.
 LARGEST_EXACT = 2304

@@ -13,9 +13,9 @@ import numpy as np
 
 from epsilot import ColorTransfer
 from epsilot.applications.pictures import Picture, read_picture, write_picture
-from epsilot_lab import footprint
+from epsilot_lab import measuring
+from epsilot_lab.measuring import timed
 from epsilot_lab.paper.color_transfer import FALL, photographs, sliced_distance
-from epsilot_lab.timing import timed
 
 
 def distances(n_colors: int, methods: list[str], is_small: bool) -> bool:
@@ -64,7 +64,7 @@ def large(megapixels: float, n_colors: int) -> None:
         for name, part in parts.items():
             seconds, _ = timed(part)
             print(f"{name:10} {seconds.wall:6.2f} s, {seconds.processor:6.2f} s of processor")
-    print(f"peak memory: {footprint.peak() / 2**20:.0f} MiB")
+    print(f"peak memory: {measuring.peak() / 2**20:.0f} MiB")
 
 
 def main(arguments: list[str] | None = None) -> None:

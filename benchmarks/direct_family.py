@@ -34,7 +34,7 @@ from epsilot.solvers.dijkstra_dfs import DijkstraDFS
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
 from epsilot.solvers.packing_lp import PackingLP
 from epsilot_lab.instances import images, points
-from epsilot_lab.timing import in_turns, timed
+from epsilot_lab.measuring import in_turns, timed
 
 SMALL, LARGE = (4, 6, 8, 10, 12), (16, 20, 28)  # image sides
 DASH = None

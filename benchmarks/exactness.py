@@ -33,8 +33,8 @@ from epsilot_lab.document import (
     write_text,
 )
 from epsilot_lab.environment import machine, versions
+from epsilot_lab.measuring import timed
 from epsilot_lab.store import Line, Store
-from epsilot_lab.timing import timed
 
 Array = np.ndarray
 Rng = np.random.Generator

@@ -17,9 +17,9 @@ from rich.table import Table
 import epsilot
 from epsilot.files.images import synthetic_pair
 from epsilot.geometry import Grid, PointCloud
-from epsilot_lab import footprint
+from epsilot_lab import measuring
 from epsilot_lab.instances import images
-from epsilot_lab.timing import Runs
+from epsilot_lab.measuring import Runs
 
 CONSOLE = Console(width=120)
 
@@ -167,7 +167,7 @@ def sweep_part(quick):
 
 def peak():
     """Return the peak memory of this process in GiB."""
-    return footprint.peak() / 2**30
+    return measuring.peak() / 2**30
 
 
 PARTS = {

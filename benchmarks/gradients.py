@@ -26,7 +26,7 @@ import epsilot.torch
 from epsilot.files import write_atomically
 from epsilot_lab.document import markdown_row
 from epsilot_lab.environment import machine, versions
-from epsilot_lab.timing import in_turns
+from epsilot_lab.measuring import in_turns
 
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
 DIMENSIONS = (2, 64)

@@ -17,7 +17,7 @@ import numpy as np
 import epsilot
 from epsilot.geometry import Grid
 from epsilot_lab.dotmark import CLASSES, pair
-from epsilot_lab.timing import repeated
+from epsilot_lab.measuring import repeated
 
 METRICS = ("sqeuclidean", "cityblock")
 

@@ -37,8 +37,8 @@ from epsilot_lab.document import (
 from epsilot_lab.environment import machine, versions
 from epsilot_lab.figures import Panel, draw_panels, write_figure
 from epsilot_lab.fitting import Curve, curve
+from epsilot_lab.measuring import timed
 from epsilot_lab.store import Line, Store
-from epsilot_lab.timing import timed
 
 #: family -> kind, dimension, metric, whether weights are random
 FAMILIES: dict[str, tuple[str, int, str, bool]] = {

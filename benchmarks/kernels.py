@@ -17,7 +17,7 @@ from epsilot import parallel
 from epsilot.geometry import Dense
 from epsilot.kernels.vexp import exp
 from epsilot_lab import numpy_kernels as reference
-from epsilot_lab.timing import in_turns
+from epsilot_lab.measuring import in_turns
 
 
 @njit(cache=True, nogil=True)

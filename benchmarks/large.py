@@ -28,7 +28,7 @@ from epsilot_lab.document import markdown_row
 from epsilot_lab.dotmark import CLASSES, pair
 from epsilot_lab.environment import machine, versions
 from epsilot_lab.instances import images
-from epsilot_lab.timing import timed
+from epsilot_lab.measuring import timed
 
 
 class Case(NamedTuple):

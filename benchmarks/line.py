@@ -12,7 +12,7 @@ import numpy as np
 
 import epsilot
 from epsilot.geometry import PointCloud
-from epsilot_lab.timing import repeated
+from epsilot_lab.measuring import repeated
 
 METRICS = ("sqeuclidean", "euclidean")
 

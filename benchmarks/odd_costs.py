@@ -17,8 +17,8 @@ import ot
 import epsilot
 from epsilot_lab import instances
 from epsilot_lab.document import markdown_row
-from epsilot_lab.odd_costs import ODD_COSTS
-from epsilot_lab.timing import timed
+from epsilot_lab.instances import ODD_COSTS
+from epsilot_lab.measuring import timed
 
 COLUMNS = ("cost", "emd2", "to 1 %", "rounds", "×", "to 1e-6", "rounds", "×")
 

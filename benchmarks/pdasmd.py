@@ -24,7 +24,7 @@ from epsilot.kernels.vexp import exp
 from epsilot.problems.problem import Entropic
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot_lab.instances import random
-from epsilot_lab.timing import in_turns, timed
+from epsilot_lab.measuring import in_turns, timed
 
 MODES = {
     "certificate": {"average": "none", "precision": "single"},

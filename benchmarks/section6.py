@@ -35,8 +35,8 @@ from epsilot_lab.environment import machine, versions
 from epsilot_lab.figures import Panel, draw_panels, write_figure
 from epsilot_lab.fitting import Curve, curve, select
 from epsilot_lab.instances import Instance, images, points, random
+from epsilot_lab.measuring import timed
 from epsilot_lab.store import Line, Store
-from epsilot_lab.timing import timed
 
 FAMILIES: dict[str, Callable[[int, int], Instance]] = {
     "images": lambda n, seed: images(math.isqrt(n), seed),

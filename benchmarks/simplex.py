@@ -21,7 +21,7 @@ from epsilot.solvers.arc_simplex import basic_flow
 from epsilot.solvers.restricted_simplex import RestrictedSimplex, State, first_basis
 from epsilot_lab.document import markdown_row
 from epsilot_lab.instances import FAMILIES
-from epsilot_lab.timing import in_turns
+from epsilot_lab.measuring import in_turns
 
 COLUMNS = ("n", "problem", "arcs", "POT's ms", "ours ms", "times faster")
 

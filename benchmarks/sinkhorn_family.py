@@ -29,7 +29,7 @@ from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import make_solver
 from epsilot_lab import instances
 from epsilot_lab.instances import Instance, clouds, squared, weights
-from epsilot_lab.timing import timed
+from epsilot_lab.measuring import timed
 
 SIZES = (36, 64, 100, 144)
 EPSILONS = (0.2, 0.05, 0.02)

@@ -23,7 +23,7 @@ from epsilot.engine import driver
 from epsilot.solvers import exact, restricted_simplex
 from epsilot_lab.document import markdown_row
 from epsilot_lab.instances import FAMILIES, Instance
-from epsilot_lab.timing import repeated, timed
+from epsilot_lab.measuring import repeated, timed
 
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "sweeps": [(restricted_simplex.RestrictedSimplex, "_sweep")],

@@ -1,1 +1,1 @@
-"""The laboratory: the paper's experiments, benchmarks beside peers, and what they share."""
+"""Measure epsilot: the paper's experiments, benchmarks beside peers, studies and fuzzing."""

@@ -1,4 +1,4 @@
-"""What an experiment found: one list of blocks, written as Markdown and as a web page."""
+"""Build a report from blocks, and write it as Markdown."""
 
 from __future__ import annotations
 

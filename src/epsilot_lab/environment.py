@@ -1,4 +1,4 @@
-"""What a measurement was made with."""
+"""Record versions, machine and numerics of a measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves on logarithmic axes, several panels to a figure."""
+"""Draw curves on logarithmic axes, several panels per figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power laws through measurements, with the uncertainty of their exponents."""
+"""Fit power laws to measurements, with confidence intervals of their exponents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of studies: families of dense costs with weights, by size and seed."""
+"""Make the problems of all studies: dense costs with weights, by size and seed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,83 @@ from typing import Literal
 import numpy as np
 
 from epsilot._types import Matrix, Vector
-from epsilot.files.images import grid_cost, synthetic_pair
-from epsilot.files.mnist import read_digits
+from epsilot.arguments import numeric
+from epsilot.errors import InvalidProblem
+from epsilot.files.images import check_image, grid_cost, synthetic_pair
+from epsilot.files.mnist import embedded_digits, read_digits
 
-from .digits import mnist_pair
+# -- MNIST digits ------------------------------------------------------------------------------
+
+#: Intensity added to every pixel of a digit whose brightest pixel is 1.
+BACKGROUND = 0.01
+
+
+def mnist_pair(side: int, seed: int, digits: Matrix | None = None) -> tuple[Matrix, Matrix]:
+    """Pick two handwritten digits and scale them to a size.
+
+    Pixels are averaged by area, a small background is added so that no mass is zero, and each
+    image is scaled to total mass 1.
+
+    Parameters
+    ----------
+    side
+        Pixels along each side; the originals have 28.
+    seed
+        Seed of the generator that picks two different digits.
+    digits
+        Square images to pick from, brightest pixel 1 (see :func:`epsilot.files.mnist.read_digits`);
+        400 of MNIST's test set, which come with the package, by default.
+
+    Returns
+    -------
+    A, B
+        Two (side, side) images.
+
+    References
+    ----------
+    LeCun, Bottou, Bengio and Haffner (1998).
+
+    Examples
+    --------
+    >>> A, B = mnist_pair(14, seed=0)
+    >>> A.shape, bool(A.min() > 0), bool(abs(A.sum() - 1) < 1e-12)
+    ((14, 14), True, True)
+    """
+    side, seed = check_image(side, seed, 1)
+    digits = embedded_digits() if digits is None else _square_images(digits)
+    first, second = np.random.default_rng(seed).choice(len(digits), 2, replace=False)
+    return _downscaled(digits[first], side), _downscaled(digits[second], side)
+
+
+def _square_images(digits: object) -> Matrix:
+    images = numeric(digits, "digits")
+    if images.ndim != 3 or len(images) < 2 or images.shape[1] != images.shape[2]:
+        raise InvalidProblem(
+            f"digits has shape {images.shape}; it must be (number, side, side), two square images "
+            "at least"
+        )
+    return images
+
+
+def _downscaled(image: Matrix, side: int) -> Matrix:
+    """Average an image by area onto side × side pixels, with a background and unit mass."""
+    old = image.shape[0]
+    edges = np.arange(side + 1) * (old / side)
+    cells = np.arange(old)
+    # share of old pixel j that lies in new pixel i
+    overlap = np.minimum(edges[1:, None], cells + 1) - np.maximum(edges[:-1, None], cells)
+    share = np.maximum(overlap, 0.0) * (side / old)
+    scaled: Matrix = share @ image @ share.T + BACKGROUND
+    scaled /= scaled.sum()
+    return scaled
+
+
+# -- images ------------------------------------------------------------------------------------
 
 DIGIT_SIDE = 28
 
 #: Cost, weights of the sources, weights of the targets.
 Instance = tuple[Matrix, Vector, Vector]
-
-
-# -- images ----------------------------------------------------------------------------------
 
 
 def images(side: int, seed: int, data: str = "synthetic") -> Instance:
@@ -169,4 +234,80 @@ FAMILIES: dict[str, Family] = {
         ),
         Family("random", "uniform random costs", _random),
     )
+}
+
+
+# -- unusual costs -----------------------------------------------------------------------------
+
+#: Cost, weights of the sources and of the targets (None: equal).
+Odd = tuple[Matrix, Vector | None, Vector | None]
+
+
+def _heavy(n: int, rng: np.random.Generator) -> Vector:
+    return rng.dirichlet(np.full(n, 0.05))
+
+
+def _distances(X: Matrix, Y: Matrix, metric: str = "sqeuclidean") -> Matrix:
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(cdist(X, Y, metric))
+
+
+def _clustered(n: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
+    """Return points around eight centres."""
+    centres = rng.random((8, 2))
+    X, Y = (centres[rng.integers(8, size=n)] + 0.01 * rng.normal(size=(n, 2)) for _ in range(2))
+    return X, Y
+
+
+def _with_outliers(n: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
+    """Return two clouds, some points of which are far away."""
+    X, Y = clouds(n, rng)
+    X[:5] *= 100
+    Y[:3] *= -50
+    return X, Y
+
+
+#: name -> (n, generator, two uniform clouds) -> cost and weights
+_ODD: dict[str, Callable[[int, np.random.Generator, Matrix, Matrix], Odd]] = {
+    "heavy-tailed weights": lambda n, rng, X, Y: (
+        _distances(X, Y, "euclidean"), _heavy(n, rng), _heavy(n, rng)
+    ),
+    "heavy-tailed to equal weights": lambda n, rng, X, Y: (_distances(X, Y), _heavy(n, rng), None),
+    "root of the distance": lambda n, rng, X, Y: (
+        np.sqrt(_distances(X, Y, "euclidean")), None, None
+    ),
+    "fourth power": lambda n, rng, X, Y: (_distances(X, Y, "euclidean") ** 4, None, None),
+    "clusters": lambda n, rng, X, Y: (_distances(*_clustered(n, rng)), None, None),
+    "outliers": lambda n, rng, X, Y: (_distances(*_with_outliers(n, rng)), None, None),
+    "1-d": lambda n, rng, X, Y: (_distances(X[:, :1], Y[:, :1], "euclidean"), None, None),
+    "lognormal": lambda n, rng, X, Y: (
+        np.exp(2 * rng.normal(size=(n, n))), rng.dirichlet(np.ones(n)), None
+    ),
+    "0.5 % zeros, else ones": lambda n, rng, X, Y: (
+        (rng.random((n, n)) < 0.995).astype(float), rng.dirichlet(np.ones(n)), None
+    ),
+    "integers 0 to 4": lambda n, rng, X, Y: (
+        rng.integers(0, 5, (n, n)).astype(float), rng.dirichlet(np.ones(n)), None
+    ),
+    "n / 8 sources": lambda n, rng, X, Y: (_distances(X[: n // 8], Y), None, None),
+    "n / 8 targets": lambda n, rng, X, Y: (_distances(X, Y[: n // 8], "euclidean"), None, None),
+    "far apart": lambda n, rng, X, Y: (_distances(X, Y + 10), None, None),
+    "products": lambda n, rng, X, Y: (
+        np.outer(X[:, 0], Y[:, 0]), rng.dirichlet(np.ones(n)), None
+    ),
+}  # fmt: skip
+
+
+def _built(name: str, n: int, seed: int) -> Instance:
+    rng = np.random.default_rng(seed)
+    M, a, b = _ODD[name](n, rng, *clouds(n, rng))
+    equal = (np.full(k, 1 / k) for k in M.shape)
+    a, b = (e if w is None else w for w, e in zip((a, b), equal, strict=True))
+    return M, a, b
+
+
+#: name -> (n, seed) -> instance
+ODD_COSTS: dict[str, Callable[[int, int], Instance]] = {
+    name: partial(_built, name) for name in _ODD
 }

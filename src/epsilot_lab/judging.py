@@ -1,4 +1,4 @@
-"""How claims are judged: on pairs, by the intervals of slopes, and over all tests of a claim."""
+"""Judge claims: by paired comparisons, by intervals of slopes, and over all tests of a claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy twins of the compiled kernels: the same results, written for reading."""
+"""Define NumPy versions of the compiled kernels, to compare with and to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as one web page that holds everything it shows: no script, no outside request."""
+"""Write a report as one self-contained web page without scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solve what is not solved yet: in several processes, with the time left on show."""
+"""Solve the tasks that a store lacks, in several processes, and show the time left."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from epsilot import parallel
 
-from .store import Line, Store
-from .tasks import Expected, Task
+from .store import Expected, Line, Store, Task
 from .worker import ONE_BLAS_THREAD, Worker, follow_parent, replies
 
 if TYPE_CHECKING:

@@ -1,18 +1,22 @@
-"""The file of a study's solves: one JSON line each, appended as they end."""
+"""Store solves as JSON lines, appended as they end, and define what a task is."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from epsilot._types import Fields
+from epsilot.engine.interrupts import graceful_interrupts
 from epsilot.errors import InvalidProblem
 from epsilot.files import write_atomically
 from epsilot.version import NUMERICS
+
+# -- the file ----------------------------------------------------------------------------------
 
 #: How every line begins.
 BEGINNING = b'{"'
@@ -144,3 +148,57 @@ def _is_torn(text: bytes) -> bool:
     except ValueError:
         return True
     return False
+
+
+# -- tasks -------------------------------------------------------------------------------------
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user ended a run; the values it had reached are not a measurement."""
+
+
+@contextmanager
+def refuse_interrupted() -> Iterator[None]:
+    """Raise ``Interrupted`` at the end if Ctrl-C came, whatever the solve inside returned.
+
+    A solve that is interrupted certifies what it has. That may suffice for its target, but it is
+    not the result of an undisturbed run.
+    """
+    with graceful_interrupts() as is_interrupted:
+        yield
+    if is_interrupted():
+        raise Interrupted
+
+
+class Expected(Protocol):
+    """What is known of a solve before it is made."""
+
+    @property
+    def identity(self) -> Line:
+        """What distinguishes it from all others, as the first fields of its line."""
+
+    @property
+    def seconds(self) -> float:
+        """Expected time."""
+
+    @property
+    def label(self) -> str:
+        """What is being solved, in a few words."""
+
+
+class Task(Expected, Protocol):
+    """A solve that can be made in any process."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Tell whether its running time counts: it then runs alone on the machine."""
+
+    @property
+    def variant(self) -> Hashable:
+        """What decides which kernels are compiled."""
+
+    def warm_up(self) -> None:
+        """Solve something tiny of the same variant."""
+
+    def line(self) -> Line:
+        """Solve and return the line."""

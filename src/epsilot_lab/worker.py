@@ -1,4 +1,4 @@
-"""Processes that answer requests: warm, watched, and killed when their time is up."""
+"""Run a function in worker processes with time limits; kill and replace those that hang."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 import pytest
 
-from epsilot_lab.commands import reproduce
-from epsilot_lab.paper import EXPERIMENTS, fig1_panels
-from epsilot_lab.paper.fig1_panels import Scale
+from epsilot_lab import commands
+from epsilot_lab.paper import EXPERIMENTS, fig1
+from epsilot_lab.paper.fig1 import Scale
 
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setattr(
-        fig1_panels, "QUICK", Scale((2, 3), (3,), (1,), seeds=1, eps=0.5, certified_eps=(0.3,))
+        fig1, "QUICK", Scale((2, 3), (3,), (1,), seeds=1, eps=0.5, certified_eps=(0.3,))
     )
 
 
@@ -50,7 +50,7 @@ def test_a_choice_that_an_experiment_does_not_have_is_refused(run, monkeypatch):
 
 
 def test_all_experiments_make_one_report(run, folder, monkeypatch):
-    monkeypatch.setattr(reproduce, "EXPERIMENTS", {"fig1": EXPERIMENTS["fig1"]})
+    monkeypatch.setattr(commands, "EXPERIMENTS", {"fig1": EXPERIMENTS["fig1"]})
     done = run("reproduce", "all", "--quick", "--panel", "a", "--data", "synthetic", "--jobs", "1")
     assert done.code == 0, done.err
     assert "3 claims of the paper" in (folder / "results" / "claims.md").read_text()

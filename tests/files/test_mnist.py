@@ -7,7 +7,7 @@ import pytest
 
 from epsilot.errors import InvalidProblem
 from epsilot.files.mnist import read_digits, read_idx
-from epsilot_lab.digits import mnist_pair
+from epsilot_lab.instances import mnist_pair
 
 IMAGES = np.random.default_rng(0).integers(1, 256, (5, 6, 6)).astype(np.uint8)
 CODES = {"u1": 8, "i1": 9, ">i2": 11, ">i4": 12, ">f4": 13, ">f8": 14}

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 
 from epsilot import parallel
-from epsilot_lab.tasks import Interrupted
+from epsilot_lab.store import Interrupted
 
 
 def double(pipe, offset=0):

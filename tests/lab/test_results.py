@@ -6,51 +6,42 @@ from pathlib import Path
 
 import pytest
 
-from epsilot_lab.paper import (
-    color_transfer,
-    fig1_panels,
-    image_tasks,
-    moons,
-    table1_tasks,
-    table2,
-    table2_claims,
-    two_moons,
-)
+from epsilot_lab.paper import color_transfer, fig1, image_tasks, table1, table2, two_moons
 from epsilot_lab.peers import images, selection
-from epsilot_lab.peers.run import FULL, QUICK, Wishes, selected
+from epsilot_lab.peers.selection import FULL, QUICK, SelectionOverrides, selected
 from epsilot_lab.store import Store
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
-def fig1():
-    panels = fig1_panels.chosen_panels(("synthetic", "mnist"), ())
-    return fig1_panels.tasks_of(fig1_panels.FULL, panels, 5)
+def fig1_tasks():
+    panels = fig1.chosen_panels(("synthetic", "mnist"), ())
+    return fig1.tasks_of(fig1.FULL, panels, 5)
 
 
-def table1():
+def table1_tasks():
     """Yield the tasks of the methods that the published run knew."""
     lines = (RESULTS / "table1" / "solves.jsonl").read_text(encoding="utf-8").splitlines()
     for name in sorted({json.loads(line)["method"] for line in lines}):
         for stop in ("paper", "certificate"):
-            chosen = "synthetic", name, stop, table1_tasks.AXES, 5
-            yield from table1_tasks.tasks_of(table1_tasks.FULL, *chosen)
+            chosen = "synthetic", name, stop, table1.AXES, 5
+            yield from table1.tasks_of(table1.FULL, *chosen)
 
 
 def moons_tabulated():
-    return table2.tasks_of(10, table2.GOALS, moons.VALIDATION)
+    return table2.tasks_of(10, table2.GOALS, two_moons.VALIDATION)
 
 
 def contest(scale):
-    return selected(scale, Wishes(solvers=("epsilot", "emd2"))).tasks()
+    return selected(scale, SelectionOverrides(solvers=("epsilot", "emd2"))).tasks()
 
 
 #: folder -> (fields that identify a line, tasks, the least share of them that is solved there)
 FOLDERS = {
-    "fig1": (image_tasks.KEY, fig1, 0.9),
-    "table1": (image_tasks.KEY, table1, 0.9),
-    "table2": (moons.KEY, moons_tabulated, 1.0),
-    "two-moons": (moons.KEY, two_moons.tasks_of, 1.0),
+    "fig1": (image_tasks.KEY, fig1_tasks, 0.9),
+    "table1": (image_tasks.KEY, table1_tasks, 0.9),
+    "table2": (two_moons.KEY, moons_tabulated, 1.0),
+    "two-moons": (two_moons.KEY, two_moons.figure_tasks, 1.0),
     "color-transfer": (
         color_transfer.KEY,
         lambda: [color_transfer.TransferTask(method) for method in color_transfer.METHODS],
@@ -83,5 +74,5 @@ def test_the_readme_has_the_tally_of_the_results():
 def test_our_setting_is_the_one_that_validation_chose():
     path = RESULTS / "table2" / "solves.jsonl"
     lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
-    found = table2_claims.chosen(lines)
-    assert found is None or found[:2] == moons.CHOSEN
+    found = table2.chosen(lines)
+    assert found is None or found[:2] == two_moons.CHOSEN

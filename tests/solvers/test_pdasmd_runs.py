@@ -15,7 +15,7 @@ from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import make_solver
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot.theory import pdasmd_loop_operations
-from epsilot_lab.digits import mnist_pair
+from epsilot_lab.instances import mnist_pair
 from sample_problems import random, solve_exactly
 
 IMAGES = {"synthetic": synthetic_pair, "mnist": mnist_pair}

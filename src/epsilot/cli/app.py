@@ -21,7 +21,7 @@ from ..wording import named
 from . import barycenter, batch, certify, compare, demo, methods, solve, transfer
 
 LAB = "epsilot_lab"
-#: Commands of the laboratory; each is a function of the module of its name in its ``commands``.
+#: Commands of the laboratory; each is a function of its module ``commands``.
 LAB_COMMANDS = ("reproduce", "bench")
 
 
@@ -52,7 +52,7 @@ class Commands(TyperGroup):
         """Return a command, or None; a command of the laboratory is imported here."""
         if cmd_name not in LAB_COMMANDS or not find_spec(LAB):
             return super().get_command(ctx, cmd_name)
-        function = getattr(import_module(f"{LAB}.commands.{cmd_name}"), cmd_name)
+        function = getattr(import_module(f"{LAB}.commands"), cmd_name)
         alone = typer.Typer(add_completion=False)
         alone.command()(function)
         return typer.main.get_command(alone)

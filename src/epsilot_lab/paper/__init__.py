@@ -1,4 +1,4 @@
-"""The paper's figures and tables, one module each: solving writes lines, plotting reads them."""
+"""Reproduce the paper's figures and tables, one module each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colour transfer between two photographs, both ways (Appendix H)."""
+"""Transfer colours between two photographs, both ways (Appendix H)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from ..environment import machine, versions
 from ..judging import Statement, count, statement_table, table_of_tests
 from ..report import Page, publish
 from ..runner import in_processes, run_tasks
-from ..store import Line, Store
-from .moons import scikit_learn
+from ..store import Line, Store, refuse_interrupted
+from .two_moons import scikit_learn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +105,8 @@ class TransferTask:
 
         first, second = photographs(self.is_small)
         model = ColorTransfer(self.n_colors, method=self.method, smoothing=self.smoothing)
-        model.fit(first, second)
+        with refuse_interrupted():
+            model.fit(first, second)
         return model, model.transform(first), model.inverse_transform(second)
 
     def line(self) -> Line:

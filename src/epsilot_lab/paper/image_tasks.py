@@ -1,13 +1,16 @@
-"""Solves between two images: what each is, and the line of numbers it becomes."""
+"""Define solves between two images, and the quantities read from their lines."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from epsilot import solve
 from epsilot._types import Json
@@ -15,12 +18,14 @@ from epsilot.display.text import is_counted
 from epsilot.engine.result import Result, Status
 from epsilot.errors import InvalidProblem
 from epsilot.problems.record import Record
+from epsilot.solvers.method_info import growth
 from epsilot.version import __version__
 
 from ..environment import machine, versions
 from ..instances import digits, images
-from ..store import Line
-from ..tasks import Interrupted
+from ..store import Line, refuse_interrupted
+
+# -- tasks -------------------------------------------------------------------------------------
 
 #: A run that has used this many times the operations expected of it is given up, unless it is
 #: so short that they were a guess.
@@ -104,18 +109,17 @@ class ImageTask:
         def is_hopeless(record: Record) -> bool:
             return record.operations > limit
 
-        result = solve(
-            *images(self.side, self.seed, self.data),
-            eps=self.eps,
-            method=self.method,
-            stop=self.stop,
-            seed=self.seed,
-            callback=is_hopeless,
-            on_limit="ignore",
-            **dict(self.options),
-        )
-        if result.status is Status.INTERRUPTED:
-            raise Interrupted
+        with refuse_interrupted():
+            result = solve(
+                *images(self.side, self.seed, self.data),
+                eps=self.eps,
+                method=self.method,
+                stop=self.stop,
+                seed=self.seed,
+                callback=is_hopeless,
+                on_limit="ignore",
+                **dict(self.options),
+            )
         return line_of(self, result)
 
 
@@ -168,3 +172,64 @@ def source_name(data: str) -> str:
     digits(data)
     digest = hashlib.sha256(Path(data).read_bytes()).hexdigest()[:12]
     return f"{Path(data).name} ({digest})"
+
+
+# -- expected operations -----------------------------------------------------------------------
+
+#: (method, option, value) -> operations beside those of the method's own choice.
+FACTORS: dict[tuple[str, str, Any], float] = {
+    ("aam", "rule", "violation"): 4.0,
+    ("apdagd", "rule", "duality"): 0.3,
+    ("pdasmd", "smoothness", "sharp"): 0.45,
+}
+
+
+def priced(task: ImageTask) -> ImageTask:
+    """Return the task with the operations expected of it."""
+    cost = growth(task.method, task.stop)
+    options: dict[str, Any] = dict(task.options)
+    factor = options.pop("batch_size", 1) ** 0.45
+    for choice in options.items():
+        factor *= FACTORS.get((task.method, *choice), 1.0)
+    operations = factor * cost.at(task.side**2, task.eps)
+    return replace(task, cost=operations, speed=cost.speed)
+
+
+# -- quantities read from the lines ------------------------------------------------------------
+
+STOPS = {"paper": "the paper's stop", "certificate": "our certificate"}
+
+
+def operations(line: Line) -> float | None:
+    """Return the operations up to the stop, the test included if it is the certificate."""
+    if line["operations"] is None:
+        return None
+    extra = line["certificate_operations"] if line["stop"] == "certificate" else 0
+    return float(line["operations"] + extra)
+
+
+def soundness(lines: Sequence[Line]) -> str:
+    """Return how the solves ended, in one paragraph."""
+    if not lines:
+        return "No solve has been made."
+    ended = [line for line in lines if line["has_ended"]]
+    texts = [f"{len(ended)} of {len(lines)} solves ended by their stop rule."]
+    groups = {
+        "Under the certificate the certified gap": [
+            line for line in ended if line["stop"] == "certificate"
+        ],
+        "Under the paper's stop the certified gap of the returned plan": [
+            line for line in ended if line["stop"] == "paper" and "value_of" in line
+        ],
+        "In older lines under the paper's stop, which hold the best plan seen on the way, it": [
+            line for line in ended if line["stop"] == "paper" and "value_of" not in line
+        ],
+    }
+    for what, own in groups.items():
+        if own:
+            shares = [line["gap"] / line["eps"] for line in own]
+            texts.append(
+                f"{what} was {np.median(shares):.2g} ε in the median and at most "
+                f"{max(shares):.2g} ε ({len(own)} solves)."
+            )
+    return " ".join(texts)

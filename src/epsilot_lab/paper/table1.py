@@ -1,18 +1,24 @@
-"""Table 1, measured: how the operations of every method grow with n and with 1/ε."""
+"""Reproduce Table 1: how the operations of every method grow with n and with 1/ε."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epsilot import methods
+from epsilot.display.plotting import COLOURS, new_figure
 from epsilot.errors import InvalidProblem
+from epsilot.solvers import Method, solver_class
+from epsilot.solvers.method_info import MethodInfo
 
 from ..document import (
     Block,
+    Claim,
     Command,
     Heading,
     Paragraph,
@@ -24,20 +30,351 @@ from ..document import (
     write_text,
 )
 from ..figures import write_figure
-from ..fitting import select
-from ..judging import count, statement_table, table_of_tests
+from ..fitting import Curve, Fit, curve, select
+from ..judging import (
+    FAILS,
+    HOLDS,
+    UNMEASURED,
+    Statement,
+    at_most,
+    count,
+    statement_table,
+    table_of_tests,
+    within,
+)
 from ..report import Page, publish
 from ..runner import in_processes, run_tasks
 from ..store import Line, Store
-from .exponents import draw_exponents
-from .image_tasks import KEY
-from .measures import STOPS, soundness
-from .table1_claims import SLACK, bounds, statements
-from .table1_rows import Row, any_cost, published, rows_of
-from .table1_tasks import AXES, Scale, tasks_of
+from .fig1 import SLOPE_N, Measure, seconds
+from .image_tasks import KEY, STOPS, ImageTask, operations, priced, soundness, source_name
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from rich.console import Console
+
+    from epsilot.solvers.method_info import MethodInfo
+
+
+# -- sizes and accuracies that fit the budget --------------------------------------------------
+
+AXES = ("n", "eps")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Sizes to choose from: a method takes the largest it can afford within the budget.
+
+    No ε is above 0.2: the independent plan is within about 0.3 of the optimum on the images, so
+    that nearly any plan solves what is easier.
+    """
+
+    sides: tuple[int, ...]
+    n_sides: int
+    base_sides: tuple[int, ...]  # at which ε varies, best first
+    accuracies: dict[str, tuple[float, ...]]  # for each stop, decreasing
+    base_accuracies: dict[str, tuple[float, ...]]  # at which n varies, best first
+    n_accuracies: int
+    seeds: int
+    budget: float  # seconds of a solve
+    least: int = 3  # points of a fit; with fewer of them nothing is fitted
+
+    @classmethod
+    def of(cls, quick: bool) -> Scale:
+        """Return the size that takes minutes, or the one that takes an hour."""
+        return QUICK if quick else FULL
+
+
+QUICK = Scale(
+    sides=(3, 4, 5, 6, 7, 8, 10, 12),
+    n_sides=5,
+    base_sides=(8, 6, 5, 4, 3),
+    accuracies={
+        "paper": (0.2, 0.1, 0.05, 0.025),
+        "certificate": (0.1, 0.05, 0.02, 0.01, 0.005),
+    },
+    base_accuracies={"paper": (0.05, 0.1, 0.2), "certificate": (0.02, 0.05)},
+    n_accuracies=4,
+    seeds=3,
+    budget=1.5,
+)
+FULL = Scale(
+    sides=(3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28),
+    n_sides=7,
+    base_sides=(12, 10, 8, 6, 5, 4),
+    accuracies={
+        "paper": (0.2, 0.1, 0.05, 0.025, 0.0125),
+        "certificate": (0.1, 0.05, 0.02, 0.01, 0.005, 0.002),
+    },
+    base_accuracies={"paper": (0.05, 0.1, 0.2), "certificate": (0.02, 0.05)},
+    n_accuracies=5,
+    seeds=5,
+    budget=15.0,
+)
+
+
+def tasks_of(
+    scale: Scale, data: str, method: str, stop: str, axes: Sequence[str], seeds: int
+) -> Iterator[ImageTask]:
+    """Yield a method's solves: sizes at one accuracy, then accuracies at one size."""
+    wanted: list[tuple[int, float]] = []
+    if "n" in axes:
+        wanted += _size_axis(scale, method, stop)
+    if "eps" in axes:
+        wanted += _accuracy_axis(scale, method, stop)
+    for side, eps in dict.fromkeys(wanted):
+        for seed in range(seeds):
+            yield priced(ImageTask(data, side, seed, method, stop, eps))
+
+
+def _size_axis(scale: Scale, method: str, stop: str) -> list[tuple[int, float]]:
+    """Return the largest sizes that can be paid for, at the first accuracy that affords most."""
+    best: list[tuple[int, float]] = []
+    for eps in scale.base_accuracies[stop]:
+        paid = [(side, eps) for side in scale.sides if _is_paid(scale, method, stop, side, eps)]
+        best = max(best, paid[-scale.n_sides :], key=len)
+    return best if len(best) >= scale.least else []
+
+
+def _accuracy_axis(scale: Scale, method: str, stop: str) -> list[tuple[int, float]]:
+    """Return the smallest accuracies that can be paid for, at the largest size that fits all.
+
+    Where no size does, that is the largest which fits enough of them.
+    """
+    paid = [
+        [(side, e) for e in scale.accuracies[stop] if _is_paid(scale, method, stop, side, e)]
+        for side in scale.base_sides
+    ]
+    for least in (scale.n_accuracies, scale.least):
+        for found in paid:
+            if len(found) >= least:
+                return found[-scale.n_accuracies :]
+    return []
+
+
+def _is_paid(scale: Scale, method: str, stop: str, side: int, eps: float) -> bool:
+    return priced(ImageTask("synthetic", side, 0, method, stop, eps)).seconds <= scale.budget
+
+
+# -- rows: curves and exponents ----------------------------------------------------------------
+
+
+def published() -> dict[str, MethodInfo]:
+    """Return the methods of the paper's Table 1, with what is proved of them."""
+    records = {method.name: solver_class(method.name).about for method in methods()}
+    return {name: about for name, about in records.items() if about.is_in_table1}
+
+
+def any_cost() -> list[Method]:
+    """Return the methods that take any cost: no others solve the paper's matrices."""
+    return [method for method in methods() if method.costs == "any"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A method under a stop: its two curves, and the constants they belong to.
+
+    Where operations are not counted (a simplex in foreign code), the curves are of seconds.
+    """
+
+    data: str
+    method: str
+    stop: str
+    n: Curve
+    without_logs: Fit  # of n, operations divided by the powers of log n that the bound has
+    eps: Curve
+    base_eps: float
+    base_n: float
+    is_counted: bool
+
+
+def rows_of(lines: Sequence[Line], data: Sequence[str]) -> list[Row]:
+    """Return the rows of the table, methods in the registry's order."""
+    rows = []
+    for each in data:
+        for method in any_cost():
+            for stop in STOPS:
+                own = select(lines, data=source_name(each), method=method.name, stop=stop)
+                if own:
+                    rows.append(_row(source_name(each), method.name, stop, own))
+    return rows
+
+
+def _row(data: str, method: str, stop: str, own: list[Line]) -> Row:
+    base_eps = _most_varied(own, "eps", "n")
+    base_n = _most_varied(own, "n", "eps")
+    is_counted = any(line["operations"] is not None for line in own)
+    measure: Measure = operations if is_counted else seconds
+    orders = solver_class(method).about.orders
+    power = orders[0].log if orders else 0.0
+
+    def without_logs(line: Line) -> float | None:
+        value = measure(line)
+        return None if value is None else value / math.log(line["n"]) ** power
+
+    sizes, accuracies = select(own, eps=base_eps), select(own, n=base_n)
+    return Row(
+        data=data,
+        method=method,
+        stop=stop,
+        n=curve(method, sizes, lambda line: line["n"], measure),
+        without_logs=curve(method, sizes, lambda line: line["n"], without_logs).fit,
+        eps=curve(method, accuracies, lambda line: 1 / line["eps"], measure),
+        base_eps=base_eps,
+        base_n=base_n,
+        is_counted=is_counted,
+    )
+
+
+def _most_varied(own: list[Line], fixed: str, varied: str) -> float:
+    """Return the value of one field at which the other takes the most values."""
+    values = sorted({line[fixed] for line in own})
+    return float(max(values, key=lambda v: len({x[varied] for x in own if x[fixed] == v})))
+
+
+# -- claims of the paper -----------------------------------------------------------------------
+
+#: A measured exponent agrees with a published one, an upper bound, if it is at most this above.
+SLACK = 0.1
+
+
+def statements(rows: Sequence[Row]) -> list[Statement]:
+    """Return the paper's claims: a bound for every method, and that some show n² in practice."""
+    found = [
+        Statement(f"{name}: O({about.printed})", "Table 1", _tests(rows, name))
+        for name, about in published().items()
+    ]
+    slower = [row for row in rows if row.stop == "paper" and _is_slower(row.method)]
+    text = "some methods with a proof for n^2.5/ε show n²/ε in practice"
+    return [*found, Statement(text, "Section 6", (_in_practice(slower),))]
+
+
+def _tests(rows: Sequence[Row], method: str) -> tuple[Claim, ...]:
+    """Return the tests of a method's bound; one that was not made, where there is no line."""
+    own = [row for row in rows if row.stop == "paper" and row.method == method]
+    made = tuple(test for row in own for test in bounds(row))
+    return made or (Claim(f"{method}: its bound", "the paper's stop", "–", UNMEASURED),)
+
+
+def bounds(row: Row) -> tuple[Claim, ...]:
+    """Return whether the exponents of a method stay within its published bound."""
+    about = published()[row.method]
+    order = about.orders[0]
+    measured = f"{row.without_logs} ({row.n.fit} with logarithms)" if order.log else str(row.n.fit)
+    tested = (
+        ("n", order.n, row.without_logs, measured, f"ε = {row.base_eps:g}"),
+        ("1/ε", order.eps, row.eps.fit, str(row.eps.fit), f"n = {row.base_n:g}"),
+    )
+    return tuple(
+        Claim(
+            f"{row.method}: at most ({name})^{limit:.3g}", where, text, at_most(fit, limit + SLACK)
+        )
+        for name, limit, fit, text, where in tested
+    )
+
+
+def _is_slower(method: str) -> bool:
+    return method in published() and published()[method].orders[0].n == 2.5
+
+
+def _in_practice(rows: Sequence[Row]) -> Claim:
+    """Return whether one of the methods has an exponent of n that is close to 2."""
+    fits = {row.method: row.without_logs for row in rows if not math.isnan(row.without_logs.slope)}
+    named = ", ".join(f"{name} {fit.slope:.2f}" for name, fit in fits.items())
+    found = any(within(fit, *SLOPE_N) == HOLDS for fit in fits.values())
+    verdict = UNMEASURED if not fits else HOLDS if found else FAILS
+    text = "an exponent of n, without logarithms, close to 2"
+    return Claim(text, "the paper's stop", named or "–", verdict)
+
+
+# -- figure of the exponents -------------------------------------------------------------------
+
+_STYLES = {
+    "paper": ("the paper's stop", COLOURS[0], "o", -0.16),
+    "certificate": ("our certificate", COLOURS[1], "s", 0.16),
+}
+
+
+def draw_exponents(rows: Sequence[Row], published: Mapping[str, MethodInfo]) -> Figure:
+    """Draw one line for each method and data set, one half for n and one for 1/ε."""
+    several = len({row.data for row in rows}) > 1
+    names = list(dict.fromkeys(_name(row, several) for row in rows))
+    figure: Figure = new_figure(11.0, 1.9 + 0.42 * len(names))
+    left, right = figure.subplots(1, 2, sharey=True)
+    for ax, axis, label in (
+        (left, "n", "exponent of n without log factors (with them: pale)"),
+        (right, "eps", "exponent of 1/ε"),
+    ):
+        for row in rows:
+            place = names.index(_name(row, several))
+            _draw_row(ax, row, axis, place)
+            if row.method in published:
+                bound = getattr(published[row.method].orders[0], axis)
+                ax.plot(
+                    [bound],
+                    [place],
+                    marker="D",
+                    mfc="none",
+                    mec="0.25",
+                    ms=9,
+                    mew=1.3,
+                    ls="",
+                    zorder=1,
+                )
+        low, high = ax.get_xlim()
+        ax.set_xlim(max(low, -1.0), min(high, 5.0))
+        ax.set_xlabel(label)
+        ax.grid(True, axis="both", color="0.9", lw=0.6)
+        ax.set_axisbelow(True)
+        ax.spines[["top", "right"]].set_visible(False)
+    left.set_yticks(range(len(names)), names)
+    left.set_ylim(len(names) - 0.4, -0.6)
+    _legend(figure, left)
+    figure.suptitle("Table 1: growth of operations, measured", x=0.01, ha="left", fontsize=14)
+    return figure
+
+
+def _name(row: Row, several: bool) -> str:
+    name = f"{row.method} ({row.data})" if several else row.method
+    return name if row.is_counted else f"{name}, time"
+
+
+def _draw_row(ax: Axes, row: Row, axis: str, place: int) -> None:
+    """Draw an exponent with its interval; of n without logarithms, and with them, pale."""
+    fit = row.without_logs if axis == "n" else row.eps.fit
+    if math.isnan(fit.slope):
+        return
+    _, colour, marker, shift = _STYLES[row.stop]
+    if axis == "n":
+        raw = [row.n.fit.slope], [place + shift]
+        ax.plot(*raw, color=colour, marker=marker, ms=4, alpha=0.3, ls="", zorder=1)
+    reach = None
+    if not math.isnan(fit.low):
+        reach = [[fit.slope - fit.low], [fit.high - fit.slope]]
+    ax.errorbar(
+        [fit.slope],
+        [place + shift],
+        xerr=reach,
+        color=colour,
+        marker=marker,
+        ms=5,
+        capsize=3,
+        elinewidth=1.3,
+        ls="",
+        zorder=2,
+    )
+
+
+def _legend(figure: Figure, ax: Axes) -> None:
+    handles = [
+        ax.plot([], [], color=colour, marker=marker, ls="", label=label)[0]
+        for label, colour, marker, _ in _STYLES.values()
+    ]
+    handles += ax.plot([], [], marker="D", mfc="none", mec="0.25", ms=9, ls="", label="published")
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+
+
+# -- the experiment ----------------------------------------------------------------------------
 
 
 def run(

@@ -1,1 +1,1 @@
-"""Time and memory to a verified accuracy, beside the peers that are installed."""
+"""Compare time and memory to a verified accuracy with other libraries."""

@@ -1,4 +1,4 @@
-"""The image benchmark of the field: exact transport between pictures, class by class."""
+"""Time exact transport between images, class by class (DOTmark)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from epsilot.version import __version__
 from ..document import Block, Command, Heading, Paragraph, Table, environment_table
 from ..dotmark import CLASSES, PICTURES, pair, read_pair
 from ..environment import machine, versions
+from ..measuring import repeated
 from ..report import publish
 from ..runner import in_processes, run_tasks
-from ..store import Line, Store
-from ..timing import repeated
+from ..store import Line, Store, refuse_interrupted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,15 +61,16 @@ QUICK, FULL = Scale((32, 64), 32, 1), Scale((32, 64, 128, 256, 512), 64, 3)
 
 
 def _ours(A: Matrix, B: Matrix, metric: str, rtol: float) -> Line:
-    result = solve_grid(
-        A,
-        B,
-        metric=metric,
-        rtol=rtol,
-        normalize=True,
-        max_seconds=LIMIT,
-        on_limit="ignore",
-    )
+    with refuse_interrupted():
+        result = solve_grid(
+            A,
+            B,
+            metric=metric,
+            rtol=rtol,
+            normalize=True,
+            max_seconds=LIMIT,
+            on_limit="ignore",
+        )
     relative = result.gap / max(abs(result.lower_bound), 1e-300)
     return {"value": result.value, "gap": relative, "method": result.method}
 
@@ -102,7 +103,7 @@ def _call(solver: str, A: Matrix, B: Matrix, metric: str) -> Callable[[], Line]:
 
 
 #: What is timed, and how it is called in tables.
-SOLVERS = {
+IMAGE_SOLVERS = {
     "epsilot": "epsilot, exact",
     "epsilot 1 %": "epsilot, to 1 %",
     "emd2": "`ot.emd2`",
@@ -178,7 +179,7 @@ def tasks_of(scale: Scale, sides: Sequence[int] | None, folder: Path | None) -> 
         for name in names:
             for number in range(scale.n_pairs):
                 for metric in METRICS:
-                    for solver in SOLVERS:
+                    for solver in IMAGE_SOLVERS:
                         if solver not in RIVALS or side <= scale.longest_of_rivals:
                             yield PairTask(where, name, side, number, metric, solver)
 
@@ -255,7 +256,7 @@ def _agreement(lines: Sequence[Line]) -> str:
 
 
 def _table(lines: Sequence[Line], side: int) -> Table:
-    solvers = [name for name in SOLVERS if any(x["solver"] == name for x in lines)]
+    solvers = [name for name in IMAGE_SOLVERS if any(x["solver"] == name for x in lines)]
     names = dict.fromkeys(x["class"] for x in lines)
     rows = [
         (
@@ -264,7 +265,7 @@ def _table(lines: Sequence[Line], side: int) -> Table:
         )
         for name in names
     ]
-    columns = ("class", *(SOLVERS[name] for name in solvers))
+    columns = ("class", *(IMAGE_SOLVERS[name] for name in solvers))
     return Table(columns, tuple(rows), f"{side} x {side}, processor seconds.")
 
 

@@ -1,4 +1,4 @@
-"""What every process of the benchmark needs, imported once and shared by forking.
+"""Import the packages that every benchmark process needs, once, before forking.
 
 POT imports each array library that is installed unless told not to; here it gets NumPy arrays.
 """

@@ -1,17 +1,23 @@
-"""What is asked for: which solves, in which order, and what need not be tried."""
+"""Select solvers, problems and settings of the benchmark, and skip hopeless solves."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
+from typing import TypeVar
 
+from epsilot.errors import InvalidProblem
 from epsilot.version import __version__
+from epsilot.wording import shown
 
 from ..fitting import select
 from ..instances import FAMILIES
 from ..store import Line
-from .entrants import ENTRANTS, OURS, REFERENCE, RelativeSetting, Tuning
+from .solvers import OURS, REFERENCE, SOLVERS, RelativeSetting, Tuning
+
+# -- tasks -------------------------------------------------------------------------------------
 
 #: The families on which entropic solvers are run at every size.
 HEADLINE = ("images", "points2-squared")
@@ -64,7 +70,7 @@ class PeerTask:
     @property
     def is_entropic(self) -> bool:
         """Tell whether its solver is tuned."""
-        return ENTRANTS[self.solver].kind == "entropic"
+        return SOLVERS[self.solver].kind == "entropic"
 
     @property
     def is_reference(self) -> bool:
@@ -126,12 +132,12 @@ class Selection:
                         yield PeerTask(family, size, seed, name, setting, repeat, seconds)
 
     def _settings(self, name: str, family: str, size: int, seed: int) -> list[RelativeSetting]:
-        entrant = ENTRANTS[name]
-        is_left_out = entrant.largest is not None and size > entrant.largest
-        if entrant.kind == "entropic":
+        solver = SOLVERS[name]
+        is_left_out = solver.largest is not None and size > solver.largest
+        if solver.kind == "entropic":
             is_left_out |= seed > 0
             is_left_out |= family not in HEADLINE and size > self.entropic_families_up_to
-        return [] if is_left_out else self.tuning.settings(entrant, self.rtols)
+        return [] if is_left_out else self.tuning.settings(solver, self.rtols)
 
     def _expected(
         self, name: str, size: int, seed: int, setting: RelativeSetting, repeat: int
@@ -149,7 +155,7 @@ class Selection:
             is_first &= not any(self._is_slow(size, reg) for reg in coarser)
             return self.limit(_guessed(size)) + RESTART if is_first else 0.0
         runs = 5 if size <= 256 else 2 if size <= 1024 else 1
-        is_exact = ENTRANTS[name].kind == "exact"
+        is_exact = SOLVERS[name].kind == "exact"
         seconds = 0.13 * math.pow(size / 1024, 2.6) if is_exact else _guessed(size)
         return around + runs * seconds
 
@@ -211,3 +217,96 @@ def fastest_accurate(lines: Sequence[Line], rtol: float) -> Line | None:
     """Return the fastest of the lines whose audited value is within rtol of the optimum."""
     accurate = [line for line in lines if line["status"] == "done" and line["error"] <= rtol]
     return min(accurate, key=lambda line: line["seconds"], default=None)
+
+
+# -- selections and their checks ---------------------------------------------------------------
+
+SMALLEST, LARGEST = 4, 20_000
+
+N = TypeVar("N", int, float)
+
+_EVERYTHING = tuple(FAMILIES)
+QUICK = Selection(
+    families=_EVERYTHING,
+    sizes=(256, 512, 1024),
+    rtols=(0.1, 0.01, 0.001, 1e-6),
+    solvers=(),
+    n_seeds=2,
+    tuning=Tuning((0.1, 0.01), (0.3,)),
+    time_limit=5.0,
+    least_limit=0.5,
+    most_repeats=3,
+    entropic_families_up_to=256,
+)
+FULL = replace(
+    QUICK,
+    sizes=(256, 512, 1024, 2304, 4096, 8192, 10_000),
+    n_seeds=3,
+    tuning=Tuning((0.1, 0.02, 0.004, 0.001), (1.0, 0.1)),
+    time_limit=20.0,
+    least_limit=1.0,
+    entropic_families_up_to=1024,
+)
+
+
+@dataclass(frozen=True)
+class SelectionOverrides:
+    """What was asked for in place of the usual; None where nothing was."""
+
+    solvers: tuple[str, ...] | None = None
+    families: tuple[str, ...] | None = None
+    sizes: tuple[int, ...] | None = None
+    rtols: tuple[float, ...] | None = None
+    n_seeds: int | None = None
+    time_limit: float | None = None
+
+
+def selected(base: Selection, overrides: SelectionOverrides) -> Selection:
+    """Return the checked selection; we and the reference always take part."""
+    if overrides.time_limit is not None:
+        _within([overrides.time_limit], 0.1, 900, "time limit")
+    solvers = (OURS, REFERENCE, *_solvers(overrides.solvers))
+    return replace(
+        base,
+        families=_known(overrides.families or base.families, FAMILIES, "problem"),
+        sizes=_within(overrides.sizes or base.sizes, SMALLEST, LARGEST, "size"),
+        rtols=_within(overrides.rtols or base.rtols, 1e-9, 0.5, "rtol"),
+        n_seeds=overrides.n_seeds or base.n_seeds,
+        time_limit=overrides.time_limit or base.time_limit,
+        solvers=tuple(dict.fromkeys(solvers)),
+    )
+
+
+def _solvers(names: Sequence[str] | None) -> list[str]:
+    """Return the solvers asked for, which must be installed, or all that are."""
+    if names is None:
+        return [name for name, solver in SOLVERS.items() if solver.is_installed]
+    for name in _known(names, SOLVERS, "solver"):
+        solver = SOLVERS[name]
+        if not solver.is_installed:
+            raise InvalidProblem(
+                f"solver {name!r} needs the package {solver.distribution}, which is not "
+                f"installed; it must be (pip install {solver.distribution})"
+            )
+    return list(names)
+
+
+def _known(names: Iterable[str], known: Iterable[str], what: str) -> tuple[str, ...]:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else "see epsilot bench --help"
+            raise InvalidProblem(
+                f"{what} {shown(name)} is unknown; it must be one of {', '.join(known)} ({hint})"
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _within(values: Sequence[N], low: float, high: float, what: str) -> tuple[N, ...]:
+    for value in values:
+        if not (math.isfinite(value) and low <= value <= high):
+            raise InvalidProblem(
+                f"the {what} is {value:g}; it must be between {low:g} and {high:g} (choose another)"
+            )
+    return tuple(dict.fromkeys(values))

@@ -1,4 +1,4 @@
-"""What a run found: Markdown, a web page, a table for other programs and a figure."""
+"""Write the benchmark's report, table and figure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from epsilot.display.plotting import COLOURS, MARKERS, new_figure
 from epsilot.display.text import clock
 
 from ..document import (
@@ -24,14 +26,20 @@ from ..document import (
     write_text,
 )
 from ..environment import machine, versions
+from ..figures import log_axes, write_figure
 from ..instances import FAMILIES
 from ..report import publish
 from ..store import Line
-from .analysis import FEASIBLE, Cell, Cells
-from .entrants import ENTRANTS, OURS
-from .figure import write_times
+from .analysis import FEASIBLE, Cell, Cells, accuracy_text, judged
 from .selection import PATIENCE, Selection, entropic_aims
-from .targets import accuracy_text, judged
+from .solvers import OURS, REFERENCE, SOLVERS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+
+# -- summary -----------------------------------------------------------------------------------
 
 HEADLINE_RTOL = 0.01
 ENVIRONMENT = "environment.json"
@@ -73,7 +81,7 @@ def write_summary(out: Path, lines: Sequence[Line], selection: Selection, comman
 
 def write_environment(out: Path) -> None:
     """Note what this run is made with, peers included."""
-    peers = {entrant.distribution: entrant.version for entrant in ENTRANTS.values()}
+    peers = {solver.distribution: solver.version for solver in SOLVERS.values()}
     found = {"versions": {**versions(), **peers}, "machine": machine()}
     write_text(out / ENVIRONMENT, json.dumps(found, indent=2) + "\n")
 
@@ -112,7 +120,7 @@ def _times(cells: Cells, rtol: float) -> list[Block]:
         others = [cells.cell(family, size, rtol, name) for name in peers]
         own = ours.failure or clock_text(ours.seconds)
         rows.append((FAMILIES[family].label, str(n), own, *map(_ratio, others)))
-    columns = ("problem", "n", "epsilot", *(ENTRANTS[name].label for name in peers))
+    columns = ("problem", "n", "epsilot", *(SOLVERS[name].label for name in peers))
     return [
         Heading(f"Time to {accuracy_text(rtol)}"),
         Table(columns, tuple(rows), "Our time, and the times of others as multiples of it."),
@@ -145,7 +153,7 @@ def _memory(cells: Cells, rtol: float) -> Table:
         )
         for family, size, n in _ordered(cells)
     ]
-    labels = (ENTRANTS[name].label for name in cells.solvers)
+    labels = (SOLVERS[name].label for name in cells.solvers)
     return Table(("problem", "n", *labels), tuple(rows))
 
 
@@ -172,7 +180,7 @@ def _losses(cells: Cells) -> list[Block]:
             FAMILIES[cell.family].label,
             str(cell.n),
             accuracy_text(cell.rtol),
-            ENTRANTS[cell.solver].label,
+            SOLVERS[cell.solver].label,
             clock_text(cell.seconds),
             f"{1 / cell.ratio:.2f}x",
         )
@@ -187,13 +195,13 @@ def _feasibility(cells: Cells) -> Table:
     for name in cells.solvers:
         found = [cell for cell in cells.all if cell.solver == name and not cell.failure]
         feasible = sum(cell.is_feasible for cell in found)
-        rows.append((ENTRANTS[name].label, f"{feasible} of {len(found)}"))
+        rows.append((SOLVERS[name].label, f"{feasible} of {len(found)}"))
     caption = (
         "Rows of the tables above in which the raw plan had the right marginals to "
         f"{FEASIBLE:.0e} (l1); all others were mended by rounding before they were judged."
     )
-    absent = [e for e in ENTRANTS.values() if not e.is_installed and e.name not in cells.solvers]
-    rows += [(entrant.label, "not installed") for entrant in absent]
+    absent = [e for e in SOLVERS.values() if not e.is_installed and e.name not in cells.solvers]
+    rows += [(solver.label, "not installed") for solver in absent]
     return Table(("solver", "feasible"), tuple(rows), caption)
 
 
@@ -205,3 +213,98 @@ def _write_csv(path: Path, cells: Sequence[Cell]) -> None:
         row = asdict(cell)
         writer.writerow({k: "" if v != v else v for k, v in row.items()})
     write_text(path, text.getvalue())
+
+
+# -- figure ------------------------------------------------------------------------------------
+
+COLUMNS = 4
+
+
+def write_times(cells: Cells, rtol: float, folder: Path) -> str:
+    """Draw the times to an accuracy, and return the name of the picture."""
+    families = cells.families
+    n_columns = min(COLUMNS, len(families))
+    n_rows = -(-len(families) // n_columns)
+    figure = new_figure(max(7.0, 4.2 * n_columns), 3.6 * n_rows + 1.1)
+    figure.suptitle(
+        f"Seconds to a verified {accuracy_text(rtol)}, dense costs", x=0.01, ha="left", fontsize=14
+    )
+    handles: dict[str, Line2D] = {}
+    for k, family in enumerate(families):
+        ax = figure.add_subplot(n_rows, n_columns, k + 1)
+        handles |= _draw(ax, cells, family, rtol)
+    order = [name for name in SOLVERS if name in handles]
+    figure.legend(
+        [handles[name] for name in order],
+        [SOLVERS[name].label for name in order],
+        loc="outside lower center",
+        ncols=min(5, len(order)),
+        frameon=False,
+        fontsize=10,
+    )
+    return write_figure(figure, folder, "times")
+
+
+def _draw(ax: Axes, cells: Cells, family: str, rtol: float) -> dict[str, Line2D]:
+    """Draw one family, and return the curves by solver."""
+    handles: dict[str, Line2D] = {}
+    places: set[float] = set()
+    for name in cells.solvers:
+        style = SOLVERS[name].style
+        found = [cells.cell(family, size, rtol, name) for size in cells.sizes(family)]
+        points = [(cell.n, cell.seconds) for cell in found if not cell.failure]
+        if style is None or not points:
+            continue
+        n, seconds = zip(*points, strict=True)
+        places.update(n)
+        colour, dashes = style
+        is_main = name in (OURS, REFERENCE)
+        (handles[name],) = ax.plot(
+            n,
+            seconds,
+            color=COLOURS[colour],
+            ls=dashes,
+            marker=MARKERS[colour],
+            ms=5 if is_main else 3.5,
+            lw=2.2 if is_main else 1.2,
+            zorder=3 if is_main else 2,
+        )
+    log_axes(ax, sorted(places))
+    _label_seconds(ax)
+    ax.set_title(FAMILIES[family].label, loc="left", fontsize=11)
+    ax.set_xlabel("n")
+    ax.set_ylabel("seconds")
+    _mark(ax, cells.crossover(family, rtol), min(places, default=0))
+    return handles
+
+
+def _label_seconds(ax: Axes) -> None:
+    """Label decades, and parts of them where there are few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _mark(ax: Axes, crossing: float | None, least: float) -> None:
+    """Mark the n from which on we beat the network simplex."""
+    if crossing is None:
+        text = "ot.emd2 is faster at the largest n"
+    elif crossing <= least:
+        text = "faster than ot.emd2 at every n"
+    else:
+        ax.axvline(crossing, color="0.45", ls=":", lw=1.4, zorder=1)
+        text = f"faster than ot.emd2 from n ≈ {crossing:.0f}"
+    ax.text(
+        0.03,
+        0.97,
+        text,
+        transform=ax.transAxes,
+        va="top",
+        fontsize=8.5,
+        color="0.25",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5},
+        zorder=4,
+    )

@@ -4,12 +4,12 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 import epsilot
+from epsilot.engine.interrupts import graceful_interrupts
 from epsilot.errors import InvalidProblem
 from epsilot_lab.paper.image_tasks import KEY, ImageTask
 from epsilot_lab.runner import in_processes, run_tasks
@@ -119,7 +119,11 @@ def test_processes_give_the_same_lines(whole, tmp_path):
 
 def test_an_interrupted_solve_is_not_written(tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
-        return replace(epsilot.solve(*arguments, **options), status=epsilot.Status.INTERRUPTED)
+        """Certify the result although Ctrl-C came on the way."""
+        with graceful_interrupts():
+            result = epsilot.solve(*arguments, **options)
+            signal.raise_signal(signal.SIGINT)
+        return result
 
     monkeypatch.setattr("epsilot_lab.paper.image_tasks.solve", interrupted)
     with pytest.raises(KeyboardInterrupt):

@@ -8,9 +8,7 @@ from rich.console import Console
 import epsilot
 from epsilot.errors import InvalidProblem
 from epsilot_lab.paper import table1
-from epsilot_lab.paper.table1_claims import statements
-from epsilot_lab.paper.table1_rows import rows_of
-from epsilot_lab.paper.table1_tasks import FULL, QUICK, Scale, tasks_of
+from epsilot_lab.paper.table1 import FULL, QUICK, Scale, rows_of, statements, tasks_of
 
 TOY = Scale(
     sides=(2, 3),

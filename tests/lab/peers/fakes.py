@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from epsilot_lab.peers.adapters import Answer, Prepared
+from epsilot_lab.peers.solvers import Answer, Prepared
 
 
 def _fake(plan, delay=0.0):

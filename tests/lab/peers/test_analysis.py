@@ -1,8 +1,7 @@
 import pytest
 from peer_lines import entropic, line
 
-from epsilot_lab.peers.analysis import Cells, crossover
-from epsilot_lab.peers.targets import accuracy_text, judged
+from epsilot_lab.peers.analysis import Cells, accuracy_text, crossover, judged
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,18 @@
+"""Selections of the benchmark: tasks, expected failures and overrides."""
+
 import pytest
 from peer_lines import entropic
 
-from epsilot_lab.peers.entrants import RelativeSetting
-from epsilot_lab.peers.run import FULL, QUICK, Wishes, selected
-from epsilot_lab.peers.selection import PeerTask, is_worth_trying
+from epsilot.errors import InvalidProblem
+from epsilot_lab.peers.selection import (
+    FULL,
+    QUICK,
+    PeerTask,
+    SelectionOverrides,
+    is_worth_trying,
+    selected,
+)
+from epsilot_lab.peers.solvers import SOLVERS, BenchmarkSolver, RelativeSetting
 
 
 def task(reg=0.01, size=256, repeat=0, seed=0):
@@ -30,7 +39,7 @@ def test_what_cannot_matter_is_not_tried(known, wanted, expected):
 
 
 def test_rounds_begin_with_the_reference_and_turn():
-    selection = selected(QUICK, Wishes(families=("images",), sizes=(256,), n_seeds=1))
+    selection = selected(QUICK, SelectionOverrides(families=("images",), sizes=(256,), n_seeds=1))
     tasks = selection.tasks()
     assert tasks[0].is_reference
     first = [t.solver for t in tasks if t.repeat == 0]
@@ -42,7 +51,7 @@ def test_rounds_begin_with_the_reference_and_turn():
 
 
 def test_large_sizes_are_measured_less_often():
-    tasks = selected(FULL, Wishes()).tasks()
+    tasks = selected(FULL, SelectionOverrides()).tasks()
     assert {t.seed for t in tasks if t.size > 2304} == {0}
     assert {t.repeat for t in tasks if t.size > 4096} == {0}
     assert {t.family for t in tasks if t.size > 1024 and t.is_entropic} == {
@@ -56,3 +65,37 @@ def test_settings_scale_with_the_answer():
         (0.2, 0.015, 0.3)
     )
     assert RelativeSetting(0.01).absolute(2.0, 4.0).rtol == 0.01
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (SelectionOverrides(solvers=("emd3",)), "solver 'emd3' is unknown; .*did you mean emd2"),
+        (SelectionOverrides(families=("pictures",)), "problem 'pictures' is unknown"),
+        (SelectionOverrides(sizes=(2,)), "the size is 2; it must be between 4 and 20000"),
+        (SelectionOverrides(rtols=(0.0,)), "the rtol is 0"),
+        (SelectionOverrides(rtols=(float("nan"),)), "the rtol is nan"),
+        (SelectionOverrides(time_limit=0.0), "the time limit is 0;"),
+        (SelectionOverrides(time_limit=1e9), r"the time limit is 1e\+09"),
+    ],
+)
+def test_bad_wishes_are_refused(overrides, message):
+    with pytest.raises(InvalidProblem, match=message):
+        selected(QUICK, overrides)
+
+
+def test_a_peer_that_is_not_installed_is_refused_by_name_and_left_out_by_default(monkeypatch):
+    gone = BenchmarkSolver("gone", "Gone", "entropic", "x:y", "no_such_package_here", "gone-ot")
+    monkeypatch.setitem(SOLVERS, "gone", gone)
+    assert gone.version == "not installed"
+    assert "gone" not in selected(QUICK, SelectionOverrides()).solvers
+    with pytest.raises(InvalidProblem, match="pip install gone-ot"):
+        selected(QUICK, SelectionOverrides(solvers=("gone",)))
+
+
+def test_we_and_the_reference_always_take_part():
+    assert selected(QUICK, SelectionOverrides(solvers=("sinkhorn",))).solvers == (
+        "epsilot",
+        "emd2",
+        "sinkhorn",
+    )

@@ -1,12 +1,17 @@
-"""Seconds of calls: on the wall and of the processor, repeated, and rivals in turns."""
+"""Measure seconds (wall, processor, thread) and peaks of memory."""
 
 from __future__ import annotations
 
+import ctypes
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
+
+# -- seconds -----------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -83,3 +88,37 @@ def in_turns(
         for name, call in rivals.items():
             runs[name].add(call, shortest)
     return runs
+
+
+# -- memory ------------------------------------------------------------------------------------
+
+
+def peak() -> int:
+    """Return the most memory this process has held, in bytes."""
+    import resource  # not on Windows
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def forget_peak() -> int | None:
+    """Let :func:`recent_peak` begin anew; return the bytes held now, where Linux tells.
+
+    Freed memory is given back first, so that a solve cannot hide in what an earlier one left.
+    """
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
+    except (OSError, AttributeError, TypeError):
+        return None
+    return recent_peak()
+
+
+def recent_peak() -> int | None:
+    """Return the most bytes held since the peak was forgotten, where Linux tells."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    peaks = (int(row.split()[1]) for row in status.splitlines() if row.startswith("VmHWM"))
+    return 1024 * next(peaks)

@@ -1,3 +1,5 @@
+"""The benchmark beside peers at toy size: lines, limits, restarts and audits."""
+
 import json
 from dataclasses import replace
 
@@ -7,13 +9,11 @@ from rich.console import Console
 
 import epsilot
 from epsilot_lab.instances import FAMILIES
-from epsilot_lab.peers import contest
+from epsilot_lab.peers import benchmark
 from epsilot_lab.peers.analysis import Cells
-from epsilot_lab.peers.contest import run_contest
-from epsilot_lab.peers.entrants import ENTRANTS, Entrant, Tuning
-from epsilot_lab.peers.measuring import Bench
-from epsilot_lab.peers.run import QUICK, run_bench
-from epsilot_lab.peers.selection import KEY
+from epsilot_lab.peers.benchmark import SolverProcess, audit, run_bench, run_selection
+from epsilot_lab.peers.selection import KEY, QUICK
+from epsilot_lab.peers.solvers import SOLVERS, Answer, BenchmarkSolver, Tuning
 from epsilot_lab.store import Store
 
 CONSOLE = Console(stderr=True, force_terminal=False, quiet=True)
@@ -109,14 +109,14 @@ def test_an_interrupted_run_continues(toy, tmp_path, monkeypatch):
     kept = len(lines) // 2
     (tmp_path / "solves.jsonl").write_text("".join(lines[:kept]) + lines[kept][:20])
     solved = []
-    run = Bench.run
+    run = SolverProcess.run
 
     def counted(self, job, limit):
         solved.append(job)
         return run(self, job, limit)
 
-    monkeypatch.setattr(Bench, "run", counted)
-    found = run_contest(TOY, store(tmp_path), CONSOLE)
+    monkeypatch.setattr(SolverProcess, "run", counted)
+    found = run_selection(TOY, store(tmp_path), CONSOLE)
     n_references = sum(job.is_reference for job in solved)
     assert len(lines) - kept <= len(solved) <= len(lines) - kept + 1  # the duals once more
     assert n_references >= 1
@@ -127,21 +127,21 @@ def test_an_interrupted_run_continues(toy, tmp_path, monkeypatch):
 
 
 def test_a_finished_run_solves_nothing(toy, monkeypatch):
-    monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("solved again"))
-    assert len(run_contest(TOY, store(toy), CONSOLE)) == len(read(toy))
+    monkeypatch.setattr(SolverProcess, "run", lambda *_: pytest.fail("solved again"))
+    assert len(run_selection(TOY, store(toy), CONSOLE)) == len(read(toy))
 
 
 def test_ctrl_c_keeps_what_is_solved(tmp_path, monkeypatch):
-    add = contest._Book.add
+    add = benchmark._SolvedLines.add
 
     def interrupt(self, line):
         add(self, line)
         if line["solver"] == "epsilot":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(contest._Book, "add", interrupt)
+    monkeypatch.setattr(benchmark._SolvedLines, "add", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_contest(TOY, store(tmp_path), CONSOLE)
+        run_selection(TOY, store(tmp_path), CONSOLE)
     assert [line["solver"] for line in read(tmp_path)] == ["emd2", "epsilot"]
 
 
@@ -156,8 +156,8 @@ def test_ctrl_c_keeps_what_is_solved(tmp_path, monkeypatch):
     ],
 )
 def test_a_bad_peer_is_caught(function, failure, tmp_path, monkeypatch):
-    fake = Entrant("fake", "fake", "entropic", f"fakes:{function}", "epsilot", "epsilot")
-    monkeypatch.setitem(ENTRANTS, "fake", fake)
+    fake = BenchmarkSolver("fake", "fake", "entropic", f"fakes:{function}", "epsilot", "epsilot")
+    monkeypatch.setitem(SOLVERS, "fake", fake)
     limit = 2.0 if function == "slow" else 60.0
     selection = replace(
         TOY,
@@ -171,7 +171,7 @@ def test_a_bad_peer_is_caught(function, failure, tmp_path, monkeypatch):
         solvers=("epsilot", "emd2", "fake"),
         tuning=Tuning((0.1, 0.01), (0.3,)),
     )
-    lines = run_contest(selection, store(tmp_path), CONSOLE)
+    lines = run_selection(selection, store(tmp_path), CONSOLE)
     cells = Cells(lines)
     first, second = (cells.cell("images", size, 0.1, "fake") for size in (16, 25))
     assert first.failure.startswith(failure)
@@ -185,3 +185,12 @@ def test_a_bad_peer_is_caught(function, failure, tmp_path, monkeypatch):
         assert [line["size"] for line in fakes] == [16]  # neither finer nor larger is tried
         assert second.failure.startswith("–,")
         assert second.failure.endswith("at n = 16")
+
+
+def test_the_audit_rounds_in_the_peers_favour():
+    M, a, b = FAMILIES["random"].build(16, 0)
+    result = epsilot.exact(M, a, b)
+    line = audit(M, a, b, Answer(0.9 * result.plan - 1e-18), result.potentials)
+    assert line["marginal_error"] == pytest.approx(0.2)
+    assert result.value < line["value"] < result.value + 0.1 * M.max()
+    assert line["lower"] == pytest.approx(result.value)

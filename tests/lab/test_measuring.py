@@ -1,6 +1,13 @@
+"""Clocks and peaks of memory."""
+
+import sys
 import time
 
-from epsilot_lab.timing import Runs, Seconds, in_turns, repeated, timed
+import numpy as np
+import pytest
+
+from epsilot_lab import measuring
+from epsilot_lab.measuring import Runs, Seconds, in_turns, repeated, timed
 
 
 def test_every_clock_is_read():
@@ -34,3 +41,19 @@ def test_rivals_take_turns():
     assert order == ["a", "b"] * 3
     assert runs["b"].result == 5
     assert len(runs["a"].seconds) == 3
+
+
+def test_the_peak_is_not_below_what_is_held():
+    held = np.ones(1 << 20)
+    assert measuring.peak() > held.nbytes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_a_peak_is_forgotten_and_seen_again():
+    before = measuring.forget_peak()
+    if before is None:
+        pytest.skip("this system does not let a process forget its peak")
+    np.ones(1 << 23)
+    assert measuring.recent_peak() - before > 60 << 20
+    again = measuring.forget_peak()
+    assert measuring.recent_peak() - again < 30 << 20

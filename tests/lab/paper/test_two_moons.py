@@ -5,8 +5,8 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from epsilot_lab.paper import table2, table2_claims, two_moons
-from epsilot_lab.paper.moons import CHOSEN, KEY, PAPER, PUBLISHED, MoonTask, rotated, sample
+from epsilot_lab.paper import table2, two_moons
+from epsilot_lab.paper.two_moons import CHOSEN, KEY, PAPER, PUBLISHED, MoonTask, rotated, sample
 from epsilot_lab.runner import in_processes, run_tasks
 from epsilot_lab.store import Store
 
@@ -55,10 +55,10 @@ def test_table2_at_toy_size(tmp_path, console):
     assert "Sinkhorn, the paper's procedure, ε = 0.5" in text
     assert "PDASMD, η = 0.1, " in text.partition("## Our own choice")[2]
     assert len(page.statements) == 2
-    easy, hard = (table2_claims.select(lines, angle, "sinkhorn", GOAL) for angle in (10, 90))
+    easy, hard = (table2.select(lines, angle, "sinkhorn", GOAL) for angle in (10, 90))
     assert easy.size == hard.size == 2
     assert easy.mean() < hard.mean()
-    first, second = (table2_claims.select(lines, 10, m, GOAL) for m in table2_claims.METHODS)
+    first, second = (table2.select(lines, 10, m, GOAL) for m in table2.METHODS)
     np.testing.assert_allclose(first, second, atol=0.02)
 
 
@@ -100,7 +100,7 @@ def made(errors, method="pdasmd", goal=PUBLISHED, seed=0):
 )
 def test_the_column_is_compared_both_ways(shift, expected):
     lines = made([error + shift for error in PAPER["pdasmd"]])
-    column, better = table2_claims.statements(lines)
+    column, better = table2.statements(lines)
     assert column.verdict == expected
     assert f"{abs(shift):.3f} (from" in column.tests[0].measured
     assert better.verdict == "not measured yet"
@@ -115,7 +115,7 @@ def test_methods_are_compared_on_the_same_samples(other, expected):
         for seed in range(5)
         for line in made([0.3] * 7, seed=seed) + made([other] * 7, "sinkhorn", seed=seed)
     ]
-    _, better = table2_claims.statements(lines)
+    _, better = table2.statements(lines)
     assert better.verdict == expected
 
 
@@ -123,9 +123,9 @@ def test_our_choice_is_made_on_samples_that_no_table_shows():
     rival = ("reg", 0.03)
     lines = made([0.1] * 7, "sinkhorn", rival, 100) + made([0.2] * 7, "sinkhorn", GOAL, 100)
     shown = made([0.9] * 7, "sinkhorn", rival) + made([0.0] * 7, "sinkhorn", GOAL)
-    assert table2_claims.chosen(shown) is None
-    assert table2_claims.chosen(shown + lines) == (rival, "cross-validated", pytest.approx(0.1))
-    assert table2_claims.select(shown + lines, 10, "sinkhorn", rival) == pytest.approx([0.9])
+    assert table2.chosen(shown) is None
+    assert table2.chosen(shown + lines) == (rival, "cross-validated", pytest.approx(0.1))
+    assert table2.select(shown + lines, 10, "sinkhorn", rival) == pytest.approx([0.9])
 
 
 def test_the_figure_judges_the_fit_up_to_50_degrees():
@@ -134,7 +134,7 @@ def test_the_figure_judges_the_fit_up_to_50_degrees():
         for goal in (PUBLISHED, CHOSEN[0])
         for angle, after in ((20, 0.1), (50, 0.4), (90, 0.9))
     ]
-    (found,) = two_moons.statements(lines)
+    (found,) = two_moons.figure_statements(lines)
     assert [test.verdict for test in found.tests] == ["holds", "does not hold"]
 
 
