@@ -25,7 +25,7 @@ def test_help_does_not_load_the_solvers():
     assert done.returncode == 0, done.stderr
 
 
-def test_commands_of_the_laboratory_are_listed_where_it_is_installed(run, monkeypatch):
+def test_lab_commands_are_listed_if_the_lab_is_installed(run, monkeypatch):
     shown = run("--help").out
     assert "reproduce" in shown
     assert "bench" in shown

@@ -26,7 +26,7 @@ def solved(folder):
     ],
     ids=lambda x: " ".join(x) if isinstance(x, list) else "",
 )
-def test_certify_brackets_the_optimum(run, solved, answer, is_tight, is_feasible):
+def test_certify_bounds_the_optimum(run, solved, answer, is_tight, is_feasible):
     found = run("certify", "--cost", "M.npy", *answer, "--json")
     assert found.code == 0
     bracket = found.json
@@ -37,20 +37,20 @@ def test_certify_brackets_the_optimum(run, solved, answer, is_tight, is_feasible
 
 
 @pytest.mark.usefixtures("solved")
-def test_certify_for_a_person(run):
+def test_certify_prints_plain_lines(run):
     done = run("certify", "--cost", "M.npy", "--plan", "rough.npy")
     assert done.out.startswith("Certificate\n  upper bound: ")
     assert "not feasible, rounded" in done.out
 
 
 @pytest.mark.usefixtures("solved")
-def test_certify_rescales_weights_only_when_asked(run):
+def test_certify_rescales_weights_only_with_normalize(run):
     weights = ("certify", "--cost", "M.npy", "--a", "a2.npy", "--b", "b.csv", "--plan", "plan.npy")
     assert run(*weights).code == 2
     assert run(*weights, "--normalize").code == 0
 
 
-def test_certify_refuses_the_result_of_another_problem(run):
+def test_certify_rejects_the_result_of_another_problem(run):
     run("solve", "--cost", "M.npy", "--out", "r.npz")
     np.save("other.npy", 1 + np.load("M.npy") ** 2)
     done = run("certify", "--cost", "other.npy", "--result", "r.npz")

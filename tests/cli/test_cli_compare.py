@@ -5,8 +5,8 @@ from epsilot.cli.compare import method_names
 
 
 def test_compare_runs_methods_on_the_same_problem(run, folder):
-    wish = ("--methods", "sinkhorn,exact", "--eps", 0.01)
-    done = run("compare", "--cost", "M.npy", *wish, "--plot", "c.png", "--json")
+    options = ("--methods", "sinkhorn,exact", "--eps", 0.01)
+    done = run("compare", "--cost", "M.npy", *options, "--plot", "c.png", "--json")
     assert done.code == 0
     assert done.json["plot"] == "c.png"
     assert (folder / "c.png").exists()
@@ -16,7 +16,7 @@ def test_compare_runs_methods_on_the_same_problem(run, folder):
         assert result["lower_bound"] - 1e-12 <= exact <= result["value"] + 1e-12
 
 
-def test_compare_takes_the_methods_that_fit():
+def test_compare_selects_methods_that_solve_the_problem():
     known = [entry for entry in epsilot.methods() if entry.costs == "any"]
     assert method_names("all", entropic=False) == [entry.name for entry in known]
     assert set(method_names(None, entropic=False)) < {entry.name for entry in known}

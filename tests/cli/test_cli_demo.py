@@ -13,7 +13,7 @@ def test_demo_writes_a_picture_and_two_certificates(run, folder):
         assert min(picture.size) > 600
 
 
-def test_demo_for_a_person(run, folder):
+def test_demo_prints_plain_lines(run, folder):
     done = run("demo", "--side", 5, "--eps", 0.1, "--seed", 4, "--out", "d.svg")
     assert done.code == 0
     assert done.err == ""

@@ -16,7 +16,7 @@ import pytest
     ],
     ids=lambda command: command[0],
 )
-def test_the_answer_is_printed_before_the_error(run, rng, command, monkeypatch):
+def test_results_are_printed_before_write_errors(run, rng, command, monkeypatch):
     np.savez("problems.npz", M=rng.random((5, 4, 3)))
 
     def full(*_):

@@ -65,7 +65,7 @@ BAD = [
     (["solve", *COST, "--plot", "r.doc"], "has the file type doc"),
     (["solve", *COST, "--checkpoint", "none/c.npz"], "none/c.npz cannot be written"),
     (["certify", *COST], "nothing to audit"),
-    (["certify", *COST, "--plan", "M.npy", "--result", "r.npz"], "--result with another"),
+    (["certify", *COST, "--plan", "M.npy", "--result", "r.npz"], "--result with a plan"),
     (["certify", *COST, "--plan", "a2.npy"], "the plan has shape"),
     (["certify", *COST, "--result", "all.npz"], "all.npz"),
     (["certify", *COST, "--potentials", "b.csv", "b.csv"], "potentials"),
@@ -139,12 +139,12 @@ def test_wrong_usage_is_exit_code_2(run, arguments):
     assert "Traceback" not in done.err
 
 
-def test_nothing_is_solved_for_a_place_that_cannot_be_written(run, monkeypatch):
+def test_output_paths_are_checked_before_the_solve(run, monkeypatch):
     monkeypatch.setattr("epsilot.api.solve.run_request", lambda *_, **__: pytest.fail("solved"))
     assert run("solve", *COST, "--out", "none/r.npz").code == 2
 
 
-def test_an_error_of_the_system_is_one_sentence(run, monkeypatch):
+def test_system_errors_are_one_sentence(run, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device", "r.npz")
 
@@ -154,14 +154,14 @@ def test_an_error_of_the_system_is_one_sentence(run, monkeypatch):
     assert done.err.startswith("epsilot: r.npz: No space left on device;")
 
 
-def test_lack_of_memory_is_one_sentence(run, monkeypatch):
+def test_out_of_memory_is_one_sentence(run, monkeypatch):
     def exhausted(name):
         raise MemoryError
 
     monkeypatch.setattr(inputs, "read", exhausted)
     done = run("solve", *COST)
     assert done.code == 2
-    assert "memory is exhausted" in done.err
+    assert "out of memory" in done.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ")

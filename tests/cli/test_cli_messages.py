@@ -72,7 +72,7 @@ def test_wrong_arguments_are_not_repeated_at_length(run, arguments):
 @pytest.mark.skipif(sys.platform == "win32", reason="devices are POSIX's here")
 @pytest.mark.parametrize("name", ["z.csv", "z.npy", "z.npz", "z.png"])
 @pytest.mark.parametrize("command", [["solve", "--cost"], ["batch"], ["transfer", "-o", "o.png"]])
-def test_an_endless_file_is_refused(run, command, name):
+def test_endless_files_are_rejected(run, command, name):
     os.symlink("/dev/zero", name)
     done = run(*command, name, *([name] if command[0] == "transfer" else []))
     assert done.code == 2

@@ -37,9 +37,9 @@ def test_problems_of_all_kinds_are_certified(run, problem, method):
     assert found["value"] - found["lower_bound"] == pytest.approx(found["gap"])
 
 
-def test_the_answer_is_that_of_the_library(run):
-    wish = ("--eps", 0.01, "--method", "sinkhorn", "--seed", 5)
-    done = run("solve", "--cost", "M.npy", *wish, "--json")
+def test_the_command_returns_the_result_of_the_library(run):
+    options = ("--eps", 0.01, "--method", "sinkhorn", "--seed", 5)
+    done = run("solve", "--cost", "M.npy", *options, "--json")
     expected = epsilot.solve(np.load("M.npy"), eps=0.01, method="sinkhorn", seed=5)
     assert done.json["seed"] == 5
     assert done.json["value"] == expected.value
@@ -54,7 +54,7 @@ def test_the_images_are_normalised_and_the_cost_is_scaled(run):
     assert 0 < found["value"] < 1
 
 
-def test_points_have_the_metric_asked_for(run):
+def test_points_use_the_given_metric(run):
     x, y = np.loadtxt("x.csv", delimiter=",", skiprows=1), np.loadtxt("y.txt")
     square = ((x[:, None] - y) ** 2).sum(axis=-1)
     for metric, M in (("sqeuclidean", square), ("euclidean", np.sqrt(square))):
@@ -62,7 +62,7 @@ def test_points_have_the_metric_asked_for(run):
         assert done.json["value"] == pytest.approx(epsilot.exact(M).value, rel=0.011)
 
 
-def test_a_person_gets_plain_lines_in_a_pipe(run):
+def test_plain_lines_in_a_pipe(run):
     done = run("solve", "--cost", "M.npy", "--eps", 0.01)
     assert done.code == 0
     assert done.out.startswith("Certified\n  problem: 6 × 8\n  value: ")
@@ -139,7 +139,7 @@ def test_option_values_are_typed(text, value):
 @pytest.mark.parametrize(
     "kind", [["--mass", 0.5], ["--unbalanced", "0.3,inf", "--unbalanced-type", "tv"]], ids=str
 )
-def test_a_kind_is_asked_for_and_audited(run, kind):
+def test_problem_kinds_are_solved_and_audited(run, kind):
     solved = run("solve", "--cost", "M.npy", "--out", "result.npz", "--json", *kind).json
     for answer in (["--result", "result.npz"], ["--plan", "plan.npy"]):
         np.save("plan.npy", epsilot.solve(np.load("M.npy"), **OF_KIND[kind[0]]).plan)
@@ -153,7 +153,7 @@ OF_KIND = {
 }
 
 
-def test_a_result_of_another_kind_is_refused(run):
+def test_results_of_another_kind_are_rejected(run):
     run("solve", "--cost", "M.npy", "--out", "result.npz", "--mass", 0.5)
     done = run("certify", "--cost", "M.npy", "--result", "result.npz")
     assert done.code == 2
@@ -169,7 +169,7 @@ def test_a_result_of_another_kind_is_refused(run):
         (["--images", "one.png", "two.png", "--metric", "euclidean"], "Mean displacement"),
     ],
 )
-def test_a_page_says_what_to_type(run, folder, source, words):
+def test_the_page_shows_the_command(run, folder, source, words):
     done = run("solve", *source, "--seed", 2, "--report", "my page.html", "--json")
     assert done.code == 0
     assert done.json["files"] == {"report": "my page.html"}
@@ -187,7 +187,7 @@ def test_a_page_says_what_to_type(run, folder, source, words):
         (".", "it is a directory"),
     ],
 )
-def test_a_page_that_cannot_be_written_is_refused_before_the_solve(run, monkeypatch, name, words):
+def test_page_paths_are_checked_before_the_solve(run, monkeypatch, name, words):
     monkeypatch.delattr("epsilot.api.solve.execute")
     done = run("solve", "--cost", "M.npy", "--report", name)
     assert done.code == 2
@@ -195,7 +195,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_solve(run, monkeypa
     assert done.out == ""
 
 
-def test_a_page_needs_a_name_of_its_own(run):
+def test_the_page_needs_its_own_file_name(run):
     done = run("solve", "--cost", "M.npy", "--plot", "a.svg", "--report", "a.svg")
     assert done.code == 2
     assert "--plot and --report are both a.svg" in done.err

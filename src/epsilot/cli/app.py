@@ -1,4 +1,4 @@
-"""The application: its commands, and what becomes of errors."""
+"""Define the command line application: its commands, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -18,30 +18,28 @@ from typer.core import TyperGroup
 from ..errors import ClusterError, InvalidProblem, UnknownMethod
 from ..version import __version__
 from ..wording import named
-from . import barycenter, batch, certify, compare, demo, methods, solve, transfer
+from . import barycenter, batch, certify, compare, demo, solve, transfer
 
 LAB = "epsilot_lab"
-#: Commands of the laboratory; each is a function of its module ``commands``.
+#: Commands of the lab package: functions of ``epsilot_lab.commands``.
 LAB_COMMANDS = ("reproduce", "bench")
-
-
-#: What usage errors are: typer has its own class, or that of click.
+#: Base class of usage errors, in typer or in click.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-#: Characters of a usage error that are printed.
-LONGEST_USAGE = 200
+#: Characters of a usage error that are printed at most.
+MAX_USAGE_CHARACTERS = 200
 
 
 class Commands(TyperGroup):
-    """List the library's commands, then those of the laboratory if it is installed."""
+    """List the commands of the library, then those of the lab package if it is installed."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; a usage error does not repeat more than the beginning of an argument."""
+        """Run a command, and shorten long usage errors."""
         try:
             return super().invoke(ctx)
         except UsageError as error:
             message = getattr(error, "message", "")
-            if len(message) > LONGEST_USAGE:
-                vars(error)["message"] = f"{message[:LONGEST_USAGE]}..."
+            if len(message) > MAX_USAGE_CHARACTERS:
+                vars(error)["message"] = f"{message[:MAX_USAGE_CHARACTERS]}..."
             raise
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -49,7 +47,7 @@ class Commands(TyperGroup):
         return [*super().list_commands(ctx), *(LAB_COMMANDS if find_spec(LAB) else ())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, or None; a command of the laboratory is imported here."""
+        """Return a command, or None; import a command of the lab package on first use."""
         if cmd_name not in LAB_COMMANDS or not find_spec(LAB):
             return super().get_command(ctx, cmd_name)
         function = getattr(import_module(f"{LAB}.commands"), cmd_name)
@@ -61,17 +59,17 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="epsilot",
     cls=Commands,
-    help="Discrete optimal transport to the accuracy you ask for, with a proof.\n\n"
-    "Exit codes: 0 certified, 1 stopped before the target, 2 bad input or usage.",
+    help="Compute optimal transport plans with a proven bound on their error.\n\n"
+    "Exit codes: 0 certified, 1 stopped before the target, 2 invalid input or usage.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
-def _print_version(asked: bool) -> None:
-    """Print the version and exit, when asked to."""
-    if asked:
+def _print_version(is_wanted: bool) -> None:
+    """Print the version and exit if --version was given."""
+    if is_wanted:
         typer.echo(__version__)
         raise typer.Exit
 
@@ -92,7 +90,7 @@ for command in (
     demo.demo,
     solve.solve,
     certify.certify,
-    methods.methods,
+    compare.methods,
     compare.compare,
     batch.batch,
     batch.pairwise,
@@ -103,7 +101,7 @@ for command in (
 
 
 def main() -> None:
-    """Run a command; bad input becomes one sentence and exit code 2."""
+    """Run a command; print invalid input as one sentence and exit with code 2."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -116,8 +114,8 @@ def main() -> None:
         _refuse(str(error), 1)
     except MemoryError as error:
         _refuse(
-            f"{str(error).rstrip('.') or 'memory is exhausted'}; a problem that fits in memory is "
-            "required (reduce its size)"
+            f"{str(error).rstrip('.') or 'out of memory'}; the problem must fit in memory (reduce "
+            "its size)"
         )
     except OSError as error:
         where = "" if error.filename is None else f"{named(error.filename)}: "
@@ -126,7 +124,7 @@ def main() -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM end a command as Ctrl-C does."""
+    """Make SIGTERM end a command like Ctrl-C."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -142,6 +140,6 @@ def _terminable() -> Iterator[None]:
 
 
 def _refuse(sentence: str, code: int = 2) -> None:
-    """Print a sentence on standard error and exit, with code 2 where the input is to blame."""
+    """Print a sentence on standard error and exit."""
     typer.echo(f"epsilot: {' '.join(sentence.split()).removesuffix('.')}.", err=True)
     raise SystemExit(code)

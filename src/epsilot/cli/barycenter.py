@@ -13,7 +13,6 @@ from ..engine.request import METHOD, Request
 from ..metrics import GRID_METRICS, METRICS
 from ..wording import named, shown
 from . import options as opt
-from .exits import finish
 from .request_options import LIMITS, TARGETS, asking
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def barycenter(
         lines = _lines(result, len(fields), shape) | {"out": str(out)}
         report.print_lines(report.verdict(result), lines, good=result.converged)
     _write(out, result.barycenter.reshape(shape))
-    finish([result])
+    raise typer.Exit(int(not result.converged))
 
 
 def _read(images: list[str]) -> list[Matrix]:

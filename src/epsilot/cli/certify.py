@@ -1,4 +1,4 @@
-"""``epsilot certify``: bracket the optimal cost from anybody's output."""
+"""``epsilot certify``: bound the optimal cost from the output of any solver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def certify(
     request: Request,
     plan: Annotated[
         str | None,
-        typer.Option(metavar="FILE", rich_help_panel=ANSWER, help="Plan, n by m, from anywhere."),
+        typer.Option(
+            metavar="FILE", rich_help_panel=ANSWER, help="Transport plan, n by m, from any solver."
+        ),
     ] = None,
     potentials: Annotated[
         tuple[str, str] | None,
@@ -36,26 +38,28 @@ def certify(
     result: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.npz", rich_help_panel=ANSWER, help="What 'epsilot solve --out' wrote."
+            metavar="FILE.npz",
+            rich_help_panel=ANSWER,
+            help="Result saved by 'epsilot solve --out'.",
         ),
     ] = None,
     json: opt.Json = False,
 ) -> None:
-    """Audit a plan, potentials or a saved result, and print the bracket they prove.
+    """Compute certified bounds from a plan, from potentials, or from a saved result.
 
-    The plan is rounded if it must be, the potentials are made feasible, and what is missing is
-    derived.
+    An infeasible plan is rounded, and potentials are made feasible. If only one of both is given,
+    the other is computed.
     """
     if (plan is None and potentials is None) == (result is None):
         raise InvalidProblem(
-            f"{'nothing to audit' if result is None else '--result with another answer'} was "
-            "given; either --result or --plan and --potentials (one or both) are required"
+            f"{'nothing to audit' if result is None else '--result with a plan or potentials'} "
+            "was given; either --result or --plan and --potentials (one or both) are required"
         )
     from ..display import report
     from .inputs import load_problem
 
     problem = load_problem(source)
-    claim: dict[str, object] = {}
+    claimed: dict[str, object] = {}
     if result is None:
         problem = problem.normalized() if source.normalize else problem
         certificate = _audited(problem, request, plan, potentials)
@@ -65,11 +69,11 @@ def certify(
         kind = request.kind
         checked = kind.problem(problem.M, problem.a, problem.b, normalize=source.normalize)
         header, certificate = recertify(result, checked, kind)
-        claim = {key: header[key] for key in ("method", "value", "lower_bound") if key in header}
+        claimed = {key: header[key] for key in ("method", "value", "lower_bound") if key in header}
     if json:
         report.print_json(
             {"shape": problem.shape, **dataclasses.asdict(certificate)}
-            | ({"claimed": claim} if claim else {})
+            | ({"claimed": claimed} if claimed else {})
         )
     else:
         report.print_lines("Certificate", report.certificate_lines(certificate), good=True)
@@ -78,7 +82,7 @@ def certify(
 def _audited(
     problem: Inputs, request: Request, plan: str | None, potentials: tuple[str, str] | None
 ) -> Certificate:
-    """Return the bracket that the files of a plan and of potentials prove."""
+    """Return the certificate of a plan and of potentials that are read from files."""
     from ..api.certify import DERIVED_RTOL, audit
     from .inputs import read, read_vector
 

@@ -1,7 +1,8 @@
-"""``epsilot compare``: several methods on one problem."""
+"""``epsilot compare`` and ``epsilot methods``: run several methods, and list all of them."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,15 +14,14 @@ from ..errors import InvalidProblem
 from ..wording import shown
 from . import options as opt
 from .demo import EPS, SIDE, demo_problem
-from .exits import finish
 from .request_options import LIMITS, TARGETS, asking
 
 if TYPE_CHECKING:
     from ..engine.result import Result
     from .inputs import Inputs
 
-# Those that reach 1 % in seconds on a thousand points; "--methods all" runs every one.
-USUAL = (
+#: Methods that reach 1 % within seconds on a thousand points; "--methods all" runs all.
+DEFAULT_METHODS = (
     "sinkhorn",
     "aam",
     "apdagd",
@@ -34,8 +34,11 @@ USUAL = (
     "exact",
     "restricted_simplex",
 )
-STORED = 1 << 24  # costs of grids and clouds up to this many entries are stored for all methods
+#: Largest cost, in entries, that is stored so that every method can read it.
+MAX_STORED_ENTRIES = 1 << 24
 COLUMNS = ("method", "gap", "target", "certified", "value", "epochs", "operations", "time")
+#: Heading of the measured column of ``epsilot methods`` (benchmarks/methods.py).
+MEASURED = "operations, n = 144, ε = 0.02"
 
 
 @asking(*TARGETS, *LIMITS, "seed", "n_threads", max_seconds=60.0)
@@ -43,11 +46,13 @@ def compare(
     *,
     methods: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help="Methods to compare, or all (default: the usual)."),
+        typer.Option(metavar="A,B,C", help="Methods to compare, or all (default: the fast ones)."),
     ] = None,
     demo: Annotated[
         bool,
-        typer.Option("--demo", rich_help_panel=opt.PROBLEM, help="The images of 'epsilot demo'."),
+        typer.Option(
+            "--demo", rich_help_panel=opt.PROBLEM, help="Compare on the images of 'epsilot demo'."
+        ),
     ] = False,
     source: opt.Source,
     request: Request,
@@ -56,7 +61,7 @@ def compare(
 ) -> None:
     """Run several methods on one problem, each to the same certified accuracy.
 
-    The limits hold for each method by itself; Ctrl-C ends the comparison there.
+    Limits apply to each method separately. Ctrl-C ends the comparison.
     """
     from ..display import report
     from ..display.plotting import check_picture, plot_compare
@@ -74,9 +79,9 @@ def compare(
 
     results: dict[str, Result] = {}
     for name in names:
-        asked = replace(request, method=name)
+        own = replace(request, method=name)
         results[name] = run_request(
-            asked, problem.M, problem.a, problem.b, normalize=source.normalize
+            own, problem.M, problem.a, problem.b, normalize=source.normalize
         )
         if results[name].status is epsilot.Status.INTERRUPTED:
             break
@@ -87,17 +92,17 @@ def compare(
         report.print_json({"results": fields, "plot": None if plot is None else str(plot)})
     else:
         report.print_table(COLUMNS, [_row(name, result) for name, result in results.items()])
-    finish(results.values())
+    raise typer.Exit(int(not all(result.converged for result in results.values())))
 
 
 def method_names(text: str | None, *, entropic: bool) -> list[str]:
-    """Return the methods to run, each once; the usual ones that fit the target by default."""
+    """Return the methods to run, each once; by default the fast ones that solve the problem."""
     import epsilot
 
     known = [entry for entry in epsilot.methods() if entry.costs == "any"]
     if text is None:
         fits = {entry.name for entry in known if entry.solves_entropic or not entropic}
-        return [name for name in USUAL if name in fits]
+        return [name for name in DEFAULT_METHODS if name in fits]
     if text.strip() == "all":
         return [entry.name for entry in known if entry.solves_entropic or not entropic]
     names = [name for part in text.split(",") if (name := part.strip())]
@@ -109,7 +114,7 @@ def method_names(text: str | None, *, entropic: bool) -> list[str]:
 
 
 def _problem(demo: bool, source: opt.Source) -> Inputs:
-    """Return the demonstration's problem or the one from files."""
+    """Return the problem of the demo, or read the one that the options name."""
     from ..arguments import cost_matrix
     from ..files.images import synthetic_pair
     from ..geometry import Geometry
@@ -120,7 +125,7 @@ def _problem(demo: bool, source: opt.Source) -> Inputs:
         if not isinstance(problem.M, Geometry):
             cost_matrix(problem.M)
         n, m = problem.shape
-        if isinstance(problem.M, Geometry) and n * m <= STORED:
+        if isinstance(problem.M, Geometry) and n * m <= MAX_STORED_ENTRIES:
             return replace(problem, M=problem.M.matrix())
         return problem
     if replace(source, normalize=False) != opt.Source():
@@ -132,7 +137,7 @@ def _problem(demo: bool, source: opt.Source) -> Inputs:
 
 
 def _row(name: str, result: Result) -> tuple[str, ...]:
-    """Return a line of the table."""
+    """Return one row of the table."""
     return (
         name,
         f"{result.gap:.3g}",
@@ -142,4 +147,33 @@ def _row(name: str, result: Result) -> tuple[str, ...]:
         f"{result.n_iter:,}",
         operations_text(result.work).removesuffix(" operations"),
         clock(result.seconds),
+    )
+
+
+def methods(json: opt.Json = False) -> None:
+    """List the methods with their papers, proven complexities and measured costs.
+
+    --json adds their families and options.
+    """
+    import epsilot
+
+    from ..display import report
+
+    entries = epsilot.methods()
+    if json:
+        report.print_json({"methods": [dataclasses.asdict(entry) for entry in entries]})
+        return
+    report.print_table(
+        ("year", "name", "paper", "complexity", "entropic", MEASURED),
+        [
+            (
+                str(entry.year),
+                entry.name,
+                entry.paper,
+                entry.complexity,
+                "yes" if entry.solves_entropic else "no",
+                entry.measured,
+            )
+            for entry in sorted(entries, key=lambda entry: entry.year)
+        ],
     )

@@ -1,4 +1,4 @@
-"""``epsilot demo``: the embedded example."""
+"""``epsilot demo``: solve a built-in example and draw it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ import typer
 
 from ..engine.request import Request
 from . import options as opt
-from .exits import finish
 
 if TYPE_CHECKING:
     from .._types import Matrix
     from ..engine.result import Result
     from .inputs import Inputs
 
-SIDE = 20
-EPS = 0.02
-LARGEST_DENSE = 48  # sides beyond use the grid, and the default method only
+#: Default side of the images in pixels, and default tolerance in units of the largest cost.
+SIDE, EPS = 20, 0.02
+#: Largest side, in pixels, with a stored cost; larger images use the grid and one method.
+MAX_DENSE_SIDE = 48
 PICTURE = Path("demo") / "epsilot-demo.png"
 
 
 def demo(
     side: Annotated[int, typer.Option(help="Pixels along each side of the images.")] = SIDE,
     seed: opt.Seed = 0,
-    eps: Annotated[float, typer.Option(help="Certified gap; the largest cost is 1.")] = EPS,
+    eps: Annotated[float, typer.Option(help="Tolerance on the gap; the largest cost is 1.")] = EPS,
     megapixel: Annotated[
-        bool, typer.Option("--megapixel", help="Two images of 1000 x 1000 pixels, on their grid.")
+        bool, typer.Option("--megapixel", help="Use two images of 1000 x 1000 pixels.")
     ] = False,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the picture goes.")] = PICTURE,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Write the figure to this file.")
+    ] = PICTURE,
     json: opt.Json = False,
 ) -> None:
-    """Move one synthetic image onto another by two methods, and prove how well it was done."""
+    """Transport one synthetic image onto another with two methods, and certify both results."""
     from ..display import report
     from ..display.plotting import check_picture, plot_demo
     from ..files.images import synthetic_pair
@@ -50,7 +52,7 @@ def demo(
     from ..engine.result import Status
 
     results: dict[str, Result] = {}
-    for method in ("auto", "pdasmd") if side <= LARGEST_DENSE else ("auto",):
+    for method in ("auto", "pdasmd") if side <= MAX_DENSE_SIDE else ("auto",):
         result = run_request(replace(request, method=method), problem.M, problem.a, problem.b)
         label = result.method if method != "auto" else f"auto ({result.method})"
         results[label] = result
@@ -68,14 +70,14 @@ def demo(
         report.print_json({"side": side, "eps": eps, "picture": str(out), "results": fields})
     else:
         typer.echo(f"picture: {out}")
-    finish(results.values())
+    raise typer.Exit(int(not all(result.converged for result in results.values())))
 
 
 def demo_problem(A: Matrix, B: Matrix) -> Inputs:
-    """Return cost and weights of moving one image onto another."""
+    """Return the cost between pixels, and two images as weights."""
     from ..files.images import grid_cost
     from .inputs import Inputs, pixel_geometry
 
-    is_small = max(A.shape) <= LARGEST_DENSE
+    is_small = max(A.shape) <= MAX_DENSE_SIDE
     cost = grid_cost(A.shape) if is_small else pixel_geometry(A.shape, B.shape)
     return Inputs(cost, A.ravel(), B.ravel())

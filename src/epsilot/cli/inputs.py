@@ -1,4 +1,4 @@
-"""From the files named on the command line to a problem."""
+"""Read the problem that command line options describe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inputs:
-    """A problem as read from files: a cost or a geometry; weights are None when uniform."""
+    """A cost matrix or geometry, and weights; None means uniform weights."""
 
     M: Array | Geometry
     a: Vector | None = None
@@ -41,7 +41,7 @@ class Inputs:
 
 
 def load_problem(source: Source) -> Inputs:
-    """Read the problem that the options describe."""
+    """Read a problem from the files that the options name."""
     cost, points, images, metric = source.cost, source.points, source.images, source.metric
     sources = {"--cost": cost, "--points": points, "--images": images}
     given = [name for name, value in sources.items() if value is not None]
@@ -70,7 +70,7 @@ def load_problem(source: Source) -> Inputs:
 
 
 def read(name: str) -> Array:
-    """Read an array; ``archive.npz:key`` names one of several."""
+    """Read an array; ``archive.npz:key`` selects one of an archive."""
     head, mark, key = name.rpartition(":")
     if mark and head.lower().endswith(".npz"):
         return read_array(head, key)
@@ -78,7 +78,7 @@ def read(name: str) -> Array:
 
 
 def read_vector(name: str) -> Vector:
-    """Read one number for each point: a vector, a single row or column, or an image."""
+    """Read a vector: a 1-d array, a single row or column, or an image."""
     array = read(name)
     is_image = Path(name).suffix.lower() in IMAGE_SUFFIXES
     if array.ndim != 1 and array.size != max(array.shape, default=0) and not is_image:
@@ -91,7 +91,7 @@ def read_vector(name: str) -> Vector:
 
 
 def _both_weights(a: str | None, b: str | None) -> tuple[Vector | None, Vector | None]:
-    """Read the weights that are given."""
+    """Read the weights whose files are given."""
     return (
         None if a is None else read_vector(a),
         None if b is None else read_vector(b),
@@ -99,11 +99,11 @@ def _both_weights(a: str | None, b: str | None) -> tuple[Vector | None, Vector |
 
 
 def _as_points(array: Array, name: str) -> Matrix:
-    """Return points as rows; a vector holds points on a line."""
+    """Return points as rows; a vector holds 1-d points."""
     if not 1 <= array.ndim <= 2:
         raise InvalidProblem(
             f"{named(name)} holds an array of shape {array.shape}; points must be a table, one "
-            "point a row (reshape it to two dimensions)"
+            "point per row (reshape it to two dimensions)"
         )
     table: Matrix = np.asarray(array, dtype=np.float64).reshape(len(array), -1)
     if not np.isfinite(table).all():
@@ -116,7 +116,7 @@ def _as_points(array: Array, name: str) -> Matrix:
 
 
 def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
-    """Return a metric that is known, or suggest the nearest."""
+    """Check the name of a metric, and suggest the nearest if it is unknown."""
     if metric not in known:
         near = difflib.get_close_matches(metric[:LONGEST_SHOWN], known, n=1)
         raise InvalidProblem(
@@ -127,26 +127,26 @@ def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
 
 
 def _cost_from_points(X: Matrix, Y: Matrix, metric: str) -> Geometry:
-    """Return the cost between two sets of points, stored only when it is small."""
+    """Return the cost between two sets of points, stored only if it is small."""
     from ..geometry.clouds import cloud_geometry
 
     _checked_metric(metric, POINT_METRICS)
     if X.shape[1] != Y.shape[1]:
         raise InvalidProblem(
-            f"the points have {X.shape[1]} and {Y.shape[1]} coordinates; both need as many "
-            "(check the columns of the files)"
+            f"the points have {X.shape[1]} and {Y.shape[1]} coordinates; both must have the same "
+            "number (check the columns of the files)"
         )
     return cloud_geometry(X, Y, metric)
 
 
 def _from_images(first: str, second: str, metric: str) -> Inputs:
-    """Return the problem of moving one image's mass onto another's, on their grid."""
+    """Return the problem of transporting one image onto another, on their pixels."""
     A, B = read_mass(first), read_mass(second)
     return Inputs(pixel_geometry(A.shape, B.shape, metric), _unit(A), _unit(B))
 
 
 def read_mass(name: str) -> Matrix:
-    """Read an image that has a positive mass."""
+    """Read an image and check that its mass is positive."""
     image = read_image(name)
     if not image.any():
         raise InvalidProblem(
@@ -174,6 +174,6 @@ def pixel_geometry(
 
 
 def _unit(image: Matrix) -> Vector:
-    """Return an image's pixels, scaled to total 1."""
+    """Return the pixels of an image, scaled to total mass 1."""
     weights: Vector = image.ravel() / image.sum()
     return weights

@@ -1,4 +1,4 @@
-"""``epsilot solve``: one problem to a certified accuracy."""
+"""``epsilot solve``: solve one problem to a certified accuracy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import typer
 
 from ..engine.request import Request
 from . import options as opt
-from .exits import finish
 from .request_options import ASKED, asking
 
 if TYPE_CHECKING:
@@ -25,23 +24,24 @@ def solve(
     source: opt.Source,
     request: Request,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.npz", help="Write the result here.")
+        Path | None, typer.Option(metavar="FILE.npz", help="Write the result to this file.")
     ] = None,
     plot: opt.Plot = None,
     page: Annotated[
         Path | None,
-        typer.Option(
-            "--report", metavar="FILE.html", help="Write a web page about the result here."
-        ),
+        typer.Option("--report", metavar="FILE.html", help="Write a web page of the result."),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say what auto chose, why, and what it cost.")
+        bool,
+        typer.Option(
+            "--explain", help="Print the method that auto chose, the reason, and its cost."
+        ),
     ] = False,
     json: opt.Json = False,
 ) -> None:
     """Solve a problem to a certified accuracy.
 
-    Ctrl-C stops the run and reports its best certified answer so far.
+    Ctrl-C stops the run and prints its best certified result so far.
     """
     from ..display import report
     from ..display.page import check_page
@@ -70,24 +70,24 @@ def solve(
     else:
         lines = report.result_lines(result) | why | files
         report.print_lines(report.verdict(result), lines, good=result.converged)
-    # The answer is on the screen before a disk can be full.
+    # The result is printed first: writing files may fail on a full disk.
     if out is not None:
         result.save(out)
     if plot is not None:
         save_convergence(result, plot)
     if page is not None:
         result.report(page, command=shlex.join(["epsilot", *sys.argv[1:]]))
-    finish([result])
+    raise typer.Exit(int(not result.converged))
 
 
 def _explanation(result: Result, seconds: float) -> dict[str, str]:
-    """Return what was chosen and why, and what it took."""
-    chosen = result.choice or f"{result.method}: as asked for"
+    """Return the choice of the method with its reason, and the time and memory used."""
+    chosen = result.choice or f"{result.method}: chosen by the caller"
     peak = ""
     if sys.platform != "win32":
         import resource
 
         unit = 1 if sys.platform == "darwin" else 1024
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        peak = f", {used / 2**20:.0f} MiB peak of the whole process"
+        peak = f", peak memory of the process {used / 2**20:.0f} MiB"
     return {"chosen": chosen, "actual": f"{seconds:.2g} s{peak}"}

@@ -1,4 +1,4 @@
-"""``epsilot transfer``: a picture in the colours of another."""
+"""``epsilot transfer``: give a picture the colours of another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import typer
 
 from ..engine.request import TARGET, Request
 from . import options as opt
-from .exits import finish
 from .request_options import LIMITS, TARGETS, asking
 
 if TYPE_CHECKING:
@@ -24,26 +23,26 @@ MAP = "Colours"
 @asking("method", *TARGETS, *LIMITS, "seed", panel=TARGET)
 def transfer(
     *,
-    source: Annotated[str, typer.Argument(help="The picture to recolour.")],
-    reference: Annotated[str, typer.Argument(help="The picture whose colours it takes.")],
+    source: Annotated[str, typer.Argument(help="Picture to recolour.")],
+    reference: Annotated[str, typer.Argument(help="Picture that supplies the colours.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the result goes.")
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Write the result to this file.")
     ],
     back: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write the reference in the source's colours."),
+        typer.Option(metavar="FILE", help="Also write the reference in the colours of the source."),
     ] = None,
     colors: Annotated[
         int, typer.Option(min=1, rich_help_panel=MAP, help="Colours in each palette.")
     ] = 1000,
     palette: Annotated[
         str,
-        typer.Option(rich_help_panel=MAP, help="cluster: means of clusters; sample: pixels drawn."),
+        typer.Option(rich_help_panel=MAP, help="cluster: cluster means; sample: random pixels."),
     ] = "cluster",
     smoothing: Annotated[
         float,
         typer.Option(
-            min=0.0, rich_help_panel=MAP, help="Radius in parts of the diagonal; 0: none."
+            min=0.0, rich_help_panel=MAP, help="Radius as a fraction of the diagonal; 0: none."
         ),
     ] = 0.01,
     request: Request,
@@ -51,8 +50,8 @@ def transfer(
 ) -> None:
     """Give a picture the colours of another.
 
-    Size, opacity and depth of the picture are kept. The plan between the palettes is certified;
-    its cost is the squared distance of colours in the unit cube.
+    Size, opacity and bit depth of the picture are kept. The transport plan between the palettes is
+    certified. Its cost is the squared distance of colours in the unit cube.
     """
     from ..applications import pictures
     from ..applications.color_transfer import ColorTransfer
@@ -66,8 +65,8 @@ def transfer(
     pictures.check_picture_path(out, first, is_grey)
     if back is not None:
         pictures.check_picture_path(back, second, is_grey)
-    asked = parameters_of(request, ColorTransfer)
-    model = ColorTransfer(colors, palette=palette, smoothing=smoothing, **asked)
+    shared = parameters_of(request, ColorTransfer)
+    model = ColorTransfer(colors, palette=palette, smoothing=smoothing, **shared)
     model.fit(first.array, second.array)
     _write(model, first, second, out, back)
     result = model.result_
@@ -82,13 +81,13 @@ def transfer(
         }
         lines |= report.result_lines(result) | files
         report.print_lines(report.verdict(result), lines, good=result.converged)
-    finish([result])
+    raise typer.Exit(int(not result.converged))
 
 
 def _write(
     model: ColorTransfer, first: Picture, second: Picture, out: Path, back: Path | None
 ) -> None:
-    """Write the source in the reference's colours, and the reverse where it is wanted."""
+    """Write the source in the colours of the reference, and the reverse if wanted."""
     from ..applications.pictures import Picture, write_picture
 
     with _status("recolouring"):
@@ -103,7 +102,7 @@ def _write(
 
 @contextmanager
 def _status(text: str) -> Iterator[None]:
-    """Say what is being done, where somebody is looking."""
+    """Show the current step on a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)
