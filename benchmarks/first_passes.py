@@ -31,8 +31,9 @@ from epsilot.engine.execute import execute
 from epsilot.engine.request import Request
 from epsilot.engine.starts import coarse_potentials
 from epsilot.geometry import Dense, PointCloud
-from epsilot.kernels.dense import SUM, row_max
-from epsilot.kernels.fused import gibbs_into
+from epsilot.kernels.compiling import KERNEL
+from epsilot.kernels.dense import row_max
+from epsilot.kernels.sums import gibbs_into
 from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers.pdasgd import PDASGD
 from epsilot.solvers.pdasmd import PDASMD
@@ -48,7 +49,7 @@ SGD_ETAS = 0.03, 0.001
 STEP = 0.16
 
 
-@njit(**{**SUM, "cache": False})
+@njit(**{**KERNEL, "cache": False})
 def move(g, mean, q, weights, step, ratio, share):
     """Add step q - ratio weights to g, and a share of what is new to the mean."""
     for j in range(g.size):
@@ -56,7 +57,7 @@ def move(g, mean, q, weights, step, ratio, share):
         mean[j] += share * (g[j] - mean[j])
 
 
-@njit(**{**SUM, "cache": False})
+@njit(**{**KERNEL, "cache": False})
 def gradient_steps(C, rows, q, inv_etas, steps, shares, g, mean, weights):
     """Climb the semi-dual by its gradients q - softmax((g - C_i) / η) of one row after another."""
     for k in range(rows.size):

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from epsilot import parallel
 from epsilot.geometry import Dense
-from epsilot.kernels.vexp import exp
+from epsilot.kernels.exp_log import exp
 from epsilot_lab import numpy_kernels as reference
 from epsilot_lab.measuring import in_turns
 

@@ -19,8 +19,8 @@ from numba import njit
 
 from epsilot import parallel
 from epsilot.geometry import Dense
-from epsilot.kernels.dense import SUM
-from epsilot.kernels.vexp import exp
+from epsilot.kernels.compiling import KERNEL
+from epsilot.kernels.exp_log import exp
 from epsilot.problems.problem import Entropic
 from epsilot.solvers.pdasmd import PDASMD
 from epsilot_lab.instances import random
@@ -33,13 +33,13 @@ MODES = {
 }
 
 
-@njit(**{**SUM, "cache": False})
+@njit(**{**KERNEL, "cache": False})
 def exp_row(x, out):
     for j in range(x.size):
         out[j] = exp(x[j])
 
 
-@njit(**{**SUM, "cache": False})
+@njit(**{**KERNEL, "cache": False})
 def exp_rows(X, is_cached, out):
     for _ in range(3):
         for i in range(X.shape[0]):

@@ -12,7 +12,7 @@ SOURCE = ROOT / "src" / "epsilot"
 #: Folders and files that decide no number of a solve.
 OUTSIDE = {
     *("applications", "cli", "files", "display"),
-    *("theory", "about.py"),
+    *("theory", "method_info.py"),
 }
 PATH = sorted(
     file for file in SOURCE.rglob("*.py") if not OUTSIDE & set(file.relative_to(SOURCE).parts)
@@ -31,14 +31,14 @@ ALLOWED = {
     "finite_sum/instances.py: np.linalg": "the closed form that tests compare with",
     "finite_sum/instances.py: product @": "the closed form that tests compare with",
     "geometry/coordinates.py: np.linalg": "the l2 norm along an axis, which is a plain sum",
-    "geometry/ranges.py: (LARGEST_COST / n_axes) ** (1 / power)": "a bound of what is refused",
-    "geometry/ranges.py: SMALLEST_COST ** (1 / power)": "a bound of what is refused",
-    "kernels/tiles.py: np.dot": "plain Python, for coverage runs",
+    "geometry/coordinates.py: (LARGEST_COST / n_axes) ** (1 / power)": "a bound of what is refused",
+    "geometry/coordinates.py: SMALLEST_COST ** (1 / power)": "a bound of what is refused",
+    "kernels/products.py: np.dot": "plain Python, for coverage runs",
     "kernels/sums.py: np.dot": "plain Python, for coverage runs",
-    "kernels/vexp.py: 2.0 ** self.mantissa": "a power of two",
-    "kernels/vexp.py: 2.0 ** k": "a power of two",
-    "kernels/vexp.py: np.exp": "plain Python, for coverage runs",
-    "kernels/vlog.py: np.log": "plain Python, for coverage runs",
+    "kernels/exp_log.py: 2.0 ** self.mantissa": "a power of two",
+    "kernels/exp_log.py: 2.0 ** k": "a power of two",
+    "kernels/exp_log.py: np.exp": "plain Python, for coverage runs",
+    "kernels/exp_log.py: np.log": "plain Python, for coverage runs",
 }
 
 

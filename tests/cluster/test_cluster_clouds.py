@@ -7,7 +7,7 @@ import epsilot
 from epsilot import InvalidProblem, PointCloud
 from epsilot.distributed import Parquet
 from epsilot.distributed import PointCloud as Spread
-from epsilot.geometry import passes
+from epsilot.geometry import sweeps
 
 dask_array = pytest.importorskip("dask.array")
 zarr = pytest.importorskip("zarr")
@@ -54,7 +54,7 @@ PASSES = {
     [(2, "euclidean", 1 << 20), (3, "sqeuclidean", 32), (5, "cityblock", 32), (5, "cosine", 32)],
 )
 def test_passes_have_the_bits_of_one_process(client, monkeypatch, tmp_path, d, metric, wide):
-    monkeypatch.setattr(passes, "WIDE", wide)
+    monkeypatch.setattr(sweeps, "MAX_TILE_COLUMNS", wide)
     X, Y = clouds(71, 80, d)
     np.save(tmp_path / "Y.npy", Y)
     there = Spread(X, tmp_path / "Y.npy", metric, client, single=True).shifted(0.25)
@@ -72,7 +72,7 @@ def test_tiles_of_columns_are_put_together_in_their_order(monkeypatch):
     f, g = rng.random(40), rng.random(100)
     whole = {name: answer(PointCloud(X, Y), f, g) for name, answer in PASSES.items()
              if name not in ("entries", "digest")}  # fmt: skip
-    monkeypatch.setattr(passes, "WIDE", 32)
+    monkeypatch.setattr(sweeps, "MAX_TILE_COLUMNS", 32)
     for name, expected in whole.items():
         found = PASSES[name](PointCloud(X, Y), f, g)
         np.testing.assert_allclose(found, expected, rtol=1e-13, err_msg=name)
@@ -112,7 +112,7 @@ def table(X, folder):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_input(client, tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(passes, "WIDE", 32)
+    monkeypatch.setattr(sweeps, "MAX_TILE_COLUMNS", 32)
     X, Y = clouds(50, 40, 4)
     there = Spread(KINDS[kind](X, tmp_path), Y, client=client)
     here = PointCloud(X, Y)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from epsilot import parallel
-from epsilot.kernels.distances import squared_distances
+from epsilot.kernels.products import squared_distances
 
 #: points of both clouds, coordinates, how far from the origin
 CASES = [(1, 1, 1, 0.0), (5, 7, 16, 0.0), (33, 17, 300, 1e6), (200, 16, 520, -1e3)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsilot.kernels import grid_flow as kernels
-from epsilot.kernels.grid_parcels import parcels
+from epsilot.kernels.grid_flow import parcels
 
 SHAPES = [
     (1, 1, 1), (1, 1, 7), (1, 5, 8), (1, 16, 17), (4, 3, 5), (2, 2, 2), (5, 6, 7),

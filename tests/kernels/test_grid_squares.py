@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from epsilot.geometry.powers import split
-from epsilot.kernels.grid_squares import sq_log
+from epsilot.geometry.axes import split
+from epsilot.kernels.grid import sq_log
 
 
 def whole_sums(t, z, w, factors, powers, price, n_out):

@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 from scipy.optimize import linear_sum_assignment
 
-from epsilot.kernels import simd8, small_simplex, small_start
+from epsilot.kernels import simd8, small_simplex
 from epsilot.kernels.assignment import assign
 
 
@@ -95,8 +95,8 @@ def started(C, p, q):
     n, m = full.shape
     tree = small_simplex.empty_tree(-(-(n + m) // 8) * 8)
     order, closed = np.arange(p.size), np.zeros(p.size + q.size, np.int64)
-    small_start.greedy(full, p, q, np.zeros(m), order, np.zeros(m), np.zeros(m), closed, tree)
-    small_start.price(full, closed, tree)
+    small_simplex.greedy(full, p, q, np.zeros(m), order, np.zeros(m), np.zeros(m), closed, tree)
+    small_simplex.price(full, closed, tree)
     return full, tree, closed
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from epsilot.kernels.dense import SUM
-from epsilot.kernels.vexp import exp, exp_below, larger
+from epsilot.kernels.compiling import KERNEL
+from epsilot.kernels.exp_log import exp, exp_below, larger
 
 
 @numba.njit
@@ -34,13 +34,13 @@ def test_exp_at_its_ends(dtype):
     np.testing.assert_array_equal(_exp_all(x), expected)
 
 
-@njit(**{**SUM, "cache": False})
+@njit(**{**KERNEL, "cache": False})
 def exponentials(x, out):
     for j in range(x.size):
         out[j] = exp_below(x[j])
 
 
-@njit(**{**SUM, "cache": False})
+@njit(**{**KERNEL, "cache": False})
 def largest(x):
     best = x[0]
     for j in range(x.size):

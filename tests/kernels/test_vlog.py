@@ -3,13 +3,13 @@
 import numpy as np
 from numba import njit
 
-from epsilot.kernels import vlog
+from epsilot.kernels import exp_log
 
 
 @njit
 def each(x, out, is_rough):
     for i in range(x.size):
-        out[i] = vlog.rough_log(x[i]) if is_rough else vlog.log(x[i])
+        out[i] = exp_log.rough_log(x[i]) if is_rough else exp_log.log(x[i])
 
 
 def test_logarithm(rng):

@@ -9,7 +9,7 @@ from by_hand import synthetic
 import epsilot
 from epsilot.engine import driver
 from epsilot.engine.result import Status
-from epsilot.kernels import accelerated as kernels
+from epsilot.kernels import coordinate as kernels
 from epsilot.solvers import make_solver
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import epsilot
 from epsilot.kernels import dijkstra as kernels
-from epsilot.kernels.dijkstra_push import push_phases
+from epsilot.kernels.dijkstra import push_phases
 from epsilot.problems.linear import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import dijkstra_dfs

@@ -10,7 +10,6 @@ from epsilot.finite_sum import EntropicTransport, minimize
 from epsilot.finite_sum.algorithm import draw
 from epsilot.geometry import Dense
 from epsilot.kernels import pdasmd as kernels
-from epsilot.kernels import pdasmd_batch
 from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import inner_loop, make_solver
 from epsilot.solvers.inner_loop import run_inner_loop
@@ -330,12 +329,12 @@ def test_helpers_change_nothing(rng):
             counters,
         )
         helpers = [
-            threading.Thread(target=pdasmd_batch.inner_loop, args=(*shared, own[k], False))
+            threading.Thread(target=kernels.batch_inner_loop, args=(*shared, own[k], False))
             for k in range(n_helpers)
         ]
         for helper in helpers:
             helper.start()
-        pdasmd_batch.inner_loop(*shared, own[2], True)
+        kernels.batch_inner_loop(*shared, own[2], True)
         for helper in helpers:
             helper.join(timeout=60)
             assert not helper.is_alive()

@@ -7,7 +7,7 @@ import pytest
 
 import epsilot
 from epsilot.geometry import Dense, PointCloud
-from epsilot.kernels import penalised
+from epsilot.kernels.unbalanced_pdasmd import inner_loop
 from epsilot.problems.problem import Penalised
 from epsilot.solvers import unbalanced_pdasmd
 from epsilot.solvers.unbalanced_pdasmd import LONGEST, UnbalancedPDASMD
@@ -139,7 +139,7 @@ def test_rows_that_underflow_from_the_snapshot_are_computed_anew():
     lse = np.log(np.exp(-inv_eta * C).sum(axis=1))
     free, nothing = (np.full(M, -np.inf), np.full(M, np.inf)), np.full(M, -np.inf)
     one, y_sum, columns = np.zeros((1, 1), dtype=np.int64), np.zeros(M), np.zeros(M)
-    penalised.inner_loop(
+    inner_loop(
         C, one, one, np.zeros(M), lse, np.ones(N), columns, nothing, *free, inv_eta, inv_eta,
         share, 0.0, 1.0, 0.0, 0.0, 1.0, v.copy(), v.copy(), y_sum, np.empty((4, M)),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from ..engine.batch.result import BatchResult, Pairing
 from ..engine.request import Request
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own
-from ..geometry.callables import check_metric
+from ..geometry.coordinates import check_metric
 from ..metrics import MetricLike
 from ..wording import shown
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from .._types import Matrix, Potentials, Vector
 from ..errors import CertificateError
-from ..kernels import rounding as kernels
 from ..kernels.proof import FEASIBLE, are_consistent
-from ..kernels.vectors import dot
+from ..kernels.vectors import dot, shrink
 from ..problems.certificate import BUG
 from ..problems.crude import crude_plan, least_costs
 from ..problems.objective import Objective
@@ -54,7 +53,7 @@ def common_marginal(family: Family, cores: Sequence[Core]) -> Vector:
         p = member.problem.p
         core, r, _ = tame(core, p)
         s = np.empty(p.size)
-        kernels.shrink(r, p, s)
+        shrink(r, p, s)
         brought[k] = core.cols(s)
     b = family.mean(brought)
     total = float(b.sum())

@@ -19,7 +19,7 @@ from ..arguments import check_count, check_positive
 from ..engine.goal import Goal
 from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
-from ..kernels.pdasmd_blocks import inner_loop
+from ..kernels.pdasmd import blocks_inner_loop
 from ..problems.work import Work
 from ..solvers import inner_loop as loops
 from ..solvers.pdasmd import LONGEST
@@ -123,7 +123,7 @@ class OuterLoops:
         y_sum, v, g = np.zeros(z.shape), np.empty(z.shape), np.empty(z.shape)
         mu = at.gradient
         for C, lse in self._sampled(at):
-            inner_loop(
+            blocks_inner_loop(
                 C, lse, self.family.weights, at.columns, mu, 1 / eta, tau1, 1 - tau1 - tau2, alpha,
                 h, z, y, y_sum, v, g,
             )  # fmt: skip

@@ -10,10 +10,9 @@ import numpy as np
 from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..geometry import points as local
-from ..geometry.callables import check_metric
-from ..geometry.coordinates import HULL_DIMENSION, check_space
-from ..geometry.passes import FORMS
+from ..geometry.coordinates import HULL_DIMENSION, check_metric, check_space
 from ..geometry.points import Precision
+from ..geometry.sweeps import FORMS
 from ..geometry.tree_index import Embedding
 from ..kernels import points as kernels
 from ..metrics import METRICS, MetricLike

@@ -17,8 +17,8 @@ from .._types import FloatArray, Index, Matrix, Vector
 from ..geometry import Geometry
 from ..geometry import points as local
 from ..geometry.base import Places
+from ..geometry.coordinates import check_range
 from ..geometry.points import EXACT_BOUNDS, Precision
-from ..geometry.ranges import check_range
 from ..geometry.sweeps import BLOCK_ENTRIES, Block, row_blocks
 from ..geometry.tree_index import PAIR_ENTRIES, Embedding
 from ..kernels import points as kernels

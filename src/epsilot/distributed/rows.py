@@ -1,6 +1,7 @@
 """A row pass on workers: each task computes some rows, and nothing is added up between workers.
 
-Only clouds of more than :data:`epsilot.geometry.passes.WIDE` columns are tiled both ways; the tiles
+Only clouds of more than :data:`epsilot.geometry.sweeps.MAX_TILE_COLUMNS` columns are tiled both
+ways; the tiles
 of a row are then put together from the first to the last, as they are in one process.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from .. import parallel
 from .._types import FloatArray, Vector
-from ..geometry.passes import FORMS, Argument, spans
+from ..geometry.sweeps import FORMS, Argument, spans
 from ..kernels import points as kernels
 from ..version import __version__
 from . import tasks

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .. import parallel
 from .._types import Integers, Matrix, Vector
-from ..geometry.passes import spans
+from ..geometry.sweeps import spans
 from ..geometry.tree_index import Priced
 from ..version import __version__
 from . import tasks

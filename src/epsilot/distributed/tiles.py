@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Index, Matrix, Vector
-from ..geometry import passes
+from ..geometry import sweeps
 from ..geometry.coordinates import directions
 from .cluster import Cluster
 from .readers import Points, Reader, checked, is_dask, reader_of, rows_of, table_shape
@@ -65,7 +65,7 @@ class Tiles:
     @property
     def spans(self) -> list[tuple[int, int]]:
         """Bounds of the tiles."""
-        return list(passes.spans(self.shape[0], passes.WIDE))
+        return list(sweeps.spans(self.shape[0], sweeps.MAX_TILE_COLUMNS))
 
     def future(self, k: int) -> Future:
         """Return a tile; the task that makes it reads what it is made of."""

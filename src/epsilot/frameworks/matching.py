@@ -12,8 +12,8 @@ from .._types import Array, Index, Vector
 from ..engine.batch.chunks import BatchGoal, answer
 from ..engine.batch.problems import COMPILED, Stack, flat
 from ..errors import InvalidProblem
-from ..kernels.clouds import cloud_costs
-from ..kernels.distances import squared_distances
+from ..kernels.points import cloud_costs
+from ..kernels.products import squared_distances
 from ..kernels.small_simplex import is_small
 from ..metrics import METRICS
 from .losses import CloudLoss, MatrixLoss

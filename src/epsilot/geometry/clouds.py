@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import memory
-from .._types import Matrix
+from .._types import Index, Matrix, Vector
 from ..arguments import check_flag
 from ..metrics import METRICS, MetricLike
-from .base import Geometry
-from .coordinates import as_points
+from .base import Call, Geometry, Lattice, Places
+from .coordinates import HULL_DIMENSION, as_points, reach
 from .dense import Dense
 from .points import PointCloud
-from .ranges import reach
-from .stored import StoredCloud
+from .tree_index import Embedding
 
 #: Entries up to which a cloud's cost is stored: beyond, recomputing it beats reading it.
 DENSE_ENTRIES = 1 << 24
@@ -55,3 +56,104 @@ def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Dense:
         return Dense(np.ldexp(cloud.matrix(), exponent))
     cloud = PointCloud.of_points(X, Y, metric)
     return Dense(cloud.matrix()) if callable(metric) else StoredCloud(cloud)
+
+
+# -- stored clouds ---------------------------------------------------------------------------------
+#
+# Costs between points that are stored as soon as somebody asks for all of them.
+
+
+class StoredCloud(Dense):
+    """A matrix of costs that remembers its points.
+
+    Methods that search points never see the matrix, and it is not computed for them; the others
+    have it as any stored cost. Both see the same costs to the last bit.
+
+    Parameters
+    ----------
+    cloud : PointCloud
+        Points and a metric that has a name.
+    """
+
+    def __init__(self, cloud: PointCloud) -> None:
+        self.cloud = cloud
+        self.shape, self.dimension = cloud.shape, cloud.dimension
+        self.is_shared = False
+        self._single = None
+
+    @cached_property
+    def C(self) -> Matrix:  # type: ignore[override]
+        """All costs."""
+        n, m = self.shape
+        what = f"a stored cost of {n:,} x {m:,} points"
+        memory.ask(self.nbytes, what, "use lazy=True, or fewer points")
+        C = self.cloud.matrix()
+        C.setflags(write=False)
+        return C
+
+    @property
+    def _is_computed(self) -> bool:
+        return "C" in self.__dict__
+
+    @cached_property
+    def embedding(self) -> Embedding | None:
+        """The points themselves, unless they have many coordinates."""
+        return self.cloud.embedding
+
+    @property
+    def places(self) -> Places | None:
+        """The points."""
+        return self.cloud.places
+
+    def call(self) -> Call:
+        """Return the call on points."""
+        return self.cloud.call()
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """None: nobody looks for cells among points."""
+        return None
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest cost."""
+        if self._is_computed or self.cloud.X.shape[1] > HULL_DIMENSION:
+            return float(self.C.min()), float(self.C.max())
+        return self.cloud.bounds
+
+    def entries(self, rows: Index, cols: Index) -> Vector:
+        """Return the costs of single pairs."""
+        return super().entries(rows, cols) if self._is_computed else self.cloud.entries(rows, cols)
+
+    def ctransform_rows(self, g: Vector) -> Vector:
+        """Return min_j C_ij - g_j."""
+        return super().ctransform_rows(g) if self._is_computed else self.cloud.ctransform_rows(g)
+
+    def ctransform_cols(self, f: Vector) -> Vector:
+        """Return min_i C_ij - f_i."""
+        return super().ctransform_cols(f) if self._is_computed else self.cloud.ctransform_cols(f)
+
+    def ctransform_error(self, f: Vector, g: Vector) -> float:
+        """Return what rounding may have added in a minimum over the points."""
+        return self.cloud.ctransform_error(f, g)
+
+    def rescaled(self, power: int) -> Dense:
+        """Return the geometry of 2**power C."""
+        cloud = self.cloud.rescaled(power)
+        return super().rescaled(power) if cloud is None else StoredCloud(cloud)
+
+    def shifted(self, delta: float) -> Dense:
+        """Return the geometry of C + delta."""
+        if delta == 0:
+            return self
+        moved = StoredCloud(self.cloud.shifted(delta))
+        if "bounds" in self.__dict__:
+            moved.bounds = self.bounds[0] + delta, self.bounds[1] + delta
+        if self._is_computed and self.cloud.shift == 0:  # the sum that the points would have
+            moved.C = self.C + delta
+            moved.C.setflags(write=False)
+        return moved
+
+    def restricted(self, rows: Index, cols: Index) -> StoredCloud:
+        """Return the geometry of some of the points."""
+        return StoredCloud(self.cloud.restricted(rows, cols))

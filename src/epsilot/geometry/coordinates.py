@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
 from .._types import Matrix, Vector
-from ..arguments import numeric
+from ..arguments import numeric, plain
 from ..errors import InvalidProblem
+from ..metrics import METRICS, POINT_METRICS
+from ..wording import shown
 
 #: Highest dimension in which clouds have few extreme points, and those are quickly found.
 HULL_DIMENSION = 3
@@ -67,3 +73,105 @@ def directions(X: Matrix, name: str) -> Matrix:
         )
     X = np.ldexp(X, -np.frexp(size)[1][:, None])  # exactly, so that squares are in range
     return np.asarray(X / np.linalg.norm(X, axis=1)[:, None])
+
+
+# -- sizes and ranges ------------------------------------------------------------------------------
+#
+# What a geometry's sizes must be: whole cells, positive steps, costs that float64 can hold.
+
+#: Largest costs between which nothing that matters under- or overflows.
+SMALLEST_COST, LARGEST_COST = 1e-290, 1e300
+
+
+def check_range(largest: float, power: int, n_axes: int, what: str) -> None:
+    """Refuse distances whose power, summed over the axes, float64 cannot hold."""
+    least, most = SMALLEST_COST ** (1 / power), (LARGEST_COST / n_axes) ** (1 / power)
+    if largest != 0 and not least <= largest <= most:
+        raise InvalidProblem(
+            f"{what} lie up to {largest:.3g} apart along an axis, which leaves float64 no digits "
+            f"for the costs; it must be between {least:.0e} and {most:.0e} (multiply all of them "
+            "by one factor)."
+        )
+
+
+def reach(X: Matrix, Y: Matrix) -> float:
+    """Return the largest distance along one axis between any two points."""
+    low, high = np.minimum(X.min(axis=0), Y.min(axis=0)), np.maximum(X.max(axis=0), Y.max(axis=0))
+    with np.errstate(over="ignore"):
+        return float((high - low).max())
+
+
+def grid_shape(shape: ArrayLike, name: str) -> tuple[int, ...]:
+    """Return the cells along each axis of a grid."""
+    cells = numeric(_plain(shape, name), name)
+    is_whole = ((cells >= 1) & (cells <= 2**53) & (cells % 1 == 0)).all()
+    if cells.ndim > 1 or not 1 <= cells.size <= 3 or not is_whole:
+        raise InvalidProblem(
+            f"{name} is {shown(shape)}; a grid has one to three axes of at least one cell each."
+        )
+    return tuple(int(c) for c in np.atleast_1d(cells))
+
+
+def grid_spacing(spacing: ArrayLike, n_axes: int) -> tuple[float, ...]:
+    """Return the distance of neighbouring cells along each axis."""
+    steps = numeric(_plain(spacing, "spacing"), "spacing")
+    if steps.shape not in ((), (1,), (n_axes,)) or not ((steps > 0) & (steps < math.inf)).all():
+        raise InvalidProblem(
+            f"spacing is {shown(spacing)}; it must be a positive finite number, or one for each of "
+            f"the {n_axes} axes."
+        )
+    return tuple(float(h) for h in np.broadcast_to(steps, n_axes))
+
+
+def _plain(given: object, name: str) -> object:
+    """Return a number or a row of numbers of any library as Python's own; refuse truth values."""
+    values = list(map(plain, given)) if isinstance(given, (list, tuple)) else [plain(given)]
+    if any(isinstance(value, bool) for value in values):
+        raise InvalidProblem(
+            f"{name} is {shown(given)}; it must be a number, or one for each axis."
+        )
+    return values if isinstance(given, (list, tuple)) else values[0]
+
+
+# -- metrics of users ------------------------------------------------------------------------------
+#
+# Metrics of users: what may be one, what it says, and one times a power of two.
+
+
+def check_metric(metric: object) -> None:
+    """Refuse what is neither the name of a metric nor a function."""
+    if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
+        raise InvalidProblem(
+            f"metric is {shown(metric)}; it must be one of {', '.join(POINT_METRICS)}, or a "
+            "callable (point, points) -> costs."
+        )
+
+
+def metric_costs(
+    metric: Callable[[Vector, Matrix], ArrayLike], X: Matrix, Y: Matrix, i: int
+) -> Vector:
+    """Return the costs that a function gives of source i, or say what is wrong with them."""
+    costs = numeric(metric(X[i], Y), "what the metric returned")
+    if costs.shape != Y.shape[:1]:
+        raise InvalidProblem(
+            f"the metric returned an array of shape {costs.shape} for source {i}; it must "
+            f"return one cost for each of the {Y.shape[0]} targets."
+        )
+    if not np.isfinite(costs).all():
+        j = int(np.argmin(np.isfinite(costs)))
+        raise InvalidProblem(
+            f"the metric returned {costs[j]} for source {i} and target {j}; costs must be finite."
+        )
+    return costs
+
+
+@dataclass(frozen=True)
+class ScaledMetric:
+    """2**power times another metric."""
+
+    metric: Callable[[Vector, Matrix], ArrayLike]
+    power: int
+
+    def __call__(self, x: Vector, Y: Matrix) -> Vector:
+        """Return the costs of a source and all targets."""
+        return np.ldexp(np.asarray(self.metric(x, Y), dtype=np.float64), self.power)

@@ -14,15 +14,23 @@ from .. import memory, parallel
 from .._types import Array, Index, Matrix, Vector
 from ..kernels import points as kernels
 from ..metrics import METRICS, Metric, MetricLike
-from . import passes
+from . import sweeps
 from .base import Call, Coarser, Geometry, LogSums, Places, log_total
-from .callables import Scaled, asked, check_metric
-from .coordinates import HULL_DIMENSION, as_points, box, check_space, directions, extreme
-from .float32_cost import LEAST_DIMENSION, square_blocks
-from .float32_lse import Rough
-from .float32_min import Bounded
+from .coordinates import (
+    HULL_DIMENSION,
+    ScaledMetric,
+    as_points,
+    box,
+    check_metric,
+    check_range,
+    check_space,
+    directions,
+    extreme,
+    metric_costs,
+    reach,
+)
+from .float32 import MIN_PRODUCT_DIMENSION, Float32LogSums, Float32Points, square_blocks
 from .line import Line
-from .ranges import check_range, reach
 from .sweeps import BLOCK_ENTRIES, Block, row_blocks
 from .tree_index import (
     DIMENSIONS,
@@ -129,7 +137,7 @@ class PointCloud(Geometry):
         assert not isinstance(self.metric, str)  # those are _Fused
         out = np.empty((stop - start, self.shape[1]))
         for i in range(start, stop):
-            out[i - start] = asked(self.metric, self.X, self.Y, i)
+            out[i - start] = metric_costs(self.metric, self.X, self.Y, i)
         out += self.shift
         return out
 
@@ -137,7 +145,7 @@ class PointCloud(Geometry):
         """Return the geometry of 2**power C, by moving the points apart or together."""
         shift = float(np.ldexp(self.shift, power))
         if callable(self.metric):
-            return self._copy(self.X, self.Y, shift, metric=Scaled(self.metric, power))
+            return self._copy(self.X, self.Y, shift, metric=ScaledMetric(self.metric, power))
         degree = METRICS[self.metric].degree
         if degree == 0 or power % degree:
             return None
@@ -254,11 +262,11 @@ class _Fused(PointCloud):
     ) -> None:
         n, m = self.shape[::-1] if swap else self.shape
         clouds = self._args(swap, dtype)
-        if m <= passes.WIDE:
+        if m <= sweeps.MAX_TILE_COLUMNS:
             parallel.share(kernel, n, n * m, *clouds, *args)
         else:
-            n_out = passes.FORMS[kernel.__name__].n_out
-            passes.share_wide(kernel, clouds, args[:-n_out], args[-n_out:])
+            n_out = sweeps.FORMS[kernel.__name__].n_out
+            sweeps.share_wide(kernel, clouds, args[:-n_out], args[-n_out:])
 
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""
@@ -285,7 +293,7 @@ class _Fused(PointCloud):
     def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield blocks of C / unit, computed in float32."""
         n, m = self.shape
-        if self._named.square and self.X.shape[1] >= LEAST_DIMENSION:
+        if self._named.square and self.X.shape[1] >= MIN_PRODUCT_DIMENSION:
             X, Y = (Z - self._centre for Z in (self.X, self.Y))
             yield from square_blocks(X, Y, self._named.square / unit, self.shift / unit)
             return
@@ -333,7 +341,7 @@ class _Fused(PointCloud):
     @property
     def rough(self) -> LogSums:
         """Log-sum-exp in float32 where it is allowed and exponents are small enough."""
-        return Rough(self._rough_lse) if self.single else self
+        return Float32LogSums(self._rough_lse) if self.single else self
 
     @cached_property
     def exact(self) -> Geometry:
@@ -430,9 +438,9 @@ class _Fused(PointCloud):
         return self._bounds.k_least(self._args(), rows, prices, k)
 
     @cached_property
-    def _bounds(self) -> Bounded | None:
+    def _bounds(self) -> Float32Points | None:
         """The points in float32, which say what columns are worth looking at."""
         if not self.has_rough or max(self.shape) < WORTH_BOUNDS:
             return None
         centre = self._centre if self._named.degree > 0 else np.zeros(self.X.shape[1])
-        return Bounded.of(self.X, self.Y, centre, self._named, self.shift)
+        return Float32Points.of(self.X, self.Y, centre, self._named, self.shift)

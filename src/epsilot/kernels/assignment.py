@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .dense import SUM
+from .compiling import KERNEL, njit
 from .simd8 import least_of_row, lower_to, relax, two_least_of_row
 
 #: Attempts, for each row, to match it without a search.
 REDUCTIONS = 2
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _reduce(C, n, v, columns, rows, queue, free):
     """Match rows to their cheapest columns, whose prices fall to the second cheapest.
 
@@ -58,7 +57,7 @@ def _reduce(C, n, v, columns, rows, queue, free):
     return tail
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _augment(C, i, v, columns, rows, distances, befores, prices, reached, lengths, free):
     """Match row i along a shortest path to a free column, and keep the prices feasible.
 
@@ -92,7 +91,7 @@ def _augment(C, i, v, columns, rows, distances, befores, prices, reached, length
             return
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def assign(C, n, v, columns, rows, befores, reached, left, work):
     """Match the n rows of C to as many columns at the least cost, and price the columns.
 

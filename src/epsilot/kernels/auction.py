@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Index, Matrix, Vector
-from .compiling import njit
-from .dense import SUM
+from .compiling import KERNEL, njit
 from .tree import DEEPEST, search
 
 #: Places in ``counts``: head and length of the queue, rows left in this turn, rows that wait for a
@@ -66,7 +65,7 @@ class Market(NamedTuple):
     counts: Index  # (N_COUNTS,)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _linked(a, b, child, sibling, limit):
     """Join two heaps and return the root."""
     if limit[b] < limit[a]:
@@ -76,7 +75,7 @@ def _linked(a, b, child, sibling, limit):
     return a
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _popped(root, child, sibling, limit):
     """Return what is left of a heap without its root."""
     c, pairs = child[root], -1
@@ -101,7 +100,7 @@ def _popped(root, child, sibling, limit):
     return root
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _add(piece, column, heads, child, sibling, limit):
     """Put a piece into the heap of its column."""
     child[piece] = sibling[piece] = -1
@@ -111,7 +110,7 @@ def _add(piece, column, heads, child, sibling, limit):
         heads[column] = _linked(heads[column], piece, child, sibling, limit)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def stale_rows(market, leasts, stale):
     """Write the least value of every list, and the rows whose list no longer shows it."""
     prices, cols, costs = market.prices, market.cols, market.costs
@@ -128,7 +127,7 @@ def stale_rows(market, leasts, stale):
     return count
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def begin(market, leasts, eps):
     """Release the pieces that break ε-complementary slackness, and put rows with mass in line.
 
@@ -167,7 +166,7 @@ def begin(market, leasts, eps):
     counts[HEAD], counts[LENGTH], counts[TURN], counts[WAITING] = 0, length, 0, 0
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def rejoin(market):
     """Put the rows that have waited for a list back in line."""
     queue, waiting, counts = market.queue, market.waiting, market.counts
@@ -178,7 +177,7 @@ def rejoin(market):
     counts[WAITING] = 0
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _left(market):
     """Return the mass of the rows in line or waiting."""
     excess, queue, waiting, counts = market.excess, market.queue, market.waiting, market.counts
@@ -191,7 +190,7 @@ def _left(market):
     return total
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def bid(market, eps, enough, most, small):
     """Let rows bid until at most ``enough`` is left, lists are wanted, or ``most`` bids are made.
 
@@ -291,7 +290,7 @@ def bid(market, eps, enough, most, small):
                 prices[j] = limit[heads[j]]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def bid_and_search(market, eps, enough, most, small, X, Y, shift, metric, nodes, depth, axes):
     """Let rows bid, searching new lists in a tree of the columns as long as few rows wait."""
     cols, costs, waiting, counts = market.cols, market.costs, market.waiting, market.counts
@@ -313,7 +312,7 @@ def bid_and_search(market, eps, enough, most, small, X, Y, shift, metric, nodes,
         rejoin(market)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def arcs(market):
     """Return rows, columns and flow of every listed and every held arc, each once, by rows."""
     cols, piece_row, piece_col, mass = market.cols, market.piece_row, market.piece_col, market.mass
@@ -347,7 +346,7 @@ def arcs(market):
     return i[:size], j[:size], flow[:size]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def corner(left, right, least):
     """Return arcs and flow of the north-west corner plan of what is left of rows and columns.
 

@@ -10,6 +10,14 @@ from typing import Any
 import numba
 from numba.core.caching import IndexDataCacheFile
 
+#: Options of every kernel. None lets LLVM round otherwise than written.
+KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+#: Options of extrema, whose inputs are never NaN: LLVM may then vectorise them.
+EXTREMUM = {**KERNEL, "fastmath": {"nnan", "nsz"}}
+#: Options of loops that are inlined into a kernel. The kernel calls ``wide_vectors()`` itself.
+INLINE = {**KERNEL, "forceinline": True}
+INLINE_EXTREMUM = {**EXTREMUM, "forceinline": True}
+
 _has_warned = False
 
 

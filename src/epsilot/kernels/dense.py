@@ -16,21 +16,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .fused import add_gibbs, exp_sum, exp_sum_into, gibbs_dot, gibbs_into, gibbs_price
-from .sums import fma, total
-from .vexp import exp, larger, wide_vectors
-from .vlog import log
+from .compiling import EXTREMUM, INLINE, KERNEL, njit
+from .exp_log import exp, larger, log, wide_vectors
+from .sums import (
+    add_gibbs,
+    dot,
+    exp_sum,
+    exp_sum_into,
+    fma,
+    gibbs_dot,
+    gibbs_into,
+    gibbs_price,
+    total,
+)
 
 TILE = 512  # columns per tile
 STRIP = 32  # rows per strip of the streaming column log-sum-exp
-
-SUM = {"cache": True, "nogil": True, "error_model": "numpy"}
-EXTREMUM = {**SUM, "fastmath": {"nnan", "nsz"}}
-
-# Loops that become part of their kernel, which must say wide_vectors() itself.
-INLINE = {**SUM, "forceinline": True}
-INLINE_EXTREMUM = {**EXTREMUM, "forceinline": True}
 
 
 @njit(**EXTREMUM)
@@ -43,7 +44,7 @@ def row_max(row, g):
     return best
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def lse_rows(C, g, inv_eta, out, start, stop):
     """out_i = log sum_j exp((g_j - C_ij) / η)."""
     tops = np.empty(stop - start, C.dtype)
@@ -63,14 +64,14 @@ def _raise_to(row, fi, best):
         best[j] = larger(fi - row[j], best[j])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _add_exp(row, fi, shift, inv_eta, sums):
     """sums_j += exp((f_i - C_ij - shift_j) / η) on one tile of a row."""
     for j in range(sums.size):
         sums[j] += exp((fi - row[j] - shift[j]) * inv_eta)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def lse_cols(C, f, inv_eta, out, start, stop):
     """out_j = log sum_i exp((f_i - C_ij) / η), streamed: one read of C from memory."""
     n = C.shape[0]
@@ -96,28 +97,28 @@ def lse_cols(C, f, inv_eta, out, start, stop):
             out[lo + j] = shift[j] * inv_eta + log(sums[j]) if sums[j] > 0 else -np.inf
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def gibbs(C, f, g, inv_eta, X, start, stop):
     """X_ij = exp((f_i + g_j - C_ij) / η)."""
     for i in range(start, stop):
         gibbs_into(C[i], g, X[i], f[i], inv_eta)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def apply_rows(C, f, g, inv_eta, v, out, start, stop):
     """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
     for i in range(start, stop):
         out[i] = gibbs_dot(C[i], g, v, f[i], inv_eta)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _add_gibbs(row, fi, ui, g, inv_eta, sums):
     """sums_j += exp((f_i + g_j - C_ij) / η) u_i on one tile of a row."""
     for j in range(sums.size):
         sums[j] = fma(exp((fi + g[j] - row[j]) * inv_eta), ui, sums[j])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def apply_cols(C, f, g, inv_eta, u, out, start, stop):
     """out_j = sum_i exp((f_i + g_j - C_ij) / η) u_i."""
     out[start:stop] = 0
@@ -127,14 +128,14 @@ def apply_cols(C, f, g, inv_eta, u, out, start, stop):
             _add_gibbs(C[i, lo:hi], f[i], u[i], g[lo:hi], inv_eta, out[lo:hi])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def apply_cost_rows(C, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
     """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
     for i in range(start, stop):
         mass[i], cost[i], shipped[i] = gibbs_price(C[i], g, v, d, f[i], inv_eta)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
     """Both marginals of X = exp((f + g - C) / η) with one exponential an entry.
 
@@ -167,7 +168,7 @@ def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
         levels[k] = level
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def marginals_at(C, f, g, inv_eta, level, r, parts, start, stop):
     """Row sums of X = exp((f + g - C - level) / η); chunk k adds its column sums to parts[k].
 
@@ -183,14 +184,14 @@ def marginals_at(C, f, g, inv_eta, level, r, parts, start, stop):
 # A maximum may be a zero of either sign: 0 - x has one sign for both, which -x has not.
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def ctransform_rows(C, g, out, start, stop):
     """out_i = min_j C_ij - g_j."""
     for i in range(start, stop):
         out[i] = 0 - row_max(C[i], g)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def ctransform_cols(C, f, out, start, stop):
     """out_j = min_i C_ij - f_i."""
     for lo in range(start, stop, TILE):
@@ -203,7 +204,7 @@ def ctransform_cols(C, f, out, start, stop):
             best[j] = 0 - best[j]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def relax_block(old, log_mass, mass, lse, eta, omega, limit, out):
     """Update a block of potentials by Sinkhorn's rule, overrelaxed where log t <= limit.
 
@@ -221,10 +222,95 @@ def relax_block(old, log_mass, mass, lse, eta, omega, limit, out):
     return total(excess)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def missing_mass(potential, lse, mass, inv_eta):
     """Return sum_i |exp(potential_i / η + lse_i) - mass_i|."""
     missing = np.empty(potential.size)
     for i in range(potential.size):
         missing[i] = abs(exp(potential[i] * inv_eta + lse[i]) - mass[i])
     return total(missing)
+
+
+# -- kernel matrices -------------------------------------------------------------------------------
+#
+# Products with a stored kernel matrix: Sinkhorn in the kernel domain, and averaged plans.
+#
+# ``K`` is (n, m) and C-ordered. Every kernel writes ``out[start:stop]`` and nothing else, so slices
+# may run in different threads.
+
+
+@njit(**INLINE)
+def _add_scaled(out, factor, x):
+    """out_j += factor * x_j."""
+    for j in range(out.size):
+        out[j] = fma(factor, x[j], out[j])
+
+
+@njit(**KERNEL)
+def matvec(K, v, out, start, stop):
+    """Write K v."""
+    for i in range(start, stop):
+        out[i] = dot(K[i], v)
+
+
+@njit(**KERNEL)
+def rmatvec(K, u, out, start, stop):
+    """Write Kᵀ u."""
+    wide_vectors()
+    out[start:stop] = 0
+    for lo in range(start, stop, TILE):
+        hi = min(lo + TILE, stop)
+        for i in range(K.shape[0]):
+            _add_scaled(out[lo:hi], u[i], K[i, lo:hi])
+
+
+@njit(**KERNEL)
+def weigh_rows(C, g, inv_eta, W, top, lse, start, stop):
+    """W_ij = exp((g_j - C_ij - top_i) / η) with top_i = max_j g_j - C_ij; also log-sum-exp."""
+    wide_vectors()
+    for i in range(start, stop):
+        best = row_max(C[i], g)
+        top[i] = best
+        lse[i] = best * inv_eta + log(gibbs_into(C[i], g, W[i], -best, inv_eta))
+
+
+@njit(**INLINE)
+def _blend_row(average, keep, factor, weights):
+    """average_j = keep average_j + factor weights_j."""
+    for j in range(average.size):
+        average[j] = fma(factor, weights[j], keep * average[j])
+
+
+@njit(**KERNEL)
+def blend(average, keep, factor, W, start, stop):
+    """average_ij = keep average_ij + factor_i W_ij."""
+    wide_vectors()
+    for i in range(start, stop):
+        _blend_row(average[i], keep, factor[i], W[i])
+
+
+@njit(**KERNEL)
+def scaling_sweep(K, v, p, u, omega, limit, errors, parts, start, stop):
+    """Update every u_i, overrelaxed by ω, and sum u_i K_i on the way: K is read once.
+
+    u_i becomes (p_i / (K v)_i) t**(ω - 1), where t is the factor of the plain update, or the
+    plain update if t exceeds ``limit``. Chunk k of the rows adds its column sums to
+    ``parts[k]`` and its l1 error to ``errors[k]``; ``start`` and ``stop`` number chunks.
+    """
+    wide_vectors()
+    n, n_chunks = K.shape[0], parts.shape[0]
+    for k in range(start, stop):
+        part = parts[k]
+        part[:] = 0
+        error = 0.0
+        for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
+            held = dot(K[i], v)
+            value = p[i] / held
+            if omega != 1:
+                t = value / u[i]
+                if t <= limit:
+                    value *= exp((omega - 1) * log(t))
+            u[i] = value
+            error += abs(value * held - p[i])
+            _add_scaled(part, value, K[i])
+        errors[k] = error

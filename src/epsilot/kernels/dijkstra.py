@@ -15,16 +15,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .vexp import wide_vectors
+from .compiling import KERNEL, njit
+from .exp_log import wide_vectors
 
 RELAXED, SCANNED, TESTED = range(3)
 CHUNK, PIECE = np.uint64(64), np.uint64(16)  # entries compared at once by ``find``
 
-_PLAIN = {"cache": True, "nogil": True, "error_model": "numpy"}
 
-
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def _relax(row, base, reach):
     """reach_j = min(reach_j, base + row_j)."""
     wide_vectors()
@@ -33,7 +31,7 @@ def _relax(row, base, reach):
         reach[j] = value if value < reach[j] else reach[j]
 
 
-@njit(inline="always", **_PLAIN)
+@njit(inline="always", **KERNEL)
 def _has(row, v, wanted, start, size):
     """Tell without branches whether one of ``size`` values row_j - v_j is the wanted one."""
     hits = row.dtype.type(0)
@@ -43,7 +41,7 @@ def _has(row, v, wanted, start, size):
     return hits != 0
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def find(row, v, wanted, start):
     """Return the first index from start on with row_j - v_j the wanted value, or the size."""
     # Unsigned indices spare numba's test for negative ones, without which this is SIMD code.
@@ -57,7 +55,7 @@ def find(row, v, wanted, start):
     return np.int64(j)
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def _next_above(row, v, floor, far):
     """Return the least row_j - v_j above the floor, or far."""
     wide_vectors()
@@ -69,14 +67,14 @@ def _next_above(row, v, floor, far):
     return best
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def best_response(c, v, y):
     """y_i = min_j c_ij + 1 - v_j: the largest duals that the columns' allow."""
     for i in range(y.size):
         y[i] = 1 + _next_above(c[i], v, c.dtype.type(-1), c.dtype.type(np.iinfo(c.dtype).max // 2))
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def search(c, y, v, supply, demand, head, follow, source, amount, level, reach, counts):
     """Find the distance from the free rows to the nearest free column, level by level.
 
@@ -136,7 +134,7 @@ def search(c, y, v, supply, demand, head, follow, source, amount, level, reach, 
                 is_new_level = column == current  # a free column may end the search at once
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def _give_back(c, y, v, j, current, head, follow, source, amount, level, queue, n_queue, counts):
     """Relax the arcs from column j to the rows that feed it; queue rows reached at no cost."""
     k = head[j]
@@ -153,7 +151,7 @@ def _give_back(c, y, v, j, current, head, follow, source, amount, level, queue, 
     return n_queue
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def start_phase(c, y, v, supply, demand, head, follow, source, amount, row_at, col_at, counts):
     """Drop empty flow entries, search, raise the duals, and rewind the pointers of the DFS."""
     n, m = c.shape
@@ -171,7 +169,7 @@ def start_phase(c, y, v, supply, demand, head, follow, source, amount, row_at, c
     return distance
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def sweep(head, follow, amount):
     """Move entries without flow to the list of unused ones."""
     m = head.size - 1
@@ -191,7 +189,7 @@ def sweep(head, follow, amount):
             k = after
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def send(i, j, b, head, follow, source, sink, amount):
     """Add b to the flow from row i to column j; there must be an unused entry."""
     k = head[j]
@@ -208,7 +206,7 @@ def send(i, j, b, head, follow, source, sink, amount):
     amount[k] += b
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def has_room(head, follow, wanted):
     """Tell whether that many unused entries are left."""
     k = head[head.size - 1]
@@ -218,7 +216,7 @@ def has_room(head, follow, wanted):
     return wanted == 0
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def route(
     c, y, v, supply, demand, head, follow, source, sink, amount, row_at, col_at, first, counts
 ):
@@ -262,7 +260,7 @@ def route(
     return n
 
 
-@njit(**_PLAIN)
+@njit(**KERNEL)
 def _grow(
     c, y, v, r, demand, follow, source, amount, row_at, col_at, row_on, col_on, path_row, path_col,
     alive, counts,
@@ -315,3 +313,116 @@ def _grow(
                 path_row[depth] = source[k]
                 row_on[source[k]] = True
                 is_at_row = True
+
+
+# -- push-relabel ----------------------------------------------------------------------------------
+#
+# Inner loop of the push-relabel variant (Lahn, Raghvendra, Zhang), on the lists of ``dijkstra``.
+#
+# All pushes and releases of a phase use the duals of its start. A row with free supply pushes along
+# arcs with c + 1 = y + v: first into free demand, then in exchange for *loose* flow, which the
+# column then releases from rows with y + v = c. Rows left with supply rise by one, columns that can
+# take no more fall by one.
+
+
+@njit(**KERNEL)
+def push_phases(
+    c, y, v, supply, demand, head, follow, source, sink, amount, loose, allowed, budget, counts
+):
+    """Run phases until the free supply is within what is allowed or the budget of tests is spent.
+
+    Returns the number of phases, or minus that number minus one when the lists of flow must be
+    enlarged: a phase starts only if every row and column could add an entry.
+    """
+    n, m = c.shape
+    need = np.zeros(m, np.int64)
+    is_spent, is_raised = np.zeros(m, np.bool_), np.zeros(n, np.bool_)
+    n_phases = 0
+    last = counts[TESTED] + budget
+    while True:
+        free = supply[0] * 0
+        n_free = 0
+        for i in range(n):
+            free += supply[i]
+            n_free += supply[i] > 0
+        if free <= allowed or (n_phases > 0 and counts[TESTED] >= last):
+            return n_phases
+        sweep(head, follow, amount)
+        if not has_room(head, follow, n_free + m):
+            return -n_phases - 1
+        _push(
+            c, y, v, supply, demand, head, follow, source, sink, amount, loose, need, is_spent,
+            is_raised, counts,
+        )  # fmt: skip
+        _release(c, y, v, supply, head, follow, source, amount, need, counts)
+        for i in range(n):
+            y[i] += is_raised[i]
+        for j in range(m):
+            v[j] -= is_spent[j]
+        _find_loose(c, y, v, demand, head, follow, source, amount, loose, counts)
+        n_phases += 1
+
+
+@njit(**KERNEL)
+def _push(
+    c, y, v, supply, demand, head, follow, source, sink, amount, loose, need, is_spent, is_raised,
+    counts,
+):  # fmt: skip
+    """Push the supply of every free row; mark rows that keep some and columns that are spent."""
+    n, m = c.shape
+    for j in range(m):
+        is_spent[j] = False
+        need[j] = 0
+    for i in range(n):
+        is_raised[i] = False
+        if supply[i] == 0:
+            continue
+        wanted = c.dtype.type(y[i] - 1)
+        j = find(c[i], v, wanted, 0)
+        while j < m and supply[i] > 0:
+            if not is_spent[j]:
+                b = min(supply[i], demand[j])
+                demand[j] -= b
+                if demand[j] == 0:
+                    more = min(supply[i] - b, loose[j] - need[j])
+                    need[j] += more
+                    b += more
+                    is_spent[j] = loose[j] == need[j]
+                if b > 0:
+                    send(i, j, b, head, follow, source, sink, amount)
+                    supply[i] -= b
+            if supply[i] > 0:
+                j = find(c[i], v, wanted, j + 1)
+        counts[TESTED] += min(j + 1, m)
+        is_raised[i] = supply[i] > 0
+
+
+@njit(**KERNEL)
+def _release(c, y, v, supply, head, follow, source, amount, need, counts):
+    """Give the promised flow back to rows whose arc is tight."""
+    for j in range(need.size):
+        k = head[j]
+        while k >= 0 and need[j] > 0:
+            counts[TESTED] += 1
+            i = source[k]
+            if y[i] + v[j] == c[i, j]:
+                b = min(need[j], amount[k])
+                amount[k] -= b
+                supply[i] += b
+                need[j] -= b
+            k = follow[k]
+
+
+@njit(**KERNEL)
+def _find_loose(c, y, v, demand, head, follow, source, amount, loose, counts):
+    """loose_j = the flow into a full column j that may be released at the new duals."""
+    for j in range(loose.size):
+        loose[j] = 0
+        if demand[j] > 0:
+            continue
+        k = head[j]
+        while k >= 0:
+            counts[TESTED] += 1
+            if y[source[k]] + v[j] == c[source[k], j]:
+                loose[j] += amount[k]
+            k = follow[k]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
+from .compiling import KERNEL, njit
 from .sums import total
 
-OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
-
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def take(high, low, amount):
     """Return the two parts of high + low - amount: what rounding loses goes to the low part."""
     left = high - amount
@@ -19,7 +17,7 @@ def take(high, low, amount):
     return left, low + lost
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def binned(places, flow, others, x, out):
     """out_p = Σ flow x_o over the arcs between p and o, in their order."""
     out[:] = 0.0
@@ -27,7 +25,7 @@ def binned(places, flow, others, x, out):
         out[places[k]] += flow[k] * x[others[k]]
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def binned_rows(places, flow, others, X, out):
     """Write the same for every column of X."""
     out[:] = 0.0
@@ -37,7 +35,7 @@ def binned_rows(places, flow, others, X, out):
             out[p, c] += flow[k] * X[o, c]
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def both_sums(i, j, flow, r, c):
     """r and c get the flow of all arcs from each row, and to each column, in their order."""
     r[:] = 0.0
@@ -47,7 +45,7 @@ def both_sums(i, j, flow, r, c):
         c[j[k]] += flow[k]
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def row_costs(i, costs, flow, n):
     """Return Σ costs flow over all arcs, row by row and in their order."""
     rows = np.zeros(n)
@@ -57,7 +55,7 @@ def row_costs(i, costs, flow, n):
     return total(rows)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def settle(i, j, p, q, flow):
     """Write the flow on the arcs i -> j that the row masses p and column masses q determine.
 

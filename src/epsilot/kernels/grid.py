@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .dense import EXTREMUM, SUM
+from .compiling import EXTREMUM, INLINE, INLINE_EXTREMUM, KERNEL, njit
+from .exp_log import LOG2_E, exp, exponent, log, power_of_two, wide_vectors
 from .sums import fma
-from .vexp import LOG2_E, exp, exponent, power_of_two
-from .vlog import log
 
 #: ln 2 in two parts, and the number whose addition rounds to whole numbers.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -32,7 +30,7 @@ GATHERED = 16
 TILE = 8
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def line_range(outer, inner, start, stop):
     """Return the (outer, inner) ranges that a slice of lines stands for."""
     if outer > 1:
@@ -40,7 +38,7 @@ def line_range(outer, inner, start, stop):
     return 0, 1, start, stop
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def transpose(x, out, start, stop):
     """out = xᵀ on rows ``start:stop`` of x, by tiles that stay in the first-level cache."""
     for row in range(start, stop, TILE):
@@ -50,7 +48,7 @@ def transpose(x, out, start, stop):
                     out[j, i] = x[i, j]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def exp_into(x, shift, inv_eta, z, out, start, stop):
     """out_i = z_i exp((x_i - shift) / η)."""
     part, weight, result = x[start:stop], z[start:stop], out[start:stop]
@@ -58,7 +56,7 @@ def exp_into(x, shift, inv_eta, z, out, start, stop):
         result[i] = weight[i] * exp((part[i] - shift) * inv_eta)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def log_into(x, shift, out, start, stop):
     """out_i = log x_i + shift."""
     part, result = x[start:stop], out[start:stop]
@@ -66,7 +64,7 @@ def log_into(x, shift, out, start, stop):
         result[i] = log(part[i]) + shift
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def split(x, shift, inv_eta, m, k, start, stop):
     """exp((x_i - shift) / η) = m_i 2**k_i with whole k_i; 0 and -inf where x_i = -inf."""
     part, factors, powers = x[start:stop], m[start:stop], k[start:stop]
@@ -78,7 +76,7 @@ def split(x, shift, inv_eta, m, k, start, stop):
         powers[i] = whole if y > -np.inf else -np.inf
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def lift(m, k, level, v, out, start, stop):
     """out_i = v_i m_i 2**(k_i - level)."""
     factors, powers, weight, result = m[start:stop], k[start:stop], v[start:stop], out[start:stop]
@@ -86,7 +84,7 @@ def lift(m, k, level, v, out, start, stop):
         result[i] = weight[i] * factors[i] * power_of_two(powers[i] - level)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def land(m, k, level, x, start, stop):
     """Replace x_i by x_i m_i 2**(k_i + level)."""
     factors, powers, result = m[start:stop], k[start:stop], x[start:stop]
@@ -103,14 +101,14 @@ def land(m, k, level, x, start, stop):
 # -- cityblock: exp(-h |i - j| / η) is a first-order recursive filter ------------------------
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _add_decayed(before, rho, keep, x):
     """x = keep x + rho before, on one line across the axis."""
     for j in range(x.size):
         x[j] = keep * x[j] + rho * before[j]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _l1_lines(x, rho, keep):
     """Replace x_i by sum_j rho^|i-j| x_j along the first axis, for all columns at once."""
     for i in range(1, x.shape[0]):
@@ -119,7 +117,7 @@ def _l1_lines(x, rho, keep):
         _add_decayed(x[i + 1], rho, keep, x[i])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def l1_scaling(x, rho, keep, start, stop):
     """Replace x_i by sum_j rho^|i-j| x_j along the axis, with keep = 1 - rho².
 
@@ -145,7 +143,7 @@ def l1_scaling(x, rho, keep, start, stop):
                 x[a, i, 0] = gathered[i, a - lo]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, shift, out):
     """out = log sum_j weight_j exp((x_j - C_ij) / η) on a small grid; return the least sum.
 
@@ -159,7 +157,7 @@ def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, shift, out):
     return least
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def l1_axes(field, shape, rhos, keeps):
     """Do :func:`l1_scaling` along all axes of a small grid; return the least sum."""
     for axis in range(3):
@@ -177,7 +175,7 @@ def l1_axes(field, shape, rhos, keeps):
     return least
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _decay_price(z, w, rho, h, Z, W):
     """Move (Z, W) one cell on, every unit paying h and decaying by rho, and add (z, w)."""
     for j in range(Z.size):
@@ -185,7 +183,7 @@ def _decay_price(z, w, rho, h, Z, W):
         Z[j] = z[j] + rho * Z[j]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _return_price(z, w, rho, h, Z, W, out_z, out_w):
     """Move (Z, W) one cell back, add it to what came forward, then add (z, w) to it."""
     for j in range(Z.size):
@@ -197,7 +195,7 @@ def _return_price(z, w, rho, h, Z, W, out_z, out_w):
         Z[j] += z[j]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def l1_price(z, w, rho, h, out_z, out_w, start, stop):
     """Filter (z, w) by rho^|i-j| along the axis, w collecting the cost h |i - j|."""
     outer, length, inner = z.shape
@@ -217,7 +215,7 @@ def l1_price(z, w, rho, h, out_z, out_w, start, stop):
             _return_price(z[a, i, c0:c1], w[a, i, c0:c1], rho, h, Z, W, ahead[0], ahead[1])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _merge(t, z, w, T, Z, W):
     """(T, Z, W) += (t, z, w), levels kept apart; empty fields are at level -inf."""
     for j in range(T.size):
@@ -229,7 +227,7 @@ def _merge(t, z, w, T, Z, W):
         T[j] = top
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _travel(m, k, h, T, Z, W):
     """Move a field one cell on: it decays by m 2**k and every unit of it pays h."""
     for j in range(T.size):
@@ -241,7 +239,7 @@ def _travel(m, k, h, T, Z, W):
         T[j] += k + extra
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def l1_log(t, z, w, m, k, h, out_t, out_z, out_w, start, stop):
     """Filter (t, z, w) along the axis in the log domain, w collecting the cost h |i - j|."""
     outer, length, inner = t.shape
@@ -290,3 +288,219 @@ def l1_max(x, h, out, start, stop):
         for i in range(length - 2, -1, -1):
             _highest(out[a, i, c0:c1], h, held)
             out[a, i, c0:c1] = held
+
+
+# -- sqeuclidean: one axis in the log domain -------------------------------------------------------
+#
+# One axis of the squared Euclidean kernel on a grid, in the log domain of :mod:`.grid`.
+#
+# A sum has a term for every cell of the axis, but where η is small next to none of them is above 0.
+# Lines next to each other share a bound of every cell's terms, and leave out those that are 0: the
+# bits are those of the whole sum.
+
+#: The least power of two that is not 0.
+SMALLEST_POWER = -1000.0
+#: Lines whose sums leave out the same terms.
+SIDE_BY_SIDE = 32
+
+
+@njit(**INLINE_EXTREMUM)
+def _raise(line, power, place, top, places):
+    """top = max(top, line + power), on one line across the axis, and where it comes from."""
+    for k in range(top.size):
+        value = line[k] + power
+        places[k] = place if value > top[k] else places[k]
+        top[k] = value if value > top[k] else top[k]
+
+
+@njit(**INLINE_EXTREMUM)
+def _from_places(t, powers, i, places, top):
+    """Set tops to what comes from given places; return the least of those that are any."""
+    least = np.inf
+    for k in range(top.size):
+        j = int(places[k])
+        top[k] = t[j, k] + powers[abs(i - j)]
+        least = top[k] if -np.inf < top[k] < least else least
+    return least
+
+
+@njit(**INLINE_EXTREMUM)
+def _highest_levels(t, out):
+    """out_j = the largest level of line j across the axis."""
+    for j in range(out.size):
+        line, best = t[j], -np.inf
+        for k in range(line.size):
+            best = line[k] if line[k] > best else best
+        out[j] = best
+
+
+@njit(**INLINE)
+def _add_into(x, y, out):
+    """out_j = x_j + y_j."""
+    for j in range(out.size):
+        out[j] = x[j] + y[j]
+
+
+@njit(**INLINE)
+def _axis_add(t, z, w, factor, power, cost, base, Z, W):
+    """(Z, W) += (z, w + cost z) factor 2**(t + power - base), on one line across the axis."""
+    for k in range(Z.size):
+        x = factor * power_of_two(t[k] + power - base[k])
+        Z[k] = fma(z[k], x, Z[k])
+        W[k] = fma(fma(cost, z[k], w[k]), x, W[k])
+
+
+@njit(**INLINE)
+def _within(bounds, least, near):
+    """List the places whose bound is at least ``least``; return how many they are."""
+    count = 0
+    for j in range(bounds.size):
+        near[count] = j
+        count += 1 if bounds[j] >= least else 0
+    return count
+
+
+@njit(**KERNEL)
+def _sq_log_lines(t, z, w, factors, powers, around, price, out_t, out_z, out_w):
+    """Do :func:`sq_log` on a few lines, side by side; terms that are 0 are left out.
+
+    ``bounds`` holds the largest level of the lines that comes from every cell of the axis.
+    """
+    wide_vectors()
+    length, n_lines = t.shape
+    highest, bounds = np.empty(length), np.empty(length)
+    near, base, places = np.empty(length, np.int64), np.empty(n_lines), np.zeros(n_lines)
+    _highest_levels(t, highest)
+    out_t[0] = -np.inf
+    for j in range(length):
+        _raise(t[j], powers[j], float(j), out_t[0], places)
+    for i in range(out_t.shape[0]):
+        top, Z, W = out_t[i], out_z[i], out_w[i]
+        Z[:] = 0
+        W[:] = 0
+        least = _from_places(t, powers, i, places, top)
+        first = around.size // 2 - i
+        _add_into(highest, around[first : first + length], bounds)
+        count = _within(bounds, least + SMALLEST_POWER, near)
+        for n in range(count):
+            j = near[n]
+            if bounds[j] > least:
+                _raise(t[j], powers[abs(i - j)], float(j), top, places)
+        for k in range(n_lines):
+            base[k] = top[k] if top[k] > -np.inf else 0.0
+        for n in range(count):
+            j = near[n]
+            d = abs(i - j)
+            _axis_add(t[j], z[j], w[j], factors[d], powers[d], price * d**2, base, Z, W)
+
+
+@njit(**KERNEL)
+def sq_log(t, z, w, factors, powers, price, out_t, out_z, out_w, start, stop):
+    """Filter (t, z, w) by factors_d 2**powers_d, d = |i - j|, w collecting the cost price d²."""
+    outer, _, inner = t.shape
+    a0, a1, c0, c1 = line_range(outer, inner, start, stop)
+    around = np.concatenate((powers[:0:-1], powers))
+    for a in range(a0, a1):
+        for c in range(c0, c1, SIDE_BY_SIDE):
+            d = min(c + SIDE_BY_SIDE, c1)
+            _sq_log_lines(
+                t[a, :, c:d], z[a, :, c:d], w[a, :, c:d], factors, powers, around, price,
+                out_t[a, :, c:d], out_z[a, :, c:d], out_w[a, :, c:d],
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sq_pairs(x, h, out, start, stop):
+    """out_i = max_j x_j - h² (i - j)² along the axis, every pair being compared."""
+    outer, length, inner = x.shape
+    a0, a1, c0, c1 = line_range(outer, inner, start, stop)
+    out[a0:a1, :, c0:c1] = -np.inf
+    for a in range(a0, a1):
+        for j in range(length):
+            if inner == 1:  # the loop that is vectorised goes along the axis
+                best, value = out[a, :, 0], x[a, j, 0]
+                for i in range(best.size):
+                    gap = h * (i - j)
+                    best[i] = max(best[i], value - gap * gap)
+                continue
+            for i in range(out.shape[1]):
+                best, line, gap = out[a, i, c0:c1], x[a, j, c0:c1], h * (i - j)
+                for c in range(best.size):
+                    best[c] = max(best[c], line[c] - gap * gap)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _envelope(x, h, sites, edges, out):
+    """out_i = max_j x_j - h² (i - j)², by the upper envelope of the parabolas."""
+    count = 0
+    for j in range(x.size):
+        if x[j] == -np.inf:
+            continue
+        edge = -np.inf
+        while count > 0:
+            k = sites[count - 1]
+            edge = 0.5 * ((x[k] - x[j]) / (h * h * (j - k)) + j + k)
+            if edge > edges[count - 1]:
+                break
+            count -= 1
+        sites[count] = j
+        edges[count] = edge if count > 0 else -np.inf
+        count += 1
+    at = 0
+    for i in range(out.size):
+        if count == 0:
+            out[i] = -np.inf
+            continue
+        while at + 1 < count and edges[at + 1] < i:
+            at += 1
+        gap = h * (i - sites[at])
+        out[i] = x[sites[at]] - gap * gap
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sq_max(x, h, out, start, stop):
+    """out_i = max_j x_j - h² (i - j)² along the axis, in linear time."""
+    outer, length, inner = x.shape
+    a0, a1, c0, c1 = line_range(outer, inner, start, stop)
+    sites = np.empty(length, np.int64)
+    edges = np.empty(length)
+    line = np.empty(length)
+    result = np.empty(out.shape[1])
+    for a in range(a0, a1):
+        for c in range(c0, c1):
+            for i in range(length):
+                line[i] = x[a, i, c]
+            _envelope(line, h, sites, edges, result)
+            for i in range(result.size):
+                out[a, i, c] = result[i]
+
+
+# -- grid detection --------------------------------------------------------------------------------
+#
+# Whether a stored cost is that between the cells of a grid.
+
+
+@njit(**KERNEL)
+def differs(C, first, second, third, tolerance, out, start, stop):
+    """Tell of every row whether an entry is off the sum of three tables by more than a tolerance.
+
+    The tables hold the cost of moving along each axis; a row ends at the first line of cells that
+    differs.
+    """
+    n1, n2 = second.shape[0], third.shape[0]
+    for i in range(start, stop):
+        out[i] = False
+        for a in range(first.shape[0]):
+            for b in range(n1):
+                base = first[i // (n1 * n2), a] + second[i // n2 % n1, b]
+                along, lo = third[i % n2], (a * n1 + b) * n2
+                line, n_off = C[i, lo : lo + n2], 0
+                for c in range(n2):
+                    n_off += abs(line[c] - (base + along[c])) > tolerance
+                if n_off > 0:
+                    out[i] = True
+                    break
+            if out[i]:
+                break
+        if out[i]:
+            break

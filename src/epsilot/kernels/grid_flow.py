@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .network import ONE, OPTIONS, exchange
+from .compiling import KERNEL, njit
+from .network import ONE, exchange
 
 #: Above every flow and every price.
 MOST = np.int64(1) << np.int64(62)
@@ -20,7 +20,7 @@ MOST = np.int64(1) << np.int64(62)
 TILES = (128, 8, 4)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def strides(shape):
     """Return what a step along each axis adds to the number of a cell; 0 where there is none."""
     step = np.array([shape[1] * shape[2], shape[2], 1])
@@ -30,7 +30,7 @@ def strides(shape):
     return step
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def halved(supply, shape, coarse):
     """Return the sums over blocks of two cells along each axis; the last may have one."""
     out = np.zeros(coarse[0] * coarse[1] * coarse[2], np.int64)
@@ -44,7 +44,7 @@ def halved(supply, shape, coarse):
     return out
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def comb(shape):
     """Return the tree of all lines along the last axis and one line across them."""
     marks = np.zeros(shape[0] * shape[1] * shape[2], np.uint8)
@@ -62,7 +62,7 @@ def comb(shape):
     return marks
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def refined(marks, coarse, shape):
     """Return the tree with one edge across for every edge of a coarse tree, and combs in blocks."""
     out = np.zeros(shape[0] * shape[1] * shape[2], np.uint8)
@@ -91,7 +91,7 @@ def refined(marks, coarse, shape):
     return out
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def hang(marks, shape, parents):
     """Hang a spanning tree from its first cell, breadth first; return the cells in that order."""
     n = marks.size
@@ -114,7 +114,7 @@ def hang(marks, shape, parents):
     return queue
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def basis(marks, supply, costs, shape, tree):
     """Build the strongly feasible basis of a spanning tree: without flow, arcs point up."""
     parents, _, after, before, last, sizes, is_up, flow, y = tree
@@ -148,7 +148,7 @@ def basis(marks, supply, costs, shape, tree):
         after[u], before[v], last[u] = v, u, nodes[free[u] - ONE]
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def is_basis(tree, supply, costs, shape):
     """Tell whether a basis is what it should be: a file may hold anything."""
     parents, _, after, before, last, sizes, is_up, flow, y = tree
@@ -189,13 +189,13 @@ def is_basis(tree, supply, costs, shape):
     return parents[n] == n and surplus[n] == 0
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def axis_of(away, step):
     """Return the axis along which neighbours differ, given the difference of their numbers."""
     return 2 if away == step[2] else (1 if away == step[1] else 0)
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def marks_of(tree, shape):
     """Return the marks of the tree of a basis."""
     parents = tree[0]
@@ -209,7 +209,7 @@ def marks_of(tree, shape):
     return marks
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def flows_of(tree, shape):
     """Return the flow of a basis to the next cell along each axis, negative if it comes from it."""
     parents, is_up, flow = tree[0], tree[6], tree[7]
@@ -223,7 +223,7 @@ def flows_of(tree, shape):
     return out
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def tiles(shape):
     """Return the sides of the tiles that cells are priced by, and the numbers of them."""
     n_axes = (shape > 1).sum()
@@ -232,7 +232,7 @@ def tiles(shape):
     return sides, (shape + sides - 1) // sides
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def steepest(y, low, high, shape, costs):
     """Return the least reduced cost of the arcs from a box of cells to the next ones, or back.
 
@@ -260,7 +260,7 @@ def steepest(y, low, high, shape, costs):
     return least, i, j
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def pivots(tree, shape, costs, start, left, budget):
     """Pivot until an optimum, or until cells priced and nodes walked over exceed ``budget``.
 
@@ -289,3 +289,109 @@ def pivots(tree, shape, costs, start, left, budget):
             left -= 1
             at = at + 1 if at + 1 < n_tiles else 0
     return at, left, priced, walked
+
+
+# -- from a flow to a plan -------------------------------------------------------------------------
+#
+# From a flow between neighbouring cells to a plan: who sends how much to whom.
+
+
+@njit(**KERNEL)
+def _outgoing(u, flows, step, ends, amounts):
+    """Write where the flow out of cell u goes, and how much; return the number of such cells."""
+    size = 0
+    for k in range(3):
+        if flows[k, u] > 0:
+            ends[size], amounts[size] = u + step[k], flows[k, u]
+            size += 1
+        v = u - step[k]
+        if v >= 0 and flows[k, v] < 0:
+            ends[size], amounts[size] = v, -flows[k, v]
+            size += 1
+    return size
+
+
+@njit(**KERNEL)
+def _sources_left(flows, step):
+    """Return the number of cells from which each cell receives."""
+    n = flows.shape[1]
+    left = np.zeros(n, np.uint8)
+    for k in range(3):
+        for u in range(n):
+            if flows[k, u] > 0:
+                left[u + step[k]] += 1
+            elif flows[k, u] < 0:
+                left[u] += 1
+    return left
+
+
+@njit(**KERNEL)
+def parcels(supply, flows, shape):
+    """Return (source, target, mass) of a flow without cycles that serves ``supply``.
+
+    ``flows`` is as from :func:`epsilot.kernels.grid_flow.flows_of`. Cells are taken in an order in
+    which every one follows those it receives from. A cell holds a list of parcels: it keeps what it
+    lacks, fills each arc out of it but the last from the head of the list, splitting one parcel at
+    most, and hands the rest to the last arc as a whole. On the flow of a tree there are fewer
+    parcels than cells that send or lack, and their arcs are a forest.
+    """
+    n = supply.size
+    step = strides(shape)
+    left = _sources_left(flows, step)
+    n_ends = np.count_nonzero(supply)
+    owner, link = np.empty(n_ends + 1, np.uint32), np.empty(n_ends + 1, np.int32)
+    held = np.empty(n_ends + 1, np.int64)
+    head, tail = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    source, target = np.empty(n_ends, np.int64), np.empty(n_ends, np.int64)
+    mass = np.empty(n_ends, np.int64)
+    order = np.empty(n, np.uint32)
+    made, delivered, known = 0, 0, 0
+    for u in range(n):
+        if left[u] == 0:
+            order[known] = u
+            known += 1
+        if supply[u] > 0:
+            owner[made], held[made], link[made] = u, supply[u], -1
+            head[u] = tail[u] = made
+            made += 1
+    ends, amounts = np.empty(6, np.int64), np.empty(6, np.int64)
+    for place in range(n):
+        u = np.int64(order[place])
+        lacks = -supply[u]
+        while lacks > 0:
+            p = head[u]
+            x = min(lacks, held[p])
+            source[delivered], target[delivered], mass[delivered] = owner[p], u, x
+            delivered += 1
+            lacks -= x
+            held[p] -= x
+            if held[p] == 0:
+                head[u] = link[p]
+        n_out = _outgoing(u, flows, step, ends, amounts)
+        for out in range(n_out):
+            v, x = ends[out], amounts[out]
+            first = head[u]
+            last = tail[u]
+            if out < n_out - 1:
+                last = first
+                while held[last] < x:
+                    x -= held[last]
+                    last = link[last]
+                head[u] = link[last]
+                if held[last] > x:  # what is too much stays here, as a parcel of its own
+                    owner[made], held[made], link[made] = owner[last], held[last] - x, link[last]
+                    if link[last] < 0:
+                        tail[u] = made
+                    head[u], held[last] = made, x
+                    made += 1
+            link[last] = -1
+            if head[v] < 0:
+                head[v] = first
+            else:
+                link[tail[v]] = first
+            tail[v] = last
+            left[v] -= 1
+            if left[v] == 0:
+                order[known] = v
+                known += 1
+    return source[:delivered], target[:delivered], mass[:delivered]

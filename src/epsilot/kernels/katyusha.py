@@ -5,12 +5,10 @@ Softmax rows come from those of the snapshot as in :mod:`.pdasmd`; z, y and v ar
 
 from __future__ import annotations
 
-from .compiling import njit
-from .dense import INLINE, SUM
-from .fused import snapshot_row
+from .compiling import INLINE, KERNEL, njit
+from .exp_log import log, wide_vectors
 from .pdasmd import SAFE, correct, couple, direct, exponentiate
-from .vexp import wide_vectors
-from .vlog import log
+from .sums import snapshot_row
 
 #: Estimated column sums that are further from their masses, as a ratio, count as this far.
 FARTHEST = 2.0
@@ -26,7 +24,7 @@ def _advance(sums, q, metric, alpha, eta, v, z, y, y_sum):
         y_sum[j] += y[j]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def inner_loop(
     C, rows, sample, snap, lse, columns, q, metric, inv_eta, tau1, tau3, alpha, z, y, y_sum, work
 ):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .dense import INLINE, SUM
+from .compiling import INLINE, KERNEL, njit
 
 
 @njit(**INLINE)
@@ -31,7 +30,7 @@ def _add(total, rest, x):
     return moved, (total - (moved - part)) + (x - part)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def staircase(x, y, p, q, square, i, j, flow, f, g):
     """Write the monotone coupling of two masses and potentials that are tight along its path.
 
@@ -61,7 +60,7 @@ def staircase(x, y, p, q, square, i, j, flow, f, g):
             b, g[c] = q[c], col
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def nearest(x, y, prices, centre, left, right):
     """Write, for every x, the column at its left and at its right of least distance + price.
 

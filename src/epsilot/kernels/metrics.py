@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ..metrics import METRICS, Metric
-from .compiling import njit
-from .dense import INLINE
+from .compiling import INLINE, njit
 
 # Parts of cached kernels, which need no cache of their own.
 _PART = {**INLINE, "cache": False}

@@ -17,16 +17,15 @@ import math
 
 import numpy as np
 
-from .compiling import njit
+from .compiling import KERNEL, njit
 
-OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 ARTIFICIAL = np.uint32(0xFFFFFFFF)
 ZERO, ONE = np.uint32(0), np.uint32(1)
 #: Pivots over which the work of one is averaged, and arcs priced at least before one.
 MEMORY, FEWEST = 64, 50
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _leader(u, leaders):
     """Return the leader of u's component."""
     while leaders[u] != u:
@@ -35,7 +34,7 @@ def _leader(u, leaders):
     return u
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _forest(sources, targets, order, n_nodes):
     """Return the arcs of Kruskal's forest for arcs taken in the given order."""
     leaders = np.arange(n_nodes)
@@ -50,7 +49,7 @@ def _forest(sources, targets, order, n_nodes):
     return chosen[:size]
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _rooted(sources, targets, chosen, parents, preds):
     """Hang a forest from the root, breadth first; return its nodes in that order."""
     root = parents.size - 1
@@ -85,7 +84,7 @@ def _rooted(sources, targets, chosen, parents, preds):
     return queue
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def crash(sources, targets, costs, order, supply, big, tree):
     """Build a strongly feasible basis from the forest of the first arcs in ``order``.
 
@@ -122,7 +121,7 @@ def crash(sources, targets, costs, order, supply, big, tree):
         after[u], before[v], last[u] = v, u, nodes[free[u] - 1]
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def shortage(tree, dearer):
     """Return what nodes receive from the root, and raise its price by ``dearer``."""
     _, _, after, _, last, sizes, is_up, flow, y = tree
@@ -140,7 +139,7 @@ def shortage(tree, dearer):
     return total
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def release(tree):
     """Turn the root's outgoing arcs around and empty them, so that they bound every cycle."""
     _, _, after, _, last, _, is_up, flow, _ = tree
@@ -152,7 +151,7 @@ def release(tree):
         child = after[last[child]]
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def pivots(sources, targets, costs, tree, start, tolerance, most):
     """Pivot at most ``most`` times.
 
@@ -188,7 +187,7 @@ def pivots(sources, targets, costs, tree, start, tolerance, most):
     return most, at, priced, walked
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def exchange(i, j, entering, reduced, most, tree):
     """Let the arc i -> j enter the tree; return the number of nodes walked over.
 
@@ -257,7 +256,7 @@ def exchange(i, j, entering, reduced, most, tree):
     return length + n_changed
 
 
-@njit(**OPTIONS)
+@njit(**KERNEL)
 def _hang(inside, outside, out, pred, up, carried, tree):
     """Cut the subtree of ``out``, and hang it by its node ``inside`` from ``outside``.
 

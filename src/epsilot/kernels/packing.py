@@ -6,14 +6,14 @@ factor by which y - z shrinks every step, so that a step touches one entry.
 
 from __future__ import annotations
 
-from .compiling import njit
-from .vexp import exp
+from .compiling import KERNEL, njit
+from .exp_log import exp
 
 #: Exponents are capped here; the coordinate's gradient is then far beyond its clip at 1.
 LARGEST_EXPONENT = 600.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def coordinate_steps(
     C, unit, p, q, a, inv_mu, L, omega, Z, D, z_r, z_c, d_r, d_c, scalars, entries
 ):

@@ -21,17 +21,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .dense import INLINE, INLINE_EXTREMUM, SUM, row_max
-from .fused import (
-    both_rows,
-    corrected,
-    softmax_into,
-    two_totals,
-)
-from .sums import fma, l1, total
-from .vexp import exp_below, larger, wide_vectors
-from .vlog import log
+from . import atomics
+from .compiling import INLINE, INLINE_EXTREMUM, KERNEL, njit
+from .dense import row_max
+from .exp_log import exp_below, larger, log, wide_vectors
+from .sums import both_rows, corrected, fma, l1, snapshot_row, softmax_into, total, two_totals
 
 #: Normalisers above this have lost nothing to underflow, in float64 and in float32.
 SAFE, SAFE_SINGLE = 1e-200, 1e-25
@@ -73,7 +67,7 @@ def largest_move(lam, v_snap):
     return best
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _from_maximum(row, lam, inv_eta, weights):
     """Return max_j (λ_j - C_ij) / η, and the sum of the weights relative to it."""
     shift = row_max(row, lam) * inv_eta
@@ -94,7 +88,7 @@ def weigh(row, lam, shift, inv_eta, safe, weights):
     return shift, mass
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
     """Log-normalisers of all rows at λ, and the column sums of the plan X(λ).
 
@@ -133,7 +127,7 @@ def _add_both(S, E, F, scale_E, scale_F, factor, part_E, part_F, plan):
         plan[j] = fma(factor, x, plan[j])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def move_and_average(C, lam, y, v_snap, p, inv_eta, factor, lse, parts, y_parts, plan, start, stop):
     """Do :func:`snapshot` at λ and plan += factor X(y), with one exponential an entry.
 
@@ -231,7 +225,7 @@ def advance(g, alpha, is_linf, size, tau1, tau3, z, v, y_sum):
     return best
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def inner_loop(
     C, rows, sample, snap, lse, mu, inv_eta, tau1, tau3, alpha, h, is_linf, selected, z, y, y_sum,
     y_selected, work,
@@ -275,3 +269,144 @@ def inner_loop(
         if t == sample.size - 1:
             descend(v, g, is_linf, size, y)
         best = advance(g, alpha, is_linf, size, tau1, tau3, z, v, y_sum)
+
+
+# -- batches, shared among threads -----------------------------------------------------------------
+#
+# The inner loop of PDASMD-B, which other threads may help with.
+#
+# A batch is cut into chunks of rows, whose sums are added in their order, so that it does not
+# matter who computes them. ``counters`` holds the number of chunks that are ready to be taken,
+# taken, and done; chunk c belongs to step c // n_chunks. The leader takes chunks like everybody
+# else, and advances the sequences when a step is done, so it never waits for a helper that has not
+# taken a chunk. All run the same compiled code, so that not even the rounding depends on them.
+
+READY, TAKEN, DONE = 0, 1, 2
+
+
+@njit(**INLINE)
+def _batch_chunk(c, C, rows, sample, snap, lse, inv_eta, v, E, S, parts):
+    """Add up the gradient differences of one chunk of a batch (step 9)."""
+    n_batch, n_chunks = sample.shape[1], parts.shape[0]
+    t, k = c // n_chunks, c % n_chunks
+    number = C.dtype.type
+    scale, safe = number(inv_eta), SAFE_SINGLE if C.itemsize == 4 else SAFE
+    part = parts[k]
+    part[:] = 0
+    for b in range(n_batch * k // n_chunks, n_batch * (k + 1) // n_chunks):
+        row = C[rows[t, b]]
+        moved, mass = snapshot_row(row, snap, E, S, number(lse[sample[t, b]]), scale)
+        if moved > safe:
+            correct(S, E, mass / moved, number(1 / (n_batch * mass)), part)
+        else:
+            direct(row, snap, v, scale, S, mass, 1 / n_batch, part)
+
+
+@njit(**KERNEL)
+def batch_inner_loop(
+    C, rows, sample, snap, lse, mu, inv_eta, tau1, tau3, alpha, h, is_linf, selected, z, y, y_sum,
+    y_selected, work, parts, counters, S, is_leader,
+):  # fmt: skip
+    """Do ``pdasmd.inner_loop`` for batches: ``rows`` and ``sample`` are (l, B).
+
+    Threads share all arguments but the scratch ``S`` and ``is_leader``, true for one of them.
+    Helpers read v and E, the first lines of ``work``, and write lines of ``parts``; they leave
+    when all chunks are taken.
+    """
+    wide_vectors()
+    v, E, g = work[0], work[1], work[2]
+    n_chunks = parts.shape[0]
+    n_all = sample.shape[0] * n_chunks
+    scale = C.dtype.type(inv_eta)
+    best = couple(z, y, tau1, tau3, v) if is_leader else scale
+    until = n_looks = 0
+    while True:
+        c = atomics.load(counters, TAKEN)
+        if c < atomics.load(counters, READY):
+            if atomics.swap_if(counters, TAKEN, c, c + 1):
+                _batch_chunk(c, C, rows, sample, snap, lse, inv_eta, v, E, S, parts)
+                atomics.add(counters, DONE, 1)
+                n_looks = 0
+        elif not is_leader and c >= n_all:
+            return
+        elif not is_leader or atomics.load(counters, DONE) < until:
+            n_looks += 1
+            if n_looks > atomics.PATIENCE:
+                atomics.give_way()
+        else:
+            if until > 0:
+                t = until // n_chunks - 1
+                g[:] = mu
+                for k in range(n_chunks):
+                    join(g, parts[k])
+                size = h * l1(g) if is_linf else h
+                if t == selected:
+                    descend(v, g, is_linf, size, y_selected)
+                if until == n_all:
+                    descend(v, g, is_linf, size, y)
+                best = advance(g, alpha, is_linf, size, tau1, tau3, z, v, y_sum)
+                if until == n_all:
+                    return
+            exponentiate(v, best, scale, E)
+            until += n_chunks
+            atomics.store(counters, READY, until)
+
+
+# -- several semi-duals at once --------------------------------------------------------------------
+#
+# The inner loop of PDASMD on several semi-duals at once, whose variables have mean zero.
+#
+# An inner step draws one row of every block. The blocks of variables meet only in the projection:
+# from every block's gradient the weighted mean of all is taken off, so that Σ w_k g_k = 0 stays
+# true.
+
+
+@njit(**INLINE)
+def _subtract(x, out):
+    """out_j -= x_j."""
+    for j in range(out.size):
+        out[j] -= x[j]
+
+
+@njit(**KERNEL)
+def blocks_inner_loop(
+    C, lse, weights, snap, mu, inv_eta, tau1, tau3, alpha, h, z, y, y_sum, v, g
+):  # fmt: skip
+    """Run one inner step for each row of every block (steps 7 to 11), in place.
+
+    Parameters
+    ----------
+    C, lse : (l, k, m) and (l, k) arrays
+        The cost rows that the steps draw, and their log-normalisers at the snapshot.
+    weights : (k,) array
+        w, of total 1.
+    snap, mu : (k, m) arrays
+        The snapshot, and the column sums there.
+    alpha, h
+        Mirror step α_s and proximal step 1/(c L̄).
+    z, y, y_sum : (k, m) arrays
+        The sequences and the sum of the y, relative to the snapshot.
+    v, g : (k, m) arrays
+        Scratch.
+    """
+    wide_vectors()
+    n_steps, n_blocks, m = C.shape
+    E, S, mean, best = np.empty(m), np.empty(m), np.empty(m), np.empty(n_blocks)
+    for k in range(n_blocks):
+        best[k] = couple(z[k], y[k], tau1, tau3, v[k])
+    for t in range(n_steps):
+        mean[:] = 0
+        for k in range(n_blocks):
+            row = C[t, k]
+            moved, mass = both_rows(row, snap[k], v[k], E, S, lse[t, k], best[k], inv_eta)
+            if moved > SAFE:
+                corrected(mu[k], S, E, g[k], mass / moved, 1 / mass)
+            else:
+                g[k] = mu[k]
+                direct(row, snap[k], v[k], inv_eta, S, mass, 1.0, g[k])
+            add(mean, weights[k], g[k])
+        for k in range(n_blocks):
+            _subtract(mean, g[k])
+            if t == n_steps - 1:
+                descend(v[k], g[k], False, h, y[k])
+            best[k] = advance(g[k], alpha, False, h, tau1, tau3, z[k], v[k], y_sum[k])

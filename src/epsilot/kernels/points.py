@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .dense import SUM, row_max
-from .fused import exp_sum, gibbs_dot, gibbs_price
+from .compiling import KERNEL, njit
+from .dense import row_max
+from .exp_log import exp, log
 from .metrics import check_code, fill_costs
-from .sums import dot
-from .vexp import exp
-from .vlog import log
+from .sums import dot, exp_sum, gibbs_dot, gibbs_price
 
 TILE = 1024
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def fill(x, Y, metric, shift, lo, hi, out):
     """out_j = cost of x and target j of the tile lo..hi, plus shift; ``metric`` is a code."""
     check_code(metric)
@@ -33,7 +31,7 @@ def fill(x, Y, metric, shift, lo, hi, out):
             row[j] += shift
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def cost_rows(X, Y, metric, shift, out, start, stop):
     """out_ij = cost of source i and target j, for rows start..stop of a block."""
     m = Y.shape[1]
@@ -43,7 +41,7 @@ def cost_rows(X, Y, metric, shift, out, start, stop):
             fill(X[i], Y, metric, shift, lo, hi, out[i, lo:hi])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def pair_costs(X, Y, metric, shift, rows, cols, out, start, stop):
     """out_k = cost of source rows_k and target cols_k."""
     for k in range(start, stop):
@@ -51,7 +49,7 @@ def pair_costs(X, Y, metric, shift, rows, cols, out, start, stop):
         fill(X[rows[k]], Y, metric, shift, j, j + 1, out[k : k + 1])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
     """out_i = log sum_j exp((g_j - C_ij) / η)."""
     m = Y.shape[1]
@@ -74,7 +72,7 @@ def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
         out[i] = level * inv_eta + log(held) if held > 0 else level
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
     """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
     m = Y.shape[1]
@@ -92,7 +90,7 @@ def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, st
             shipped[i] += part[2]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def apply_rows(X, Y, metric, shift, f, g, inv_eta, v, out, start, stop):
     """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
     m = Y.shape[1]
@@ -105,7 +103,7 @@ def apply_rows(X, Y, metric, shift, f, g, inv_eta, v, out, start, stop):
             out[i] += gibbs_dot(tile[: hi - lo], g[lo:hi], v[lo:hi], f[i], inv_eta)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def matvec(X, Y, metric, shift, v, out, start, stop):
     """out_i = sum_j C_ij v_j."""
     m = Y.shape[1]
@@ -118,7 +116,7 @@ def matvec(X, Y, metric, shift, v, out, start, stop):
             out[i] += dot(tile[: hi - lo], v[lo:hi])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def ctransform_rows(X, Y, metric, shift, g, sign, out, start, stop):
     """out_i = min_j sign C_ij - g_j; with sign = -1 and g = 0, minus the largest cost of row i."""
     m = Y.shape[1]
@@ -134,3 +132,48 @@ def ctransform_rows(X, Y, metric, shift, g, sign, out, start, stop):
                     row[j] = -row[j]
             best = max(best, row_max(row, g[lo:hi]))
         out[i] = 0 - best
+
+
+# -- many pairs of small clouds --------------------------------------------------------------------
+#
+# Costs between the points of many pairs of small clouds.
+
+#: Distances along an axis between which squares, and sums of them, lose nothing.
+NEAREST, FARTHEST = 2.0**-450, 2.0**450
+
+
+@njit(**KERNEL)
+def _is_ordinary(X, Y):
+    """Tell whether distances along each axis leave all digits to their squares."""
+    reach = 0.0
+    for k in range(X.shape[1]):
+        low, high = np.inf, -np.inf
+        for i in range(X.shape[0]):
+            low, high = min(low, X[i, k]), max(high, X[i, k])
+        for j in range(Y.shape[0]):
+            low, high = min(low, Y[j, k]), max(high, Y[j, k])
+        reach = max(reach, high - low)
+    return reach == 0 or NEAREST <= reach <= FARTHEST
+
+
+@njit(**KERNEL)
+def cloud_costs(X, Y, metric, sizes, out):
+    """Write the cost matrices of pairs of clouds one after the other.
+
+    ``sizes`` holds the points of both clouds and their coordinates, which X and Y hold one after
+    the other. Costs that squares would spoil are NaN.
+    """
+    x, y, at = 0, 0, 0
+    for k in range(sizes.shape[0]):
+        n, m, d = sizes[k]
+        sources, targets = X[x : x + n * d].reshape(n, d), Y[y : y + m * d].reshape(m, d)
+        costs = out[at : at + n * m].reshape(n, m)
+        if _is_ordinary(sources, targets):
+            along = np.empty((d, m))
+            for j in range(m):
+                for c in range(d):
+                    along[c, j] = targets[j, c]
+            cost_rows(sources, along, metric, 0.0, costs, 0, n)
+        else:
+            costs[:] = np.nan
+        x, y, at = x + n * d, y + m * d, at + n * m

@@ -1,9 +1,4 @@
-"""Small transport problems, each from its costs and weights to a proved bracket, without Python.
-
-A problem is a cost, a source and a target histogram; problems may share any of them. What is
-refused here (input that is no problem, a problem that is too large or of a size that float64 holds
-badly, a gap above the goal) is marked and left to the ordinary path, which knows what to say.
-"""
+"""Weights of many problems: checked, without their zeros, and divided by their totals."""
 
 from __future__ import annotations
 
@@ -15,26 +10,175 @@ import numpy as np
 from .._types import Index, Matrix, Vector
 from . import proof
 from .assignment import assign
-from .compiling import njit
-from .dense import SUM
-from .histograms import Histograms
+from .compiling import KERNEL, njit
+from .forest import take
 from .proof import FEASIBLE
-from .simd8 import WIDTH, add_to, lower_to
-from .small_certificate import dual_value, plan_value, settle, tree_arcs
-from .small_simplex import MOST_NODES, close, empty_tree, padded, pivots
-from .small_start import greedy, price, sort_rows
+from .simd8 import WIDTH, add_to, least_of_row, lower_to
+from .small_simplex import MOST_NODES, close, empty_tree, greedy, padded, pivots, price, sort_rows
 from .sums import total
 
+
+class Histograms(NamedTuple):
+    """Histogram h has the masses ``weights[starts[h] : starts[h + 1]]`` of total 1 at ``places``.
+
+    ``totals`` are the sums of the weights as they were given: NaN if they were no weights, and 0
+    for weights that take whatever total the other side has. ``sizes`` count the places there are.
+    """
+
+    starts: Index
+    places: Index
+    weights: Vector
+    totals: Vector
+    sizes: Index
+
+
+@njit(**KERNEL)
+def _keep(given, starts, empty, kept, places, weights, totals):
+    """Copy the weights of each histogram that are above ``empty`` times their total."""
+    size = 0
+    kept[0] = 0
+    for h in range(starts.size - 1):
+        total, is_good = 0.0, True
+        for k in range(starts[h], starts[h + 1]):
+            is_good &= 0 <= given[k] < np.inf
+            total += given[k]
+        is_good &= 0 < total < np.inf
+        totals[h] = total if is_good else np.nan
+        if is_good:
+            first, held = size, 0.0
+            for k in range(starts[h], starts[h + 1]):
+                if given[k] > empty * total:
+                    places[size], weights[size] = k - starts[h], given[k]
+                    held += given[k]
+                    size += 1
+            for k in range(first, size):
+                weights[k] /= held
+        kept[h + 1] = size
+
+
+def without_zeros(given: Vector, starts: Index, sizes: Index, empty: float) -> Histograms:
+    """Return histograms without empty places, from weights one after the other."""
+    n = starts.size - 1
+    begins, totals = np.empty(n + 1, np.int64), np.empty(n)
+    places, weights = np.empty(given.size, np.int64), np.empty(given.size)
+    _keep(given, starts, empty, begins, places, weights, totals)
+    return Histograms(begins, places, weights, totals, sizes)
+
+
+def uniform_histograms(sizes: Index) -> Histograms:
+    """Return equal weights on so many places each, of whatever total the other side has."""
+    sizes = np.ascontiguousarray(sizes)
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    places = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
+    return Histograms(starts, places, np.repeat(1.0 / sizes, sizes), np.zeros(sizes.size), sizes)
+
+
+# -- certificates ----------------------------------------------------------------------------------
+#
+# What the end of a small solve proves: a plan, feasible potentials, and their two values.
+#
+# The compiled twin of :mod:`epsilot.problems.objective`, for problems of which there are too many
+# to be proved one by one in Python. Nothing here looks at what a solver believed: the flow of a
+# tree is found again from the masses, potentials are c-transforms, and both are priced from
+# scratch.
+
+
+@njit(**KERNEL)
+def tree_flow(C, closed, p, q, parents, left, rest, flow):
+    """Write the flow on the arcs of a tree that the masses determine.
+
+    Nodes are listed before their parents: each sends (or gets) through the arc to its parent all
+    that is left of its mass.
+    """
+    m = C.shape[1]
+    for j in range(q.size):
+        left[j], rest[j] = q[j], 0.0
+    for i in range(p.size):
+        left[m + i], rest[m + i] = p[i], 0.0
+    for u in closed[:-1]:
+        v = parents[u]
+        flow[u] = max(left[u] + rest[u], 0.0)
+        left[v], rest[v] = take(left[v], rest[v], flow[u])
+
+
+@njit(**KERNEL)
+def tree_arcs(m, closed, parents, flow, arcs_i, arcs_j, arcs_flow):
+    """List the arcs of a tree that carry flow; return how many."""
+    size = 0
+    for u in closed[:-1]:
+        if flow[u] > 0:
+            v = parents[u]
+            arcs_i[size], arcs_j[size] = (u - m, v) if u >= m else (v - m, u)
+            arcs_flow[size] = flow[u]
+            size += 1
+    return size
+
+
+@njit(**KERNEL)
+def plan_value(C, p, q, i, j, flow, sums):
+    """Return the cost of a plan on arcs, and the l1 distance from its marginals."""
+    m = C.shape[1]
+    sums[:] = 0.0
+    cost = 0.0
+    for k in range(flow.size):
+        cost += flow[k] * C[i[k], j[k]]
+        sums[m + i[k]] += flow[k]
+        sums[j[k]] += flow[k]
+    error = 0.0
+    for k in range(p.size):
+        error += abs(sums[m + k] - p[k])
+    for k in range(q.size):
+        error += abs(sums[k] - q[k])
+    return cost, error
+
+
+@njit(**KERNEL)
+def below(x):
+    """Return a number below those that x was rounded from; a difference of 0 is exact."""
+    return 0.0 if x == 0 else np.nextafter(x, -np.inf)
+
+
+@njit(**KERNEL)
+def dual_value(C, p, q, f, g):
+    """Replace a row potential by its c-transforms, f_i + g_j <= C_ij in floating point.
+
+    Return <p, f> + <q, g>. A constant that f carries would cost digits and is taken off.
+    """
+    top = f[0]
+    for i in range(1, p.size):
+        top = max(top, f[i])
+    g[:] = np.inf
+    for i in range(p.size):
+        lower_to(C[i], f[i] - top, g)
+    g[q.size :] = 0.0
+    value = 0.0
+    for i in range(p.size):
+        f[i] = below(least_of_row(C[i], g)[0])
+        value += p[i] * f[i]
+    for j in range(q.size):
+        value += q[j] * g[j]
+    return value
+
+
+# -- problems --------------------------------------------------------------------------------------
+#
+# Small transport problems, each from its costs and weights to a proved bracket, without Python.
+#
+# A problem is a cost, a source and a target histogram; problems may share any of them. What is
+# refused here (input that is no problem, a problem that is too large or of a size that float64
+# holds badly, a gap above the goal) is marked and left to the ordinary path, which knows what to
+# say.
+
 # The formulas of the ordinary path, compiled.
-are_held = njit(**SUM)(proof.are_held)
-scaling_power = njit(**SUM)(proof.scaling_power)
-cost_offset = njit(**SUM)(proof.cost_offset)
-least_gap = njit(**SUM)(proof.least_gap)
-relative_gap = njit(**SUM)(proof.relative_gap)
-conversion_slack = njit(**SUM)(proof.conversion_slack)
-is_within = njit(**SUM)(proof.is_within)
-are_consistent = njit(**SUM)(proof.are_consistent)
-to_user = njit(**SUM)(proof.to_user)
+are_held = njit(**KERNEL)(proof.are_held)
+scaling_power = njit(**KERNEL)(proof.scaling_power)
+cost_offset = njit(**KERNEL)(proof.cost_offset)
+least_gap = njit(**KERNEL)(proof.least_gap)
+relative_gap = njit(**KERNEL)(proof.relative_gap)
+conversion_slack = njit(**KERNEL)(proof.conversion_slack)
+is_within = njit(**KERNEL)(proof.is_within)
+are_consistent = njit(**KERNEL)(proof.are_consistent)
+to_user = njit(**KERNEL)(proof.to_user)
 
 #: Reduced costs, as shares of the largest cost, that pivots leave: before prices are computed
 #: afresh, and after.
@@ -87,7 +231,7 @@ class Answers(NamedTuple):
     g: Vector
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _bounds(x):
     """Return the least and the largest number, or NaN twice if any is not finite."""
     low, high, is_finite = np.inf, -np.inf, True
@@ -97,7 +241,7 @@ def _bounds(x):
     return (low, high) if is_finite else (np.nan, np.nan)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _frame(low, high, mass):
     """Return offset, unit and scale of a cost with these bounds, and whether it has them."""
     size = max(abs(low), abs(high))
@@ -108,7 +252,7 @@ def _frame(low, high, mass):
     return cost_offset(low * scale, high * scale), unit, scale, scale < np.inf
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _gather(M, rows, cols, scale, offset, C):
     """Copy the costs of the kept rows and columns, shifted and scaled; return the largest."""
     n, m = rows.size, cols.size
@@ -128,7 +272,7 @@ def _gather(M, rows, cols, scale, offset, C):
     return largest
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _are_usable(x):
     """Tell whether all numbers are between 0 and MOST; NaN is not."""
     are_all = True
@@ -137,7 +281,7 @@ def _are_usable(x):
     return are_all
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _are_equal(p):
     """Tell whether all masses are the same."""
     is_equal = True
@@ -146,7 +290,7 @@ def _are_equal(p):
     return is_equal
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _assignment(C, p, f, g, arcs_i, arcs_j, flow, ints, reals):
     """Match equal masses; write the plan and a row potential."""
     n = p.size
@@ -159,7 +303,7 @@ def _assignment(C, p, f, g, arcs_i, arcs_j, flow, ints, reals):
     return n
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _simplex(C, p, q, largest, f, g, arcs_i, arcs_j, arcs_flow, tree, ints, reals):
     """Find an optimal tree; write its plan and a row potential; return the arcs, or 0."""
     n, m = p.size, C.shape[1]
@@ -191,13 +335,13 @@ def _simplex(C, p, q, largest, f, g, arcs_i, arcs_j, arcs_flow, tree, ints, real
     if not is_optimal:
         return 0
     y, flow, parents, _, _ = tree
-    settle(C, closed, p, q, parents, reals[0], reals[1], flow)
+    tree_flow(C, closed, p, q, parents, reals[0], reals[1], flow)
     for i in range(n):
         f[i] = -y[m + i]
     return tree_arcs(m, closed, parents, flow, arcs_i, arcs_j, arcs_flow)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _optimum(C, p, q, largest, f, g, i, j, flow, workspace):
     """Write an optimal plan and a row potential; return the arcs, or 0 if none was found."""
     _, (y, flows, parents, sets, paths), ints, reals = workspace
@@ -208,7 +352,7 @@ def _optimum(C, p, q, largest, f, g, i, j, flow, workspace):
     return _simplex(C, p, q, largest, f, g, i, j, flow, tree, ints, reals)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _allowed(lower, offset, size, mass, unit, goal):
     """Return the gap that is asked for, in internal units; NaN if float64 cannot certify it."""
     if goal.eps > 0:
@@ -217,7 +361,7 @@ def _allowed(lower, offset, size, mass, unit, goal):
     return relative_gap(goal.rtol, lower + offset, size)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _mass(a, b, goal):
     """Return the mass of totals a and b, NaN if they differ or the weights are no weights."""
     if a == 0 or b == 0:
@@ -225,7 +369,7 @@ def _mass(a, b, goal):
     return a if abs(a - b) <= goal.totals * a else np.nan
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspace):
     """Solve one problem and write what is proved of it; return the arcs of its plan, or 0."""
     low, high, mass = frame
@@ -265,7 +409,7 @@ def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspac
     return n_arcs
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _space(entries, nodes):
     """Return arrays for problems of so many entries and nodes."""
     return (
@@ -273,7 +417,7 @@ def _space(entries, nodes):
     )  # fmt: skip
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _workspace(problems):
     """Return arrays for the largest of the problems that are not too large."""
     entries, nodes = 1, WIDTH
@@ -287,7 +431,7 @@ def _workspace(problems):
     return _space(entries, nodes)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def solve_all(problems, goal, out):
     """Solve every problem and write what is proved of it to ``out``."""
     costs, starts, sources, targets, of = problems
@@ -312,7 +456,7 @@ def solve_all(problems, goal, out):
         )  # fmt: skip
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def solve_one(M, p, q, arcs, flow, f, g):
     """Find an optimal plan of one problem without empty rows and columns; nothing is proved.
 
@@ -349,3 +493,69 @@ def blank(problems: Problems) -> Answers:
         np.zeros((2, n_arcs), np.int64), np.zeros(n_arcs), np.full(n_rows, np.nan),
         np.full(n_cols, np.nan),
     )  # fmt: skip
+
+
+# -- potentials ------------------------------------------------------------------------------------
+#
+# Potentials of small problems, at places without mass too and in the units of the caller.
+
+EPS = float(np.finfo(float).eps)
+
+
+@njit(**KERNEL)
+def _extend_pair(M, scale, offset, f, g):
+    """Write the c-transforms where potentials are NaN: f_i + g_j <= C_ij everywhere."""
+    n, m = M.shape
+    for j in range(m):
+        if not np.isnan(g[j]):
+            continue
+        least = np.inf
+        for i in range(n):
+            if not np.isnan(f[i]):
+                least = min(least, M[i, j] * scale - offset - f[i])
+        g[j] = below(least)
+    for i in range(n):
+        if not np.isnan(f[i]):
+            continue
+        least = np.inf
+        for j in range(m):
+            least = min(least, M[i, j] * scale - offset - g[j])
+        f[i] = below(least)
+
+
+@njit(**KERNEL)
+def extend_potentials(problems, out):
+    """Give potentials to the places without mass of all solved problems."""
+    costs, starts, sources, targets, of = problems
+    for k in range(of.shape[0]):
+        if out.n_arcs[k] == 0:
+            continue
+        cost, h, t = of[k]
+        n, m = sources.sizes[h], targets.sizes[t]
+        kept = sources.starts[h + 1] - sources.starts[h] + targets.starts[t + 1] - targets.starts[t]
+        if kept == n + m:
+            continue
+        M = costs[starts[cost] : starts[cost] + n * m].reshape(n, m)
+        f, g = out.f[out.at[1, k] : out.at[1, k + 1]], out.g[out.at[2, k] : out.at[2, k + 1]]
+        _extend_pair(M, 1.0 / out.numbers[k, 5], out.numbers[k, 4], f, g)
+
+
+@njit(**KERNEL)
+def potentials_to_user(out, f_out, g_out):
+    """Write potentials in the caller's units, as feasible as they were.
+
+    What the costs were shifted and scaled by was rounded, so f goes down by as much; a product with
+    a unit below 1 may be subnormal, and then is rounded.
+    """
+    for k in range(out.n_arcs.size):
+        offset, unit, largest = out.numbers[k, 4], out.numbers[k, 5], out.numbers[k, 6]
+        size = 0.0
+        for i in range(out.at[1, k], out.at[1, k + 1]):
+            size = max(size, abs(out.f[i]))
+        for i in range(out.at[1, k], out.at[1, k + 1]):
+            f = out.f[i]
+            if offset != 0:
+                f = np.nextafter(f - EPS * (largest + size) + offset, -np.inf)
+            f_out[i] = below(unit * f) if unit < 1 else unit * f
+        for j in range(out.at[2, k], out.at[2, k + 1]):
+            g_out[j] = below(unit * out.g[j]) if unit < 1 else unit * out.g[j]

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .dense import INLINE, SUM
+from .compiling import INLINE, KERNEL, njit
 from .metrics import check_code, node_bound, pair_cost
 
 #: Points in a leaf, at most.
@@ -31,7 +30,7 @@ RIDGE = 1e-3
 ROUNDINGS = 64
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _select(keys, order, lo, hi, place):
     """Arrange ``order[lo:hi]`` so that what belongs at ``place`` by its key is there."""
     while hi - lo > 1:
@@ -55,7 +54,7 @@ def _select(keys, order, lo, hi, place):
             return
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _split(X, order, keys, depth, lowest, highest, start, stop):
     """Split the nodes start..stop of a depth, and theirs in turn, along their longest sides."""
     n, d = X.shape
@@ -76,19 +75,19 @@ def _split(X, order, keys, depth, lowest, highest, start, stop):
             _select(keys, order, lo, hi, (n * (2 * t + 1)) >> (level + 1))
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def split_top(X, order, keys, depth):
     """Split the root and its descendants above a depth."""
     _split(X, order, keys, 0, 2, depth, 0, 1)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def split_rest(X, order, keys, depth, highest, start, stop):
     """Split the nodes start..stop of a depth down to single points."""
     _split(X, order, keys, depth, 2, highest, start, stop)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def boxes(Y, depth, nodes):
     """Write the boxes of all nodes."""
     m, d = Y.shape
@@ -107,7 +106,7 @@ def boxes(Y, depth, nodes):
             nodes[t, d + a] = max(nodes[2 * t, d + a], nodes[2 * t + 1, d + a])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _merge(left, right, out, d):
     """Join the moments of two halves: count, means, products of deviations."""
     a, b = left[0], right[0]
@@ -124,7 +123,7 @@ def _merge(left, right, out, d):
             place += 1
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _slope(moments, d, A, b, slope):
     """Solve the normal equations of price ~ -slope·y, with a ridge; False if all points are one."""
     place, trace = d + 2, 0.0
@@ -155,7 +154,7 @@ def _slope(moments, d, A, b, slope):
     return True
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def slopes(Y, prices, depth, nodes, moments):
     """Write the least-squares slope of minus the (finite) prices at every node."""
     m, d = Y.shape
@@ -183,7 +182,7 @@ def slopes(Y, prices, depth, nodes, moments):
                 slope[a] = 0.0
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def leasts(Y, prices, shift, depth, nodes, top, start, stop):
     """Write the least of price + shift + s·(y - c), rounded down, for nodes below start..stop.
 
@@ -219,7 +218,7 @@ def _bound(x, node, metric, axes):
     return low - (8 * d + ROUNDINGS) * 2.0**-53 * size
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def search(x, Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols, costs, values):
     """Find the columns of least cost + shift + price, in rising order; return the nodes visited.
 
@@ -268,7 +267,7 @@ def search(x, Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols,
     return visited
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def least_columns(
     X, rows, Y, prices, shift, metric, nodes, depth, axes, cols, costs, leasts, thresholds,
     start, stop,
@@ -289,7 +288,7 @@ def least_columns(
         thresholds[i] = values[k - 1] if k < Y.shape[0] else np.inf
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def ctransform(X, Y, prices, shift, metric, nodes, depth, axes, out, start, stop):
     """out_i = min_j C_ij + price_j."""
     values, bounds, stack = np.empty(1), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
@@ -301,7 +300,7 @@ def ctransform(X, Y, prices, shift, metric, nodes, depth, axes, out, start, stop
         out[i] = values[0]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def visits(X, Y, prices, shift, metric, nodes, depth, axes):
     """Return the nodes that c-transforms of points would visit."""
     values, bounds, stack = np.empty(1), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
@@ -314,7 +313,7 @@ def visits(X, Y, prices, shift, metric, nodes, depth, axes):
     return count
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def cells(X, weights, depth, centres, masses):
     """Write the centroids of the nodes of a depth, and what they weigh."""
     n, d = X.shape

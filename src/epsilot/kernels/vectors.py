@@ -16,13 +16,12 @@ import numpy as np
 
 from .. import parallel
 from .._types import Array, Matrix, Vector
-from . import scaling
-from .compiling import njit
-from .dense import SUM
+from . import dense
+from .compiling import KERNEL, njit
+from .exp_log import exp as _exp
+from .exp_log import log as _log
 from .sums import dot as _ordered_dot
 from .sums import total
-from .vexp import exp as _exp
-from .vlog import log as _log
 
 LN2 = 0.6931471805599453
 _REAL = np.dtype(np.float64)
@@ -32,14 +31,14 @@ _SMALLEST, _SCALE, _LOG_SCALE = 2.0**-1022, 2.0**54, 54 * LN2
 _NEAR, _N_TERMS = 0.35, 14
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _exp_into(x, out):
     """out_i = e**x_i."""
     for i in range(x.size):
         out[i] = _exp(x[i])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _expm1_into(x, out):
     """out_i = e**x_i - 1, by Taylor's series near 0."""
     for i in range(x.size):
@@ -49,21 +48,21 @@ def _expm1_into(x, out):
         out[i] = x[i] * series if abs(x[i]) < _NEAR else _exp(x[i]) - 1
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _log_of(x):
     """Return the logarithm of a number, which may be subnormal."""
     is_tiny = x < _SMALLEST
     return _log(x * _SCALE if is_tiny else x) - (_LOG_SCALE if is_tiny else 0.0)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _log_into(x, out):
     """out_i = log x_i."""
     for i in range(x.size):
         out[i] = _log_of(x[i])
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _logaddexp_into(x, y, out):
     """out_i = log(e**x_i + e**y_i)."""
     for i in range(x.size):
@@ -71,20 +70,20 @@ def _logaddexp_into(x, y, out):
         out[i] = high + _log(1 + _exp(low - high)) if high > -np.inf else -np.inf
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _power_into(x, exponent, out):
     """out_i = x_i**exponent, for x_i >= 0."""
     for i in range(x.size):
         out[i] = _exp(exponent * _log_of(x[i]))
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _dot(x, y):
     """Return Σ x y."""
     return _ordered_dot(x, y)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _finite_dot(weights, x):
     """Return Σ w x over the positive weights."""
     held = np.empty(x.size)
@@ -93,7 +92,7 @@ def _finite_dot(weights, x):
     return _ordered_dot(weights, held)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _distance(x, y):
     """Return Σ |x - y|, term after term."""
     total = 0.0
@@ -102,7 +101,7 @@ def _distance(x, y):
     return total
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _are_at_most(x, y):
     """Tell whether x_i <= y_i for all i."""
     are_all = True
@@ -111,7 +110,7 @@ def _are_at_most(x, y):
     return are_all
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _are_between(x, low, high):
     """Tell whether low <= x_i < high for all i."""
     are_all = True
@@ -120,14 +119,14 @@ def _are_between(x, low, high):
     return are_all
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _below_into(x, out):
     """out_i = the next float below x_i, or 0 where x_i is 0."""
     for i in range(x.size):
         out[i] = 0.0 if x[i] == 0 else np.nextafter(x[i], -np.inf)
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def _entropies(X, out, start, stop):
     """out_i = -Σ_j X_ij log X_ij."""
     terms = np.empty(X.shape[1])
@@ -246,14 +245,14 @@ def below(x: Vector) -> Vector:
 def matvec(A: Matrix, v: Vector) -> Vector:
     """Return A v."""
     out = np.empty(A.shape[0])
-    parallel.share(scaling.matvec, A.shape[0], A.size, _plain(A), _plain(v), out)
+    parallel.share(dense.matvec, A.shape[0], A.size, _plain(A), _plain(v), out)
     return out
 
 
 def rmatvec(A: Matrix, u: Vector) -> Vector:
     """Return Aᵀ u."""
     out = np.empty(A.shape[1])
-    parallel.share(scaling.rmatvec, A.shape[1], A.size, _plain(A), _plain(u), out)
+    parallel.share(dense.rmatvec, A.shape[1], A.size, _plain(A), _plain(u), out)
     return out
 
 
@@ -263,3 +262,29 @@ def entropy(X: Matrix) -> float:
     out = np.empty(X.shape[0])
     parallel.share(_entropies, X.shape[0], 2 * X.size, _plain(X), out)
     return float(out.sum())
+
+
+# -- rounding onto the transport polytope ----------------------------------------------------------
+#
+# Vector passes of the rounding onto the transport polytope.
+
+
+@njit(**KERNEL)
+def shrink(mass, wanted, out):
+    """out = min(1, wanted / mass), dividing only where it is below 1; return ‖mass - wanted‖₁."""
+    error = 0.0
+    for i in range(mass.size):
+        error += abs(mass[i] - wanted[i])
+        out[i] = wanted[i] / mass[i] if mass[i] > wanted[i] else 1.0
+    return error
+
+
+@njit(**KERNEL)
+def shortfall(mass, scaling, wanted, out):
+    """out = max(wanted - scaling mass, 0); return its sum."""
+    total = 0.0
+    for i in range(mass.size):
+        missing = wanted[i] - scaling[i] * mass[i]
+        out[i] = missing if missing > 0 else 0.0
+        total += out[i]
+    return total

@@ -19,9 +19,8 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
-from ..kernels import rounding as kernels
 from ..kernels.proof import to_user
-from ..kernels.vectors import below, dot
+from ..kernels.vectors import below, dot, shortfall, shrink
 from .certificate import BUG
 from .duals import as_they_are
 from .dummies import Dummies
@@ -110,18 +109,18 @@ class PartialTransport(Objective):
         s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
         error = float(np.maximum(r - p, 0).sum() + np.maximum(c - q, 0).sum())
         error += abs(float(r.sum()) - share)
-        kernels.shrink(r, p, s)
+        shrink(r, p, s)
         c = core.cols(s)
-        kernels.shrink(c, q, t)
+        shrink(c, q, t)
         total = dot(t, c)
         if total >= share * (1 - MISSING):
             s *= share / total
             e[:], d[:] = 0.0, 0.0
         else:
-            d /= kernels.shortfall(c, t, q, d)
+            d /= shortfall(c, t, q, d)
         mass, cost, shipped = core.price(self.problem.geometry, t, d)
         if total < share * (1 - MISSING):
-            e *= (share - total) / kernels.shortfall(mass, s, p, e)
+            e *= (share - total) / shortfall(mass, s, p, e)
         plan = Plan(core, Around(s, t, e, d))
         return Rounded(plan, plan.priced(cost, shipped), error)
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from .._types import Vector
 from ..geometry import Geometry
-from ..kernels import rounding as kernels
-from ..kernels.vectors import are_between
+from ..kernels.vectors import are_between, shortfall, shrink
 from .plan import Arcs, Around, Core, Plan
 
 #: Multiples of the mass there is, and sums, beyond which products with a plan may overflow.
@@ -45,24 +44,24 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     """
     core, r, c = tame(core, p)
     s, t = np.empty(p.size), np.empty(q.size)
-    error = kernels.shrink(r, p, s) + kernels.shrink(c, q, t)
+    error = shrink(r, p, s) + shrink(c, q, t)
     arcs = core.arcs()
     vertex = None if arcs is None else arcs.settled(p, q)
     if vertex is None:
         c = core.cols(s)
-        kernels.shrink(c, q, t)
+        shrink(c, q, t)
     if arcs is not None:
         plan = Plan(vertex or arcs.completed(s, t, p, q))
         return Rounded(plan, 0.0 if geometry is None else plan.cost(geometry), error)
     e, d = np.empty(p.size), np.empty(q.size)
-    missing = kernels.shortfall(c, t, q, d)
+    missing = shortfall(c, t, q, d)
     if missing > 0:
         d /= missing
     if geometry is None:
         mass, cost, shipped = core.rows(t), np.zeros_like(p), np.zeros_like(p)
     else:
         mass, cost, shipped = core.price(geometry, t, d)
-    kernels.shortfall(mass, s, p, e)
+    shortfall(mass, s, p, e)
     plan = Plan(core, Around(s, t, e, d))
     return Rounded(plan, plan.priced(cost, shipped), error)
 

@@ -13,7 +13,7 @@ from .. import parallel
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry.sweeps import ByRow
-from ..kernels import scaling as kernels
+from ..kernels import dense as kernels
 from ..kernels.vectors import dot, entropy, exp, expm1, log
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Entropic, Problem

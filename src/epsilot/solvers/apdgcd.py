@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from ..kernels import accelerated as kernels
+from ..kernels import coordinate as kernels
 from ..problems.problem import Entropic
 from ..problems.work import Work
 from .apdrcd import APDRCD, State

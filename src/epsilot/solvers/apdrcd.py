@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
-from ..kernels import accelerated as kernels
+from ..kernels import coordinate as kernels
 from ..problems.duals import lse_oracle
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Entropic

@@ -7,7 +7,7 @@ import numpy as np
 from .._types import Matrix, Vector
 from ..geometry import Geometry
 from ..geometry.sweeps import SAFE, ByRow, ColumnSums
-from ..kernels import accelerated as kernels
+from ..kernels import coordinate as kernels
 from ..kernels.vectors import entropy, exp, log
 from ..problems.problem import Entropic, Problem
 

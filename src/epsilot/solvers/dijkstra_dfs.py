@@ -11,7 +11,6 @@ from numpy.random import Generator
 from .._types import Index, Integers, Potentials, Vector
 from ..geometry.sweeps import row_blocks
 from ..kernels import dijkstra as kernels
-from ..kernels.dijkstra_push import push_phases
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
@@ -199,7 +198,7 @@ def _search_phase(state: State, counts: Index) -> int:
 
 def _push_phases(state: State, counts: Index) -> int:
     s = state
-    n_phases = push_phases(*s.network, s.loose, s.allowed, s.c.size, counts)
+    n_phases = kernels.push_phases(*s.network, s.loose, s.allowed, s.c.size, counts)
     if n_phases < 0:
         _enlarge(s)
         n_phases = -n_phases - 1

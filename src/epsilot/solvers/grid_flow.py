@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from .._types import Index, Potentials, Vector
 from ..geometry.base import Lattice
 from ..kernels import grid_flow as kernels
-from ..kernels.grid_parcels import parcels
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
@@ -324,7 +323,7 @@ def plan_of(problem: Additive, field: Field, supply: Integers, flows: Integers) 
     """Return the plan of a flow: its parcels, and the mass that stays where it is."""
     difference = field.difference(problem)
     _, bits = as_integers(difference)
-    source, target, mass = parcels(supply, flows, field.shape)
+    source, target, mass = kernels.parcels(supply, flows, field.shape)
     stays = np.minimum(field.spread(problem.p, field.rows), field.spread(problem.q, field.cols))
     still = np.flatnonzero(stays > 0)
     i, j = np.concatenate((still, source)), np.concatenate((still, target))

@@ -13,7 +13,6 @@ from ..finite_sum.mirrors import Mirror
 from ..finite_sum.norms import proximal_step
 from ..geometry import Geometry
 from ..kernels import pdasmd as kernels
-from ..kernels import pdasmd_batch as batch_kernels
 from ..kernels.vectors import exp
 from ..problems.problem import Entropic
 
@@ -38,10 +37,10 @@ def run_inner_loop(C: FloatArray, rows: Index, sample: Index, *args: object) -> 
     shared = C, rows, sample, *args, work[:3], parts, np.zeros(3, dtype=np.int64)
 
     def leader() -> None:
-        batch_kernels.inner_loop(*shared, work[3], True)
+        kernels.batch_inner_loop(*shared, work[3], True)
 
     def helper(k: int) -> None:
-        batch_kernels.inner_loop(*shared, own[k], False)
+        kernels.batch_inner_loop(*shared, own[k], False)
 
     is_worth_it = (
         n_batch * m >= HELPED_ENTRIES and sample.size * m >= 2 * parallel.MIN_ENTRIES_PER_THREAD

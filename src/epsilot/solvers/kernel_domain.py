@@ -9,7 +9,7 @@ import numpy as np
 from .. import parallel
 from .._types import Matrix, Vector
 from ..geometry.sweeps import ByRow, n_chunks
-from ..kernels import scaling as kernels
+from ..kernels import dense as kernels
 from ..kernels.dense import gibbs
 from ..kernels.vectors import exp, log, power
 from ..problems.duals import softmin_cols, softmin_rows
@@ -86,7 +86,7 @@ class KernelState(Relaxed):
         parts, errors = np.empty((count, m)), np.empty(count)
         limit = exp(safe_limit(omega))
         parallel.share(
-            kernels.sweep, count, n * m,
+            kernels.scaling_sweep, count, n * m,
             self.K, self.v, problem.p, self.u, omega, limit, errors, parts,
         )  # fmt: skip
         self.sums = parts.sum(axis=0)

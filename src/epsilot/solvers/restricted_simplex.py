@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .._types import Index, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry.sweeps import KEPT_ENTRIES, ByRow, ColumnSums
+from ..kernels import k_least
 from ..kernels import sinkhorn32 as kernels
 from ..kernels.vectors import log
 from ..problems.plan import Arcs, Core, Gibbs
@@ -280,7 +281,7 @@ def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Index:
     cols, values = _no_arcs(n, k, np.float32)
     if k <= MANY_ARCS:
         room = ByRow(values), ByRow(cols)
-        problem.geometry.sweep(kernels.least_of_rows, ByRow(f), g, slack, *room, unit=unit)
+        problem.geometry.sweep(k_least.least_of_rows, ByRow(f), g, slack, *room, unit=unit)
     else:
         for start, stop, C in problem.geometry.single_blocks(unit):
             cols[start:stop] = np.argsort(C - g, axis=1, kind="stable")[:, :k]
@@ -311,7 +312,7 @@ def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: fl
     cols, values = _no_arcs(n, min(k, m), np.float64)
     bar = -least * problem.geometry.cost_unit
     room = ByRow(values), ByRow(cols)
-    problem.geometry.sweep(kernels.negative_of_rows, ByRow(row), lam, bar, *room)
+    problem.geometry.sweep(k_least.negative_of_rows, ByRow(row), lam, bar, *room)
     return (np.arange(n)[:, None] * m + cols)[values < np.inf]
 
 

@@ -13,7 +13,7 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..arguments import check_positive
 from ..geometry.sweeps import ByRow, ColumnSums
-from ..kernels import penalised as kernels
+from ..kernels import unbalanced_pdasmd as kernels
 from ..kernels.vectors import exp
 from ..problems.penalised_dual import UNUSED, SemiDual
 from ..problems.plan import Core, Gibbs

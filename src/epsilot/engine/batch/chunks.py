@@ -18,8 +18,15 @@ from scipy import sparse
 from ..._types import Array, Index, Potentials, Vector
 from ...errors import InvalidProblem
 from ...files.saved import Arrays, Saved
-from ...kernels.small import Answers, Goal, Problems, blank, solve_all
-from ...kernels.small_potentials import extend, to_user
+from ...kernels.small import (
+    Answers,
+    Goal,
+    Problems,
+    blank,
+    extend_potentials,
+    potentials_to_user,
+    solve_all,
+)
 from ...problems.linear import Transport
 from ...problems.plan import Arcs, Plan
 from ...problems.problem import make_problem
@@ -279,9 +286,9 @@ def shapes_of(problems: Problems) -> Index:
 
 def potentials_of(problems: Problems, answers: Answers) -> ManyPotentials:
     """Return feasible potentials of solved problems in the caller's units, NaN for others."""
-    extend(problems, answers)
+    extend_potentials(problems, answers)
     f, g = np.empty_like(answers.f), np.empty_like(answers.g)
-    to_user(answers, f, g)
+    potentials_to_user(answers, f, g)
     return ManyPotentials(answers.at[1], f, answers.at[2], g)
 
 

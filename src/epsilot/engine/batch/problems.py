@@ -22,10 +22,9 @@ from ...arguments import as_numpy, numeric
 from ...errors import InvalidProblem
 from ...geometry import Geometry
 from ...geometry.clouds import cloud_geometry
-from ...kernels import histograms
-from ...kernels.clouds import cloud_costs
-from ...kernels.histograms import Histograms
-from ...kernels.small import Problems
+from ...kernels import small
+from ...kernels.points import cloud_costs
+from ...kernels.small import Histograms, Problems
 from ...kernels.small_simplex import MOST_NODES
 from ...metrics import METRICS, MetricLike
 from ...problems import support
@@ -140,7 +139,7 @@ def own(size: int) -> Index:
 
 def masses(weights: Array, starts: Index, normalize: bool) -> Histograms:
     """Return histograms from weights one after the other."""
-    kept = histograms.kept(flat(weights), starts, np.diff(starts), support.EMPTY)
+    kept = small.without_zeros(flat(weights), starts, np.diff(starts), support.EMPTY)
     return normalized(kept) if normalize else kept
 
 
@@ -204,7 +203,7 @@ def _side(weights: list[Vector | None], sizes: Index, normalize: bool) -> Histog
     """Return the histograms of one side, those that are None being uniform."""
     is_given = np.array([w is not None for w in weights])
     if not is_given.any():
-        return histograms.uniform(sizes)
+        return small.uniform_histograms(sizes)
     filled = [np.ones(n) if w is None else w for w, n in zip(weights, sizes, strict=True)]
     side = masses(np.concatenate(filled), places(sizes), normalize)
     return side._replace(totals=np.where(is_given, side.totals, 0.0))
@@ -452,7 +451,7 @@ class StackChunk:
     def _side(self, w: Array | None, size: int) -> Histograms:
         """Return the histograms of one side: as many as there are, or one for all."""
         if w is None:
-            return histograms.uniform(np.array([size]))
+            return small.uniform_histograms(np.array([size]))
         return masses(w, places(np.full(w.size // size, size)), self.normalize)
 
     def given(self, k: int) -> GivenProblem:

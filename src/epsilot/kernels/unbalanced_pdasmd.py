@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import njit
-from .dense import INLINE, SUM
-from .fused import snapshot_row
+from .compiling import INLINE, KERNEL, njit
+from .exp_log import exp, exp_below, log, wide_vectors
 from .pdasmd import SAFE, add, correct, couple, exponentiate, largest_move, weigh
-from .vexp import exp, exp_below, wide_vectors
-from .vlog import log
+from .sums import snapshot_row
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def snapshot(C, x, old, log_p, U, own, share, inv_zeta, lse, masses, parts, start, stop):
     """Log-normalisers and masses of all rows at x, and the column sums of the plan.
 
@@ -70,7 +68,7 @@ def _advance(g, alpha, h, low, high, v, z, y, y_sum):
         y_sum[j] += y[j]
 
 
-@njit(**SUM)
+@njit(**KERNEL)
 def inner_loop(
     C, rows, sample, x, lse, weights, columns, log_wanted, low, high, inv_zeta, inv_eta, share,
     inv_price, tau1, tau3, alpha, h, z, y, y_sum, work,
