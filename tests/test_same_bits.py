@@ -27,7 +27,7 @@ FUNCTIONS = {
 #: What may put ties in another order, unless asked to be stable.
 SORTS = {"argsort", "argpartition", "lexsort"}
 ALLOWED = {
-    "engine/auto.py: nodes ** model['power']": "a prediction of seconds",
+    "solvers/cost_models.py: (n + m) ** self.power": "a prediction of seconds",
     "finite_sum/instances.py: np.linalg": "the closed form that tests compare with",
     "finite_sum/instances.py: product @": "the closed form that tests compare with",
     "geometry/coordinates.py: np.linalg": "the l2 norm along an axis, which is a plain sum",
