@@ -331,3 +331,18 @@ def test_an_accuracy_beyond_all_numbers_is_accepted():
 def test_an_accuracy_below_all_numbers_is_refused():
     with pytest.raises(InvalidProblem, match=r"eps is .* float64 arithmetic can certify about"):
         epsilot.solve(np.zeros((7, 3)), 1e12 * np.ones(7), mass=0.4, eps=1.6e-321)
+
+
+def test_zero_costs_with_a_price_near_the_largest_float_are_solved():
+    result = epsilot.solve(
+        np.zeros((3, 1)),
+        [0.0056033, 0.34400999, 0.65038671],
+        [1.0],
+        unbalanced=(2.5692420288252204e274, math.inf),
+        unbalanced_type="tv",
+        rtol=5.18e281,
+        method="hybrid_primal_dual",
+        max_iter=4,
+        on_limit="ignore",
+    )
+    assert -math.inf < result.lower_bound <= 0 <= result.value < math.inf  # the optimum is 0

@@ -16,20 +16,28 @@ SMALL_STEP, LARGE_STEP = 0.02, 0.05
 DEAR = 0.5
 #: Largest exponent κ max C: beyond, its digits are lost.
 SHARPEST = 1e10
+#: Sweeps with the first η. From then on η falls while a sweep changes potentials by less than a
+#: share of it: a few very large costs would make steps of constant length too short for the others.
+FIRST_SWEEPS, SMALL_CHANGE = 200.0, 1e-4
 
 
 def proximal_eta(problem: Penalised, share: float | None = None) -> float:
-    """Return the η of the proximal term, by default a share that depends on the prices."""
-    unit = _unit(problem)
+    """Return the first η of the proximal term, by default a share that depends on the prices."""
+    size = cost_size(problem)
     if share is None:
-        is_dear = min(problem.price_a, problem.price_b) > DEAR * unit
+        is_dear = min(problem.price_a, problem.price_b) > DEAR * size
         share = LARGE_STEP if is_dear else SMALL_STEP
-    return share * unit
+    return share * size
+
+
+def next_eta(eta: float, sharpness: float, change: float) -> float:
+    """Return the η of the next sweep, after one that changed potentials by this share of η."""
+    return min(eta, FIRST_SWEEPS / sharpness) if change < SMALL_CHANGE else eta
 
 
 def is_sharpest(problem: Penalised, sharpness: float) -> bool:
     """Tell whether no exponent may grow."""
-    return sharpness * _unit(problem) > SHARPEST
+    return sharpness * cost_size(problem) > SHARPEST
 
 
 def independent(problem: Penalised) -> tuple[Vector, Vector]:
@@ -38,6 +46,6 @@ def independent(problem: Penalised) -> tuple[Vector, Vector]:
     return problem.log_p - 0.5 * mean, problem.log_q - 0.5 * mean
 
 
-def _unit(problem: Penalised) -> float:
-    """Return the largest cost, or its size where all are negative."""
-    return abs(problem.geometry.cost_unit)
+def cost_size(problem: Penalised) -> float:
+    """Return the largest absolute cost, or 1 where all costs are zero."""
+    return max(abs(x) for x in problem.geometry.bounds) or 1.0

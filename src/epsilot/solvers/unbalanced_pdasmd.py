@@ -24,7 +24,7 @@ from .batching import HEADROOM, draw_rows
 from .inner_loop import Steps, sampled_rows
 from .method_info import MethodInfo
 from .options import check_choices
-from .proximal import independent, is_sharpest, proximal_eta
+from .proximal import cost_size, independent, is_sharpest, proximal_eta
 
 #: Multiples of the mirror step: what is tried first, and the least; it is halved where φ rises.
 LONGEST, SHORTEST = 24.0, 1 / 64
@@ -261,7 +261,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
 
     def _slack(self, dual: SemiDual, value: float) -> float:
         """Return how far φ may rise by rounding alone."""
-        size = abs(dual.problem.geometry.cost_unit) * float(dual.problem.p.sum())
+        size = cost_size(dual.problem) * float(dual.problem.p.sum())
         return 1e-14 * (abs(value) + size)
 
     # -- what others ask ---------------------------------------------------------------------

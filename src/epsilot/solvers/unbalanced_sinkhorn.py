@@ -17,7 +17,7 @@ from ..problems.problem import Penalised
 from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver
 from .method_info import MethodInfo
-from .proximal import independent, is_sharpest, proximal_eta
+from .proximal import independent, is_sharpest, next_eta, proximal_eta
 
 
 @dataclass
@@ -29,7 +29,8 @@ class State:
     sharpness: float  # κ
     f: Vector
     g: Vector
-    change: float  # of f in the last sweep, as a share of the step
+    change: float  # of f in the last sweep, as a share of η
+    eta: float  # of the entropy, or of the proximal term of the next sweep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +70,16 @@ class UnbalancedSinkhorn(UnpublishedSolver):
         n, m = problem.shape
         f, g = (np.zeros(n), np.zeros(m)) if potentials is None else map(np.copy, potentials)
         if problem.eta:
-            state = State(np.full(n, -1.0), np.zeros(m), 1 / problem.eta, f, g, math.inf)
+            eta = problem.eta
+            state = State(np.full(n, -1.0), np.zeros(m), 1 / eta, f, g, math.inf, eta)
         else:
-            state = State(*independent(problem), 0.0, f, g, math.inf)
+            eta = proximal_eta(problem, self.step_share)
+            state = State(*independent(problem), 0.0, f, g, math.inf, eta)
         return state, Work.of(vector=n + m)
 
     def step(self, problem: Penalised, state: State, rng: Generator) -> Work:
         """Make one sweep: rows, then columns."""
-        geometry, eta = problem.geometry, problem.eta or proximal_eta(problem, self.step_share)
+        geometry, eta = problem.geometry, state.eta
         sharpness = state.sharpness if problem.eta else state.sharpness + 1 / eta
         fine, before = 1 / sharpness, state.f
         lse = geometry.rough.lse_rows(fine * (state.V + state.g / eta), fine) + state.U
@@ -91,6 +94,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
         if not problem.eta:
             state.U, state.V = state.U + f / eta, state.V + g / eta
             state.sharpness = sharpness
+            state.eta = next_eta(eta, sharpness, state.change)
         n, m = problem.shape
         return Work.of(lse=2 * geometry.pass_entries, vector=20 * (n + m))
 
@@ -106,7 +110,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
         """Return the plan of the state, and the row potential."""
         if problem.eta:
             return [(Gibbs(problem.geometry, state.f - problem.eta, state.g, problem.eta), state.f)]
-        fine = 1 / state.sharpness if state.sharpness else proximal_eta(problem, self.step_share)
+        fine = 1 / state.sharpness if state.sharpness else state.eta
         return [(Gibbs(problem.geometry, fine * state.U, fine * state.V, fine), state.f)]
 
     def potentials(self, problem: Penalised, state: State) -> Potentials:
