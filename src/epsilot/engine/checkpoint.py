@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import CertificateError, InvalidProblem
 from ..files import StrPath
 from ..files.saved import Arrays, Saved
-from ..problems.objective import Objective
+from ..problems.objective import RunObjective
 from ..problems.problem import Target
 from ..wording import first_line, named, shown
 from .goal import Goal
@@ -39,7 +39,7 @@ _WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
 def identify(
-    request: Request, objective: Objective, goal: Goal, course: RunPlan
+    request: Request, objective: RunObjective, goal: Goal, course: RunPlan
 ) -> dict[str, str | int]:
     """Return what a run must have in common with the one that resumes it."""
     asked = {
@@ -51,7 +51,7 @@ def identify(
         "kind": None if request.kind == Balanced() else request.kind,
     }
     return {
-        "problem": objective.problem.digest(),
+        "problem": objective.digest(),
         "goal": ", ".join(f"{name}={value}" for name, value in asked.items() if value is not None),
         "method": course.method,
         "options": repr(course.solver),
@@ -65,6 +65,7 @@ class Checkpoint(Observer):
 
     path: StrPath
     identity: dict[str, str | int]
+    objective: RunObjective
 
     def reached(self, moment: AnyMoment) -> None:
         """Save the state, the generator and what the run has found."""
@@ -76,12 +77,12 @@ class Checkpoint(Observer):
             **run.header(),
         }
         states = {f"state.{name}": value for name, value in _fields(state).items()}
-        arrays = states | run.arrays()
+        arrays = states | run.arrays(self.objective)
         save_or_warn(self.path, lambda path: save(path, _FORMAT, header, arrays))
 
 
 def restore(
-    path: StrPath, identity: dict[str, str | int], objective: Objective, course: RunPlan
+    path: StrPath, identity: dict[str, str | int], objective: RunObjective, course: RunPlan
 ) -> AnyMoment:
     """Return the moment that a file holds, if it belongs to this run."""
     name = named(path)
@@ -94,10 +95,7 @@ def restore(
             )
     try:
         run, rng = RunState.restored(header, arrays, objective), np.random.default_rng(0)
-        level = float(header["level"])
-        if not 0 < level < math.inf:
-            raise ValueError("level")
-        target = course.schedule.at(level)
+        target = course.schedule.at(_level(header["level"]))
         state, _ = course.solver.init(target, rng)
         _read_state(state, arrays, target)
         rng.bit_generator.state = header["rng"]
@@ -109,6 +107,14 @@ def restore(
             f"({first_line(error)}); {_REMEDY}."
         ) from None
     return Moment(run, target, state, rng)
+
+
+def _level(saved: object) -> Any:
+    """Return what a schedule finds a target by: a positive number, or several that are >= 0."""
+    numbers = saved if isinstance(saved, list) else [saved or None]
+    if not all(isinstance(x, (int, float)) and 0 <= x < math.inf for x in numbers):
+        raise ValueError("level")
+    return saved
 
 
 def _read_state(state: DataclassInstance, arrays: Arrays, target: Target) -> None:

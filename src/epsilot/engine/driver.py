@@ -14,18 +14,17 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic
+from typing import Any, Generic, Protocol
 
 import numpy as np
 
 from .._types import Fields, Vector
 from ..deadline import OutOfTime
 from ..kernels.vectors import are_between
-from ..problems.objective import Objective
-from ..problems.plan import Arcs, Core
+from ..problems.objective import RunObjective
+from ..problems.plan import Core
 from ..problems.record import Record
-from ..problems.support import Support
-from ..problems.work import Work, certificate_work
+from ..problems.work import Work
 from ..solvers.base import S, Signal, Solver, T
 from .clock import Clock, Phase
 from .goal import Goal, Limits
@@ -43,6 +42,22 @@ STALL_FACTOR = 8.0
 STALL_EPOCHS = 5000
 
 
+class Support(Protocol):
+    """The part of a problem that a solver works on."""
+
+    def lifted(self, core: Any, row: Vector, /) -> tuple[Any, Vector]:
+        """Return a plan and a potential of the whole problem."""
+
+    def nothing(self) -> tuple[Any, Vector]:
+        """Return what is certified of a method that has nothing yet."""
+
+    def known_potential(self, f: Vector, /) -> Vector | None:
+        """Return a potential of the whole problem made from one of this part, if it is one."""
+
+    def certificate_work(self) -> Work:
+        """Return the work of one certificate of this part."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Driver(Generic[T, S]):
     """One run of one solver on one problem.
@@ -50,7 +65,7 @@ class Driver(Generic[T, S]):
     ``objective`` is what is certified; the solver works on the ``support`` of its problem.
     """
 
-    objective: Objective
+    objective: RunObjective
     support: Support
     solver: Solver[T, S]
     schedule: Schedule[T]
@@ -204,9 +219,7 @@ class Driver(Generic[T, S]):
         is_published, operations = self.schedule.tolerance is not None, run.work.operations
         can_end = is_published or signal.is_finished
         ending = self._own_ending(target, state) if can_end else None
-        is_due = signal.wants_certificate or (
-            operations >= run.next_evaluation and self.schedule.evaluate_after is not None
-        )
+        is_due = signal.wants_certificate or self.schedule.is_due(target, signal, run)
         if run.evaluated_at != run.n_iter > 0 and is_due:
             if not _is_finite(self.solver.potentials(target, state)):
                 return Status.NOT_FINITE
@@ -274,11 +287,11 @@ class Driver(Generic[T, S]):
         Where that takes long, the best pair is proved at once: a run that then ends without
         notice has its answer. Nothing is kept of an evaluation that is abandoned.
         """
-        run, objective, geometry = self.run, self.objective, self.objective.problem.geometry
+        run, objective = self.run, self.objective
         began = time.perf_counter()
         found = [pair for pair in self.solver.candidates(target, state) if _is_usable(*pair)]
         lifted = self.support.lifted
-        brackets = [objective.bracket(*lifted(*pair)) for pair in found or [self._nothing()]]
+        brackets = [objective.bracket(*lifted(*pair)) for pair in found or [self.support.nothing()]]
         above, below, proof = (run.upper, run.plan), (run.lower, run.potentials), run.proof
         for bracket in brackets:
             # A basis that comes later is nearer to the optimum, even if bounds cannot show it.
@@ -293,10 +306,11 @@ class Driver(Generic[T, S]):
             assert below[1] is not None
             proof = objective.prove(above[1], below[1])
         for _ in brackets:
-            run.work.record(certificate_work(geometry))
+            run.work.record(objective.certificate_work())
         (run.upper, run.plan), (run.lower, run.potentials), run.proof = above, below, proof
         run.marginal_error, run.evaluated_at = brackets[0].marginal_error, run.n_iter
         run.evaluation_seconds = time.perf_counter() - began
+        self.schedule.certified(target, self.solver.signal(target, state), brackets[0], run)
         self._note_progress(target, state)
         return self._tell(target.eta)
 
@@ -330,14 +344,12 @@ class Driver(Generic[T, S]):
 
         Any vector proves a bound, so that a state may be one that a step was abandoned in.
         """
-        inner, f = self.support.problem.shape, getattr(place.state, "row", None)
+        f: Vector | None = getattr(place.state, "row", None)
         if f is None and place.state is not None and not place.is_torn:
             f = self.solver.potentials(place.target, place.state)[0]
         if f is None and place.potentials is not None:
             f = place.potentials[0]
-        if f is None or f.shape != inner[:1] or not _is_finite((f,)):
-            return None
-        return self.support.lifted(Arcs.none(inner), f.copy())[1]
+        return None if f is None else self.support.known_potential(f)
 
     def _answer_as_published(self, target: T, state: S) -> None:
         """Return what the procedure returns: the plan that its rule is about, rounded.
@@ -358,14 +370,9 @@ class Driver(Generic[T, S]):
             measure = self.solver.signal(target, state).violation
         if measure < 0.99 * run.last_progress[0]:
             run.last_progress = (measure, operations, run.n_iter)
-        spacing = certificate_work(self.support.problem.geometry).certificate
+        spacing = self.support.certificate_work().certificate
         share = self.schedule.evaluate_after or 1.0
         run.next_evaluation = operations + max(spacing, int(share * operations))
-
-    def _nothing(self) -> tuple[Core, Vector]:
-        """Return what is certified of a method that has nothing yet: the independent plan."""
-        shape = self.support.problem.shape
-        return Arcs.none(shape), np.zeros(shape[0])
 
 
 def _is_finite(potentials: tuple[Vector, ...]) -> bool:

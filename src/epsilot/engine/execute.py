@@ -109,7 +109,7 @@ def _watched(
     if request.callback is not None:
         observers.append(Callback(request.callback))
     if request.checkpoint is not None:
-        observers.append(Checkpoint(request.checkpoint, identity))
+        observers.append(Checkpoint(request.checkpoint, identity, objective))
     return run, resumed, observers
 
 

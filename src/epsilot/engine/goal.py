@@ -10,7 +10,7 @@ from ..errors import InvalidProblem
 from ..kernels import proof
 from ..kernels.proof import LARGEST, SMALLEST
 from ..problems.certificate import LEAST_GAP
-from ..problems.objective import Objective
+from ..problems.objective import RunObjective
 from .request import Request
 
 #: Relative accuracy if none is asked for.
@@ -57,10 +57,9 @@ class Limits:
     max_iter: int = 1_000_000
 
 
-def make_goal(objective: Objective, request: Request) -> Goal:
+def make_goal(objective: RunObjective, request: Request) -> Goal:
     """Turn what is asked for into a gap in internal units, or say why it cannot be reached."""
-    problem, name = objective.problem, objective.accuracy
-    mass, unit = problem.mass, problem.unit
+    name, mass, unit = objective.accuracy, objective.mass, objective.unit
     asked = getattr(request, name)
     if asked is not None:
         gap = min(float(asked) / mass / unit, LARGEST)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..problems.objective import Objective
-from ..problems.work import certificate_work
+from ..problems.objective import RunObjective
 from .clock import Clock
 from .run_state import RunState
 
@@ -15,7 +14,7 @@ MARGIN = 4.0
 DUAL_SHARE = 0.4
 
 
-def expected(run: RunState, objective: Objective) -> float:
+def expected(run: RunState, objective: RunObjective) -> float:
     """Return the seconds that a certificate and its proof are expected to take.
 
     Those of the last one; before the first, by the speed of the steps, with a margin.
@@ -26,22 +25,22 @@ def expected(run: RunState, objective: Objective) -> float:
     operations = run.work.operations
     if operations == 0:
         return 0.0
-    needed = certificate_work(objective.problem.geometry).certificate
+    needed = objective.certificate_work().certificate
     return MARGIN * needed * run.seconds / operations
 
 
-def can_be_certified(run: RunState, objective: Objective, clock: Clock) -> bool:
+def can_be_certified(run: RunState, objective: RunObjective, clock: Clock) -> bool:
     """Tell whether there is time for a last certificate; a guess of what it takes may err."""
     caution = 1.0 if run.evaluation_seconds > 0 else 2 / MARGIN
     return caution * expected(run, objective) <= clock.seconds_for_proof()
 
 
-def can_be_bounded_below(run: RunState, objective: Objective, clock: Clock) -> bool:
+def can_be_bounded_below(run: RunState, objective: RunObjective, clock: Clock) -> bool:
     """Tell whether there is time for the lower bound of potentials."""
     return DUAL_SHARE * expected(run, objective) <= clock.seconds_for_proof()
 
 
-def reserve(run: RunState, objective: Objective, clock: Clock) -> float:
+def reserve(run: RunState, objective: RunObjective, clock: Clock) -> float:
     """Return the seconds to keep for the end: for a certificate, or for potentials alone."""
     whole, left = expected(run, objective), clock.seconds_for_proof()
     if whole <= left:

@@ -9,17 +9,14 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from .. import deadline
-from .._types import Fields, Potentials
-from ..files.saved import Arrays, Saved
+from .._types import Fields, Vector
+from ..files.saved import Arrays
 from ..problems.certificate import Proof
-from ..problems.crude import crude_plan, crude_potentials
-from ..problems.objective import Objective
-from ..problems.plan import Plan
+from ..problems.objective import RunObjective
 from ..problems.record import Record
 from ..problems.work import TABLE, Work
 from ..solvers.base import S, T
 from .result import Status
-from .storage import pack_plan, unpack_plan
 
 #: Counters that are written as they are: whole numbers, and others.
 _WHOLE = ("n_iter", "evaluated_at", "next_evaluation")
@@ -33,8 +30,8 @@ class RunState:
     n_iter: int = 0
     work: Work = field(default_factory=Work)
     seconds: float = 0.0
-    plan: Plan | None = None
-    potentials: Potentials | None = None
+    plan: Any = None  # the best plan and potentials, of the types of the objective
+    potentials: Any = None
     upper: float = math.inf
     lower: float = -math.inf
     marginal_error: float = math.inf
@@ -44,6 +41,7 @@ class RunState:
     last_progress: tuple[float, int, int] = (math.inf, 0, 0)  # gap or violation, operations, epoch
     evaluated_at: int = -1  # epoch of the last evaluation
     next_evaluation: int = 0  # operations at which the next one is due
+    measured: dict[str, float] = field(default_factory=dict)  # what the schedule keeps
     status: Status = Status.MAX_ITER
     eta: float = 0.0
     is_told_to_stop: bool = False  # by an observer
@@ -62,18 +60,18 @@ class RunState:
             "certificate": self.work.certificate,
             "history": self.history,
             "last_progress": self.last_progress,
+            "measured": self.measured,
             **{name: getattr(self, name) for name in (*_WHOLE, *_REAL)},
         }
 
-    def arrays(self) -> Arrays:
+    def arrays(self, objective: RunObjective) -> Arrays:
         """Return the best plan and potentials, if there are any yet."""
         if self.plan is None or self.potentials is None:
             return {}
-        f, g = self.potentials
-        return {**pack_plan(self.plan), "best.f": f, "best.g": g}
+        return objective.answer_arrays(self.plan, self.potentials)
 
     @classmethod
-    def restored(cls, header: Fields, arrays: Arrays, objective: Objective) -> Self:
+    def restored(cls, header: Fields, arrays: Arrays, objective: RunObjective) -> Self:
         """Return the run of a file; its bracket is proved again from its plan and potentials.
 
         No counter may be negative, NaN or of another kind.
@@ -87,33 +85,28 @@ class RunState:
             last_progress=_progress(*header["last_progress"]),
             evaluated_at=_whole(header["evaluated_at"], least=-1),
             next_evaluation=_whole(header["next_evaluation"]),
+            measured={name: _number(value) for name, value in header["measured"].items()},
         )
         if not (run.seconds >= 0 and run.marginal_error >= 0):
             raise ValueError("negative counters")
-        saved = Saved(arrays).under("best")
-        if "f" not in saved:
+        answer = objective.answer_from(arrays)
+        if answer is None:
             return run
-        n, m = objective.problem.shape
-        run.plan = unpack_plan(arrays, objective.problem)
-        run.potentials = saved.vector("f", (n,)), saved.vector("g", (m,))
+        run.plan, run.potentials = answer
         run.proof = objective.prove(run.plan, run.potentials)
         run.upper, run.lower, _ = run.proof
         return run
 
 
-def certify_crudely(run: RunState, objective: Objective) -> None:
+def certify_crudely(run: RunState, objective: RunObjective) -> None:
     """Give a run that has nothing else a proved bracket, in no time."""
     with deadline.until(None):
-        plan, upper, cost = crude_plan(objective)
-        potentials, lower = crude_potentials(objective)
-    objective.check(upper, lower)
-    run.upper, run.plan, run.lower, run.potentials = upper, plan, lower, potentials
-    run.proof, run.marginal_error = Proof(upper, lower, cost), 0.0
+        found, run.proof = objective.crude_bounds()
+    run.plan, run.upper, run.potentials, run.lower, run.marginal_error = found
 
 
-def record_of(run: RunState, objective: Objective, eta: float) -> Record:
+def record_of(run: RunState, objective: RunObjective, eta: float) -> Record:
     """Return what is known of a run now, in the user's units."""
-    problem = objective.problem
     upper, lower = objective.bounds_to_user(run.upper, run.lower)
     return Record(
         n_iter=run.n_iter,
@@ -122,8 +115,8 @@ def record_of(run: RunState, objective: Objective, eta: float) -> Record:
         upper=upper,
         lower=lower,
         gap=upper - lower,
-        marginal_error=problem.mass * run.marginal_error,
-        reg=problem.unit * eta,
+        marginal_error=objective.mass * run.marginal_error,
+        reg=objective.unit * eta,
     )
 
 
@@ -145,7 +138,7 @@ class Place:
 
     target: Any = None
     state: Any = None
-    potentials: Potentials | None = None  # of the start
+    potentials: tuple[Vector, ...] | None = None  # of the start
     is_torn: bool = False
     whole: tuple[Any, Any, Fields, Work] | None = None  # target, state, generator and work before
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..kernels.proof import least_gap
 from ..kernels.vectors import dot, entropy
+from ..problems.certificate import Bracket
 from ..problems.problem import Additive, Entropic, Problem, smooth
 from ..solvers.base import AnySolver, Pace, Signal, T
 from .goal import Goal
@@ -38,8 +39,16 @@ class Schedule(Protocol[T]):
     def first(self) -> T:
         """Return the first target."""
 
-    def at(self, level: float) -> T:
+    def at(self, level: Any) -> T:
         """Return the target with this η (or ε), for a run that resumes there."""
+
+    def is_due(self, target: T, signal: Signal, run: RunState) -> bool:
+        """Tell whether a certificate is worth its time now."""
+
+    def certified(
+        self, target: T, signal: Signal, bracket: Bracket[Any, Any], run: RunState
+    ) -> None:
+        """Look at a new certificate; numbers to remember go to ``run.measured``."""
 
     def after(self, target: T, signal: Signal, run: RunState) -> T | None:
         """Return the next target if it is time to move on, else None."""
@@ -66,8 +75,26 @@ def make_schedule(
     return Continuation(inner, goal, solver.pace, is_warm)
 
 
+class ByWork:
+    """Certificates at shares of all work, of which nothing is remembered."""
+
+    @property
+    def evaluate_after(self) -> float | None:
+        """Share of all operations after which a certificate is due; None: when it is wanted."""
+        raise NotImplementedError
+
+    def is_due(self, target: object, signal: Signal, run: RunState) -> bool:
+        """Tell whether enough work was done since the last certificate."""
+        return self.evaluate_after is not None and run.work.operations >= run.next_evaluation
+
+    def certified(
+        self, target: object, signal: Signal, bracket: Bracket[Any, Any], run: RunState
+    ) -> None:
+        """Remember nothing."""
+
+
 @dataclass(frozen=True)
-class Constant(Generic[T]):
+class Constant(ByWork, Generic[T]):
     """One target for the whole run, ended by the certificate or by a published rule."""
 
     target: T
@@ -92,7 +119,7 @@ class Constant(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Continuation:
+class Continuation(ByWork):
     """η falls while the bias of the current η, not the marginal error, holds the gap open.
 
     At the entropic optimum the certified gap is at most η H(p) and usually below η,
@@ -155,7 +182,7 @@ class Continuation:
 
 
 @dataclass(frozen=True)
-class Refinement:
+class Refinement(ByWork):
     """ε falls, each run of a direct method starting from the potentials of the one before.
 
     The first ε is a share of the bracket that the independent plan and the zero potential give,

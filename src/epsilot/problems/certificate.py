@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from .._types import Potentials
 from ..kernels.proof import ROUND_OFF
-from .plan import Plan
 
 #: The least gap that is asked for by default, likewise: one that can be certified.
 LEAST_GAP = 2 * ROUND_OFF
@@ -39,12 +37,16 @@ class Certificate:
     is_feasible: bool
 
 
-class Bracket(NamedTuple):
+P = TypeVar("P")
+D = TypeVar("D")
+
+
+class Bracket(NamedTuple, Generic[P, D]):
     """One evaluation, in the problem's internal units."""
 
-    plan: Plan
+    plan: P
     upper: float
-    potentials: Potentials
+    potentials: D
     lower: float
     marginal_error: float
 

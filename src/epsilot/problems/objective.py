@@ -11,10 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
+from ..files.saved import Arrays, Saved
 from ..kernels import proof
 from ..kernels.vectors import distance, finite_dot
 from .certificate import AUDITED, BUG, Bracket, Certificate, Proof
@@ -22,6 +23,7 @@ from .plan import Core, Plan
 from .problem import Problem, Target
 from .rounding import Rounded, round_onto
 from .support import Support
+from .work import Work, certificate_work
 
 #: Turns potentials into slopes in the weights.
 Slopes: TypeAlias = Callable[[Potentials], Potentials]
@@ -43,8 +45,125 @@ class Abilities(Protocol):
         """Whether potentials have bounds: other problems are then not served."""
 
 
+class RunObjective(ABC):
+    """What a run needs of an objective: its bounds, their proof, and its units.
+
+    A plan, its core and potentials are of the objective's own types: those of one transport
+    problem (:class:`Objective`), or of all the problems of a barycentre.
+    """
+
+    # -- the user's units --------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def mass(self) -> float:
+        """Mass of the user's problem."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> float:
+        """The user's cost of an internal cost of 1."""
+
+    @property
+    @abstractmethod
+    def shift(self) -> float:
+        """What the user's objective, per unit of mass, has beyond the internal one."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Return a hash of the problem."""
+
+    def to_user(self, value: float) -> float:
+        """Return a value of the objective in the user's units."""
+        return proof.to_user(value, self.shift, self.mass, self.unit)
+
+    def bounds_to_user(self, upper: float, lower: float) -> tuple[float, float]:
+        """Return two bounds in the user's units, which rounding does not let contradict."""
+        value = self.to_user(upper)
+        return value, min(self.to_user(lower), value)
+
+    # -- accuracy ----------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def accuracy(self) -> str:
+        """The keyword that asks for an absolute gap."""
+
+    @property
+    @abstractmethod
+    def default_gap(self) -> float | None:
+        """The gap to reach if none is asked for; None: a share of the lower bound."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """Size of the numbers before costs are shifted: accuracies are measured by it."""
+
+    @property
+    @abstractmethod
+    def optimum_scale(self) -> float:
+        """Size of an optimum: gaps of an optimum near 0 are measured by it."""
+
+    @property
+    @abstractmethod
+    def slack(self) -> float:
+        """What turning bounds into the user's units may add to a gap."""
+
+    # -- bounds ------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def round_off_size(self) -> float:
+        """Size of which two bounds may contradict each other by a share: rounding."""
+
+    @abstractmethod
+    def bracket(self, core: Any, f: Vector) -> Bracket[Any, Any]:
+        """Return certified bounds on the optimum from any core plan and any potential."""
+
+    @abstractmethod
+    def dual(self, f: Vector) -> tuple[Any, float]:
+        """Return feasible potentials made from any potential, and the bound they prove."""
+
+    @abstractmethod
+    def dual_value(self, potentials: Any) -> float:
+        """Return the lower bound that potentials prove, or raise if they prove none."""
+
+    @abstractmethod
+    def prove(self, plan: Any, potentials: Any) -> Proof:
+        """Return the bounds that this very plan and these potentials prove, or raise."""
+
+    @abstractmethod
+    def crude_bounds(self) -> tuple[Bracket[Any, Any], Proof]:
+        """Return proved bounds that take no pass over the costs."""
+
+    def is_tight(self, plan: Any, potentials: Any) -> bool:
+        """Tell whether the plan has mass on tight arcs only, where the kind knows what that is."""
+        return True
+
+    def check(self, upper: float, lower: float) -> None:
+        """Raise unless two bounds are finite and do not contradict each other."""
+        if not proof.are_consistent(upper, lower, self.round_off_size):
+            raise CertificateError(
+                f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG}"
+            )
+
+    @abstractmethod
+    def certificate_work(self) -> Work:
+        """Return the work of one certificate."""
+
+    # -- files -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def answer_arrays(self, plan: Any, potentials: Any) -> Arrays:
+        """Return the arrays of a plan and potentials, by the names they have in a file."""
+
+    @abstractmethod
+    def answer_from(self, arrays: Arrays) -> tuple[Any, Any] | None:
+        """Return the plan and the potentials of a file, which may be anybody's, if it has any."""
+
+
 @dataclass(frozen=True)
-class Objective(ABC):
+class Objective(RunObjective):
     """What is minimised over the plans of a problem, with the bounds that prove how well."""
 
     problem: Problem
@@ -52,7 +171,6 @@ class Objective(ABC):
     #: What a bound is a bound of, in words.
     quantity: ClassVar[str]
     is_entropic: ClassVar[bool] = False
-    #: The keyword that asks for an absolute gap.
     accuracy: ClassVar[str] = "eps"
     #: The end of the sentence that refuses a method which cannot serve.
     unserved: ClassVar[str] = "solves unbalanced problems only (pass unbalanced=λ, or use auto)."
@@ -79,6 +197,20 @@ class Objective(ABC):
     def default_gap(self) -> float | None:
         """The gap to reach if none is asked for; None: a share of the lower bound."""
         return None
+
+    @property
+    def mass(self) -> float:
+        """Mass of the user's problem."""
+        return self.problem.mass
+
+    @property
+    def unit(self) -> float:
+        """The user's cost of an internal cost of 1."""
+        return self.problem.unit
+
+    def digest(self) -> str:
+        """Return a hash of cost and weights."""
+        return self.problem.digest()
 
     @property
     def scale(self) -> float:
@@ -117,11 +249,6 @@ class Objective(ABC):
         return replace(self, problem=problem)
 
     # -- value and dual ----------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def shift(self) -> float:
-        """What the user's objective, per unit of mass, has beyond the internal one."""
 
     @property
     @abstractmethod
@@ -165,7 +292,7 @@ class Objective(ABC):
 
     # -- the bracket -------------------------------------------------------------------------
 
-    def bracket(self, core: Core, f: Vector) -> Bracket:
+    def bracket(self, core: Core, f: Vector) -> Bracket[Plan, Potentials]:
         """Return certified bounds on the optimum from any core plan and any row potential."""
         plan, cost, error = self.rounded(core)
         upper = self.value(plan, cost)
@@ -173,9 +300,18 @@ class Objective(ABC):
         self.check(upper, lower)
         return Bracket(plan, upper, potentials, lower, error)
 
-    def is_tight(self, plan: Plan, potentials: Potentials) -> bool:
-        """Tell whether the plan has mass on tight arcs only, where the kind knows what that is."""
-        return True
+    def crude_bounds(self) -> tuple[Bracket[Plan, Potentials], Proof]:
+        """Return proved bounds that take no pass over the costs."""
+        from .crude import crude_plan, crude_potentials  # which are about objectives
+
+        plan, upper, cost = crude_plan(self)
+        potentials, lower = crude_potentials(self)
+        self.check(upper, lower)
+        return Bracket(plan, upper, potentials, lower, 0.0), Proof(upper, lower, cost)
+
+    def certificate_work(self) -> Work:
+        """Return the work of one certificate."""
+        return certificate_work(self.problem.geometry)
 
     def prove(self, plan: Plan, potentials: Potentials) -> Proof:
         """Return the bounds that this very plan and these potentials prove, or raise.
@@ -197,24 +333,23 @@ class Objective(ABC):
         cost = plan.cost(self.problem.geometry)
         return self.value(plan, cost), cost
 
-    def check(self, upper: float, lower: float) -> None:
-        """Raise unless two bounds are finite and do not contradict each other."""
-        if not proof.are_consistent(upper, lower, self.round_off_size):
-            raise CertificateError(
-                f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG}"
-            )
+    # -- files -------------------------------------------------------------------------------
+
+    def answer_arrays(self, plan: Plan, potentials: Potentials) -> Arrays:
+        """Return the arrays of a plan and potentials, by the names they have in a file."""
+        packed = {f"plan.{name}": x for name, x in plan.arrays().items()}
+        return {**packed, "best.f": potentials[0], "best.g": potentials[1]}
+
+    def answer_from(self, arrays: Arrays) -> tuple[Plan, Potentials] | None:
+        """Return the plan and the potentials of a file, which may be anybody's, if it has any."""
+        saved, (n, m) = Saved(arrays), self.problem.shape
+        if "best.f" not in saved:
+            return None
+        plan = Plan.from_arrays(saved.under("plan"), self.problem.geometry)
+        best = saved.under("best")
+        return plan, (best.vector("f", (n,)), best.vector("g", (m,)))
 
     # -- the user's units --------------------------------------------------------------------
-
-    def to_user(self, value: float) -> float:
-        """Return a value of the objective in the user's units."""
-        problem = self.problem
-        return proof.to_user(value, self.shift, problem.mass, problem.unit)
-
-    def bounds_to_user(self, upper: float, lower: float) -> tuple[float, float]:
-        """Return two bounds in the user's units, which rounding does not let contradict."""
-        value = self.to_user(upper)
-        return value, min(self.to_user(lower), value)
 
     def to_user_cost(self, cost: float) -> float:
         """Return <C, X> in the user's units."""

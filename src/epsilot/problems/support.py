@@ -10,9 +10,10 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..kernels.vectors import are_between
-from .plan import Core
+from .plan import Arcs, Core
 from .plan.core import Kept, spread
 from .problem import Problem
+from .work import Work, certificate_work
 
 #: Masses of 1 that no method need look at: their logarithms and products leave the range of floats.
 EMPTY = 1e-200
@@ -50,6 +51,20 @@ class Support:
             return cls.all(problem)
         inner = replace(problem, geometry=geometry, p=problem.p[rows], q=problem.q[cols])
         return cls(problem, inner, rows, cols)
+
+    def certificate_work(self) -> Work:
+        """Return the work of one certificate of this part."""
+        return certificate_work(self.problem.geometry)
+
+    def nothing(self) -> tuple[Core, Vector]:
+        """Return what is certified of a method that has nothing yet: the independent plan."""
+        return Arcs.none(self.problem.shape), np.zeros(self.problem.shape[0])
+
+    def known_potential(self, f: Vector) -> Vector | None:
+        """Return a row potential of the whole problem made from one of this part, if it is one."""
+        if f.shape != self.problem.shape[:1] or not are_between(f, -np.inf, np.inf):
+            return None
+        return self.lifted(Arcs.none(self.problem.shape), f.copy())[1]
 
     def kept(self, f: Vector, g: Vector) -> Potentials:
         """Return potentials of the whole problem on the kept rows and columns."""
