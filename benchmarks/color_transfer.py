@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from epsilot import ColorTransfer
-from epsilot.applications.pictures import Picture, read_picture, write_picture
+from epsilot.applications.pictures import ProfiledImage, read_picture, write_picture
 from epsilot_lab import measuring
 from epsilot_lab.measuring import timed
 from epsilot_lab.paper.color_transfer import FALL, photographs, sliced_distance
@@ -54,11 +54,11 @@ def large(megapixels: float, n_colors: int) -> None:
     model = ColorTransfer(n_colors)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.jpg"
-        write_picture(path, Picture(pictures[0]))
+        write_picture(path, ProfiledImage(pictures[0]))
         parts = {
             "read": lambda: read_picture(path),
             "fit": lambda: model.fit(*pictures),
-            "transform": lambda: write_picture(path, Picture(model.transform(pictures[0]))),
+            "transform": lambda: write_picture(path, ProfiledImage(model.transform(pictures[0]))),
         }
         print(f"{pictures[0][..., 0].size / 1e6:.1f} megapixels, {n_colors} colours")
         for name, part in parts.items():

@@ -1,19 +1,19 @@
-"""What can go wrong, each with a sentence that says what to do."""
+"""Exceptions and warnings of the package."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-# A Result or a BatchResult, which are made in a later layer.
+# A Result or a BatchResult, which later layers define.
 Answer: TypeAlias = Any
 
 
 class InvalidProblem(ValueError):
-    """The input does not describe a transport problem this call can solve."""
+    """The input is not a transport problem that this call can solve."""
 
 
 class InvalidBatch(InvalidProblem):
-    """Some problems of a batch were refused; ``result`` holds the answers to the others."""
+    """Some problems of a batch are invalid; ``result`` holds the results of the others."""
 
     def __init__(self, message: str, result: Answer) -> None:
         super().__init__(message)
@@ -21,11 +21,21 @@ class InvalidBatch(InvalidProblem):
 
 
 class TooLarge(InvalidProblem, MemoryError):
-    """The call would need more memory than there is; nothing was allocated."""
+    """The call needs more memory than is available; nothing was allocated."""
+
+
+class MissingExtra(InvalidProblem, ImportError):
+    """An optional package is not installed."""
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} requires {package}, which cannot be imported (run: pip install "
+            f"epsilot[{extra}])"
+        )
 
 
 class UnknownMethod(ValueError):
-    """No method, or no option of it, has the given name."""
+    """No method, or no option of the method, has the given name."""
 
 
 class NotConverged(RuntimeError):
@@ -37,11 +47,11 @@ class NotConverged(RuntimeError):
 
 
 class CertificateError(RuntimeError):
-    """A certified bound contradicts another one: a bug, never a success."""
+    """Two certified bounds contradict each other, which is a bug."""
 
 
 class ClusterError(RuntimeError):
-    """The cluster that was to do the work is gone, or cannot do it; checkpoints are kept."""
+    """The cluster is lost, or cannot run the tasks; checkpoints are kept."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -49,4 +59,4 @@ class ConvergenceWarning(UserWarning):
 
 
 class UnsavedWarning(UserWarning):
-    """A file of a run could not be written; the run went on without it."""
+    """A file of a run could not be written; the run continued without it."""

@@ -5,10 +5,15 @@ from sklearn.exceptions import NotFittedError
 
 import epsilot
 from epsilot import ColorTransfer
-from epsilot.applications.maps import barycentric
-from epsilot.applications.palette import clustered, histogram, sampled
-from epsilot.applications.pixels import Pixels
-from epsilot.applications.smoothing import local_affine, reduced
+from epsilot.applications.estimators import barycentric
+from epsilot.applications.pixels import (
+    Pixels,
+    clustered,
+    histogram,
+    local_affine,
+    reduced,
+    sampled,
+)
 from epsilot_lab.paper.color_transfer import photographs, sliced_distance
 
 
@@ -148,8 +153,8 @@ def test_a_picture_larger_than_the_working_size(rng, monkeypatch):
     first, second = photographs(is_small=True)
     model = ColorTransfer(100).fit(first, second)
     whole = model.transform(first).astype(float)
-    monkeypatch.setattr("epsilot.applications.smoothing.WORK_PIXELS", 1000)
-    monkeypatch.setattr("epsilot.applications.pixels.CHUNK", 777)
+    monkeypatch.setattr("epsilot.applications.pixels.MAX_FITTED_PIXELS", 1000)
+    monkeypatch.setattr("epsilot.applications.pixels.CHUNK_PIXELS", 777)
     coarse = model.transform(first).astype(float)
     assert 0 < np.abs(whole - coarse).mean() < 20
 
@@ -177,7 +182,7 @@ BAD = {
     "shape": ({}, np.zeros(5, np.uint8), "the source picture has shape"),
     "empty": ({}, np.zeros((0, 4, 3), np.uint8), "has shape"),
     "channels": ({}, np.zeros((4, 4, 5), np.uint8), "with 1 to 4 channels"),
-    "type": ({}, np.zeros((4, 4), np.int64), "uint8, uint16, or floats"),
+    "type": ({}, np.zeros((4, 4), np.int64), "uint8, uint16 or floats"),
     "NaN": ({}, np.full((4, 4), np.nan), "holds NaN"),
     "range": ({}, np.full((4, 4), 255.0), "outside [0, 1]"),
     "transparent": ({}, CLEAR, "no visible pixel"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from epsilot.applications.pictures import Picture, read_picture, write_picture
+from epsilot.applications.pictures import ProfiledImage, read_picture, write_picture
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_stopping_early_is_exit_code_1_and_still_writes(run, folder):
         (["RGB.png", "warm.png", "-o", "o.docx"], "cannot be written; choose .png"),
         (["RGBA.png", "warm.png", "-o", "o.jpg"], "cannot hold the source's transparency"),
         (["I16.png", "pale.png", "-o", "o.jpg"], "cannot hold the source's 16 bits"),
-        (["I16.png", "warm.png", "-o", "o.tif"], "16 bits a channel of colour"),
+        (["I16.png", "warm.png", "-o", "o.tif"], "16 bits per colour channel"),
         (["RGB.png", "warm.png", "-o", "o.png", "--palette", "best"], "palette is 'best'"),
         (["RGB.png", "warm.png", "-o", "o.png", "--method", "exakt"], "did you mean exact"),
     ],
@@ -145,6 +145,6 @@ def test_a_missing_package_is_named_with_its_extra(run, monkeypatch, package, ex
 
 def test_colours_of_sixteen_bits_survive_the_file(tmp_path, rng):
     array = rng.integers(0, 65536, (5, 7, 3)).astype(np.uint16)
-    write_picture(tmp_path / "deep.png", Picture(array))
+    write_picture(tmp_path / "deep.png", ProfiledImage(array))
     # pillow reads such files in eight bits: the high bytes.
     np.testing.assert_array_equal(read_picture(tmp_path / "deep.png").array, array >> 8)

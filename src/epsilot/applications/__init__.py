@@ -1,1 +1,1 @@
-"""What transport is used for: adapting data to another domain, and colours to another picture."""
+"""Applications of transport: domain adaptation and colour transfer."""

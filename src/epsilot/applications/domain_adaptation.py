@@ -1,4 +1,4 @@
-"""Domain adaptation: labelled samples, moved to where unlabelled ones are."""
+"""Domain adaptation: transport labelled samples onto unlabelled ones."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from .._types import Array, Matrix
 from ..api.solve import run_request
 from ..arguments import check_choice, check_count, check_least, check_options
 from ..engine.result import Result
-from ..errors import InvalidProblem
+from ..errors import InvalidProblem, MissingExtra
 from ..geometry import Dense
 from ..geometry.clouds import cloud_geometry
 from ..metrics import MetricLike
-from .extras import MissingExtra
-from .maps import barycentric, interpolate
-from .requests import request_of
+from .estimators import barycentric, interpolate, request_of
 
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -24,11 +22,12 @@ try:
 except ImportError as error:
     raise MissingExtra("DomainAdapter", "scikit-learn", "sklearn") from error
 
-#: What transport between different known classes costs, in units of the largest cost.
+#: Extra cost of transport between different known classes, in units of the largest cost.
 CLASS_BARRIER = 10.0
-#: Linearisations of the class regularisation, and the smallest share of a class in them.
+#: Number of linearisations of the class penalty.
 CLASS_STEPS = 10
-CLASS_FLOOR = 1e-3
+#: Smallest share of a class in a linearisation, which bounds its slope.
+MIN_CLASS_SHARE = 1e-3
 
 
 class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -38,35 +37,35 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     destinations, :math:`T(x_i) = \sum_j X_{ij} y_j / \sum_j X_{ij}`. A classifier trained on the
     transported source and its labels is then used on the target.
 
-    Points that were not fitted move as their nearest fitted points do: their displacement is
-    that of the ``n_neighbors`` nearest, by Franke and Nielson's weights, which are continuous
-    and reproduce the fitted points.
+    New points move like their nearest fitted points: their displacement is a mean over the
+    ``n_neighbors`` nearest with Franke and Nielson's weights, which are continuous and reproduce
+    the fitted points.
 
     Parameters
     ----------
     X_target : (m, d) array-like, optional
-        The target domain, unless it is given to ``fit``.
+        Target domain, unless it is passed to ``fit``.
     y_target : (m,) array-like, optional
-        Labels of the target that are known; -1 or None for the others. Transport between
-        different known classes costs ten times the largest cost more.
+        Known labels of the target; -1 or None for unknown ones. Ten times the largest cost is added
+        to the cost between different known classes.
     method : str
         A name from :func:`epsilot.methods`, or "auto".
     eps, rtol, reg, tol : float, optional
-        What to reach, as in :func:`epsilot.solve`. Small ``reg`` often helps the classifier:
-        it averages over the targets that are nearly as good.
+        Stopping criterion, as in :func:`epsilot.solve`. A small ``reg`` often helps the classifier,
+        because it averages over targets of similar cost.
     metric : str or callable
         Cost between points, as in :func:`epsilot.solve_sample`.
     class_reg : float
         Strength, in units of the cost, of a penalty on targets that receive mass from several
-        classes, :math:`\sum_j b_j \sum_c \sqrt{s_{cj}}` with :math:`s_{cj}` the share of class c
-        in what target j receives; needs labels of the source. It is minimised by ten transport
-        problems with linearised penalty, and the certificate is that of the last one.
+        classes: :math:`\sum_j b_j \sum_c \sqrt{s_{cj}}`, where :math:`s_{cj}` is the share of
+        class c in the mass of target j. It needs labels of the source. Ten transport problems with
+        linearised penalty are solved, and the certificate is that of the last one.
     new_points : {"source", "target"}
-        What ``transform`` is given after ``fit``: points of the source, which it moves, or of
-        the target, which it leaves where they are. Choose "target" in a Pipeline that predicts
-        on the target; ``fit_transform`` moves its source either way.
+        Domain of the points passed to ``transform``. Points of the source are moved, points of the
+        target are returned unchanged. Choose "target" in a Pipeline that predicts on the target;
+        ``fit_transform`` always moves its source.
     n_neighbors : int
-        Fitted points that decide how a new point moves.
+        Number of fitted points that determine how a new point moves.
     stop, max_iter, max_seconds, seed : optional
         As in :func:`epsilot.solve`.
     options : dict, optional
@@ -77,15 +76,15 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     coupling_ : (n, m) array
         The plan.
     cost_, gap_ : float
-        Its value, and how far at most it is from the least.
+        Value of the plan, and the proven bound on its error.
     result_ : Result
-        All that is known of the plan.
+        Result of the solve: plan, potentials and bounds.
     n_iter_ : int
         Epochs of the method.
     X_source_, X_target_ : arrays
-        What was fitted.
+        Fitted points.
     transported_ : (n, d) array
-        T of the source.
+        Images T(x_i) of the source points.
 
     Examples
     --------
@@ -93,8 +92,8 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     >>> rng = np.random.default_rng(0)
     >>> Xs = rng.normal(size=(40, 2))
     >>> adapter = epsilot.DomainAdapter().fit(Xs, Xt=Xs + [5.0, 0.0])
-    >>> bool(np.allclose(adapter.transform(Xs), Xs + [5.0, 0.0]))
-    True
+    >>> (adapter.transform(Xs) - Xs).mean(axis=0).round(6)
+    array([5., 0.])
 
     References
     ----------
@@ -148,7 +147,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         Xt: ArrayLike | None = None,
         yt: ArrayLike | None = None,
     ) -> DomainAdapter:
-        """Find the plan from the source to the target.
+        """Compute the plan from the source to the target.
 
         Parameters
         ----------
@@ -157,13 +156,13 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         ys : (n,) array-like, optional
             Their labels, for ``class_reg`` and for known labels of the target.
         Xt, yt : optional
-            The target and its known labels, in place of those given at construction.
+            Target points and their known labels, instead of those passed to the constructor.
         """
         self._check_parameters()
         Xt, yt = (self.X_target, self.y_target) if Xt is None else (Xt, yt)
         if Xt is None:
             raise InvalidProblem(
-                "there is no target; give its points as X_target=... or as fit(Xs, ys, Xt)."
+                "no target was given; pass its points as X_target=... or as fit(Xs, ys, Xt)."
             )
         try:
             self.X_source_ = _finite(validate_data(self, Xs, **_CHECKS), "Xs")
@@ -189,7 +188,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         check_options(self.options)
 
     def _solve(self, labels: Array | None, known: Array | None) -> Result:
-        """Return the plan, with what labels add to the cost."""
+        """Solve the transport problem, with the penalties of the labels added to the cost."""
         request, class_reg = request_of(self), check_least("class_reg", self.class_reg, 0)
         if known is None and class_reg == 0:
             return run_request(request, cloud_geometry(self.X_source_, self.X_target_, self.metric))
@@ -206,7 +205,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         for _ in range(CLASS_STEPS if class_reg > 0 else 0):
             share = result.plan_operator.T @ classes.T.astype(np.float64)
             share /= share.sum(axis=1, keepdims=True)
-            slope = 0.5 / np.sqrt(share + CLASS_FLOOR)
+            slope = 0.5 / np.sqrt(share + MIN_CLASS_SHARE)
             penalty = slope.T[np.argmax(classes, axis=0)]
             result = run_request(request, Dense(C + class_reg * penalty))
         return result
@@ -227,17 +226,17 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         yt: ArrayLike | None = None,
         **_: object,
     ) -> Matrix:
-        """Fit, and return the transported source whatever ``new_points`` is."""
+        """Fit, and return the transported source for either value of ``new_points``."""
         self.fit(Xs, ys, Xt, yt)
         return self._moved(self.X_source_, self.X_source_, self.transported_)
 
     def transform(self, X: ArrayLike) -> Matrix:
-        """Move points of the source to the target, or leave points of the target.
+        """Move points of the source to the target; return points of the target unchanged.
 
         Parameters
         ----------
         X : (k, d) array-like
-            Points of the domain that ``new_points`` names.
+            Points of the domain given by ``new_points``.
         """
         X = self._checked(X)
         if self.new_points == "target":
@@ -245,7 +244,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return self._moved(X, self.X_source_, self.transported_)
 
     def inverse_transform(self, X: ArrayLike) -> Matrix:
-        """Move points of the target to the source, by the same rules.
+        """Move points of the target to the source.
 
         Parameters
         ----------
@@ -262,7 +261,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return _finite(validate_data(self, X, reset=False, **checks), "X")
 
     def _moved(self, X: Matrix, here: Matrix, images: Matrix) -> Matrix:
-        """Return points moved as their nearest neighbours are."""
+        """Move points like their nearest fitted neighbours."""
         k = min(check_count("n_neighbors", self.n_neighbors, 1) + 1, len(here))
         search = NearestNeighbors(n_neighbors=k)
         distance, index = search.fit(here).kneighbors(X)
@@ -277,7 +276,7 @@ _CHECKS: dict[str, object] = {
 
 
 def _finite(X: Matrix, name: str) -> Matrix:
-    """Return points, or say which of them is not finite."""
+    """Check that all coordinates are finite."""
     bad = ~np.isfinite(X).all(axis=1)
     if bad.any():
         raise InvalidProblem(
@@ -288,7 +287,7 @@ def _finite(X: Matrix, name: str) -> Matrix:
 
 
 def _labels(y: ArrayLike | None, n: int, name: str) -> Array | None:
-    """Return labels as a vector of one entry a point, or None."""
+    """Return labels as a vector with one entry per point, or None."""
     if y is None:
         return None
     try:
@@ -299,18 +298,18 @@ def _labels(y: ArrayLike | None, n: int, name: str) -> Array | None:
         labels = labels[:, 0]
     if labels.shape != (n,):
         raise InvalidProblem(
-            f"{name} has shape {labels.shape}; it must hold one label for each of {n} points."
+            f"{name} has shape {labels.shape}; it must hold one label per point, {n} in all."
         )
     return labels
 
 
 def _conflicts(labels: Array, known: Array) -> NDArray[np.bool_]:
-    """Tell which pairs have different known labels."""
+    """Return a mask of the pairs with different known labels."""
     is_known = np.array([label is not None and label != -1 for label in known.tolist()])
     missing = set(known[is_known].tolist()) - set(labels.tolist())
     if missing:
         raise InvalidProblem(
-            f"yt holds class {min(map(str, missing))!r}, of which the source has no sample; every "
-            "class of the target must occur in ys (mark unlabelled points with -1)."
+            f"yt holds class {min(map(str, missing))!r}, which does not occur in ys; every class "
+            "of the target must occur in the source (mark unlabelled points with -1)."
         )
     return np.asarray((labels[:, None] != known[None, :]) & is_known[None, :])

@@ -1,4 +1,4 @@
-"""Maps of colours: tabulated on a cubic lattice, or affine with coefficients that vary in place."""
+"""Apply colour maps: tabulated on a cubic lattice, or affine with varying coefficients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trilinear(lattice, colors, out, start, stop):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def affine(coefficients, colors, height, width, first, out, start, stop):
-    """out_k = A x_k + b, with A and b at the pixel's place between those of a coarser picture.
+    """out_k = A x_k + b, with A and b interpolated bilinearly from a coarser picture.
 
     Pixel k of the strip is pixel ``first + k`` of a (height, width) picture, whose (h, w, 12)
     ``coefficients`` hold A by rows, then b, at the centres of h by w equal rectangles.

@@ -1,52 +1,61 @@
-"""Pictures in files: read with all that pillow knows of them, written as they were."""
+"""Read and write picture files, with their depth, opacity and colour profile."""
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._types import Array
-from ..errors import InvalidProblem
+from ..display.charts import rgb_png
+from ..errors import InvalidProblem, MissingExtra
 from ..files import StrPath, check_writable, opened_image, write_atomically
 from ..wording import first_line, named
-from .extras import pillow
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: Depth and channels that a file type can hold; other types are pillow's affair.
+#: File types without opacity and with 8 bits per channel only.
 _PLAIN = (".jpg", ".jpeg", ".bmp")
+#: Options of pillow that keep the quality of a picture, by file type.
 _QUALITY = {".jpg": {"quality": 95, "subsampling": 0}, ".jpeg": {"quality": 95, "subsampling": 0}}
 
 
+def pillow(module: str) -> ModuleType:
+    """Import a module of pillow, or name the extra that installs it."""
+    try:
+        return import_module(f"PIL.{module}")
+    except ImportError as error:
+        raise MissingExtra("a picture in a file", "pillow", "plot") from error
+
+
 @dataclass(frozen=True)
-class Picture:
-    """An array of uint8 or uint16, and the colour profile it came with."""
+class ProfiledImage:
+    """An array of uint8 or uint16, and its colour profile."""
 
     array: Array
     profile: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def size_text(self) -> str:
-        """Width, height and kind in words."""
+        """Width, height, channels and depth as text."""
         height, width = self.array.shape[:2]
         channels = self.array.shape[2] if self.array.ndim == 3 else 1
         kind = {1: "grey", 2: "grey with alpha", 3: "RGB", 4: "RGBA"}[channels]
         return f"{width} × {height}, {kind}, {8 * self.array.itemsize}-bit"
 
 
-def read_picture(path: StrPath) -> Picture:
-    """Read a picture of any mode, upright.
+def read_picture(path: StrPath) -> ProfiledImage:
+    """Read a picture of any mode, rotated as its EXIF data say.
 
-    Grey of 8 and 16 bits, RGB and both with opacity are kept; palettes and other colour spaces
-    become RGB. Of an animation the first frame is taken. (pillow itself reads colours of 16
-    bits a channel in 8.)
+    Grey of 8 and 16 bits and RGB are kept, each with or without opacity. Palettes and other colour
+    spaces become RGB. Of an animation the first frame is read. Pillow reduces RGB of 16 bits per
+    channel to 8.
     """
     Image = pillow("Image")
     ImageOps = pillow("ImageOps")
@@ -61,11 +70,11 @@ def read_picture(path: StrPath) -> Picture:
             f"{named(path)} cannot be read as a picture ({first_line(error)}); a complete image "
             "file is required (check the path, or save it again in an image editor)."
         ) from error
-    return Picture(array, profile)
+    return ProfiledImage(array, profile)
 
 
-def check_picture_path(path: StrPath, picture: Picture, is_grey: bool) -> None:
-    """Raise at once when a picture could not be written to a path as it is."""
+def check_picture_path(path: StrPath, picture: ProfiledImage, is_grey: bool) -> None:
+    """Raise before the solve if a picture cannot be written to the path without loss."""
     Image = pillow("Image")
     check_writable(path)
     suffix = Path(path).suffix.lower()
@@ -77,20 +86,19 @@ def check_picture_path(path: StrPath, picture: Picture, is_grey: bool) -> None:
     has_alpha = picture.array.ndim == 3 and picture.array.shape[2] % 2 == 0
     is_deep = picture.array.dtype == np.uint16
     if suffix in _PLAIN and (has_alpha or is_deep):
-        lost = "transparency" if has_alpha else "16 bits a channel"
+        lost = "transparency" if has_alpha else "16 bits per channel"
         raise InvalidProblem(
             f"{named(path)} cannot hold the source's {lost}; write a .png instead (or convert the "
             "source)."
         )
     if is_deep and not is_grey and suffix != ".png":
         raise InvalidProblem(
-            f"{named(path)} cannot be written with 16 bits a channel of colour; write a .png "
-            "instead."
+            f"{named(path)} cannot hold 16 bits per colour channel; write a .png instead."
         )
 
 
-def write_picture(path: StrPath, picture: Picture) -> None:
-    """Write a picture, whole or not at all, in the type its name asks for."""
+def write_picture(path: StrPath, picture: ProfiledImage) -> None:
+    """Write a picture atomically, in the file type of its name."""
     Image = pillow("Image")
     suffix = Path(path).suffix.lower()
     if picture.array.dtype == np.uint16 and picture.array.ndim == 3:
@@ -104,21 +112,15 @@ def write_picture(path: StrPath, picture: Picture) -> None:
 
 
 def _deep_png(array: Array) -> bytes:
-    """Return 16-bit RGB as a PNG, which pillow cannot write: header, differences of rows, end."""
+    """Return 16-bit RGB as a PNG file, which pillow cannot write."""
     height, width, _ = array.shape
     rows = array.astype(">u2").view(np.uint8).reshape(height, -1)
-    filtered = np.full((height, 1 + rows.shape[1]), 2, dtype=np.uint8)  # 2: minus the row above
+    filtered = np.full(
+        (height, 1 + rows.shape[1]), 2, dtype=np.uint8
+    )  # filter 2: difference from the row above
     filtered[:, 1:] = rows
     filtered[1:, 1:] -= rows[:-1]
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        check = zlib.crc32(kind + content)
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
-
-    header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
-    body = zlib.compress(filtered.tobytes(), 6)
-    parts = (chunk(b"IHDR", header), chunk(b"IDAT", body), chunk(b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    return rgb_png(filtered, width, depth=16, level=6)
 
 
 def _array(image: Image) -> Array:
@@ -129,7 +131,7 @@ def _array(image: Image) -> Array:
     if image.mode in ("I", "F"):
         deep = np.asarray(image)
         if not (deep.min() >= 0 and deep.max() <= 65535):
-            raise ValueError("its values are not within 0 and 65535")
+            raise ValueError("its values are not between 0 and 65535")
         return np.asarray(np.rint(deep), dtype=np.uint16)
     if image.mode in ("1", "L", "LA"):
         return np.asarray(image.convert("LA" if has_alpha else "L"))

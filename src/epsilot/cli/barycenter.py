@@ -121,19 +121,19 @@ def _check_path(out: Path) -> None:
     """Refuse at once a name that cannot be written to, or whose type nobody knows."""
     import numpy as np
 
-    from ..applications.pictures import Picture, check_picture_path
+    from ..applications.pictures import ProfiledImage, check_picture_path
     from ..files import check_writable
 
     check_writable(out)
     if out.suffix.lower() not in TABLES:
-        check_picture_path(out, Picture(np.zeros((1, 1), np.uint8), {}), is_grey=True)
+        check_picture_path(out, ProfiledImage(np.zeros((1, 1), np.uint8), {}), is_grey=True)
 
 
 def _write(out: Path, b: Matrix) -> None:
     """Write masses, whole or not at all: as they are, or as a picture whose brightest is white."""
     import numpy as np
 
-    from ..applications.pictures import Picture, write_picture
+    from ..applications.pictures import ProfiledImage, write_picture
     from ..files import write_atomically
 
     match out.suffix.lower():
@@ -142,7 +142,7 @@ def _write(out: Path, b: Matrix) -> None:
         case ".csv":
             write_atomically(out, lambda file: np.savetxt(file, b, delimiter=",", fmt="%.17g"))
         case _:
-            write_picture(out, Picture(np.rint(255 * (b / b.max())).astype(np.uint8), {}))
+            write_picture(out, ProfiledImage(np.rint(255 * (b / b.max())).astype(np.uint8), {}))
 
 
 def _fields(result: BarycenterResult) -> dict[str, object]:

@@ -15,7 +15,7 @@ from .request_options import LIMITS, TARGETS, asking
 
 if TYPE_CHECKING:
     from ..applications.color_transfer import ColorTransfer
-    from ..applications.pictures import Picture
+    from ..applications.pictures import ProfiledImage
 
 MAP = "Colours"
 
@@ -23,8 +23,8 @@ MAP = "Colours"
 @asking("method", *TARGETS, *LIMITS, "seed", panel=TARGET)
 def transfer(
     *,
-    source: Annotated[str, typer.Argument(help="Picture to recolour.")],
-    reference: Annotated[str, typer.Argument(help="Picture that supplies the colours.")],
+    source: Annotated[str, typer.Argument(help="ProfiledImage to recolour.")],
+    reference: Annotated[str, typer.Argument(help="ProfiledImage that supplies the colours.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Write the result to this file.")
     ],
@@ -55,7 +55,7 @@ def transfer(
     """
     from ..applications import pictures
     from ..applications.color_transfer import ColorTransfer
-    from ..applications.requests import parameters_of
+    from ..applications.estimators import parameters_of
     from ..display import report
     from ..files import check_distinct
 
@@ -85,19 +85,19 @@ def transfer(
 
 
 def _write(
-    model: ColorTransfer, first: Picture, second: Picture, out: Path, back: Path | None
+    model: ColorTransfer, first: ProfiledImage, second: ProfiledImage, out: Path, back: Path | None
 ) -> None:
     """Write the source in the colours of the reference, and the reverse if wanted."""
-    from ..applications.pictures import Picture, write_picture
+    from ..applications.pictures import ProfiledImage, write_picture
 
     with _status("recolouring"):
         moved = model.transform(first.array)
     with _status(f"writing {out}"):
-        write_picture(out, Picture(moved, first.profile))
+        write_picture(out, ProfiledImage(moved, first.profile))
     if back is not None:
         with _status(f"writing {back}"):
             moved = model.inverse_transform(second.array)
-            write_picture(back, Picture(moved, second.profile))
+            write_picture(back, ProfiledImage(moved, second.profile))
 
 
 @contextmanager

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._types import Array
-from ..applications.extras import MissingExtra
-from ..errors import InvalidProblem
+from ..errors import InvalidProblem, MissingExtra
 from .front import Front, Match
 from .losses import Loss, check_held
 from .shapes import Stacking

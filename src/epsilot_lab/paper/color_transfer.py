@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilot.applications.palette import Palette, clustered, histogram
-from epsilot.applications.pixels import Pixels
+from epsilot.applications.pixels import Palette, Pixels, clustered, histogram
 from epsilot.display.plotting import new_figure
 from epsilot.files import write_atomically
 from epsilot.version import __version__

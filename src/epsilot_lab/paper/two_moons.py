@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from epsilot._types import Index, Matrix, Vector
-from epsilot.applications.extras import MissingExtra
 from epsilot.display.plotting import COLOURS, new_figure
+from epsilot.errors import MissingExtra
 from epsilot.files import write_atomically
 from epsilot.version import __version__
 

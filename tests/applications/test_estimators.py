@@ -1,4 +1,4 @@
-"""The estimators ask what `solve` asks, with the same defaults."""
+"""The estimators share the keywords of `solve`, with the same defaults."""
 
 import dataclasses
 import inspect
@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 from epsilot import ColorTransfer, ConvergenceWarning, DomainAdapter, InvalidProblem
-from epsilot.applications.requests import parameters_of, request_of, shared
+from epsilot.applications.estimators import parameters_of, request_of, shared
 from epsilot.engine.request import Request
 
 ESTIMATORS = [ColorTransfer, DomainAdapter]
@@ -18,7 +18,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_what_is_not_an_estimators_own_is_a_requests(estimator):
+def test_shared_parameters_have_the_defaults_of_solve(estimator):
     parameters = inspect.signature(estimator).parameters
     assert set(shared(estimator)) == parameters.keys() - set(OWN[estimator].split())
     for name in shared(estimator):
@@ -29,7 +29,7 @@ def test_what_is_not_an_estimators_own_is_a_requests(estimator):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_parameters_become_a_request_and_a_request_parameters(estimator):
+def test_parameters_and_requests_convert_to_each_other(estimator):
     asked = {"method": "sinkhorn", "rtol": 0.5, "max_iter": 3, "seed": 7}
     request = request_of(estimator(**asked, options={"domain": "log"}))
     assert request.options == {"domain": "log"}
@@ -45,7 +45,7 @@ def test_options_may_name_a_keyword_that_is_no_parameter(estimator):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_parameters_that_make_no_sense_are_refused(estimator):
+def test_invalid_parameters_are_rejected(estimator):
     with pytest.raises(InvalidProblem, match="exactly one of eps, rtol and reg"):
         request_of(estimator(eps=1.0, rtol=1.0))
 

@@ -1,21 +1,24 @@
-"""From a plan to a map: where each fitted point goes, and where points in between go."""
+"""Share code between the estimators: from plans to maps, from parameters to requests."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import inspect
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._types import Matrix
+from ..engine.request import KEYWORDS, Request
 
 
-class Multiplies(Protocol):
-    """What a matrix can be multiplied by, without being one itself."""
+class LinearOperator(Protocol):
+    """An object that multiplies matrices, such as a plan or its transpose."""
 
     def __matmul__(self, V: Matrix, /) -> Matrix: ...
 
 
-def barycentric(plan: Multiplies, Y: Matrix) -> Matrix:
+def barycentric(plan: LinearOperator, Y: Matrix) -> Matrix:
     r"""Return the mean destination of each source under a plan.
 
     .. math:: T(x_i) = \sum_j X_{ij} y_j \Big/ \sum_j X_{ij}
@@ -38,14 +41,14 @@ def barycentric(plan: Multiplies, Y: Matrix) -> Matrix:
 
 
 def shepard_weights(distance: Matrix) -> Matrix:
-    r"""Return weights with which values at the nearest points are interpolated.
+    r"""Return the weights that interpolate values at the k nearest points.
 
-    With :math:`d_1 \le \dots \le d_{k+1}` the distances of a place to its nearest points,
+    With :math:`d_1 \le \dots \le d_{k+1}` the distances of a query to its nearest points,
 
     .. math:: w_i \propto \big((d_{k+1} - d_i) / (d_{k+1} d_i)\big)^2, \qquad i \le k
 
-    A point leaves the neighbourhood with weight zero, so that the interpolant has no jumps;
-    a place that is one of the points takes its value.
+    A point leaves the neighbourhood with weight zero, so the interpolant is continuous. A query
+    that coincides with a point takes its value.
 
     Parameters
     ----------
@@ -65,7 +68,7 @@ def shepard_weights(distance: Matrix) -> Matrix:
     is_here = d <= 1e-12 * reach
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = ((reach - d) / (reach * d)) ** 2
-    # All neighbours at the same distance: the limit is their mean.
+    # All neighbours are at the same distance: the limit is their mean.
     weights[(d >= reach).all(axis=1)] = 1.0
     hit = is_here.any(axis=1)
     weights[hit] = is_here[hit]
@@ -74,12 +77,12 @@ def shepard_weights(distance: Matrix) -> Matrix:
 
 
 def interpolate(distance: Matrix, index: Matrix, values: Matrix) -> Matrix:
-    """Return values at places from those of their nearest points.
+    """Interpolate values at queries from those of their nearest points.
 
     Parameters
     ----------
     distance, index : (n, k + 1) arrays
-        The nearest points of each place, the last one only for its distance.
+        The k + 1 nearest points of each query; the last one only supplies its distance.
     values : (m, d) array
         Values at the points.
     """
@@ -87,3 +90,27 @@ def interpolate(distance: Matrix, index: Matrix, values: Matrix) -> Matrix:
         return np.asarray(values[index[:, 0]])
     weights = shepard_weights(distance)
     return np.asarray(np.einsum("nk,nkd->nd", weights, values[index[:, :-1]]))
+
+
+class Estimator(Protocol):
+    """An estimator with the options of a method among its parameters."""
+
+    @property
+    def options(self) -> Mapping[str, object] | None: ...  # noqa: D102
+
+
+def shared(estimator: type) -> tuple[str, ...]:
+    """Return the keywords of `solve` that are parameters of an estimator class."""
+    parameters = inspect.signature(estimator).parameters
+    return tuple(name for name in KEYWORDS if name in parameters)
+
+
+def parameters_of(request: Request, estimator: type) -> dict[str, Any]:
+    """Return the fields of a request that are parameters of an estimator."""
+    return {name: getattr(request, name) for name in shared(estimator)}
+
+
+def request_of(estimator: Estimator) -> Request:
+    """Build the request of an estimator from its parameters and its options."""
+    keywords = {name: getattr(estimator, name) for name in shared(type(estimator))}
+    return Request.of({**keywords, **(estimator.options or {})})
