@@ -91,9 +91,9 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     >>> import numpy as np, epsilot
     >>> rng = np.random.default_rng(0)
     >>> Xs = rng.normal(size=(40, 2))
-    >>> adapter = epsilot.DomainAdapter().fit(Xs, Xt=Xs + [5.0, 0.0])
+    >>> adapter = epsilot.DomainAdapter().fit(Xs, Xt=Xs + [5.0, 3.0])
     >>> (adapter.transform(Xs) - Xs).mean(axis=0).round(6)
-    array([5., 0.])
+    array([5., 3.])
 
     References
     ----------
