@@ -19,7 +19,7 @@ try:
     print(one.status.name, round(one.value, 12))
 except (epsilot.CertificateError, epsilot.InvalidProblem):
     print("REFUSED nan")
-engine.ordinary = None  # the compiled path alone
+engine.solve_one = None  # the compiled path alone
 try:
     many = epsilot.solve_batch(M[None], a[None], b[None], rtol=1e-6)
     print("CERTIFIED" if many.converged[0] else "OPEN", round(many.value[0], 12))

@@ -122,7 +122,7 @@ def test_weights_of_some_problems_only(rng):
 def test_masses_units_and_types(rng):
     M, a, b = rng.random((6, 5, 5)), rng.random((6, 5)), rng.random((6, 5))
     b *= (a.sum(1) / b.sum(1))[:, None]
-    batch = epsilot.solve_batch(M, 7 * a, 7 * b, eps=1e-9)
+    batch = epsilot.solve_batch(M, 7 * a, 7 * b, eps=1e-9, **KEEP)
     assert batch[2].value == batch.value[2]
     assert batch.value[2] == pytest.approx(epsilot.solve(M[2], 7 * a[2], 7 * b[2]).value)
     rough = epsilot.solve_batch(M, a.astype(np.float32), b.astype(np.float32))
@@ -237,13 +237,23 @@ def test_a_batch_is_a_sequence_of_results(rng):
 
 def test_results_of_problems_that_changed_or_are_gone(rng):
     M = rng.random((3, 4, 4))
-    batch = epsilot.solve_batch(M)
+    a = rng.dirichlet(np.ones(4), 3)
+    batch = epsilot.solve_batch(M, a, **KEEP)
     M[1] += 1
+    a[2] = a[2, ::-1]
     assert batch[0].converged
-    with pytest.raises(InvalidProblem, match="problem 1 was changed"):
-        batch[1]
+    for k in (1, 2):
+        with pytest.raises(InvalidProblem, match=f"problem {k} was changed"):
+            batch[k]
     with pytest.raises(InvalidProblem, match="iterator"):
-        epsilot.solve_batch(iter(M))[0]
+        epsilot.solve_batch(iter(M), **KEEP)[0]
+
+
+@pytest.mark.parametrize("keep", [{}, {"plans": True}, {"potentials": True}])
+def test_a_result_needs_the_plan_and_the_potentials(rng, keep):
+    batch = epsilot.solve_batch(rng.random((3, 4, 4)), **keep)
+    with pytest.raises(InvalidProblem, match=r"batch\[1\] needs both; pass plans=True, pot"):
+        batch[1]
 
 
 def test_large_problems_take_the_ordinary_path(rng):
@@ -282,8 +292,14 @@ def test_a_limit_keeps_what_is_done_and_resuming_does_the_rest(rng, tmp_path, ke
     np.testing.assert_array_equal(part.value[:n], whole.value[:n])
     assert np.isnan(part.value[n:]).all()
     assert set(part.status[n:]) == {Status.MAX_SECONDS}
+    with pytest.raises(InvalidProblem, match="problem 899 has no result, since the batch stopped"):
+        part[899]
     resumed = epsilot.solve_batch(M, a, b, resume=path, checkpoint=path, **keep)
     assert bits(resumed) == bits(whole)
+    if keep:
+        assert resumed[899].value == whole.value[899]
+        with pytest.raises(InvalidProblem, match="read from a file"):
+            resumed[0]
     assert bits(BatchResult.load(path)) == bits(whole)
     with pytest.raises(InvalidProblem, match="other problems"):
         epsilot.solve_batch(M[:-1], a[:-1], b[:-1], resume=path, **keep)

@@ -19,7 +19,7 @@ def H(rng):
 
 
 def test_pairs_are_those_of_squareform(H):
-    batch = epsilot.pairwise(H, M)
+    batch = epsilot.pairwise(H, M, plans=True, potentials=True)
     D = batch.to_matrix()
     np.testing.assert_array_equal(D, squareform(batch.value))
     for i in range(7):
@@ -108,7 +108,7 @@ def test_unnormalised_histograms(H):
     scaled = H * np.arange(1, 8)[:, None]
     with pytest.raises(InvalidProblem, match="normalize=True"):
         epsilot.pairwise(scaled, M)
-    batch = epsilot.pairwise(scaled, M, normalize=True)
+    batch = epsilot.pairwise(scaled, M, normalize=True, plans=True, potentials=True)
     np.testing.assert_allclose(batch.value, epsilot.pairwise(H, M).value, atol=1e-14)
     assert batch[5].value == batch.value[5]
 

@@ -1,14 +1,15 @@
-"""Many problems in one call: stacked, ragged, or one after the other from an iterator."""
+"""Solve many problems in one call: stacked, in lists, or from an iterator."""
 
 from __future__ import annotations
 
+import inspect
 import os
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_choice, check_flag
 from ..distributed.cluster import Cluster
-from ..engine.batch.chunks import BatchGoal
-from ..engine.batch.engine import BatchConfig, ClusterSolver, run_batch, solve_here
+from ..engine import kinds
+from ..engine.batch.engine import BatchConfig, BatchGoal, ClusterSolver, run_batch, solve_here
 from ..engine.batch.problems import Many, clouds_of, source_of
 from ..engine.batch.result import BatchResult, Pairing
 from ..engine.request import Request
@@ -39,12 +40,13 @@ def solve_batch(
     max_seconds: float | None = None,
     checkpoint: StrPath | None = None,
     resume: StrPath | None = None,
+    **options: Any,
 ) -> BatchResult:
     """Solve many transport problems, each to a certified accuracy.
 
-    Small problems (up to about 256 rows and columns) are solved exactly by compiled code that does
-    whole chunks of them; larger ones go one by one through :func:`solve`. An answer does not depend
-    on the others, nor on the number of threads, bit by bit.
+    Small balanced problems without ``reg`` (up to about 256 rows and columns) are solved exactly
+    by compiled code, many at a time. All others go one by one through :func:`solve`, and have its
+    bits. No answer depends on the other problems, nor on the number of threads.
 
     Parameters
     ----------
@@ -56,23 +58,32 @@ def solve_batch(
     eps, rtol : float, optional
         The gap to reach in every problem, as in :func:`solve` (default: ``rtol=0.01``).
     plans, potentials : bool
-        Keep the plans, and the dual potentials, of all problems.
+        Keep the plans, and the dual potentials, of all problems. ``batch[k]`` needs both.
     n_threads : int, optional
         Threads to use; one per core by default.
     client : distributed.Client, optional
-        Solve on the workers of a Dask cluster instead, one task a thread of theirs; the answers
-        are the same.
+        Solve on the workers of a Dask cluster instead, one task per thread; the answers are the
+        same.
     progress : bool
         Count the problems on a live line.
     on_error : {"raise", "collect"}
-        What to do with problems that are refused, when all others are solved: raise one
-        ``InvalidProblem`` whose ``result`` holds the answers, or leave NaN and a sentence.
+        After all other problems are solved, raise one ``InvalidProblem`` for the refused ones,
+        whose ``result`` holds the answers; or leave NaN and a sentence in ``errors``.
     normalize : bool
         Rescale both weights of every problem to total 1.
     max_seconds : float, optional
-        Limit of wall time. What is then not solved holds NaN; the same is true of Ctrl-C.
+        Limit of wall time. Problems that are not solved then hold NaN. Ctrl-C does the same.
     checkpoint, resume : path, optional
-        Save what is solved to a file as it goes; continue from such a file.
+        Save the answers to a file from time to time; continue from such a file.
+    mass : float, optional
+        Partial transport in every problem, as in :func:`solve`.
+    unbalanced : float or (float, float), optional
+        Unbalanced transport in every problem, as in :func:`solve`.
+    unbalanced_type : {"kl", "tv"}
+        The marginal penalty, as in :func:`solve`.
+    **options
+        ``reg``, ``tol``, ``method``, ``seed``, ``max_iter`` and options of the method, as in
+        :func:`solve`.
 
     Returns
     -------
@@ -85,6 +96,8 @@ def solve_batch(
     >>> batch = epsilot.solve_batch(M, np.eye(3), np.full((3, 3), 1 / 3))
     >>> batch.value.round(3)
     array([1.   , 0.667, 1.   ])
+    >>> epsilot.solve_batch(M, np.eye(3), np.full((3, 3), 1 / 3), mass=0.5).value.round(3)
+    array([0.167, 0.167, 0.167])
     """
     config = make_config(
         client=client,
@@ -99,8 +112,15 @@ def solve_batch(
         n_threads=n_threads,
         progress=progress,
         max_seconds=max_seconds,
+        **options,
     )
     return run_batch(source_of(M, a, b, normalize), config)
+
+
+# help(solve_batch) shows the keywords above, and those of the kinds of problem.
+solve_batch.__signature__ = kinds.with_keywords(  # type: ignore[attr-defined]
+    inspect.signature(solve_batch)
+)
 
 
 def solve_sample_batch(
@@ -138,6 +158,14 @@ def solve_sample_batch(
     return run_batch(clouds_of(X_a, X_b, a, b, metric, normalize), config)
 
 
+#: Keywords of ``solve`` that make no sense for many problems, and what to do instead.
+SINGLE_ONLY = {
+    "callback": "it follows one run; pass progress=True to count the problems",
+    "potentials_init": "it starts one run; solve the problems one by one with epsilot.solve",
+    "on_limit": "a batch warns of a limit, and its status says which problems it ended",
+}
+
+
 def make_config(
     *,
     client: Client | None = None,
@@ -148,9 +176,9 @@ def make_config(
     checkpoint: StrPath | None = None,
     resume: StrPath | None = None,
     pairing: Pairing | None = None,
-    **wanted: Any,
+    **keywords: Any,
 ) -> BatchConfig:
-    """Return what is asked of a batch, or say in one sentence what is wrong with it."""
+    """Check the keywords of a batch, and return its configuration."""
     for name, flag in (("plans", plans), ("potentials", potentials), ("normalize", normalize)):
         check_flag(name, flag)
     check_choice("on_error", on_error, ("raise", "collect"))
@@ -159,7 +187,10 @@ def make_config(
             raise InvalidProblem(f"{name} is {shown(path)}; it must be the path of a file.")
     if checkpoint is not None:
         check_own(checkpoint, "epsilot-batch")
-    request = Request(**wanted, on_limit="ignore")
+    for name, why in SINGLE_ONLY.items():
+        if keywords.get(name) is not None:
+            raise InvalidProblem(f"{name} was given for many problems; {why}.")
+    request = Request.of(keywords | {"on_limit": "ignore"})
     goal = BatchGoal.of(request, plans=bool(plans), potentials=bool(potentials))
     solver = solve_here if client is None else ClusterSolver(Cluster.of(client))
     return BatchConfig(request, goal, on_error, pairing, checkpoint, resume, solver)

@@ -1,7 +1,8 @@
-"""Transport costs between all pairs of many histograms."""
+"""Solve transport between all pairs of many histograms."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..arguments import check_flag, cost_matrix, numeric
 from ..engine.batch.engine import run_batch
 from ..engine.batch.problems import HistogramPairs, rows_of
 from ..engine.batch.result import BatchResult, Pairing
+from ..engine.kinds import Kind
 from ..errors import InvalidProblem
 from .batch import make_config
 
@@ -34,14 +36,15 @@ def pairwise(
         Histograms as rows. Their zeros are dropped once, so sparse histograms are small problems.
     M : (n, m) array-like
         The cost. Without ``H2`` it must be symmetric with a zero diagonal and no negative entry, so
-        that one problem serves both config of a pair.
+        that one problem serves both orders of a pair.
     H2 : (N2, m) array-like or SciPy sparse matrix, optional
         The other histograms, for all pairs (i, j) in the order of a matrix's rows. Without it, the
-        pairs i < j of H, as SciPy's ``squareform`` config them.
+        pairs i < j of H, in the order of SciPy's ``squareform``. With ``reg`` the pairs i <= j,
+        since the entropic cost between a histogram and itself is not 0.
     pairs : (k, 2) array-like of integers, optional
         Only these pairs (i, j), in this order.
     normalize, **keywords
-        As in :func:`solve_batch`.
+        As in :func:`solve_batch`, ``mass``, ``unbalanced`` and ``reg`` among them.
 
     Returns
     -------
@@ -60,20 +63,28 @@ def pairwise(
     check_flag("normalize", normalize)
     C = np.ascontiguousarray(cost_matrix(M))
     is_symmetric = H2 is None
+    config = make_config(normalize=normalize, **keywords)
     if is_symmetric:
         _check_symmetric(C)
+        _check_symmetric_kind(config.request.kind)
+    # A histogram and itself: nothing moves, at no cost, unless an entropy is charged.
+    has_zero_diagonal = is_symmetric and config.request.reg is None
     sources = rows_of(H, "H", C.shape[0], normalize)
     targets = sources if H2 is None else rows_of(H2, "H2", C.shape[1], normalize)
     shape = len(sources), len(targets)
-    chosen = _all_pairs(shape, is_symmetric) if pairs is None else _checked(pairs, shape)
-    config = make_config(
-        normalize=normalize, pairing=Pairing(shape, chosen, is_symmetric), **keywords
-    )
-    return run_batch(HistogramPairs(C, sources, targets, chosen, normalize), config)
+    if pairs is not None:
+        chosen = _checked(pairs, shape)
+    elif is_symmetric:
+        chosen = np.stack(np.triu_indices(shape[0], int(has_zero_diagonal)), axis=1)
+    else:
+        chosen = np.stack(np.divmod(np.arange(shape[0] * shape[1]), max(shape[1], 1)), axis=1)
+    pairing = Pairing(shape, chosen, is_symmetric, has_zero_diagonal)
+    problems = HistogramPairs(C, sources, targets, chosen, normalize)
+    return run_batch(problems, replace(config, pairing=pairing))
 
 
 def _check_symmetric(C: Matrix) -> None:
-    """Refuse a cost by which the two config of a pair, or a histogram and itself, differ."""
+    """Reject costs that are not symmetric, or not zero on the diagonal."""
     n, m = C.shape
     if n != m or not np.array_equal(C, C.T):
         what = f"has shape {C.shape}" if n != m else "is not symmetric"
@@ -87,19 +98,22 @@ def _check_symmetric(C: Matrix) -> None:
     )
 
 
-def _all_pairs(shape: tuple[int, int], is_symmetric: bool) -> Index:
-    """Return every pair of a matrix, or those above its diagonal."""
-    if is_symmetric:
-        return np.stack(np.triu_indices(shape[0], 1), axis=1)
-    return np.stack(np.divmod(np.arange(shape[0] * shape[1]), max(shape[1], 1)), axis=1)
+def _check_symmetric_kind(kind: Kind) -> None:
+    """Reject marginal penalties by which (i, j) and (j, i) have different costs."""
+    penalties = kind.keywords.get("unbalanced")
+    if isinstance(penalties, tuple):
+        raise InvalidProblem(
+            f"unbalanced is {penalties}; without H2 both penalties must be equal, so that the "
+            "costs of (i, j) and (j, i) are (pass H2=H to solve every ordered pair)."
+        )
 
 
 def _checked(pairs: ArrayLike, shape: tuple[int, int]) -> Index:
-    """Return pairs of indices, or say what is wrong with them."""
+    """Check pairs of indices."""
     given = numeric(pairs, "pairs")
     if given.ndim != 2 or given.shape[1] != 2:
         raise InvalidProblem(
-            f"pairs has shape {given.shape}; it must have shape (k, 2), one pair (i, j) a row."
+            f"pairs has shape {given.shape}; it must have shape (k, 2), one pair (i, j) per row."
         )
     is_good = (given >= 0) & (given < np.array(shape)) & (given % 1 == 0)
     if not is_good.all():

@@ -14,8 +14,7 @@ from .._types import Array, Matrix, Potentials, Vector
 from ..api.batch import solve_batch, solve_sample_batch
 from ..api.solve import solve
 from ..arguments import is_real, plain
-from ..engine.batch.chunks import Plans
-from ..engine.batch.result import BatchResult
+from ..engine.batch.result import BatchResult, Plans
 from ..engine.request import Request
 from ..engine.result import Result, Status
 from ..errors import InvalidProblem

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from .. import parallel
 from .._types import Array, Index, Vector
-from ..engine.batch.chunks import BatchGoal, answer
+from ..engine.batch.engine import BatchGoal, solve_packed
 from ..engine.batch.problems import COMPILED, Stack, flat
 from ..errors import InvalidProblem
 from ..kernels.points import cloud_costs
@@ -81,7 +81,7 @@ def _assigned(costs: Array) -> tuple[Index, Vector] | None:
         return None
     found, gaps = [], []
     chunks = Stack(k, costs, None, None, normalize=False).chunks(0)
-    for _, answers in parallel.in_order(partial(answer, goal=BatchGoal(0.0, EXACT)), chunks):
+    for _, answers in parallel.in_order(partial(solve_packed, goal=BatchGoal(0.0, EXACT)), chunks):
         if not answers.n_arcs.all():
             return None
         found.append(answers.arcs[1].reshape(-1, 2, n)[:, 0])  # there is room for n + m arcs

@@ -1,4 +1,8 @@
-"""Run a batch: a loop over chunks with threads or a cluster, limits, progress and checkpoints."""
+"""Run a batch: solve chunks of problems by threads or a cluster, with limits and checkpoints.
+
+Small balanced problems without regularisation are solved by compiled code, a whole chunk at a
+time. All other problems go one by one through ``execute``, as in ``solve``.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import parallel
-from ..._types import Vector
+from ..._types import Index, Vector
 from ...errors import (
     CertificateError,
     ClusterError,
@@ -23,18 +27,272 @@ from ...errors import (
     InvalidProblem,
 )
 from ...files import StrPath
+from ...kernels.small import (
+    Answers,
+    Goal,
+    Problems,
+    blank,
+    extend_potentials,
+    potentials_to_user,
+    solve_all,
+)
 from ...wording import named
-from ..clock import Clock
+from ..clock import Clock, started
+from ..execute import execute
+from ..goal import RTOL
 from ..interrupts import graceful_interrupts, watch_signals
+from ..kinds import Balanced
 from ..request import Request
 from ..result import Result, Status
 from ..storage import save_or_warn
-from .chunks import BatchGoal, ManyPotentials, Plans, SolvedChunk, ordinary, solve_chunk
-from .problems import Chunk, GivenProblem, ListChunk, ProblemSource
-from .result import CODES, BatchResult, Pairing
+from .problems import Chunk, GivenProblem, ListChunk, ProblemSource, places
+from .result import (
+    CODES,
+    BatchResult,
+    ManyPotentials,
+    Pairing,
+    Plans,
+    RunFields,
+    asked_of,
+    run_fields,
+)
 
 if TYPE_CHECKING:
     from ...distributed.cluster import Cluster
+
+#: Plans, or potentials, of many problems.
+Stored = TypeVar("Stored", Plans, ManyPotentials)
+#: Seconds between two checkpoints.
+SAVE_SECONDS = 20.0
+#: About how many times longer ``execute`` takes for a problem than the compiled solver.
+EXECUTE_SLOWDOWN = 100.0
+#: Code of a problem that has no answer yet.
+NO_ANSWER = -1
+#: Codes of problems that a resumed batch solves.
+UNSOLVED = [CODES[status] for status in (Status.INTERRUPTED, Status.MAX_SECONDS)]
+
+
+@dataclass(frozen=True)
+class BatchGoal:
+    """The gap to reach in every problem (``eps``, or ``rtol`` if it is 0), and what to keep."""
+
+    eps: float
+    rtol: float
+    plans: bool = False
+    potentials: bool = False
+    is_compiled: bool = True  # whether compiled code may solve the problems
+
+    @classmethod
+    def of(cls, request: Request, *, plans: bool = False, potentials: bool = False) -> BatchGoal:
+        """Return the goal of a request."""
+        rtol = RTOL if request.rtol is None else request.rtol
+        return cls(float(request.eps or 0.0), float(rtol), plans, potentials, _is_compiled(request))
+
+    @property
+    def slowdown(self) -> float:
+        """Seconds per problem, as a multiple of those of the compiled solver."""
+        return 1.0 if self.is_compiled else EXECUTE_SLOWDOWN
+
+
+def _is_compiled(request: Request) -> bool:
+    """Tell whether the compiled solver answers a request: balanced, not regularised, any method."""
+    return (
+        isinstance(request.kind, Balanced)
+        and request.reg is None
+        and request.method == "auto"
+        and request.stop == "certificate"
+        and request.max_iter is None
+        and not request.options
+    )
+
+
+class Numbers(NamedTuple):
+    """The numbers of some problems; those without an answer have NaN and the code NO_ANSWER."""
+
+    value: Vector
+    lower_bound: Vector
+    marginal_error: Vector
+    codes: NDArray[np.int8]
+
+    @classmethod
+    def empty(cls, size: int, code: int) -> Numbers:
+        """Return the numbers of problems that have no answer."""
+        nothing = np.full((3, size), np.nan)
+        return cls(nothing[0], nothing[1], nothing[2], np.full(size, code, np.int8))
+
+
+@dataclass
+class ChunkAnswers:
+    """The answers to the problems of one chunk."""
+
+    numbers: Numbers
+    plans: Plans | None
+    potentials: ManyPotentials | None
+    errors: dict[int, str] = field(default_factory=dict)
+    runs: dict[int, RunFields] = field(default_factory=dict)
+
+    def take(self, results: dict[int, Result]) -> None:
+        """Enter the results of single problems."""
+        for k, result in results.items():
+            value, lower, error, codes = self.numbers
+            value[k], lower[k] = result.value, result.lower_bound
+            error[k], codes[k] = result.marginal_error, CODES[result.status]
+            if self.plans is not None and self.potentials is not None:
+                self.runs[k] = run_fields(result)
+        if self.plans is not None:
+            own_plans = {k: Plans.of(x.plan_operator) for k, x in results.items()}
+            self.plans = Plans.joined(_interleaved(self.plans, own_plans))
+        if self.potentials is not None:
+            own_potentials = {k: ManyPotentials.of(x.potentials) for k, x in results.items()}
+            self.potentials = ManyPotentials.joined(_interleaved(self.potentials, own_potentials))
+
+
+def _interleaved(stored: Stored, own: dict[int, Stored]) -> list[Stored]:
+    """Return the parts of plans, or of potentials, in which those of some problems are replaced."""
+    parts: list[Stored] = []
+    start = 0
+    for k, part in own.items():
+        parts.append(stored.between(start, k))
+        parts.append(part)
+        start = k + 1
+    parts.append(stored.between(start, len(stored)))
+    return parts
+
+
+# -- one chunk -----------------------------------------------------------------------------------
+
+
+def solve_packed(chunk: Chunk, goal: BatchGoal) -> tuple[Problems, Answers]:
+    """Pack the problems of a chunk and solve them by compiled code, which proves each answer."""
+    problems = chunk.packed()
+    answers = blank(problems)
+    solve_all(problems, Goal(goal.eps, goal.rtol, chunk.tolerance), answers)
+    return problems, answers
+
+
+def solve_chunk(chunk: Chunk, goal: BatchGoal) -> tuple[Chunk, ChunkAnswers]:
+    """Solve the problems of a chunk that the compiled solver takes."""
+    size = len(chunk)
+    if not goal.is_compiled:
+        plans = Plans.empty(size) if goal.plans else None
+        potentials = ManyPotentials.empty(size) if goal.potentials else None
+        return chunk, ChunkAnswers(Numbers.empty(size, NO_ANSWER), plans, potentials)
+    problems, answers = solve_packed(chunk, goal)
+    codes = np.where(answers.n_arcs > 0, CODES[Status.CERTIFIED], NO_ANSWER).astype(np.int8)
+    value, lower, error = answers.numbers[:, :3].T.copy()
+    return chunk, ChunkAnswers(
+        Numbers(value, lower, error, codes),
+        _packed_plans(problems, answers) if goal.plans else None,
+        _packed_potentials(problems, answers) if goal.potentials else None,
+    )
+
+
+def _packed_plans(problems: Problems, answers: Answers) -> Plans:
+    """Return the plans of solved problems in the user's units; those of others are empty."""
+    n_arcs, at = answers.n_arcs, answers.at
+    kept = np.arange(at[0, -1]) - np.repeat(at[0, :-1], np.diff(at[0])) < np.repeat(
+        n_arcs, np.diff(at[0])
+    )
+    mass = np.repeat(answers.numbers[:, 3], n_arcs)
+    (i, j), flow = answers.arcs[:, kept], answers.flow[kept]
+    return Plans(_packed_shapes(problems), places(n_arcs), i, j, flow * mass)
+
+
+def _packed_shapes(problems: Problems) -> Index:
+    """Return the shapes of packed problems."""
+    of = problems.of
+    return np.stack((problems.sources.sizes[of[:, 1]], problems.targets.sizes[of[:, 2]]), axis=1)
+
+
+def _packed_potentials(problems: Problems, answers: Answers) -> ManyPotentials:
+    """Return feasible potentials of solved problems in the user's units, NaN for others."""
+    extend_potentials(problems, answers)
+    f, g = np.empty_like(answers.f), np.empty_like(answers.g)
+    potentials_to_user(answers, f, g)
+    return ManyPotentials(answers.at[1], f, answers.at[2], g)
+
+
+def solve_one(chunk: Chunk, k: int, request: Request, clock: Clock) -> Result:
+    """Solve the k-th problem of a chunk as ``solve`` does, in the time that is left.
+
+    The clock of the batch does not count the seconds that the compiler takes.
+    """
+    problem = request.kind.problem(*chunk.given(k), normalize=chunk.normalize)
+    left = seconds_left(clock)
+    with started(left) as own:
+        ends = own.ends
+        result = execute(problem, replace(request, max_seconds=left), own)
+    if clock.is_limited:
+        clock.pause(own.ends - ends)
+    return result
+
+
+def complete(chunk: Chunk, answers: ChunkAnswers, request: Request, clock: Clock) -> ChunkAnswers:
+    """Solve the problems of a chunk that have no answer yet, one by one."""
+    codes, results = answers.numbers.codes, {}
+    for k in np.flatnonzero(codes == NO_ANSWER).tolist():
+        ending = clock.ending()
+        if ending is not None:
+            codes[k] = CODES[ending]
+            continue
+        try:
+            results[k] = solve_one(chunk, k, request, clock)
+        except (InvalidProblem, CertificateError) as error:
+            answers.errors[k] = str(error)
+            codes[k] = CODES[Status.REFUSED]
+    if results:
+        answers.take(results)
+    return answers
+
+
+def seconds_left(clock: Clock) -> float | None:
+    """Return the seconds that are left, as ``max_seconds`` of a request."""
+    return max(0.0, clock.seconds_left()) if clock.is_limited else None
+
+
+# -- all chunks ----------------------------------------------------------------------------------
+
+#: Yields the answers to chunks, in their order.
+ChunkSolver: TypeAlias = Callable[
+    [Iterator[Chunk], BatchGoal, Request, Clock], Iterator[ChunkAnswers]
+]
+
+
+def solve_here(
+    chunks: Iterator[Chunk], goal: BatchGoal, request: Request, clock: Clock
+) -> Iterator[ChunkAnswers]:
+    """Solve chunks by threads, and one by one the problems that compiled code leaves over."""
+    for chunk, answers in parallel.in_order(partial(solve_chunk, goal=goal), chunks):
+        yield complete(chunk, answers, request, clock)
+
+
+@dataclass(frozen=True)
+class ClusterSolver:
+    """Solves chunks on the workers of a cluster."""
+
+    cluster: Cluster
+
+    def __call__(
+        self, chunks: Iterator[Chunk], goal: BatchGoal, request: Request, clock: Clock
+    ) -> Iterator[ChunkAnswers]:
+        """Solve the first chunk here, which compiles the kernels that the workers then load."""
+        from ...distributed.task_payloads import in_order
+
+        for chunk in chunks:
+            yield complete(*solve_chunk(chunk, goal), request, clock)
+            break
+        there = replace(request, n_threads=None, progress=False)
+        items = ((chunk, seconds_left(clock)) for chunk in chunks)
+        yield from in_order(self.cluster, partial(solve_there, goal=goal, request=there), items)
+
+
+def solve_there(
+    item: tuple[Chunk, float | None], goal: BatchGoal, request: Request
+) -> ChunkAnswers:
+    """Solve a chunk that came with the seconds that are left."""
+    chunk, left = item
+    clock = Clock(left)
+    return complete(*solve_chunk(chunk, goal), request, clock)
 
 
 def until_ending(chunks: Iterator[Chunk], clock: Clock) -> Iterator[Chunk]:
@@ -45,107 +303,9 @@ def until_ending(chunks: Iterator[Chunk], clock: Clock) -> Iterator[Chunk]:
             return
 
 
-def seconds_left(clock: Clock) -> float | None:
-    """Return the seconds that are left, as ``max_seconds`` of a request."""
-    return max(0.0, clock.seconds_left()) if clock.is_limited else None
-
-
-class AnsweredChunk(NamedTuple):
-    """What is known of the problems of a chunk, how each ended, and what was refused."""
-
-    value: Vector
-    lower_bound: Vector
-    marginal_error: Vector
-    codes: NDArray[np.int8]
-    errors: dict[int, str]
-    plans: Plans | None
-    potentials: ManyPotentials | None
-
-
-#: Yields the answers to chunks, in their order.
-ChunkSolver: TypeAlias = Callable[
-    [Iterator[Chunk], BatchGoal, Request, Clock], Iterator[AnsweredChunk]
-]
-
-
-def solve_here(
-    chunks: Iterator[Chunk], goal: BatchGoal, request: Request, clock: Clock
-) -> Iterator[AnsweredChunk]:
-    """Solve chunks by threads; what compiled code leaves over is solved one by one."""
-    for solved in parallel.in_order(partial(solve_chunk, goal=goal), chunks):
-        yield completed(solved, request, clock)
-
-
-@dataclass(frozen=True)
-class ClusterSolver:
-    """Chunks are solved by the workers of a cluster."""
-
-    cluster: Cluster
-
-    def __call__(
-        self, chunks: Iterator[Chunk], goal: BatchGoal, request: Request, clock: Clock
-    ) -> Iterator[AnsweredChunk]:
-        """Solve the first chunk here, which compiles what the workers then load."""
-        from ...distributed.task_payloads import in_order
-
-        for chunk in chunks:
-            yield completed(solve_chunk(chunk, goal), request, clock)
-            break
-        there = replace(request, n_threads=None, progress=False)
-        items = ((chunk, seconds_left(clock)) for chunk in chunks)
-        yield from in_order(self.cluster, partial(answered_there, goal=goal, request=there), items)
-
-
-def answered_there(
-    item: tuple[Chunk, float | None], goal: BatchGoal, request: Request
-) -> AnsweredChunk:
-    """Return the answers to a chunk that came with the seconds that are left."""
-    chunk, left = item
-    clock = Clock(left)
-    return completed(solve_chunk(chunk, goal), request, clock)
-
-
-def completed(solved: SolvedChunk, request: Request, clock: Clock) -> AnsweredChunk:
-    """Return the answers to a chunk; what is not done goes the ordinary way."""
-    codes, errors = np.full(len(solved.is_done), CODES[Status.CERTIFIED], np.int8), {}
-    for k in np.flatnonzero(~solved.is_done).tolist():
-        ending = clock.ending()
-        if ending is not None:
-            codes[k] = CODES[ending]
-            continue
-        try:
-            result = ordinary(solved.chunk, k, replace(request, max_seconds=seconds_left(clock)))
-        except (InvalidProblem, CertificateError) as error:
-            errors[k] = str(error)
-            codes[k] = CODES[Status.REFUSED]
-            continue
-        codes[k] = CODES[result.status]
-        solved = _with(solved, k, result)
-    numbers = solved.value, solved.lower_bound, solved.marginal_error
-    return AnsweredChunk(*numbers, codes, errors, solved.plans, solved.potentials)
-
-
-def _with(solved: SolvedChunk, k: int, result: Result) -> SolvedChunk:
-    """Return the answers of a chunk with that to problem k."""
-    solved.value[k], solved.lower_bound[k] = result.value, result.lower_bound
-    solved.marginal_error[k] = result.marginal_error
-    plans, potentials = solved.plans, solved.potentials
-    if plans is not None:
-        plans = plans.replaced(k, result.plan_operator.tosparse())
-    if potentials is not None:
-        potentials = potentials.replaced(k, result.potentials)
-    return solved._replace(plans=plans, potentials=potentials)
-
-
-#: Seconds between two checkpoints.
-SAVE_SECONDS = 20.0
-#: Ends after which a problem is still to be solved.
-UNSOLVED = [CODES[status] for status in (Status.INTERRUPTED, Status.MAX_SECONDS)]
-
-
 @dataclass(frozen=True)
 class BatchConfig:
-    """What is asked of a batch, beyond what is asked of each problem."""
+    """The options of a batch beyond those of each problem."""
 
     request: Request
     goal: BatchGoal
@@ -158,59 +318,58 @@ class BatchConfig:
 
 @dataclass
 class BatchAccumulator:
-    """What is known so far of a batch, chunk after chunk."""
+    """The answers of a batch so far, chunk after chunk."""
 
     source: ProblemSource
     config: BatchConfig
-    digest: str | None = None  # of the problems, where a file has to know them
+    digest: str | None = None  # of the problems, where a file must identify them
     size: int = 0
-    numbers: list[tuple[Vector, Vector, Vector]] = field(default_factory=list)
-    codes: list[NDArray[np.int8]] = field(default_factory=list)
+    n_restored: int = 0  # problems whose answers came from a file
+    numbers: list[Numbers] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
+    runs: dict[int, RunFields] = field(default_factory=dict)
     plans: list[Plans] = field(default_factory=list)
     potentials: list[ManyPotentials] = field(default_factory=list)
 
-    def add(self, answered: AnsweredChunk) -> None:
+    def add(self, new: ChunkAnswers) -> None:
         """Take the answers of the next chunk."""
-        self.errors |= {self.size + k: text for k, text in answered.errors.items()}
-        self.numbers.append((answered.value, answered.lower_bound, answered.marginal_error))
-        self.codes.append(answered.codes)
-        self.size += len(answered.codes)
-        if answered.plans is not None:
-            self.plans.append(answered.plans)
-        if answered.potentials is not None:
-            self.potentials.append(answered.potentials)
+        self.errors |= {self.size + k: text for k, text in new.errors.items()}
+        self.runs |= {self.size + k: run for k, run in new.runs.items()}
+        self.numbers.append(new.numbers)
+        self.size += len(new.numbers.codes)
+        if new.plans is not None:
+            self.plans.append(new.plans)
+        if new.potentials is not None:
+            self.potentials.append(new.potentials)
 
     def result(self, ending: Status | None, seconds: float) -> BatchResult:
-        """Return all that is known; problems that were not reached hold NaN and the ending."""
+        """Return all answers; problems that were not reached hold NaN and the ending."""
         source, config = self.source, self.config
         n_left = 0 if source.size is None else source.size - self.size
-        nothing, none = np.full(n_left, np.nan), np.zeros(n_left + 1, np.int64)
-        columns = ([x[c] for x in self.numbers] for c in range(3))
-        value, lower, error = (np.concatenate([*column, nothing]) for column in columns)
-        rest = np.full(n_left, CODES[ending or Status.INTERRUPTED], np.int8)
-        no_plans = Plans(np.zeros((n_left, 2), np.int64), none, none[:0], none[:0], nothing[:0])
-        no_potentials = ManyPotentials(none, nothing[:0], none, nothing[:0])
+        numbers = [*self.numbers, Numbers.empty(n_left, CODES[ending or Status.INTERRUPTED])]
         goal, request = config.goal, config.request
+        plans = [*self.plans, Plans.empty(n_left)]
+        potentials = [*self.potentials, ManyPotentials.empty(n_left)]
+        codes = np.concatenate([x.codes for x in numbers])
         return BatchResult(
-            value,
-            lower,
-            error,
-            np.concatenate([*self.codes, rest]),
+            np.concatenate([x.value for x in numbers]),
+            np.concatenate([x.lower_bound for x in numbers]),
+            np.concatenate([x.marginal_error for x in numbers]),
+            codes,
             dict(self.errors),
             eps=request.eps,
             rtol=request.rtol,
             seconds=seconds,
-            is_complete=ending is None,
-            plans=Plans.joined([*self.plans, no_plans]) if goal.plans else None,
-            potentials=(
-                ManyPotentials.joined([*self.potentials, no_potentials])
-                if goal.potentials
-                else None
-            ),
+            is_complete=ending is None and not np.isin(codes, UNSOLVED).any(),
+            plans=Plans.joined(plans) if goal.plans else None,
+            potentials=ManyPotentials.joined(potentials) if goal.potentials else None,
             pairing=config.pairing,
             digest=self.digest,
+            asked=asked_of(request),
             source=source,
+            request=request,
+            first_solved=self.n_restored,
+            runs=dict(self.runs),
         )
 
     def save(self, seconds: float) -> None:
@@ -221,10 +380,10 @@ class BatchAccumulator:
     def restore(self, path: StrPath) -> None:
         """Take the answers that a file holds, up to the first that is missing."""
         known, goal = BatchResult.load(path), self.config.goal
-        asked = self.config.request.eps, self.config.request.rtol, self.source.size, self.digest
-        if (known.eps, known.rtol, len(known), known.digest) != asked:
+        asked = asked_of(self.config.request)
+        if (known.asked, len(known), known.digest) != (asked, self.source.size, self.digest):
             raise InvalidProblem(
-                f"{named(path)} holds the results of other problems, or to another accuracy; give "
+                f"{named(path)} holds the results of other problems, or of other keywords; give "
                 "those that it was written for, or leave out resume."
             )
         missing = [
@@ -241,23 +400,23 @@ class BatchAccumulator:
         n = int(np.argmax(is_open)) if is_open.any() else len(known)
         if n == 0:
             return
-        self.size = n
-        self.numbers.append((known.value[:n], known.lower_bound[:n], known.marginal_error[:n]))
-        self.codes.append(known.codes[:n])
+        self.size = self.n_restored = n
+        value, lower, error = known.value[:n], known.lower_bound[:n], known.marginal_error[:n]
+        self.numbers.append(Numbers(value, lower, error, known.codes[:n]))
         self.errors |= {k: text for k, text in known.errors.items() if k < n}
         if goal.plans and known.plans is not None:
-            self.plans.append(known.plans.first(n))
+            self.plans.append(known.plans.between(0, n))
         if goal.potentials and known.potentials is not None:
-            self.potentials.append(known.potentials.first(n))
+            self.potentials.append(known.potentials.between(0, n))
 
 
 def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
-    """Solve all problems, and say in the end what was refused or left out."""
+    """Solve all problems, then report those that were refused or left out."""
     request, is_filed = config.request, config.resume is not None or config.checkpoint is not None
     results = BatchAccumulator(source, config, _digest(source) if is_filed else None)
     if config.resume is not None:
         results.restore(config.resume)
-    if config.solver is solve_here:
+    if config.solver is solve_here and config.goal.is_compiled:
         _warm_up(config.goal.potentials)
     with (
         parallel.limit(request.n_threads),
@@ -267,10 +426,10 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
         watch_signals()
         began = saved = time.perf_counter()
         clock = Clock(request.max_seconds, interrupted)
-        chunks = until_ending(source.chunks(results.size), clock)
+        chunks = until_ending(source.chunks(results.size, config.goal.slowdown), clock)
         try:
-            for answered in config.solver(chunks, config.goal, request, clock):
-                results.add(answered)
+            for answers in config.solver(chunks, config.goal, request, clock):
+                results.add(answers)
                 show(results.size)
                 if time.perf_counter() - saved > SAVE_SECONDS:
                     results.save(time.perf_counter() - began)
@@ -294,7 +453,7 @@ def _warm_up(with_potentials: bool) -> None:
 
 
 def _digest(source: ProblemSource) -> str:
-    """Return a hash of problems by which a file knows them, or say that they have none."""
+    """Return a hash that identifies the problems; reject problems that can be read only once."""
     digest = source.digest()
     if digest is None:
         raise InvalidProblem(
@@ -305,13 +464,13 @@ def _digest(source: ProblemSource) -> str:
 
 
 def _report(result: BatchResult, on_error: str) -> None:
-    """Warn of what was left out, and raise if a problem was refused."""
+    """Warn of problems that were left out, and raise if one was refused."""
     n_good, n_refused = int(result.converged.sum()), len(result.errors)
     if not result.is_complete or n_good + n_refused < len(result):
         ended = "stopped early" if not result.is_complete else "done"
         warnings.warn(
             f"{ended}: of {len(result):,} problems {n_good:,} are certified and {n_refused:,} "
-            "refused; the others hold what is known of them, or NaN.",
+            "refused; the others hold their best bounds, or NaN.",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -326,7 +485,7 @@ def _report(result: BatchResult, on_error: str) -> None:
 
 @contextmanager
 def _counter(is_wanted: bool, size: int | None, start: int) -> Iterator[Callable[[int], None]]:
-    """Count on the terminal, if that is wanted."""
+    """Count problems on the terminal, if the caller wants it."""
     if not is_wanted:
         yield lambda n_done: None
         return

@@ -82,8 +82,11 @@ class ProblemSource(Protocol):
     def size(self) -> int | None:
         """How many there are, if that is known."""
 
-    def chunks(self, first: int) -> Iterator[Chunk]:
-        """Yield all problems from number ``first`` on."""
+    def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
+        """Yield all problems from number ``first`` on, in chunks of about equal work.
+
+        A problem takes ``slowdown`` times the seconds of the compiled solver.
+        """
 
     def only(self, k: int) -> Chunk:
         """Return problem k alone."""
@@ -102,9 +105,9 @@ def largest_chunk(size: int | None) -> int:
     return LARGEST_CHUNK if size is None else min(LARGEST_CHUNK, max(SMALL_CHUNK, size // 8))
 
 
-def chunk_size(n: float, m: float, size: int) -> int:
+def chunk_size(n: float, m: float, size: int, slowdown: float) -> int:
     """Return how many n x m problems make a chunk."""
-    return max(1, min(int(CHUNK_SECONDS / seconds(n, m)), largest_chunk(size)))
+    return max(1, min(int(CHUNK_SECONDS / slowdown / seconds(n, m)), largest_chunk(size)))
 
 
 def digest_of(parts: Iterable[object]) -> str:
@@ -319,10 +322,10 @@ class Listed:
     parts: tuple[Shared | Each, ...]
     make: MakeChunk
 
-    def chunks(self, first: int) -> Iterator[Chunk]:
+    def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
         """Yield all problems from number ``first`` on."""
         problems = (self._given(k) for k in range(first, self.size))
-        return grouped(problems, first, self.make, self.size)
+        return grouped(problems, first, self.make, slowdown, self.size)
 
     def only(self, k: int) -> Chunk:
         """Return problem k alone."""
@@ -350,10 +353,10 @@ class Streamed:
     make: MakeChunk
     size: None = None
 
-    def chunks(self, first: int) -> Iterator[Chunk]:
+    def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
         """Yield all problems; an iterator has no others."""
         streams = [repeat(x.value) if isinstance(x, Shared) else iter(x.values) for x in self.parts]
-        return grouped(map(_given, *streams), first, self.make)
+        return grouped(map(_given, *streams), first, self.make, slowdown)
 
     def only(self, k: int) -> Chunk:
         """Refuse: the problem is gone."""
@@ -367,7 +370,11 @@ class Streamed:
 
 
 def grouped(
-    problems: Iterable[GivenProblem], first: int, make: MakeChunk, size: int | None = None
+    problems: Iterable[GivenProblem],
+    first: int,
+    make: MakeChunk,
+    slowdown: float,
+    size: int | None = None,
 ) -> Iterator[Chunk]:
     """Yield chunks of problems as they come, each of about equal work."""
     most = largest_chunk(size)
@@ -375,7 +382,7 @@ def grouped(
     work = 0.0
     for problem in problems:
         group.append(problem)
-        work += seconds(*_shape(problem.M))
+        work += slowdown * seconds(*_shape(problem.M))
         if work >= CHUNK_SECONDS or len(group) >= most:
             yield make(first, group)
             first, group, work = first + len(group), [], 0.0
@@ -470,10 +477,10 @@ class Stack:
     b: Array | None
     normalize: bool
 
-    def chunks(self, first: int) -> Iterator[Chunk]:
+    def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
         """Yield all problems from number ``first`` on."""
         n, m = self.M.shape[-2:]
-        step = chunk_size(n, m, self.size)
+        step = chunk_size(n, m, self.size, slowdown)
         for start in range(first, self.size, step):
             yield self._slice(start, min(start + step, self.size))
 
@@ -660,13 +667,13 @@ class HistogramPairs:
         """How many pairs there are."""
         return len(self.pairs)
 
-    def chunks(self, first: int) -> Iterator[Chunk]:
+    def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
         """Yield all pairs from number ``first`` on."""
         n, m = (
             float(np.diff(side.kept.starts).mean()) if len(side) else 1.0
             for side in (self.sources, self.targets)
         )
-        step = chunk_size(n, m, self.size)
+        step = chunk_size(n, m, self.size, slowdown)
         for start in range(first, self.size, step):
             yield self._slice(start, start + step)
 

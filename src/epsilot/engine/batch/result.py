@@ -1,68 +1,314 @@
-"""What a batch returns: arrays of certified numbers, and a result for each problem."""
+"""The answers to a batch: arrays of certified numbers, and a full result for each problem."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
 
-from ..._types import Fields, Index, Matrix, Vector
+from ..._types import Array, Fields, Index, Matrix, Potentials, Vector
 from ...arguments import is_integer, plain
-from ...errors import InvalidProblem
+from ...errors import CertificateError, InvalidProblem
 from ...files.saved import Arrays, Saved
+from ...problems.objective import Objective
+from ...problems.plan import Arcs, Plan
+from ...problems.record import Record
+from ...problems.work import Work
 from ...version import __version__
 from ...wording import shown
 from .. import storage
+from ..goal import make_goal
 from ..request import Request
 from ..result import Result, Status
-from .chunks import ManyPotentials, Plans, result_of
-from .problems import ProblemSource
+from .problems import ProblemSource, places
 
 _FORMAT = "epsilot-batch-1"
-#: Every way a problem can end; arrays hold the place in this list.
+#: Every status a problem can have; arrays hold the place in this list.
 STATUSES = tuple(Status)
 CODES = {status: code for code, status in enumerate(STATUSES)}
+#: Largest index that a saved array may hold.
+MAX_SAVED_INDEX = 2**62
+#: Relative difference of a stored value and the value of its plan that is rounding.
+VALUE_ROUND_OFF = 1e-9
+#: Value of ``Result.choice`` for problems that the compiled solver took.
+COMPILED_CHOICE = "small_simplex: one of many small problems"
+
+
+def _joined(parts: Iterable[Array], dtype: DTypeLike) -> Array:
+    return np.concatenate([np.zeros(0, dtype), *parts])
+
+
+@dataclass(frozen=True)
+class Plans(Sequence[sparse.csr_array]):
+    """The plans of a batch as sparse matrices: ``plans[k]`` is a SciPy CSR array.
+
+    Plan k has the entries ``flow`` at (``i``, ``j``) from ``starts[k]`` to ``starts[k + 1]``.
+    """
+
+    shapes: Index
+    starts: Index
+    i: Index
+    j: Index
+    flow: Vector
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    @overload
+    def __getitem__(self, k: int) -> sparse.csr_array: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[sparse.csr_array]: ...
+    def __getitem__(self, k: int | slice) -> sparse.csr_array | list[sparse.csr_array]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(len(self))[k]]
+        arcs = self.arcs(range(len(self))[k])
+        return sparse.csr_array((arcs.flow, (arcs.i, arcs.j)), shape=arcs.shape)
+
+    def arcs(self, k: int) -> Arcs:
+        """Return plan k as a list of arcs."""
+        own = slice(self.starts[k], self.starts[k + 1])
+        n, m = map(int, self.shapes[k])
+        return Arcs((n, m), self.i[own], self.j[own], self.flow[own])
+
+    def tosparse(self) -> sparse.csr_array:
+        """Return all plans as the blocks of one block-diagonal CSR array."""
+        at = [np.repeat(places(self.shapes[:, c])[:-1], np.diff(self.starts)) for c in (0, 1)]
+        shape = tuple(map(int, self.shapes.sum(axis=0)))
+        return sparse.csr_array((self.flow, (self.i + at[0], self.j + at[1])), shape=shape)
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Return a batch of one plan."""
+        found = sparse.coo_array(plan.tosparse())
+        i, j = (np.asarray(x, np.int64) for x in found.coords)
+        return cls(np.array([found.shape], np.int64), places(np.array([i.size])), i, j, found.data)
+
+    @classmethod
+    def empty(cls, size: int) -> Self:
+        """Return plans without entries, for problems that have no answer."""
+        starts = np.zeros(size + 1, np.int64)
+        return cls(np.zeros((size, 2), np.int64), starts, starts[:0], starts[:0], np.zeros(0))
+
+    def between(self, start: int, stop: int) -> Plans:
+        """Return the plans ``start`` to ``stop``."""
+        starts = self.starts[start : stop + 1]
+        own = slice(starts[0], starts[-1])
+        shapes = self.shapes[start:stop]
+        return Plans(shapes, starts - starts[0], self.i[own], self.j[own], self.flow[own])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Plans]) -> Self:
+        """Return the plans of several batches, one after the other."""
+        return cls(
+            np.concatenate([np.zeros((0, 2), np.int64), *(x.shapes for x in parts)]),
+            places(_joined((np.diff(x.starts) for x in parts), np.int64)),
+            _joined((x.i for x in parts), np.int64),
+            _joined((x.j for x in parts), np.int64),
+            _joined((x.flow for x in parts), np.float64),
+        )
+
+    def arrays(self) -> Arrays:
+        """Return the arrays that a file stores."""
+        return {
+            "shapes": self.shapes,
+            "starts": self.starts,
+            "i": self.i,
+            "j": self.j,
+            "flow": self.flow,
+        }
+
+    @classmethod
+    def from_arrays(cls, saved: Saved, size: int) -> Self:
+        """Read the plans of ``size`` problems from an untrusted file."""
+        shapes = saved.indices("shapes", (size, 2), MAX_SAVED_INDEX)
+        starts = _saved_starts(saved, "starts", size)
+        n = (int(starts[-1]),)
+        i, j = (saved.indices(name, n, MAX_SAVED_INDEX) for name in ("i", "j"))
+        ends = np.repeat(shapes, np.diff(starts), axis=0)
+        if (i >= ends[:, 0]).any() or (j >= ends[:, 1]).any():
+            raise InvalidProblem("a saved plan points beyond its matrix; write the file again.")
+        return cls(shapes, starts, i, j, saved.masses("flow", n))
+
+
+@dataclass(frozen=True)
+class ManyPotentials(Sequence[Potentials]):
+    """The potentials of a batch: ``potentials[k]`` is the pair (f, g) of problem k."""
+
+    f_starts: Index
+    f: Vector
+    g_starts: Index
+    g: Vector
+
+    def __len__(self) -> int:
+        return self.f_starts.size - 1
+
+    @overload
+    def __getitem__(self, k: int) -> Potentials: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Potentials]: ...
+    def __getitem__(self, k: int | slice) -> Potentials | list[Potentials]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(len(self))[k]]
+        k = range(len(self))[k]
+        f = self.f[self.f_starts[k] : self.f_starts[k + 1]]
+        return f, self.g[self.g_starts[k] : self.g_starts[k + 1]]
+
+    @classmethod
+    def of(cls, potentials: Potentials) -> Self:
+        """Return a batch of one pair of potentials."""
+        f, g = potentials
+        return cls(places(np.array([f.size])), f, places(np.array([g.size])), g)
+
+    @classmethod
+    def empty(cls, size: int) -> Self:
+        """Return empty potentials, for problems that have no answer."""
+        starts = np.zeros(size + 1, np.int64)
+        return cls(starts, np.zeros(0), starts, np.zeros(0))
+
+    def between(self, start: int, stop: int) -> ManyPotentials:
+        """Return the potentials of problems ``start`` to ``stop``."""
+        f_starts, g_starts = self.f_starts[start : stop + 1], self.g_starts[start : stop + 1]
+        f, g = self.f[f_starts[0] : f_starts[-1]], self.g[g_starts[0] : g_starts[-1]]
+        return ManyPotentials(f_starts - f_starts[0], f, g_starts - g_starts[0], g)
+
+    @classmethod
+    def joined(cls, parts: Sequence[ManyPotentials]) -> Self:
+        """Return the potentials of several batches, one after the other."""
+        return cls(
+            places(_joined((np.diff(x.f_starts) for x in parts), np.int64)),
+            _joined((x.f for x in parts), np.float64),
+            places(_joined((np.diff(x.g_starts) for x in parts), np.int64)),
+            _joined((x.g for x in parts), np.float64),
+        )
+
+    def arrays(self) -> Arrays:
+        """Return the arrays that a file stores."""
+        return {"f_starts": self.f_starts, "f": self.f, "g_starts": self.g_starts, "g": self.g}
+
+    @classmethod
+    def from_arrays(cls, saved: Saved, size: int) -> Self:
+        """Read the potentials of ``size`` problems from an untrusted file."""
+        f_starts, g_starts = (_saved_starts(saved, name, size) for name in ("f_starts", "g_starts"))
+        f, g = (
+            saved.array(name, (int(starts[-1]),), np.dtype(np.float64))
+            for name, starts in (("f", f_starts), ("g", g_starts))
+        )
+        return cls(f_starts, f, g_starts, g)
+
+
+def _saved_starts(saved: Saved, name: str, size: int) -> Index:
+    """Read where the entries of each problem begin, from an untrusted file."""
+    starts = saved.indices(name, (size + 1,), MAX_SAVED_INDEX)
+    if starts[0] != 0 or (np.diff(starts) < 0).any():
+        raise InvalidProblem(f"the saved array {name} does not ascend from 0; write it again.")
+    return starts
+
+
+#: The fields of a result beside its arrays and its problem, as a batch keeps them.
+RunFields = dict[str, Any]
+
+
+def run_fields(result: Result) -> RunFields:
+    """Return the fields of a result that a batch keeps in no array."""
+    stored = ("plan_operator", "potentials", "problem")
+    return {f.name: getattr(result, f.name) for f in fields(result) if f.name not in stored}
+
+
+def _compiled_fields(
+    objective: Objective, request: Request, value: float, lower: float, error: float, seconds: float
+) -> RunFields:
+    """Return the same fields for a problem that the compiled solver took."""
+    problem = objective.problem
+    worth, (n, m) = problem.mass * problem.unit, problem.shape
+    work = Work.of(pivot=n * m)
+    record = Record(
+        n_iter=1,
+        operations=work.operations,
+        seconds=seconds,
+        upper=value,
+        lower=lower,
+        gap=value - lower,
+        marginal_error=error,
+        reg=0.0,
+    )
+    return {
+        "value": value,
+        "value_linear": value,
+        "lower_bound": lower,
+        "marginal_error": error,
+        "converged": True,
+        "status": Status.CERTIFIED,
+        "method": "small_simplex",
+        "reg": 0.0,
+        "seed": request.seed,
+        "options": {},
+        "version": __version__,
+        "n_iter": 1,
+        "work": work,
+        "seconds": seconds,
+        "history": [record],
+        "target": worth * make_goal(objective, request).allowed(lower / worth - objective.shift),
+        "is_entropic": False,
+        "choice": COMPILED_CHOICE,
+        "quantity": objective.quantity,
+        "slopes": objective.slopes,
+        "asked": request.written(),
+    }
+
+
+def asked_of(request: Request) -> dict[str, str]:
+    """Return the keywords that an answer depends on, as they are written in Python."""
+    return {name: text for name, text in request.written().items() if name != "max_seconds"}
 
 
 class Pairing(NamedTuple):
-    """Which entries of a matrix the problems are; a symmetric one has a diagonal of zeros."""
+    """The entries of a matrix that the problems are.
+
+    A symmetric matrix has each problem twice. With ``has_zero_diagonal`` its diagonal is zero.
+    """
 
     shape: tuple[int, int]
     pairs: Index
     is_symmetric: bool
+    has_zero_diagonal: bool
 
 
 @dataclass(frozen=True, eq=False)
 class BatchResult(Sequence[Result]):
     """The certified answers to many problems.
 
-    ``value[k] - lower_bound[k] = gap[k]`` is proved for each problem k; refused problems hold NaN
-    and have a sentence in ``errors``, those that a limit left out hold NaN. ``batch[k]`` is a
-    :class:`Result`, computed again from the problem, which must not have changed.
+    ``value[k] - lower_bound[k] = gap[k]`` is proved for each problem k. Refused problems hold NaN
+    and have a sentence in ``errors``. Problems that a limit left out hold NaN.
+
+    ``batch[k]`` is the :class:`Result` of problem k. It is made from the arrays of the batch, so
+    the batch must have been solved with ``plans=True, potentials=True``. No problem is solved
+    again.
 
     Attributes
     ----------
     value, lower_bound, marginal_error : (k,) arrays
         As in :class:`Result`.
     errors : dict
-        Number of a refused problem to the sentence that says why.
+        For each refused problem, a sentence that says why.
     plans : Plans, optional
         ``plans[k]`` is a sparse matrix; ``plans.tosparse()`` is all of them, block-diagonal.
     potentials : sequence of (f, g), optional
-        Dual feasible, in units of the costs.
+        The dual potentials, in units of the costs.
     seconds : float
         Wall time.
     is_complete : bool
-        Whether every problem was looked at, before a limit or Ctrl-C.
+        Whether every problem was treated before a limit or Ctrl-C.
 
     Examples
     --------
     >>> import numpy as np, epsilot
-    >>> batch = epsilot.solve_batch(np.stack([np.eye(2), 3.0 + np.eye(2)]))
+    >>> M = np.stack([np.eye(2), 3.0 + np.eye(2)])
+    >>> batch = epsilot.solve_batch(M, plans=True, potentials=True)
     >>> batch.value
     array([0., 3.])
     >>> batch[1].method
@@ -82,7 +328,12 @@ class BatchResult(Sequence[Result]):
     potentials: ManyPotentials | None = field(default=None, repr=False)
     pairing: Pairing | None = field(default=None, repr=False)
     digest: str | None = field(default=None, repr=False)  # of the problems
+    asked: dict[str, str] = field(default_factory=dict, repr=False)  # keywords as in Python
+    #: The rest is known only in the process that solved the batch.
     source: ProblemSource | None = field(default=None, repr=False)
+    request: Request | None = field(default=None, repr=False)
+    first_solved: int = field(default=0, repr=False)  # problems before it came from a file
+    runs: Mapping[int, RunFields] = field(default_factory=dict, repr=False)
 
     @property
     def gap(self) -> Vector:
@@ -91,7 +342,7 @@ class BatchResult(Sequence[Result]):
 
     @property
     def status(self) -> NDArray[np.object_]:
-        """How each problem ended: an array of :class:`Status`."""
+        """The :class:`Status` of each problem, as an array."""
         table = np.empty(len(STATUSES), dtype=object)
         table[:] = STATUSES
         return np.asarray(table[self.codes])
@@ -117,19 +368,44 @@ class BatchResult(Sequence[Result]):
         k = range(len(self))[int(k)]
         if k in self.errors:
             raise InvalidProblem(f"problem {k} has no result: {self.errors[k]}")
-        if self.source is None:
+        if np.isnan(self.value[k]):
             raise InvalidProblem(
-                f"problem {k} is not at hand; a batch read from a file has only its arrays (solve "
-                "the problem again for its result)."
+                f"problem {k} has no result, since the batch stopped before it ({self.status[k]})."
             )
-        request = Request(eps=self.eps, rtol=self.rtol, on_limit="ignore")
-        result = result_of(self.source.only(k), request)
-        if not np.isnan(self.value[k]) and result.value != self.value[k]:
+        return self._stored(k)
+
+    def _stored(self, k: int) -> Result:
+        """Make the result of problem k from the arrays, and check that it fits the problem."""
+        if self.plans is None or self.potentials is None:
             raise InvalidProblem(
-                f"problem {k} was changed since it was solved (its value is {result.value!r}, was "
-                f"{self.value[k]!r}); keep costs and weights as they are (pass copies)."
+                f"the plan and the potentials of problem {k} were not kept, and batch[{k}] needs "
+                "both; pass plans=True, potentials=True, or solve this problem alone."
             )
-        return result
+        if self.source is None or self.request is None or k < self.first_solved:
+            raise InvalidProblem(
+                f"the answer to problem {k} was read from a file, which holds arrays only; use "
+                f".plans[{k}] and .potentials[{k}], or solve this problem alone."
+            )
+        chunk, request, stored = self.source.only(k), self.request, self.plans.arcs(k)
+        given = request.kind.problem(*chunk.given(0), normalize=chunk.normalize)
+        objective = request.kind.objective(given, request.reg)
+        value, lower, error = (
+            float(x[k]) for x in (self.value, self.lower_bound, self.marginal_error)
+        )
+        if not _has_value(objective, stored, value):
+            raise InvalidProblem(
+                f"problem {k} was changed after it was solved: the stored plan does not have the "
+                f"value {value!r} any more; keep costs and weights as they are (pass copies)."
+            )
+        about = self.runs.get(k) or _compiled_fields(
+            objective, request, value, lower, error, self.seconds / len(self)
+        )
+        return Result(
+            plan_operator=Plan(stored),
+            potentials=self.potentials[k],
+            problem=objective.problem,
+            **about,
+        )
 
     def __repr__(self) -> str:
         n, n_done = len(self), int(self.converged.sum())
@@ -139,7 +415,7 @@ class BatchResult(Sequence[Result]):
         return f"<epsilot.BatchResult: {counts}, {self.seconds:.3g} s>"
 
     def to_matrix(self, field: str = "value") -> Matrix:
-        """Return the values (or another array) of pairs as a matrix, NaN where there is no pair.
+        """Return the values (or another array) of pairs as a matrix, NaN for pairs not solved.
 
         Parameters
         ----------
@@ -163,11 +439,12 @@ class BatchResult(Sequence[Result]):
                 "these problems are no pairs; to_matrix is for the results of epsilot.pairwise "
                 f"(use the array .{field})."
             )
-        shape, pairs, is_symmetric = self.pairing
+        shape, pairs, is_symmetric, has_zero_diagonal = self.pairing
         out = np.full(shape, np.nan)
         out[pairs[:, 0], pairs[:, 1]] = getattr(self, field)
         if is_symmetric:
             out[pairs[:, 1], pairs[:, 0]] = getattr(self, field)
+        if has_zero_diagonal:
             np.fill_diagonal(out, 0.0)
         return out
 
@@ -185,6 +462,7 @@ class BatchResult(Sequence[Result]):
             "size": len(self),
             "eps": self.eps,
             "rtol": self.rtol,
+            "asked": self.asked,
             "seconds": self.seconds,
             "is_complete": self.is_complete,
             "errors": {str(k): text for k, text in self.errors.items()},
@@ -199,8 +477,9 @@ class BatchResult(Sequence[Result]):
             "codes": self.codes,
         }
         if self.pairing is not None:
-            shape, arrays["pairs"], is_symmetric = self.pairing
+            shape, arrays["pairs"], is_symmetric, has_zeros = self.pairing
             header |= {"shape": [*shape], "is_symmetric": is_symmetric}
+            header["has_zero_diagonal"] = has_zeros
         for name, block in (("plans", self.plans), ("potentials", self.potentials)):
             if block is not None:
                 arrays |= {f"{name}.{key}": x for key, x in block.arrays().items()}
@@ -216,8 +495,21 @@ class BatchResult(Sequence[Result]):
             raise InvalidProblem(f"{os.fspath(path)} cannot be read: {error}") from None
 
 
+def _has_value(objective: Objective, stored: Arcs, value: float) -> bool:
+    """Tell whether a stored plan is feasible for a problem and has the stored value."""
+    problem = objective.problem
+    if stored.shape != problem.shape:
+        return False
+    try:
+        upper, _ = objective.prove_plan(Plan(replace(stored, flow=stored.flow / problem.mass)))
+    except CertificateError:
+        return False
+    size = max(abs(value), problem.mass * problem.unit * objective.optimum_scale)
+    return abs(objective.to_user(upper) - value) <= VALUE_ROUND_OFF * size
+
+
 def _unpacked(header: Fields, saved: Saved) -> dict[str, Any]:
-    """Return the fields of a saved batch, each of the kind it must be."""
+    """Return the fields of a saved batch, each checked."""
     size = int(header["size"])
     numbers = {
         name: saved.array(name, (size,), np.float64)
@@ -233,6 +525,7 @@ def _unpacked(header: Fields, saved: Saved) -> dict[str, Any]:
         "eps": _optional(header["eps"]),
         "rtol": _optional(header["rtol"]),
         "digest": header["digest"],
+        "asked": _asked(header),
         "is_complete": bool(header["is_complete"]),
     }
     if "pairs" in saved:
@@ -240,12 +533,20 @@ def _unpacked(header: Fields, saved: Saved) -> dict[str, Any]:
         pairs = saved.indices("pairs", (size, 2), max(n, m))
         if (pairs >= np.array([n, m])).any():
             raise InvalidProblem("a pair points beyond the matrix; write the file again.")
-        fields["pairing"] = Pairing((n, m), pairs, bool(header["is_symmetric"]))
+        is_symmetric = bool(header["is_symmetric"])
+        has_zeros = bool(header.get("has_zero_diagonal", is_symmetric))  # absent before 0.2
+        fields["pairing"] = Pairing((n, m), pairs, is_symmetric, has_zeros)
     if "plans.starts" in saved:
         fields["plans"] = Plans.from_arrays(saved.under("plans"), size)
     if "potentials.f" in saved:
         fields["potentials"] = ManyPotentials.from_arrays(saved.under("potentials"), size)
     return fields
+
+
+def _asked(header: Fields) -> dict[str, str]:
+    """Return the keywords of a saved batch; old files name eps and rtol only."""
+    accuracy = {name: repr(header[name]) for name in ("eps", "rtol") if header[name] is not None}
+    return {str(name): str(text) for name, text in header.get("asked", accuracy).items()}
 
 
 def _optional(x: float | None) -> float | None:
