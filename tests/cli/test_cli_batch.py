@@ -93,7 +93,7 @@ def test_refused_problems_are_named_and_the_others_written(run, rng):
 
 
 REFUSED = {
-    "no archive": (("batch", "M.npy"), "no .npz archive"),
+    "no archive": (("batch", "M.npy"), "not an .npz archive"),
     "nothing known": (("batch", "odd.npz"), "must hold costs M"),
     "costs and clouds": (("batch", "both.npz"), "must hold costs M"),
     "a number is missing": (("batch", "gap.npz"), "count from 0"),
@@ -117,3 +117,28 @@ def test_bad_input_is_one_sentence_and_exit_code_2(run, H, name):
     assert done.code == 2
     assert pattern in done.err
     assert done.err.count("\n") == 1
+
+
+#: name: options, and the same keywords in Python
+KINDS = {
+    "partial": (["--mass", "0.5"], {"mass": 0.5}),
+    "entropic": (["--reg", "0.1", "--tol", "1e-4"], {"reg": 0.1, "tol": 1e-4}),
+    "two penalties": (["--unbalanced", "0.5,inf"], {"unbalanced": (0.5, float("inf"))}),
+    "TV": (
+        ["--unbalanced", "0.5", "--unbalanced-type", "tv"],
+        {"unbalanced": 0.5, "unbalanced_type": "tv"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_of_problem(run, H, kind):
+    options, keywords = KINDS[kind]
+    np.savez("problems.npz", M=GRID, a=H[:4], b=H[4:8])
+    assert run("batch", "problems.npz", "--out", "out.npz", *options).code == 0
+    expected = epsilot.solve_batch(GRID, H[:4], H[4:8], **keywords)
+    np.testing.assert_array_equal(BatchResult.load("out.npz").value, expected.value)
+    second = ["--second", "H.csv"]
+    assert run("pairwise", "H.npy", "--cost", "C.npy", *second, "-o", "D.npz", *options).code == 0
+    D = epsilot.pairwise(H, GRID, H, **keywords).to_matrix()
+    np.testing.assert_array_equal(BatchResult.load("D.npz").to_matrix(), D)

@@ -38,6 +38,8 @@ BATCHES = {
     "ragged": lambda **how: epsilot.solve_batch(ragged(), on_error="collect", **how),
     "clouds": lambda **how: epsilot.solve_sample_batch(costs()[:200], costs()[200:400], **how),
     "pairs": lambda **how: epsilot.pairwise(bags(), GRID, **how),
+    "partial": lambda **how: epsilot.solve_batch(costs()[:60], mass=0.5, **how),
+    "entropic KL": lambda **how: epsilot.pairwise(bags()[:9], GRID, unbalanced=2.0, reg=0.5, **how),
     "nothing": lambda **how: epsilot.solve_batch(np.zeros((0, 2, 2)), **how),
 }
 

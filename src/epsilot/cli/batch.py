@@ -1,7 +1,8 @@
-"""``epsilot batch`` and ``epsilot pairwise``: many problems, all of them certified."""
+"""``epsilot batch`` and ``epsilot pairwise``: solve many problems, each with a certificate."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,25 +13,32 @@ import typer
 
 from ..display.text import clock
 from ..engine.request import Request
+from ..errors import InvalidProblem
+from ..wording import first_line, named, shown
 from . import options as opt
 from .request_options import asking
 
 if TYPE_CHECKING:
     from distributed import Client
+    from scipy.sparse import csr_array
 
+    from .._types import Array
     from ..engine.batch.result import BatchResult
 
-#: Sentences of refused problems that are printed.
-MOST_ERRORS = 20
-ASKED = ("eps", "rtol", "max_seconds", "n_threads")
+#: Refused problems whose sentence --json prints, at most.
+MAX_PRINTED_ERRORS = 20
+#: The options of a request that both commands take; "kind" stands for those of all kinds.
+REQUEST_OPTIONS = ("eps", "rtol", "reg", "tol", "max_seconds", "n_threads", "kind")
+#: The arrays of an archive that SciPy's save_npz writes for a CSR matrix.
+CSR_ARRAYS = {"format", "shape", "data", "indices", "indptr"}
+#: The arrays of an archive of problems.
+COSTS, CLOUDS, WEIGHTS = ("M",), ("X_a", "X_b"), ("a", "b")
 
 Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", metavar="FILE.npz", help="Write the results here, as they come."),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue what an earlier run has left in --out.")
-]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run that wrote --out.")]
 Scheduler = Annotated[
     str | None,
     typer.Option(
@@ -43,7 +51,7 @@ Picture = Annotated[
 ]
 
 
-@asking(*ASKED)
+@asking(*REQUEST_OPTIONS)
 def pairwise(
     *,
     histograms: Annotated[
@@ -64,9 +72,8 @@ def pairwise(
 ) -> None:
     """Solve transport between all pairs of histograms.
 
-    Ctrl-C stops between two chunks; --resume does the rest.
+    Ctrl-C stops between two chunks of problems. --resume solves the rest.
     """
-    from .batch_inputs import read_histograms
     from .inputs import read
 
     def solve(**keywords: Any) -> BatchResult:
@@ -83,7 +90,7 @@ def pairwise(
     _command(solve, draw, request, normalize, out, resume, scheduler, plot, json)
 
 
-@asking(*ASKED)
+@asking(*REQUEST_OPTIONS)
 def batch(
     *,
     problems: Annotated[
@@ -103,10 +110,9 @@ def batch(
 ) -> None:
     """Solve all problems of an archive.
 
-    Weights are uniform where there are none. Ctrl-C stops between two chunks; --resume does the
+    Missing weights are uniform. Ctrl-C stops between two chunks of problems. --resume solves the
     rest.
     """
-    from .batch_inputs import read_problems
 
     def solve(**keywords: Any) -> BatchResult:
         from ..api.batch import solve_batch, solve_sample_batch
@@ -136,7 +142,7 @@ def _command(
     """Solve, write, draw and report; the exit code tells whether all problems are certified."""
     from ..display import report
     from ..display.plotting import check_picture
-    from ..errors import ConvergenceWarning, InvalidProblem, UnsavedWarning
+    from ..errors import ConvergenceWarning, UnsavedWarning
     from ..files import check_distinct, check_own
 
     check_distinct(out=out, plot=plot)
@@ -146,13 +152,15 @@ def _command(
         check_picture(plot)
     if resume and out is None:
         raise InvalidProblem("--resume was given without --out; name the file to continue")
-    asked = {name: getattr(request, name) for name in (*ASKED, "progress")}
+    names = (*REQUEST_OPTIONS, "progress")
+    asked = {name: getattr(request, name) for name in names if name != "kind"}
     known = out if resume and out is not None and out.exists() else None
     with warnings.catch_warnings(record=True) as caught, _client(scheduler) as client:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report says it
         warnings.simplefilter("always", UnsavedWarning)
         result = solve(
             **asked,
+            **request.kind.keywords,
             client=client,
             normalize=normalize,
             on_error="collect",
@@ -193,7 +201,7 @@ def _client(scheduler: str | None) -> Iterator[Client | None]:
 
 
 def _fields(result: BatchResult) -> dict[str, object]:
-    """Return what a script wants to know of a batch."""
+    """Return the fields that --json prints."""
     gap = result.gap[result.converged]
     return {
         "problems": len(result),
@@ -201,13 +209,13 @@ def _fields(result: BatchResult) -> dict[str, object]:
         "refused": len(result.errors),
         "is_complete": result.is_complete,
         "largest_gap": float(gap.max()) if gap.size else None,
-        "errors": {str(k): text for k, text in list(result.errors.items())[:MOST_ERRORS]},
+        "errors": {str(k): text for k, text in list(result.errors.items())[:MAX_PRINTED_ERRORS]},
         "seconds": result.seconds,
     }
 
 
 def _lines(result: BatchResult) -> dict[str, str]:
-    """Return what a person wants to know of a batch."""
+    """Return the lines that the terminal shows."""
     fields = _fields(result)
     lines = {
         "problems": f"{fields['problems']:,}",
@@ -219,5 +227,81 @@ def _lines(result: BatchResult) -> dict[str, str]:
         k = min(result.errors)
         lines["refused"] = f"{len(result.errors):,}, first problem {k}: {result.errors[k]}"
     if not result.is_complete:
-        lines["status"] = "stopped early; --resume does the rest of what --out holds"
+        lines["status"] = "stopped early; --resume solves the rest"
     return lines
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def read_histograms(name: str) -> Array | csr_array:
+    """Read histograms as rows; an archive may hold a sparse matrix."""
+    from ..files import read_archive
+    from .inputs import read
+
+    if not name.lower().endswith(".npz"):
+        return read(name)
+    arrays = read_archive(name)
+    if not arrays.keys() >= CSR_ARRAYS:
+        return read(name)
+    from scipy import sparse
+
+    kind = arrays["format"].item()
+    if kind not in (b"csr", "csr"):
+        raise InvalidProblem(
+            f"{named(name)} holds a sparse matrix of the form {shown(kind)}; rows of histograms "
+            "must be in the form csr (save matrix.tocsr())"
+        )
+    parts = arrays["data"], arrays["indices"], arrays["indptr"]
+    try:
+        return sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(
+            f"{named(name)} holds a sparse matrix that is damaged ({first_line(error)}); write it "
+            "again"
+        ) from None
+
+
+def read_problems(name: str, metric: str | None) -> dict[str, Any]:
+    """Read the costs (or clouds) and weights of many problems, by the names of their arrays."""
+    from ..files import read_archive
+
+    if not name.lower().endswith(".npz"):
+        raise InvalidProblem(
+            f"{named(name)} is not an .npz archive; the problems must be arrays of one (save "
+            "them with numpy.savez(file, M=..., a=..., b=...))"
+        )
+    given = _gathered(name, read_archive(name))
+    is_cost, is_cloud = "M" in given, "X_a" in given and "X_b" in given
+    if is_cost == is_cloud or (is_cost and given.keys() & set(CLOUDS)):
+        raise InvalidProblem(
+            f"{named(name)} holds {', '.join(given) or 'nothing known'}; it must hold costs M, or "
+            "clouds X_a and X_b, and perhaps weights a and b"
+        )
+    if is_cost and metric is not None:
+        raise InvalidProblem(
+            f"--metric {named(metric)} was given with costs M, which hold the distances (leave it "
+            "out)"
+        )
+    return given if metric is None else given | {"metric": metric}
+
+
+def _gathered(name: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    """Return the arrays with known names; numbered ones (M_0, M_1, ...) become a list."""
+    found: dict[str, Any] = {}
+    for key in (*COSTS, *CLOUDS, *WEIGHTS):
+        numbered = {
+            int(match[1]): array
+            for other, array in arrays.items()
+            if (match := re.fullmatch(rf"{key}_(\d+)", other))
+        }
+        if numbered and (key in arrays or sorted(numbered) != list(range(len(numbered)))):
+            raise InvalidProblem(
+                f"{named(name)} holds {len(numbered)} arrays {key}_0, {key}_1 and so on with one "
+                f"missing, or {key} besides; numbers must count from 0, without {key}"
+            )
+        if numbered:
+            found[key] = [numbered[k] for k in range(len(numbered))]
+        elif key in arrays:
+            found[key] = arrays[key]
+    return found
