@@ -173,12 +173,12 @@ def test_an_interrupted_loss_interrupts_the_training(keywords, rng, monkeypatch)
 @pytest.mark.filterwarnings("ignore::epsilot.errors.ConvergenceWarning")
 def test_an_interrupt_inside_the_only_problem_is_seen(rng, monkeypatch):
     """Such a batch is complete: every problem has an answer, the last one half of one."""
-    whole = engine.ordinary
+    whole = engine.solve_one
 
-    def ordinary(*chunk):
+    def solve_one(*chunk):
         return replace(whole(*chunk), status=epsilot.Status.INTERRUPTED)
 
-    monkeypatch.setattr(engine, "ordinary", ordinary)
+    monkeypatch.setattr(engine, "solve_one", solve_one)
     with pytest.raises(KeyboardInterrupt):
         values.CloudLoss()([*clouds(rng, 1, 300, 300), None, None], [False] * 4)
 
