@@ -21,7 +21,7 @@ from epsilot import parallel
 from epsilot.geometry import Dense
 from epsilot.problems.problem import Entropic
 from epsilot.solvers.apdagd import APDAGD
-from epsilot.solvers.apdgcd import steps_per_epoch
+from epsilot.solvers.apdrcd import steps_per_epoch
 from epsilot_lab.instances import images, points
 from epsilot_lab.measuring import in_turns
 

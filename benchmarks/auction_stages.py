@@ -3,8 +3,8 @@
     python benchmarks/auction_stages.py [--case "2-d squared, random weights"] [--scale 0.3]
         [--seed 0] [--rtol 1e-9] [--set LEFT_EARLY=5e-4 NEARLY=1]
 
-The cases are those of large.py; ``--set`` changes constants of epsilot.solvers.auction_levels and
-.auction. Counts do not depend on how busy the machine is.
+The cases are those of large.py; ``--set`` changes constants of epsilot.solvers.auction.
+Counts do not depend on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from unittest.mock import patch
 from epsilot.engine import driver
 from epsilot.kernels import auction as kernels
 from epsilot.kernels import network
-from epsilot.solvers import auction, auction_levels
-from epsilot.solvers.auction_state import MarketState
+from epsilot.solvers import auction
+from epsilot.solvers.auction import MarketState
 from large import CASES, drawn
 
 STAGES: dict[str, tuple[Any, str]] = {
-    "auction": (auction_levels.Market, "step"),
+    "auction": (auction.AuctionLevels, "step"),
     "set-up of rounds": (auction.Auction, "_open"),
     "pivots": (auction, "pivot"),
     "certificates": (driver.Driver, "_evaluate"),
@@ -59,9 +59,9 @@ class Log:
 @contextmanager
 def watched(log: Log) -> Iterator[None]:
     """Let a log see phases, pivots and stages inside the block."""
-    end, pivots = auction_levels.Market._end, network.pivots
+    end, pivots = auction.AuctionLevels._end, network.pivots
 
-    def ended(self: auction_levels.Market, state: MarketState) -> None:
+    def ended(self: auction.AuctionLevels, state: MarketState) -> None:
         end(self, state)
         log.phase(state)
 
@@ -71,7 +71,7 @@ def watched(log: Log) -> Iterator[None]:
         return found
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(auction_levels.Market, "_end", ended))
+        stack.enter_context(patch.object(auction.AuctionLevels, "_end", ended))
         stack.enter_context(patch.object(network, "pivots", pivoted))
         for stage, (owner, name) in STAGES.items():
             call = _counted(getattr(owner, name), stage, log.spent)
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with ExitStack() as stack:
         for setting in options.settings:
             name, _, value = setting.partition("=")
-            owner = auction_levels if hasattr(auction_levels, name) else auction
+            owner = auction
             kept = type(getattr(owner, name))(float(value))
             stack.enter_context(patch.object(owner, name, kept))
         case = CASES[options.case]

@@ -35,8 +35,7 @@ from epsilot.kernels.compiling import KERNEL
 from epsilot.kernels.dense import row_max
 from epsilot.kernels.sums import gibbs_into
 from epsilot.problems.problem import Entropic, make_problem
-from epsilot.solvers.pdasgd import PDASGD
-from epsilot.solvers.pdasmd import PDASMD
+from epsilot.solvers.pdasmd import PDASGD, PDASMD
 from epsilot.solvers.restricted_simplex import ETAS, RestrictedSimplex
 from epsilot_lab import instances
 from epsilot_lab.document import markdown_row

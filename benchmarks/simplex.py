@@ -18,7 +18,7 @@ import numpy as np
 
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers.arc_simplex import basic_flow
-from epsilot.solvers.restricted_simplex import RestrictedSimplex, State, first_basis
+from epsilot.solvers.restricted_simplex import RestrictedSimplex, RestrictedState, first_basis
 from epsilot_lab.document import markdown_row
 from epsilot_lab.instances import FAMILIES
 from epsilot_lab.measuring import in_turns
@@ -26,7 +26,7 @@ from epsilot_lab.measuring import in_turns
 COLUMNS = ("n", "problem", "arcs", "POT's ms", "ours ms", "times faster")
 
 
-def opened(M: Any, a: Any, b: Any) -> tuple[RestrictedSimplex, Additive, State]:
+def opened(M: Any, a: Any, b: Any) -> tuple[RestrictedSimplex, Additive, RestrictedState]:
     """Sweep, and choose the arcs of the first round."""
     problem = make_problem(M, a, b)
     target = Additive(problem.geometry, 0.0, problem.p, problem.q)
@@ -39,7 +39,7 @@ def opened(M: Any, a: Any, b: Any) -> tuple[RestrictedSimplex, Additive, State]:
     return solver, target, state
 
 
-def ours(solver: RestrictedSimplex, target: Additive, state: State) -> float:
+def ours(solver: RestrictedSimplex, target: Additive, state: RestrictedState) -> float:
     """Return the value of the first restricted problem, from its potentials to its optimum."""
     state = deepcopy(state)
     first_basis(target, state)

@@ -18,7 +18,7 @@ from typing import Any
 
 import epsilot
 from beyond import FAMILIES, PRICES, table
-from epsilot.solvers.proximal import DEAR, LARGE_STEP, SMALL_STEP
+from epsilot.solvers.unbalanced_sinkhorn import DEAR, LARGE_STEP, SMALL_STEP
 from epsilot_lab.document import write_text
 from epsilot_lab.environment import machine, versions
 

@@ -11,12 +11,12 @@ from by_hand import synthetic
 import epsilot
 from epsilot.engine.result import Status
 from epsilot.solvers import make_solver
-from epsilot.solvers.apdgcd import APDGCD, steps_per_epoch
+from epsilot.solvers.apdrcd import APDGCD, steps_per_epoch
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_apdgcd_follows_its_listing(shape, monkeypatch):
-    monkeypatch.setattr("epsilot.solvers.apdgcd._EPOCH_ENTRIES", 1)
+    monkeypatch.setattr("epsilot.solvers.apdrcd._EPOCH_ENTRIES", 1)
     problem = small(*shape)
     theirs = listings.coordinates(problem, None, 300, lambda g: np.argmax(np.abs(g)))
     for (_, _, state), (lam, X) in zip(states(problem, "apdgcd", 300), theirs, strict=True):

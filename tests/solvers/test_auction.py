@@ -10,9 +10,8 @@ from epsilot.geometry.tree_index import Embedding
 from epsilot.kernels import auction as kernels
 from epsilot.problems.linear import Transport
 from epsilot.problems.problem import Additive, make_problem
-from epsilot.solvers import auction_levels as markets
-from epsilot.solvers.auction import Auction, _market
-from epsilot.solvers.auction_state import MarketState, empty_market
+from epsilot.solvers import auction as markets
+from epsilot.solvers.auction import Auction, MarketState, _market, empty_market
 from weights import even, random, sparse, uneven
 
 EXACT = 1e-9
@@ -173,7 +172,7 @@ def test_the_auction_alone_is_optimal_to_its_eps(rng, monkeypatch):
     n = 400
     X, Y, p = rng.random((n, 2)), rng.random((n, 2)), even(rng, n)
     state = MarketState(**empty_market())
-    market = markets.PointMarket(Embedding(X, Y, 0, 0.0), p, p)
+    market = markets.CloudAuctionLevels(Embedding(X, Y, 0, 0.0), p, p)
     while not state.is_over:
         market.step(state)
     found = state.market

@@ -7,8 +7,8 @@ from epsilot.geometry import Dense, PointCloud
 from epsilot.geometry.tree_index import Embedding
 from epsilot.kernels import auction as kernels
 from epsilot.metrics import METRICS
-from epsilot.solvers import auction_levels as markets
-from epsilot.solvers.auction_state import MarketState, empty_market
+from epsilot.solvers import auction as markets
+from epsilot.solvers.auction import MarketState, empty_market
 
 N, M = 70, 55
 
@@ -56,8 +56,8 @@ def opened(metric, points, weights):
     X, Y, p, q = points(rng, N), points(rng, M), weights(rng, N), weights(rng, M)
     C = PointCloud(X, Y, metric or "cityblock").block(0, N)
     if metric is None:
-        return markets.Market(Dense(C), p, q), C, p, q
-    return markets.PointMarket(Embedding(X, Y, METRICS[metric].code, 0.0), p, q), C, p, q
+        return markets.AuctionLevels(Dense(C), p, q), C, p, q
+    return markets.CloudAuctionLevels(Embedding(X, Y, METRICS[metric].code, 0.0), p, q), C, p, q
 
 
 def check_market(state, C, weights, quotas):

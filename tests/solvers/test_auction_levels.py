@@ -8,7 +8,7 @@ from epsilot.geometry import PointCloud
 from epsilot.kernels import network
 from epsilot.problems.problem import Additive
 from epsilot.solvers import arc_simplex
-from epsilot.solvers import auction_levels as markets
+from epsilot.solvers import auction as markets
 from epsilot.solvers.auction import Auction, _basic_plan, _market
 
 
@@ -60,7 +60,7 @@ def level_costs(market, state, metric):
 def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng, monkeypatch):
     solver, market = Auction(), _market(target)
     state, _ = solver.init(target, rng)
-    n_levels, step = 0, markets.Market.step
+    n_levels, step = 0, markets.AuctionLevels.step
     metric = target.geometry.metric
 
     def stepped(self, state):
@@ -74,7 +74,7 @@ def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng
             assert exact - 1.01 * state.eps <= dual <= exact + 1e-12 * C.max()
         return step(self, state)
 
-    monkeypatch.setattr(markets.Market, "step", stepped)
+    monkeypatch.setattr(markets.AuctionLevels, "step", stepped)
     while not (state.is_over and market.is_finest(state)):
         solver.step(target, state, rng)
     assert n_levels == len(market.depths(state)) - 1 >= 2

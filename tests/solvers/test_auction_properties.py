@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import epsilot
 from epsilot.geometry import PointCloud
-from epsilot.solvers import arc_simplex, auction_levels
+from epsilot.solvers import arc_simplex, auction
 
 #: Coordinates: few values and so many ties, or any.
 COORDINATES = {
@@ -77,8 +77,8 @@ def test_clouds_of_any_kind_are_solved_as_closely_as_asked(drawn, coarsest, bids
     cloud = PointCloud(X, Y, metric)
     C = cloud.block(0, a.size)
     with (
-        mock.patch.object(auction_levels, "COARSEST", coarsest),
-        mock.patch.object(auction_levels, "BIDS", bids),
+        mock.patch.object(auction, "COARSEST", coarsest),
+        mock.patch.object(auction, "BIDS", bids),
         mock.patch.object(arc_simplex, "PIVOTS", bids),
     ):
         result = epsilot.solve(cloud, a, b, rtol=rtol, method="auction")
@@ -102,7 +102,7 @@ def test_coarse_levels_with_equal_values_are_left_after_few_bids(drawn):
     """A published run is not settled beforehand: the auction goes through all its levels."""
     X, Y, metric, a, b = drawn
     C = PointCloud(X, Y, metric).block(0, a.size)
-    with mock.patch.object(auction_levels, "COARSEST", 2):
+    with mock.patch.object(auction, "COARSEST", 2):
         result = epsilot.solve(C, a, b, eps=1e-9 * C.max(), stop="paper", method="auction")
         lazy = epsilot.solve(
             PointCloud(X, Y, metric), a, b, eps=1e-9 * C.max(), stop="paper", method="auction"

@@ -6,7 +6,7 @@ import pytest
 from accelerated_listings import small, states
 
 from epsilot.geometry import Dense
-from epsilot.solvers.averaging import mix, moments
+from epsilot.solvers.entropic_dual import mix, moments
 from epsilot_lab import numpy_kernels as reference
 
 

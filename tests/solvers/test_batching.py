@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.solvers.batching import HEADROOM, coupling, draw_rows
+from epsilot.solvers.stochastic_steps import HEADROOM, coupling, draw_rows
 from epsilot_lab.instances import images
 
 

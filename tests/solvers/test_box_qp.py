@@ -5,9 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from epsilot.problems.plan import Explicit
-from epsilot.solvers import box_qp
-from epsilot.solvers.box_newton import curvature
-from epsilot.solvers.box_qp import Quadratic, active_set, measure
+from epsilot.solvers import box_newton
+from epsilot.solvers.box_newton import Quadratic, active_set, curvature, measure
 
 
 def quadratic(rng, radius, n=5, m=5, size=1.0) -> Quadratic:
@@ -49,7 +48,7 @@ def test_box_qp_equals_a_dense_solver(seed, radius):
     zeros = np.zeros(5), np.zeros(5)
     move = measure(model, *zeros, *zeros)
     for _ in range(1000):
-        move = box_qp.sweep(model, move.s)
+        move = box_newton.sweep(model, move.s)
         assert move.gap >= move.value - best - 1e-12
     assert move.value == pytest.approx(best, abs=1e-9)
     for start in (move, measure(model, *zeros, *zeros)):
@@ -57,7 +56,7 @@ def test_box_qp_equals_a_dense_solver(seed, radius):
         assert solved.is_good
         assert solved.value <= best + solved.gap + 1e-12
     for is_exact in (False, True):
-        move = box_qp.minimise(model, is_exact)
+        move = box_newton.minimise(model, is_exact)
         assert move.value - best <= 0.5 * abs(move.value)
         assert max(np.abs(move.rows).max(), np.abs(move.cols).max()) <= radius
 
@@ -66,14 +65,14 @@ def test_box_qp_equals_a_dense_solver(seed, radius):
 def test_free_solve_is_a_newton_step(seed, monkeypatch):
     monkeypatch.setattr("epsilot.kernels.products.RIDGE", 0.0)
     model = quadratic(np.random.default_rng(seed), 4.0, n=6, m=4, size=0.05)
-    out = box_qp._solve_free(model, np.zeros(10))
+    out = box_newton._solve_free(model, np.zeros(10))
     found = measure(model, out[:6], out[6:], model.X.rows(out[6:]), model.X.cols(out[:6]))
     assert found.gap <= 1e-10
     assert found.value == pytest.approx(dense_minimum(model), abs=1e-10)
     fixed = np.zeros(10)
     fixed[[1, 7]] = 0.5, -0.25
-    out = box_qp._solve_free(model, fixed)
+    out = box_newton._solve_free(model, fixed)
     assert (out[1], out[7]) == (0.5, -0.25)
     found = measure(model, out[:6], out[6:], model.X.rows(out[6:]), model.X.cols(out[:6]))
-    free = box_qp._gradient(model, found)[fixed == 0]
+    free = box_newton._gradient(model, found)[fixed == 0]
     np.testing.assert_allclose(free, 0, atol=1e-10)

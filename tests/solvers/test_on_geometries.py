@@ -10,7 +10,7 @@ import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.problems.linear import Transport
 from epsilot.problems.problem import Entropic, make_problem
-from epsilot.solvers import box_qp, make_solver, solver_class
+from epsilot.solvers import box_newton, make_solver, solver_class
 from geometries import clouds, grids
 
 # What a method must be told to do the same on a stored and on a computed cost.
@@ -44,7 +44,7 @@ def epochs(method, geometry, a, b):
 @pytest.mark.parametrize("method", LAZY)
 def test_every_lazy_method_does_the_same_on_dense_points_and_grid(method, metric, monkeypatch):
     # With the matrix at hand box_newton factors it where sweeps take long; without, it sweeps on.
-    monkeypatch.setattr(box_qp, "LARGEST_SOLVE", 0)
+    monkeypatch.setattr(box_newton, "LARGEST_SOLVE", 0)
     rng = np.random.default_rng(3)
     shape, spacing = (4, 3), (1.0, 0.7)
     cells = np.indices(shape).reshape(2, -1).T * spacing

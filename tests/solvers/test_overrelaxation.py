@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from epsilot.solvers import overrelaxation
+from epsilot.solvers import sinkhorn
 
 
 def test_safe_limit_is_where_the_share_of_the_decrease_ends():
-    assert overrelaxation.safe_limit(1.0) == np.inf
+    assert sinkhorn.safe_limit(1.0) == np.inf
     for omega in (1.2, 1.5, 1.8, 1.95):
-        limit = overrelaxation.safe_limit(omega)
+        limit = sinkhorn.safe_limit(omega)
 
         def ratio(s, omega=omega):
             return (omega * s - np.exp((omega - 1) * s) + np.exp(-s)) / (s - 1 + np.exp(-s))
@@ -29,8 +29,8 @@ def test_next_omega_finds_the_best_one():
         # (λ + ω - 1)² = λ ω² μ², the larger root
         b = omega**2 * mu2 - 2 * (omega - 1)
         rate = (b + np.sqrt(b * b - 4 * (omega - 1) ** 2)) / 2
-        assert overrelaxation.next_omega(omega, rate) == pytest.approx(best, rel=1e-9)
-    assert overrelaxation.next_omega(1.6, 0.5) == 1.6
-    assert 1 < overrelaxation.next_omega(1.6, 1.01) < 1.6
-    assert overrelaxation.next_omega(1.6, np.nan) < 1.6
-    assert overrelaxation.next_omega(1.0, 1 - 1e-9) == overrelaxation.LARGEST
+        assert sinkhorn.next_omega(omega, rate) == pytest.approx(best, rel=1e-9)
+    assert sinkhorn.next_omega(1.6, 0.5) == 1.6
+    assert 1 < sinkhorn.next_omega(1.6, 1.01) < 1.6
+    assert sinkhorn.next_omega(1.6, np.nan) < 1.6
+    assert sinkhorn.next_omega(1.0, 1 - 1e-9) == sinkhorn.LARGEST

@@ -17,7 +17,7 @@ ACCELERATED = ["apdagd", "apdamd", "apdrcd", "apdgcd", "hybrid_primal_dual"]
 
 @pytest.mark.parametrize("name", ACCELERATED)
 def test_violation_is_that_of_the_current_plan(name, monkeypatch):
-    monkeypatch.setattr("epsilot.solvers.apdgcd._EPOCH_ENTRIES", 1)
+    monkeypatch.setattr("epsilot.solvers.apdrcd._EPOCH_ENTRIES", 1)
     problem = listings.small(9, 7)
     b = np.concatenate([problem.p, problem.q])
     for solver, _, state in states(problem, name, 25):

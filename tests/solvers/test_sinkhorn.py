@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 import epsilot
 from epsilot.geometry import Dense
 from epsilot.problems.problem import Entropic
-from epsilot.solvers import kernel_domain, make_solver, overrelaxation
+from epsilot.solvers import make_solver, sinkhorn
 from epsilot.solvers.base import published_parameters
 from epsilot.solvers.sinkhorn import Sinkhorn
 from sample_problems import random
@@ -83,11 +83,11 @@ def test_large_scalings_are_absorbed(monkeypatch):
     problem = target(0.02)
     reference = run(Sinkhorn(domain="log", relaxation=1.0), problem, 3000)
     rebuilt = []
-    build = kernel_domain.KernelState.build
+    build = sinkhorn.KernelState.build
     monkeypatch.setattr(
-        kernel_domain.KernelState, "build", lambda *args: rebuilt.append(1) or build(*args)
+        sinkhorn.KernelState, "build", lambda *args: rebuilt.append(1) or build(*args)
     )
-    monkeypatch.setattr(kernel_domain, "SCALING_RANGE", 2.0)
+    monkeypatch.setattr(sinkhorn, "SCALING_RANGE", 2.0)
     state = run(Sinkhorn(domain="absorption"), problem, 1000)
     assert len(rebuilt) > 2
     np.testing.assert_allclose(
@@ -122,7 +122,7 @@ def test_kernel_domain_refuses_what_would_underflow():
 @pytest.mark.parametrize("omega", [1.3, 1.6, 1.9])
 @pytest.mark.parametrize("seed", range(3))
 def test_overrelaxed_steps_never_raise_the_dual(domain, omega, seed, monkeypatch):
-    monkeypatch.setattr(overrelaxation, "PLAIN_SWEEPS", 0)
+    monkeypatch.setattr(sinkhorn, "PLAIN_SWEEPS", 0)
     problem = target(0.005, seed=seed)
     rng = np.random.default_rng(seed)
     solver = Sinkhorn(domain=domain, relaxation=omega)

@@ -8,7 +8,7 @@ import pytest
 
 import epsilot
 from epsilot.geometry import Grid, PointCloud
-from epsilot.solvers import arc_simplex, auction_levels, grid_flow
+from epsilot.solvers import arc_simplex, auction, grid_flow
 from epsilot.solvers.auction import Auction
 from epsilot.solvers.grid_flow import GridFlow
 
@@ -29,8 +29,8 @@ NAMES = {Auction: "auction", GridFlow: "grid_flow"}
 
 @pytest.fixture(autouse=True)
 def short_steps(monkeypatch):
-    monkeypatch.setattr(auction_levels, "COARSEST", 16)
-    monkeypatch.setattr(auction_levels, "BIDS", 200)
+    monkeypatch.setattr(auction, "COARSEST", 16)
+    monkeypatch.setattr(auction, "BIDS", 200)
     monkeypatch.setattr(arc_simplex, "PIVOTS", 30)
     monkeypatch.setattr(grid_flow, "COARSEST", 4)
     monkeypatch.setattr(grid_flow, "BUDGET", 2000)

@@ -21,7 +21,7 @@ from ..errors import InvalidProblem
 from ..finite_sum.algorithm import draw
 from ..kernels.pdasmd import blocks_inner_loop
 from ..problems.work import Work
-from ..solvers import inner_loop as loops
+from ..solvers import stochastic_steps as loops
 from ..solvers.pdasmd import LONGEST
 from .continuation import Continuation, Moved
 from .family import Family

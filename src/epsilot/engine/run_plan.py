@@ -8,7 +8,7 @@ from ..problems.objective import Objective
 from ..problems.support import Support
 from ..solvers import make_solver
 from ..solvers.base import AnySolver
-from ..solvers.one_point import OnePoint
+from ..solvers.exact import OnePoint
 from .auto import Choice, choose
 from .checks import check_fit, internal_potentials, largest_start
 from .goal import Goal

@@ -22,16 +22,16 @@ from .options import converted
 REGISTRY: dict[str, str] = {
     "sinkhorn": "sinkhorn:Sinkhorn",
     "greenkhorn": "greenkhorn:Greenkhorn",
-    "stochastic_sinkhorn": "stochastic_sinkhorn:StochasticSinkhorn",
+    "stochastic_sinkhorn": "greenkhorn:StochasticSinkhorn",
     "accelerated_sinkhorn": "accelerated_sinkhorn:AcceleratedSinkhorn",
     "katyusha_sinkhorn": "katyusha_sinkhorn:KatyushaSinkhorn",
     "aam": "aam:AAM",
     "apdagd": "apdagd:APDAGD",
-    "apdamd": "apdamd:APDAMD",
+    "apdamd": "apdagd:APDAMD",
     "apdrcd": "apdrcd:APDRCD",
-    "apdgcd": "apdgcd:APDGCD",
+    "apdgcd": "apdrcd:APDGCD",
     "hybrid_primal_dual": "hybrid_primal_dual:HybridPrimalDual",
-    "pdasgd": "pdasgd:PDASGD",
+    "pdasgd": "pdasmd:PDASGD",
     "pdasmd": "pdasmd:PDASMD",
     "packing_lp": "packing_lp:PackingLP",
     "box_newton": "box_newton:BoxNewton",
@@ -45,7 +45,7 @@ REGISTRY: dict[str, str] = {
     "monotone": "monotone:Monotone",
     "unbalanced_sinkhorn": "unbalanced_sinkhorn:UnbalancedSinkhorn",
     "unbalanced_pdasmd": "unbalanced_pdasmd:UnbalancedPDASMD",
-    "clipped_sinkhorn": "clipped_sinkhorn:ClippedSinkhorn",
+    "clipped_sinkhorn": "unbalanced_sinkhorn:ClippedSinkhorn",
 }
 
 #: Methods that "auto" asks for an offer, each with the class of problems for which it does: points

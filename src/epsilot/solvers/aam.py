@@ -19,11 +19,19 @@ from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Entropic, Problem
 from ..problems.rounding import round_onto
 from ..problems.work import Work
-from .averaging import is_near_optimal
 from .base import EntropicSolver, Pace, Published, l1, published_parameters
+from .entropic_dual import (
+    block,
+    is_near_optimal,
+    joined,
+    log_masses,
+    log_sums,
+    lse_value,
+    masses,
+    rescaled,
+)
 from .method_info import PRIMAL_DUAL, MethodInfo, Order
 from .options import check_choices
-from .stacked_potentials import block, joined, log_masses, log_sums, lse_value, masses, rescaled
 
 #: Below this squared gradient norm the dual is solved to machine precision.
 SOLVED = 1e-28
@@ -31,7 +39,7 @@ MAX_TRIALS = 40
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class AAMState:
     """Points of the method; each holds τ, then λ, in cost units."""
 
     z: Vector  # y, shifted so that its plan has mass 1
@@ -64,7 +72,7 @@ class Oracle(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AAM(EntropicSolver[State]):
+class AAM(EntropicSolver[AAMState]):
     r"""Accelerate alternating minimisation of the lse-dual by a momentum point.
 
     .. math:: φ(u, v) = \log\|X(u, v)\|_1 - <u, p> - <v, q>
@@ -164,12 +172,12 @@ class AAM(EntropicSolver[State]):
 
     def init(
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[AAMState, Work]:
         """Start all points from zero potentials, or from the given ones."""
         n, m = problem.shape
         z = joined(problem, potentials)
         average = np.zeros((n, m) if self.is_averaging else (0, 0))
-        state = State(
+        state = AAMState(
             z=z,
             x=z.copy(),
             w=z.copy(),
@@ -179,7 +187,7 @@ class AAM(EntropicSolver[State]):
         )
         return state, Work.of(scale=problem.geometry.pass_entries)
 
-    def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
+    def step(self, problem: Entropic, state: AAMState, rng: Generator) -> Work:
         """Take one iteration."""
         n, m = problem.shape
         find = self._backtrack if self.search == "backtracking" else self._line_search
@@ -210,7 +218,7 @@ class AAM(EntropicSolver[State]):
 
     # -- the two ways to find y --------------------------------------------------------------
 
-    def _backtrack(self, problem: Entropic, state: State) -> tuple[Oracle, Vector, float, int]:
+    def _backtrack(self, problem: Entropic, state: AAMState) -> tuple[Oracle, Vector, float, int]:
         """Return y, the next x, the weight a and the number of oracles used (Algorithm 4)."""
         smoothness = state.smoothness / 2
         for trial in range(1, MAX_TRIALS + 1):
@@ -227,7 +235,7 @@ class AAM(EntropicSolver[State]):
         state.smoothness = smoothness
         return oracle, x, a, trial
 
-    def _line_search(self, problem: Entropic, state: State) -> tuple[Oracle, Vector, float, int]:
+    def _line_search(self, problem: Entropic, state: AAMState) -> tuple[Oracle, Vector, float, int]:
         """Return y, the next x, the weight a and the number of oracles used (Algorithm 1)."""
         beta, oracle, n_oracles = self._search(problem, state)
         state.betas = np.array([state.betas[1], beta])
@@ -237,7 +245,7 @@ class AAM(EntropicSolver[State]):
         root = math.sqrt(decrease * decrease + 2 * oracle.norm * decrease * state.weight_sum)
         return oracle, x, (decrease + root) / oracle.norm, n_oracles
 
-    def _search(self, problem: Entropic, state: State) -> tuple[float, Oracle, int]:
+    def _search(self, problem: Entropic, state: AAMState) -> tuple[float, Oracle, int]:
         """Return β with S1 and S2, found by bracketing the zero of the slope along w - x."""
         if state.n_steps == 0:
             return 0.0, self._oracle(problem, state.x), 1
@@ -288,7 +296,7 @@ class AAM(EntropicSolver[State]):
 
     # -- the published stop, and the answer --------------------------------------------------
 
-    def _test(self, problem: Entropic, state: State) -> None:
+    def _test(self, problem: Entropic, state: AAMState) -> None:
         """Measure what rounding adds to the average, and the primal-dual gap."""
         core = Explicit(state.average)
         ones = np.ones(problem.shape[1])
@@ -296,7 +304,7 @@ class AAM(EntropicSolver[State]):
         state.rise = round_onto(core, problem.p, problem.q, problem.geometry).cost - cost
         state.duality = cost - problem.eta * (entropy(state.average) - state.phi)
 
-    def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Entropic, state: AAMState, tolerance: float) -> bool:
         """Stop when rounding and duality gap of the average are within ε/6, or by Appendix C."""
         if self.rule == "duality":
             return max(state.rise, state.duality) <= tolerance
@@ -305,7 +313,7 @@ class AAM(EntropicSolver[State]):
         is_feasible = state.mean_violation <= tolerance
         return is_feasible and is_near_optimal(problem, state.average, problem.eta * state.phi)
 
-    def candidates(self, problem: Entropic, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Entropic, state: AAMState) -> list[tuple[Core, Vector]]:
         """Return the average if it is kept, and the plan of y."""
         n = problem.shape[0]
         row, lam = state.z[:n].copy(), state.z[n:].copy()
@@ -314,7 +322,7 @@ class AAM(EntropicSolver[State]):
             return [dual]
         return [(Explicit(state.average.copy()), state.x[:n].copy()), dual]
 
-    def potentials(self, problem: Entropic, state: State) -> Potentials:
+    def potentials(self, problem: Entropic, state: AAMState) -> Potentials:
         """Return the main point in cost units."""
         n = problem.shape[0]
         return state.x[:n], state.x[n:]

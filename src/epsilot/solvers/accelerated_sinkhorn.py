@@ -14,9 +14,7 @@ from ..kernels.vectors import exp
 from ..problems.problem import Entropic
 from ..problems.work import Work
 from .base import EntropicSolver, Pace, l1
-from .method_info import MethodInfo, Order
-from .options import check_choices
-from .stacked_potentials import (
+from .entropic_dual import (
     JointPlan,
     block,
     joined,
@@ -26,10 +24,12 @@ from .stacked_potentials import (
     masses,
     rescaled,
 )
+from .method_info import MethodInfo, Order
+from .options import check_choices
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class AcceleratedSinkhornState:
     """Points of the estimate sequence; each holds τ, then λ, in cost units."""
 
     z: Vector  # the output of the last step
@@ -42,7 +42,9 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcceleratedSinkhorn(JointPlan[State], EntropicSolver[State]):
+class AcceleratedSinkhorn(
+    JointPlan[AcceleratedSinkhornState], EntropicSolver[AcceleratedSinkhornState]
+):
     r"""Nesterov's estimate sequence on the lse-dual, with two exact block updates a step.
 
     .. math:: φ(u, v) = \log\|X(u, v)\|_1 - <u, p> - <v, q>
@@ -82,16 +84,16 @@ class AcceleratedSinkhorn(JointPlan[State], EntropicSolver[State]):
 
     def init(
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[AcceleratedSinkhornState, Work]:
         """Start all points from zero potentials, or from the given ones."""
         entries = problem.geometry.pass_entries
         z = joined(problem, potentials)
         _, log_mass = log_sums(problem, z)
         phi = lse_value(problem, z, log_mass)
-        state = State(z=z, main=z.copy(), momentum=z.copy(), phi=phi)
+        state = AcceleratedSinkhornState(z=z, main=z.copy(), momentum=z.copy(), phi=phi)
         return state, Work.of(scale=entries, lse=entries)
 
-    def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
+    def step(self, problem: Entropic, state: AcceleratedSinkhornState, rng: Generator) -> Work:
         """Take one iteration: gradient, exact update, monotone choice, exact update."""
         eta, theta, weights = problem.eta, state.theta, masses(problem)
         entries = problem.geometry.pass_entries

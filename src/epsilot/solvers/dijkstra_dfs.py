@@ -25,7 +25,7 @@ LARGEST_THETA = float(1 << 50)
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class DijkstraState:
     """Integer costs, duals, masses still to be routed, and the flow as lists of entries."""
 
     c: Integers  # integer costs, in units of ``unit``
@@ -53,7 +53,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DijkstraDFS(HasConstants, DirectSolver[State]):
+class DijkstraDFS(HasConstants, DirectSolver[DijkstraState]):
     r"""Route integer supplies along paths of zero slack, phase by phase.
 
     Costs are floored to multiples of u = (1 - s) ε / 2, supplies floored and demands ceiled to
@@ -116,7 +116,7 @@ class DijkstraDFS(HasConstants, DirectSolver[State]):
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[DijkstraState, Work]:
         """Floor the costs and start from zero duals, or from the given potentials rounded."""
         n, m = problem.shape
         unit, theta, allowed = self._units(problem)
@@ -139,7 +139,7 @@ class DijkstraDFS(HasConstants, DirectSolver[State]):
         head = np.full(m + 1, -1, np.int64)
         head[m] = 0
         source, sink, amount = np.zeros((3, size), np.int64)
-        state = State(
+        state = DijkstraState(
             c=c,
             y=y,
             v=v,
@@ -158,7 +158,7 @@ class DijkstraDFS(HasConstants, DirectSolver[State]):
         )
         return state, Work.of(scale=n * m, vector=2 * (n + m))
 
-    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+    def step(self, problem: Additive, state: DijkstraState, rng: Generator) -> Work:
         """Run one phase, or several short ones of push-relabel."""
         counts = np.zeros(3, np.int64)
         if not state.is_done:
@@ -168,20 +168,20 @@ class DijkstraDFS(HasConstants, DirectSolver[State]):
         relaxed, scanned, tested = (int(x) for x in counts)
         return Work.of(arc_relaxed=relaxed, arc_tested=tested, vector=scanned)
 
-    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Additive, state: DijkstraState) -> list[tuple[Core, Vector]]:
         """Return the flow as a sparse plan, and the row duals."""
         used = state.amount > 0
         i, j = state.source[used].astype(np.int64), state.sink[used].astype(np.int64)
         core = Arcs(problem.shape, i, j, state.amount[used] / state.theta)
         return [(core, self.potentials(problem, state)[0])]
 
-    def potentials(self, problem: Additive, state: State) -> Potentials:
+    def potentials(self, problem: Additive, state: DijkstraState) -> Potentials:
         """Return the duals in cost units."""
         y, v = state.y.astype(np.float64), state.v.astype(np.float64)
         return state.unit * y, state.unit * v
 
 
-def _search_phase(state: State, counts: Index) -> int:
+def _search_phase(state: DijkstraState, counts: Index) -> int:
     s = state
     row_at, col_at = np.empty(s.y.size, np.int64), np.empty(s.v.size, np.int64)
     kernels.start_phase(
@@ -196,7 +196,7 @@ def _search_phase(state: State, counts: Index) -> int:
     return 1
 
 
-def _push_phases(state: State, counts: Index) -> int:
+def _push_phases(state: DijkstraState, counts: Index) -> int:
     s = state
     n_phases = kernels.push_phases(*s.network, s.loose, s.allowed, s.c.size, counts)
     if n_phases < 0:
@@ -223,7 +223,7 @@ def _chain(start: int, stop: int) -> Index:
     return follow
 
 
-def _enlarge(state: State) -> None:
+def _enlarge(state: DijkstraState) -> None:
     """Double the room for entries of flow."""
     size = state.amount.size
     links = _chain(size, 2 * size)

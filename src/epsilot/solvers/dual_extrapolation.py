@@ -33,7 +33,7 @@ class Point(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class DualExtrapolationState:
     """The sum s of operators (in five numbers and vectors), z = Prox(s), and the average of w."""
 
     row_sum: Vector  # sum of μ y_w over rows
@@ -61,7 +61,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualExtrapolation(HasConstants, DirectSolver[State]):
+class DualExtrapolation(HasConstants, DirectSolver[DualExtrapolationState]):
     r"""Solve transport as a bilinear game by two proximal steps an iteration.
 
     .. math:: \min_{X\in\Delta}\max_{|y|\le1} <C,X> + P[y_r·(X1-p) + y_c·(X^\top1-q)]
@@ -116,14 +116,14 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[DualExtrapolationState, Work]:
         """Start at the minimiser of r, or where a run that found the potentials would be."""
         n, m = problem.shape
         P, beta, kappa = self.numbers
         size = P * (beta * log(n * m) + 2)
         kept = problem.shape if self.average else (0, 0)
         x, y = (np.full(n, 1 / n), np.full(m, 1 / m)), (np.zeros(n), np.zeros(m))
-        state = State(
+        state = DualExtrapolationState(
             row_sum=np.zeros(n),
             col_sum=np.zeros(m),
             row_mass=np.zeros(n),
@@ -145,7 +145,9 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
             return state, Work.of(vector=4 * (n + m))
         return state, self._resume(problem, state, *centred(*potentials))
 
-    def _resume(self, problem: Additive, state: State, f: Vector, g: Vector) -> Work:
+    def _resume(
+        self, problem: Additive, state: DualExtrapolationState, f: Vector, g: Vector
+    ) -> Work:
         """Move to where a run would be whose average so far had these potentials."""
         scale = self.numbers[0] * problem.geometry.cost_unit
         sigma = state.range * problem.geometry.cost_unit / (4 * problem.epsilon)
@@ -190,7 +192,7 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
         plan = Gibbs(problem.geometry, f - eta * log_mass, g, eta)
         return Point(plan, x, y, value, n_rounds)
 
-    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+    def step(self, problem: Additive, state: DualExtrapolationState, rng: Generator) -> Work:
         """Look ahead to w, then move s by the operator at w; retry if the step was too long."""
         P, _, kappa0 = self.numbers
         n, m = problem.shape
@@ -233,7 +235,9 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
         )
         return work
 
-    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(
+        self, problem: Additive, state: DualExtrapolationState
+    ) -> list[tuple[Core, Vector]]:
         """Return the averages of the w's, which carry the guarantee, and the last w."""
         scale = self.numbers[0] * problem.geometry.cost_unit
         if state.n_steps == 0:
@@ -248,7 +252,7 @@ class DualExtrapolation(HasConstants, DirectSolver[State]):
             found.append((w, -scale / state.sigma * state.row_sum))
         return [*found, (w, -scale * state.row_w)]
 
-    def potentials(self, problem: Additive, state: State) -> Potentials:
+    def potentials(self, problem: Additive, state: DualExtrapolationState) -> Potentials:
         """Return the averaged y in cost units."""
         scale = self.numbers[0] * problem.geometry.cost_unit / (state.sigma or 1.0)
         return -scale * state.row_sum, -scale * state.col_sum

@@ -1,4 +1,4 @@
-"""The network simplex of POT, as a method among the others."""
+"""Exact methods that find a vertex and its potentials in one step: POT's network simplex."""
 
 from __future__ import annotations
 
@@ -10,13 +10,86 @@ import numpy as np
 from numpy.random import Generator
 
 from .. import processes
-from .._types import Matrix, Vector
+from .._types import Index, Matrix, Potentials, Vector
 from ..errors import InvalidProblem
+from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
+from .base import AnySolver, DirectSolver, Pace
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo, Order
-from .vertex import OneStep, State
+
+
+@dataclass(slots=True)
+class VertexState:
+    """The basis the simplex ended with."""
+
+    row: Vector  # row potential
+    lam: Vector  # column potential
+    i: Index  # rows, columns and flow of the arcs in use
+    j: Index
+    flow: Vector
+    is_done: bool
+
+
+class OneStep(DirectSolver[VertexState]):
+    """A simplex whose only step solves."""
+
+    def init(
+        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[VertexState, Work]:
+        """Start from the independent plan of no entries."""
+        n, m = problem.shape
+        row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
+        no_arcs = np.zeros(0, dtype=np.int64)
+        return VertexState(row, lam, no_arcs, no_arcs, np.zeros(0), False), Work()
+
+    def candidates(self, problem: Additive, state: VertexState) -> list[tuple[Core, Vector]]:
+        """Return the optimal plan and the optimal dual."""
+        return [(Arcs(problem.shape, state.i, state.j, state.flow), state.row)]
+
+    def potentials(self, problem: Additive, state: VertexState) -> Potentials:
+        """Return the optimal dual."""
+        return state.row, state.lam
+
+
+@dataclass(frozen=True)
+class OnePoint(OneStep):
+    """Write down the only plan of a problem with one row or one column, in one step.
+
+    It stands for an exact method, whose name and options the result shows.
+    """
+
+    asked: AnySolver
+
+    about: ClassVar[MethodInfo] = MethodInfo(
+        family="exact",
+        paper="Kantorovich 1942",
+        year=1942,
+        orders=(Order(1),),
+        exactness="exact",
+        solves_entropic=False,
+        rule=A_PRIORI,
+    )
+    starts_itself: ClassVar[bool] = True
+    pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0, warm_up=0)
+
+    @classmethod
+    def instead_of(cls, solver: AnySolver, problem: Problem) -> AnySolver:
+        """Return the solver itself unless it is exact and one side has a single point."""
+        is_settled = 1 in problem.shape and solver.about.exactness == "exact"
+        return cls(solver) if is_settled else solver
+
+    def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
+        """Solve: all mass goes to or comes from the one point, and f_i + g_j = C_ij everywhere."""
+        n, m = problem.shape
+        state.i, state.j = np.divmod(np.arange(n * m), m)
+        state.flow = problem.p.copy() if m == 1 else problem.q.copy()
+        costs = problem.geometry.entries(state.i, state.j)
+        state.row, state.lam = (costs, np.zeros(1)) if m == 1 else (np.zeros(1), costs)
+        state.is_done = True
+        return Work.of(vector=n + m)
+
 
 #: Seconds that POT takes for each entry of the cost and each node of the longer side, about, and
 #: from which it runs in a process of its own, which can be ended.
@@ -63,7 +136,7 @@ class Exact(OneStep):
         reason = "the network simplex is fastest at this size"
         return Offer(reason, model.seconds(n, m), int(model.bytes * n * m), HANDICAP)
 
-    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+    def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
         """Solve."""
         n, m = problem.shape
         C = problem.geometry.matrix()

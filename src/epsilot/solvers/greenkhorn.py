@@ -1,4 +1,8 @@
-"""Greenkhorn: greedy coordinate descent (Altschuler et al. 2017; Lin, Ho, Jordan 2019, 2022)."""
+"""Coordinate descent on the exp-dual: Greenkhorn and stochastic Sinkhorn.
+
+Greenkhorn (Altschuler et al. 2017; Lin, Ho, Jordan 2019, 2022) updates the most violated row or
+column. Stochastic Sinkhorn (Abid, Gower 2018; the paper's Appendix E) draws one at random.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Potentials, Vector
+from ..errors import InvalidProblem
 from ..kernels import coordinate as kernels
 from ..kernels.vectors import exp, log
 from ..problems.duals import softmin_rows
@@ -17,16 +22,16 @@ from ..problems.plan import Core, Gibbs
 from ..problems.problem import Entropic, Problem
 from ..problems.work import Work
 from .base import EntropicSolver, Pace, l1
+from .entropic_dual import JointPlan, block, log_masses, log_sums, masses
 from .method_info import MethodInfo, Order
 from .options import check_choices
-from .stacked_potentials import JointPlan, block, log_masses, log_sums, masses
 
 #: Epochs of n + m updates after which the running sums are summed afresh.
 EPOCHS_PER_SUM = 2
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class CoordinateState:
     """Both potentials and both marginals of the plan, rows first."""
 
     z: Vector  # row potential τ, then column potential λ
@@ -39,7 +44,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoordinateDescent(JointPlan[State], EntropicSolver[State]):
+class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateState]):
     r"""Minimise the exp-dual over one row or one column at a time, in O(n) operations.
 
     .. math:: ψ(u, v) = \sum_{ij} X_{ij} - <u, p> - <v, q>, \quad X_{ij} = e^{u_i+v_j-C_{ij}/η}
@@ -82,7 +87,7 @@ class CoordinateDescent(JointPlan[State], EntropicSolver[State]):
 
     def init(
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[CoordinateState, Work]:
         """Start from exact rows, so that nothing can overflow, or from zero potentials."""
         n, m = problem.shape
         work = Work.of(scale=n * m, both_marginals=n * m)
@@ -93,11 +98,13 @@ class CoordinateDescent(JointPlan[State], EntropicSolver[State]):
             z = np.concatenate([softmin_rows(problem, lam), lam])
             work += Work.of(lse=n * m)
         zeros = np.zeros(n + m)
-        state = State(z=z, sums=zeros, h=zeros.copy(), errors=np.zeros(2), tops=np.zeros(2))
+        state = CoordinateState(
+            z=z, sums=zeros, h=zeros.copy(), errors=np.zeros(2), tops=np.zeros(2)
+        )
         self._sum_afresh(problem, state)
         return state, work
 
-    def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
+    def step(self, problem: Entropic, state: CoordinateState, rng: Generator) -> Work:
         """Update n + m coordinates."""
         n, m = problem.shape
         geometry, weights = problem.geometry, masses(problem)
@@ -117,7 +124,7 @@ class CoordinateDescent(JointPlan[State], EntropicSolver[State]):
         state.violation = self._violation(problem, state)
         return work
 
-    def _sum_afresh(self, problem: Entropic, state: State) -> None:
+    def _sum_afresh(self, problem: Entropic, state: CoordinateState) -> None:
         state.sums = exp(log_sums(problem, state.z)[0])
         weights = masses(problem)
         for k, own in enumerate((block(problem, True), block(problem, False))):
@@ -128,14 +135,14 @@ class CoordinateDescent(JointPlan[State], EntropicSolver[State]):
             state.tops[k] = state.h[own].max()
         state.violation = self._violation(problem, state)
 
-    def _violation(self, problem: Entropic, state: State) -> float:
+    def _violation(self, problem: Entropic, state: CoordinateState) -> float:
         n = problem.shape[0]
         if not self.is_normalized:
             return float(state.errors.sum())
         sums = state.sums / state.sums[:n].sum()
         return l1(sums - masses(problem))
 
-    def candidates(self, problem: Entropic, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Entropic, state: CoordinateState) -> list[tuple[Core, Vector]]:
         """Return the plan of the current potentials, scaled to mass 1 if so resolved."""
         n = problem.shape[0]
         row, lam = (x.copy() for x in self.potentials(problem, state))
@@ -143,7 +150,9 @@ class CoordinateDescent(JointPlan[State], EntropicSolver[State]):
             row -= problem.eta * log(state.sums[:n].sum())
         return [(Gibbs(problem.geometry, row, lam, problem.eta), row)]
 
-    def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
+    def meets_published_rule(
+        self, problem: Entropic, state: CoordinateState, tolerance: float
+    ) -> bool:
         """Stop on the violation of freshly summed marginals, not on the running sums alone."""
         if state.violation > tolerance:
             return False
@@ -173,3 +182,42 @@ class Greenkhorn(CoordinateDescent):
 
     def _choice(self, rng: Generator, n_updates: int) -> tuple[float, Vector]:
         return np.inf, np.zeros(n_updates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StochasticSinkhorn(CoordinateDescent):
+    r"""Update a random row or column, drawn with probability :math:`h_I^α / \sum_i h_i^α`.
+
+    The violations :math:`h = (ρ(p, r), ρ(q, c))` are those of Greenkhorn. The run stops on the
+    realised violation, so the guarantee holds for the run in hand, not in expectation.
+
+    Parameters
+    ----------
+    power : float
+        α >= 0: 0 is uniform, 1 the authors' choice, infinity Greenkhorn.
+    start, is_normalized : optional
+        As in :class:`CoordinateDescent`.
+    """
+
+    power: float = 1.0
+
+    about: ClassVar[MethodInfo] = MethodInfo(
+        family="Sinkhorn",
+        paper="Abid, Gower 2018; Luo, Xie, Huo 2023, Appendix E",
+        year=2018,
+        orders=(Order(2, eps=2, log=1),),
+        is_in_table1=True,
+        departure="a scaling comes from a fresh sum of its row or column, not from running sums",
+        needs_dense=True,
+    )
+    _scans: ClassVar[int] = 2  # total, and the scan of its prefix sums
+
+    def __post_init__(self) -> None:
+        CoordinateDescent.__post_init__(self)
+        if not self.power >= 0:
+            raise InvalidProblem(
+                f"power is {self.power}; it must be nonnegative (1 is the authors' choice)."
+            )
+
+    def _choice(self, rng: Generator, n_updates: int) -> tuple[float, Vector]:
+        return float(self.power), rng.random(n_updates)

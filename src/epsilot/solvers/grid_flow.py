@@ -46,7 +46,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class GridFlowState:
     """The basis on the grid that is worked on; its arrays are as long as the finest needs."""
 
     supply: Integers  # what each cell of the finest grid sends (or lacks), in units of mass
@@ -137,7 +137,7 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridFlow(DirectSolver[State]):
+class GridFlow(DirectSolver[GridFlowState]):
     """Pivots on grids from coarse to fine; a step is some of them."""
 
     about: ClassVar[MethodInfo] = MethodInfo(
@@ -168,11 +168,11 @@ class GridFlow(DirectSolver[State]):
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[GridFlowState, Work]:
         """Start from a comb on the coarsest grid; trees near given potentials are worse."""
         field = field_of(problem)
         n = field.n_cells
-        state = State(
+        state = GridFlowState(
             supply=as_integers(field.difference(problem))[0],
             level=field.n_levels,
             links=np.zeros((6, n + 1), dtype=np.uint32),
@@ -182,14 +182,14 @@ class GridFlow(DirectSolver[State]):
         )
         return state, self._open(field, state, kernels.comb(field.at(state.level)))
 
-    def _open(self, field: Field, state: State, marks: NDArray[np.uint8]) -> Work:
+    def _open(self, field: Field, state: GridFlowState, marks: NDArray[np.uint8]) -> Work:
         """Begin a level from a spanning tree of its grid."""
         tree, shape = state.tree(marks.size), field.at(state.level)
         kernels.basis(marks, state.coarse(field), field.costs, shape, tree)
         state.steps, state.at, state.left = 0, 0, field.n_tiles(state.level)
         return Work.of(vector=4 * marks.size)
 
-    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+    def step(self, problem: Additive, state: GridFlowState, rng: Generator) -> Work:
         """Pivot for a while, on the next finer grid if this one is solved."""
         field, work = field_of(problem), Work()
         if state.is_optimal and state.level > 0:
@@ -206,7 +206,7 @@ class GridFlow(DirectSolver[State]):
         work.record(Work.of(arc_tested=axes * priced, vector=walked))
         return work
 
-    def _marks(self, field: Field, state: State, level: int) -> NDArray[np.uint8]:
+    def _marks(self, field: Field, state: GridFlowState, level: int) -> NDArray[np.uint8]:
         """Return the tree of the current basis, refined down to a level."""
         shape = field.at(state.level)
         marks: NDArray[np.uint8] = kernels.marks_of(state.tree(field.n_at(state.level)), shape)
@@ -214,7 +214,7 @@ class GridFlow(DirectSolver[State]):
             marks = kernels.refined(marks, field.at(finer + 1), field.at(finer))
         return marks
 
-    def signal(self, problem: Additive, state: State) -> Signal:
+    def signal(self, problem: Additive, state: GridFlowState) -> Signal:
         """Ask for a certificate when the finest grid or one near it is solved, and now and then."""
         level, n = state.level, state.supply.size
         if state.is_optimal:
@@ -224,7 +224,7 @@ class GridFlow(DirectSolver[State]):
             wants = level == 0 and state.steps % max(16, n // CELLS_A_STEP) == 0
         return Signal(is_finished=state.is_done, wants_certificate=wants)
 
-    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Additive, state: GridFlowState) -> list[tuple[Core, Vector]]:
         """Return the plan of the tree on the finest grid, and the potential of this one."""
         field = field_of(problem)
         tree = state.tree(field.n_cells)
@@ -236,7 +236,7 @@ class GridFlow(DirectSolver[State]):
         plan = plan_of(problem, field, state.supply, flows)
         return [(plan, self.potentials(problem, state)[0])]
 
-    def potentials(self, problem: Additive, state: State) -> Potentials:
+    def potentials(self, problem: Additive, state: GridFlowState) -> Potentials:
         """Return the prices, interpolated from a coarse grid."""
         field = field_of(problem)
         f = -state.prices[: field.n_at(state.level)].astype(np.float64)

@@ -15,14 +15,14 @@ from ..problems.duals import lse_oracle
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Additive, Entropic, Problem, Target
 from ..problems.work import Work
-from .averaging import is_near_optimal, keeps_average, mix, moments
 from .base import DirectSolver, EntropicSolver, Pace, l1
+from .entropic_dual import is_near_optimal, keeps_average, mix, moments
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import check_choices
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class HybridState:
     """The primal iterate through its logarithm, -inv C + f⊕g, and the dual one, w = (u, v)."""
 
     inv: float  # a, the inverse temperature of X
@@ -45,7 +45,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridPrimalDual(EntropicSolver[State]):
+class HybridPrimalDual(EntropicSolver[HybridState]):
     r"""Alternate entropic steps on the plan and gradient steps on the potentials.
 
     .. math:: \min_X \max_{u,v} <C - u⊕v, X> + <p,u> + <q,v> + η \sum X \log X
@@ -99,7 +99,7 @@ class HybridPrimalDual(EntropicSolver[State]):
 
     def init(
         self, problem: Target, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[HybridState, Work]:
         """Start from the uniform plan and zero potentials, or from a plan of given ones."""
         n, m = problem.shape
         size = n + m
@@ -118,7 +118,7 @@ class HybridPrimalDual(EntropicSolver[State]):
         step = 1 / (2 * sigma)
         b = np.concatenate([problem.p, problem.q])
         X = np.zeros((n, m) if self.average else (0, 0))
-        state = State(
+        state = HybridState(
             inv=inv,
             fg=fg,
             log_mass=log_mass,
@@ -133,7 +133,7 @@ class HybridPrimalDual(EntropicSolver[State]):
         )
         return state, work
 
-    def step(self, problem: Target, state: State, rng: Generator) -> Work:
+    def step(self, problem: Target, state: HybridState, rng: Generator) -> Work:
         """Take one primal and one dual step and average."""
         n, m = problem.shape
         entries = problem.geometry.pass_entries
@@ -173,7 +173,7 @@ class HybridPrimalDual(EntropicSolver[State]):
             work += Work.of(vector=2 * entries)
         return work
 
-    def meets_published_rule(self, problem: Entropic, state: State, tolerance: float) -> bool:
+    def meets_published_rule(self, problem: Entropic, state: HybridState, tolerance: float) -> bool:
         """Apply Appendix C to the average: violation <= ε'/2 and f(X) + φ <= ε/4."""
         n = problem.shape[0]
         if not self.average:
@@ -183,7 +183,7 @@ class HybridPrimalDual(EntropicSolver[State]):
         dual = lse_oracle(problem, state.mean[:n], state.mean[n:])[0]
         return is_near_optimal(problem, state.X, dual)
 
-    def candidates(self, problem: Target, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Target, state: HybridState) -> list[tuple[Core, Vector]]:
         """Return the averages of plan and potentials, and the current plan with its own."""
         n = problem.shape[0]
         row, lam = self.potentials(problem, state)
@@ -195,7 +195,7 @@ class HybridPrimalDual(EntropicSolver[State]):
             found.append((Gibbs(problem.geometry, shifted, lam, 1 / state.inv), row))
         return found
 
-    def potentials(self, problem: Target, state: State) -> Potentials:
+    def potentials(self, problem: Target, state: HybridState) -> Potentials:
         """Return the potentials of the current plan."""
         n = problem.shape[0]
         fg = state.fg / state.inv if state.inv > 0 else state.w
@@ -211,7 +211,7 @@ def plain_iterations(epsilon: float, cost_max: float, n: int, m: int) -> int:
     return math.ceil(cost_max * math.sqrt((n + m) * log(max(n * m, 2))) / epsilon)
 
 
-class Trial(NamedTuple):
+class PrimalStep(NamedTuple):
     """A primal step of some length: the extrapolated dual, and the plan it leads to."""
 
     step: float
@@ -225,7 +225,9 @@ class Trial(NamedTuple):
     log_mass: float
 
 
-def _try(problem: Target, state: State, step: float, sigma: float, is_priced: bool) -> Trial:
+def _try(
+    problem: Target, state: HybridState, step: float, sigma: float, is_priced: bool
+) -> PrimalStep:
     """Take a primal step with dual step s and primal step σ."""
     n, eta = problem.shape[0], problem.eta
     th = step / state.step
@@ -236,7 +238,7 @@ def _try(problem: Target, state: State, step: float, sigma: float, is_priced: bo
     AX, cost, log_mass = moments(
         problem.geometry, fg[:n] / inv, fg[n:] / inv, 1 / inv, is_priced and is_cooling
     )
-    return Trial(
+    return PrimalStep(
         step=step,
         sigma=sigma,
         th=th,
@@ -249,7 +251,7 @@ def _try(problem: Target, state: State, step: float, sigma: float, is_priced: bo
     )
 
 
-def _is_too_long(state: State, trial: Trial) -> bool:
+def _is_too_long(state: HybridState, trial: PrimalStep) -> bool:
     """Tell whether s² ‖A (X - X⁻)‖² / 2 exceeds KL(X | X⁻) s/σ, which the proof forbids."""
     # Pinsker: the norm bound 2 σ s <= 1 is always enough; KL itself cancels.
     if 2 * trial.step * trial.sigma <= 1 + 1e-9:
@@ -261,14 +263,14 @@ def _is_too_long(state: State, trial: Trial) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plain(DirectSolver[State], HybridPrimalDual):  # type: ignore[misc]
+class _Plain(DirectSolver[HybridState], HybridPrimalDual):  # type: ignore[misc]
     """The form without regularisation, which follows the protocol of direct methods."""
 
     about: ClassVar[MethodInfo] = replace(
         HybridPrimalDual.about, solves_entropic=False, rule=A_PRIORI
     )
 
-    def step(self, problem: Additive, state: State, rng: Generator) -> Work:  # type: ignore[override]
+    def step(self, problem: Additive, state: HybridState, rng: Generator) -> Work:  # type: ignore[override]
         """Take one step; the a-priori number of them proves the gap."""
         work = HybridPrimalDual.step(self, problem, state, rng)
         n, m = problem.shape

@@ -18,9 +18,8 @@ from ..problems.plan import Core, Gibbs
 from ..problems.problem import Entropic
 from ..problems.work import Work
 from .base import EntropicSolver, Pace, l1
-from .batching import coupling, draw_rows
-from .inner_loop import adapted, sampled_rows
 from .method_info import MethodInfo, Order
+from .stochastic_steps import adapted, coupling, draw_rows, sampled_rows
 
 #: Multiple of the proved mirror step that is tried first; where φ rises it is halved, down to 1.
 LONGEST = 24.0
@@ -29,7 +28,7 @@ CONSTANT = 3.0
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class KatyushaState:
     """The three sequences of Katyusha, and what is known at the snapshot."""
 
     lam: Vector  # snapshot ṽ
@@ -44,7 +43,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KatyushaSinkhorn(EntropicSolver[State]):
+class KatyushaSinkhorn(EntropicSolver[KatyushaState]):
     r"""Sample rows between two sweeps of Sinkhorn, and gather momentum from them.
 
     Accelerated Sinkhorn couples its points by Nesterov's estimate sequence; here Katyusha's three
@@ -77,16 +76,16 @@ class KatyushaSinkhorn(EntropicSolver[State]):
 
     def init(
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[KatyushaState, Work]:
         """Start all sequences at zero, or at the given column potential."""
         n, m = problem.shape
         lam = np.zeros(m) if potentials is None else potentials[1].copy()
-        state = State(
+        state = KatyushaState(
             lam=lam, y=lam.copy(), z=lam.copy(), lse=np.full(n, np.inf), columns=np.zeros(m)
         )
         return state, self._move(problem, state, lam)
 
-    def step(self, problem: Entropic, state: State, rng: Generator) -> Work:
+    def step(self, problem: Entropic, state: KatyushaState, rng: Generator) -> Work:
         """Do one outer loop: inner steps, the choice of a snapshot, and its column update."""
         n, m = problem.shape
         n_inner = -(-n // self.batch_size)
@@ -104,7 +103,9 @@ class KatyushaSinkhorn(EntropicSolver[State]):
             state.y, state.z, state.n_outer = lam, lam, 0
         return work + self._sweep(problem, state)
 
-    def _inner_loop(self, problem: Entropic, state: State, rng: Generator, n_inner: int) -> Vector:
+    def _inner_loop(
+        self, problem: Entropic, state: KatyushaState, rng: Generator, n_inner: int
+    ) -> Vector:
         """Advance y and z through the samples of an outer loop; return the mean of the y."""
         m, q = problem.shape[1], problem.q
         metric = (q + 1 / m) / 2  # as large as q, and rows differ by at most 2m in it
@@ -124,13 +125,13 @@ class KatyushaSinkhorn(EntropicSolver[State]):
         state.z, state.y = state.lam + z, state.lam + y
         return state.lam + y_sum / n_inner
 
-    def _sweep(self, problem: Entropic, state: State) -> Work:
+    def _sweep(self, problem: Entropic, state: KatyushaState) -> Work:
         """Update the columns of the snapshot exactly, as Sinkhorn does, and y and z with them."""
         move = column_move(problem, state.columns)
         state.y, state.z = state.y + move, state.z + move
         return Work.of(vector=7 * move.size) + self._move(problem, state, state.lam + move)
 
-    def _move(self, problem: Entropic, state: State, lam: Vector) -> Work:
+    def _move(self, problem: Entropic, state: KatyushaState, lam: Vector) -> Work:
         """Take the snapshot at λ: log-normalisers, column sums and φ."""
         n, m = problem.shape
         columns, p = ColumnSums(m), problem.p.view()
@@ -147,11 +148,11 @@ class KatyushaSinkhorn(EntropicSolver[State]):
         """Return how far φ may rise by rounding alone."""
         return 1e-14 * (abs(value) + problem.geometry.bounds[1])
 
-    def candidates(self, problem: Entropic, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Entropic, state: KatyushaState) -> list[tuple[Core, Vector]]:
         """Return the plan of the snapshot."""
         row, lam = self.potentials(problem, state)
         return [(Gibbs(problem.geometry, row, lam.copy(), problem.eta), row)]
 
-    def potentials(self, problem: Entropic, state: State) -> Potentials:
+    def potentials(self, problem: Entropic, state: KatyushaState) -> Potentials:
         """Return the row potential that goes with the snapshot, and the snapshot."""
         return softmin(problem.log_p, state.lse, problem.eta), state.lam

@@ -12,34 +12,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from .._types import Index, Potentials, Vector
 from ..kernels import line as kernels
 from ..metrics import metric_of
-from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
-from .base import DirectSolver
 from .cost_models import Offer, cost_model
+from .exact import OneStep, VertexState
 from .method_info import MethodInfo, Order
 
 #: Bytes a point: both orders, the path with its flow, potentials, and trees of a certificate.
 POINT_BYTES = 400
 
 
-@dataclass(slots=True, kw_only=True)
-class State:
-    """Potentials and the arcs of the monotone coupling."""
-
-    row: Vector  # row potential
-    lam: Vector  # column potential
-    i: Index  # rows, columns and flow of the arcs in use
-    j: Index
-    flow: Vector
-    is_done: bool = False
-
-
 @dataclass(frozen=True, kw_only=True)
-class Monotone(DirectSolver[State]):
+class Monotone(OneStep):
     """Sort, match and price, in one step."""
 
     about: ClassVar[MethodInfo] = MethodInfo(
@@ -66,16 +52,7 @@ class Monotone(DirectSolver[State]):
         """Return the bytes of orders, path and potentials, all O(n)."""
         return POINT_BYTES * sum(problem.shape)
 
-    def init(
-        self, problem: Additive, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
-        """Start from nothing, or from given potentials without a plan."""
-        n, m = problem.shape
-        row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
-        none = np.zeros(0, dtype=np.int64)
-        return State(row=row, lam=lam, i=none, j=none, flow=np.zeros(0)), Work()
-
-    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+    def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
         """Solve."""
         line = problem.geometry.line
         assert line is not None
@@ -92,11 +69,3 @@ class Monotone(DirectSolver[State]):
         state.is_done = True
         comparisons = n * n.bit_length() + m * m.bit_length()
         return Work.of(vector=n + m, arc_tested=comparisons)
-
-    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
-        """Return the optimal plan and the optimal dual."""
-        return [(Arcs(problem.shape, state.i, state.j, state.flow), state.row)]
-
-    def potentials(self, problem: Additive, state: State) -> Potentials:
-        """Return the optimal dual."""
-        return state.row, state.lam

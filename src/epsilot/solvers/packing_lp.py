@@ -50,7 +50,7 @@ class Rung(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class PackingState:
     """The two iterates (Z, and Z + g D), their marginals, and where on the ladder the run is."""
 
     Z: Matrix
@@ -71,7 +71,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PackingLP(HasConstants, DirectSolver[State]):
+class PackingLP(HasConstants, DirectSolver[PackingState]):
     r"""Maximise <W, X> with X 1 <= p and Xᵀ 1 <= q, where W = 1 - C / ‖C‖∞.
 
     A relative ε/‖C‖∞ solution of this packing LP, completed to a plan, is an additive ε solution
@@ -136,10 +136,10 @@ class PackingLP(HasConstants, DirectSolver[State]):
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[PackingState, Work]:
         """Start from almost nothing on the first rung."""
         n, m = problem.shape
-        state = State(
+        state = PackingState(
             Z=np.zeros((n, m)),
             D=np.empty((n, m)),
             z_r=np.zeros(n),
@@ -154,7 +154,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
         self._climb(problem, state)
         return state, Work.of(vector=4 * n * m)
 
-    def _climb(self, problem: Additive, state: State) -> None:
+    def _climb(self, problem: Additive, state: PackingState) -> None:
         """Start again on the next rung."""
         state.rung += 1
         rung = self.rung(problem, state.rung)
@@ -168,7 +168,7 @@ class PackingLP(HasConstants, DirectSolver[State]):
         state.n_epochs = state.n_steps = 0
         _recompute(state)
 
-    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+    def step(self, problem: Additive, state: PackingState, rng: Generator) -> Work:
         """Update n m randomly drawn entries."""
         n, m = problem.shape
         if state.is_done:
@@ -200,14 +200,14 @@ class PackingLP(HasConstants, DirectSolver[State]):
                 self._climb(problem, state)
         return Work.of(packing_step=n_steps, vector=4 * n * m * is_refreshed + 6 * n)
 
-    def _row_dual(self, problem: Additive, state: State, rung: Rung) -> Vector:
+    def _row_dual(self, problem: Additive, state: PackingState, rung: Rung) -> Vector:
         """Return u = (a / p) exp((r - 1) / μ)."""
         p = np.where(problem.p > 0, problem.p, 1.0)
         load = (state.z_r + state.scalars[1] * state.d_r) / p
         u: Vector = rung.a / p * exp(np.minimum((load - 1) / rung.mu, LARGEST_EXPONENT))
         return u
 
-    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Additive, state: PackingState) -> list[tuple[Core, Vector]]:
         """Return the packing with the last dual, and with the mean dual of the epochs."""
         unit = problem.geometry.cost_unit
         Y = state.scalars[1] * state.D
@@ -218,12 +218,12 @@ class PackingLP(HasConstants, DirectSolver[State]):
             found.append((Explicit(Y), unit * (1 - state.dual_sum / state.n_epochs)))
         return found
 
-    def potentials(self, problem: Additive, state: State) -> Potentials:
+    def potentials(self, problem: Additive, state: PackingState) -> Potentials:
         """Return the row potential and zeros: columns follow by c-transform."""
         return problem.geometry.cost_unit * state.row, np.zeros(problem.shape[1])
 
 
-def _recompute(state: State) -> None:
+def _recompute(state: PackingState) -> None:
     """Sum the rows and columns of both iterates."""
     marginals = (state.Z, state.z_r, state.z_c), (state.D, state.d_r, state.d_c)
     for matrix, rows, cols in marginals:

@@ -58,7 +58,7 @@ Floats = TypeVar("Floats", np.float32, np.float64)
 
 
 @dataclass(kw_only=True)
-class State(RoundState):
+class RestrictedState(RoundState):
     """Potentials of the sweeps first, then the rounds of a simplex."""
 
     usual: float  # cost that the regularisations are shares of
@@ -72,7 +72,7 @@ class State(RoundState):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RestrictedSimplex(DirectSolver[State]):
+class RestrictedSimplex(DirectSolver[RestrictedState]):
     """Sweeps, then simplex rounds; a step is one sweep or some pivots.
 
     Parameters
@@ -147,17 +147,17 @@ class RestrictedSimplex(DirectSolver[State]):
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[RestrictedState, Work]:
         """Start from zero potentials; given ones replace the sweeps but the last η's."""
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
         done = 0 if potentials is None else self._n_sweeps - self.sweeps
-        state = State(
+        state = RestrictedState(
             row=row.copy(), lam=lam.copy(), usual=usual_cost(problem), sweep=done, **no_rounds()
         )
         return state, Work()
 
-    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+    def step(self, problem: Additive, state: RestrictedState, rng: Generator) -> Work:
         """Do one sweep, or some pivots of a restricted problem, chosen first if there is none."""
         if state.sweep < self._n_sweeps:
             return self._sweep(problem, state)
@@ -168,12 +168,12 @@ class RestrictedSimplex(DirectSolver[State]):
             work.record(self._pivots(problem, state))
         return work
 
-    def _eta(self, problem: Additive, state: State) -> float:
+    def _eta(self, problem: Additive, state: RestrictedState) -> float:
         etas = self.etas or ETAS
         stage = min(max(state.sweep - 1, 0) // max(self.sweeps, 1), len(etas) - 1)
         return max(etas[stage] * state.usual, FINEST * problem.geometry.cost_unit)
 
-    def _sweep(self, problem: Additive, state: State) -> Work:
+    def _sweep(self, problem: Additive, state: RestrictedState) -> Work:
         n, m = problem.shape
         state.sweep += 1
         eta = self._eta(problem, state)
@@ -193,7 +193,7 @@ class RestrictedSimplex(DirectSolver[State]):
         state.lam = state.lam + eta * np.clip(move, -60.0, 60.0)
         return Work.of(both_marginals=n * m)
 
-    def _open(self, problem: Additive, state: State) -> Work:
+    def _open(self, problem: Additive, state: RestrictedState) -> Work:
         """Begin a round: choose the first arcs and a basis, or add negative arcs."""
         n, m = problem.shape
         if state.round == 0:
@@ -213,18 +213,18 @@ class RestrictedSimplex(DirectSolver[State]):
             reopen(state, i, j, costs, unit, FINE_TOLERANCE)
         return Work.of(ctransform=n * m)
 
-    def _pivots(self, problem: Additive, state: State) -> Work:
+    def _pivots(self, problem: Additive, state: RestrictedState) -> Work:
         """Improve the basis; at its optimum, end the round with the new potentials."""
         return pivot(
             state, problem.geometry.cost_unit, FINE_TOLERANCE if state.round else TOLERANCE
         )
 
-    def signal(self, problem: Additive, state: State) -> Signal:
+    def signal(self, problem: Additive, state: RestrictedState) -> Signal:
         """Ask for a certificate after a simplex round."""
         is_between = state.round > 0 and not state.is_open
         return Signal(is_finished=state.is_done, wants_certificate=is_between)
 
-    def candidates(self, problem: Additive, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(self, problem: Additive, state: RestrictedState) -> list[tuple[Core, Vector]]:
         """Return the plan of the basis; before a first round has ended, that of the sweeps."""
         found: list[tuple[Core, Vector]] = []
         if state.round == 0:
@@ -235,7 +235,7 @@ class RestrictedSimplex(DirectSolver[State]):
             found.append((Arcs(problem.shape, *basic_flow(state)), row))
         return found
 
-    def potentials(self, problem: Additive, state: State) -> Potentials:
+    def potentials(self, problem: Additive, state: RestrictedState) -> Potentials:
         """Return the current duals."""
         return duals(state, problem.geometry.cost_unit)
 
@@ -249,7 +249,7 @@ def usual_cost(problem: Additive) -> float:
     return min(problem.geometry.cost_unit, UNUSUAL * typical or problem.geometry.cost_unit)
 
 
-def tame_potentials(problem: Additive, state: State) -> None:
+def tame_potentials(problem: Additive, state: RestrictedState) -> None:
     """Replace potentials out of all proportion to the costs by clipped, c-transformed ones."""
     unit = problem.geometry.cost_unit
     if max(np.ptp(state.row), np.ptp(state.lam)) <= MAX_RANGE * unit:
@@ -258,7 +258,7 @@ def tame_potentials(problem: Additive, state: State) -> None:
     state.lam = problem.geometry.ctransform_cols(state.row)
 
 
-def first_basis(problem: Additive, state: State) -> None:
+def first_basis(problem: Additive, state: RestrictedState) -> None:
     """Build a basis from a tree of arcs of least reduced cost."""
     order = np.argsort(np.abs(state.reduced).astype(np.float32), kind="stable")
     crash(state, (problem.p, problem.q), order)

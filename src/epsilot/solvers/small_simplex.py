@@ -13,9 +13,8 @@ from ..kernels.small_simplex import is_small
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from .cost_models import Offer, cost_model
-from .exact import Exact
+from .exact import Exact, OneStep, VertexState
 from .method_info import A_PRIORI, MethodInfo
-from .vertex import OneStep, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,7 @@ class SmallSimplex(OneStep):
         reason = "a compiled simplex on all arcs is fastest for so few"
         return Offer(reason, model.seconds(n, m), int(model.bytes * n * m))
 
-    def step(self, problem: Additive, state: State, rng: Generator) -> Work:
+    def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
         """Solve."""
         n, m = problem.shape
         arcs, flow = np.empty((2, n + m), np.int64), np.empty(n + m)

@@ -20,11 +20,10 @@ from ..problems.plan import Core, Gibbs
 from ..problems.problem import Penalised
 from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver, l1
-from .batching import HEADROOM, draw_rows
-from .inner_loop import Steps, sampled_rows
 from .method_info import MethodInfo
 from .options import check_choices
-from .proximal import cost_size, independent, is_sharpest, proximal_eta
+from .stochastic_steps import HEADROOM, Steps, draw_rows, sampled_rows
+from .unbalanced_sinkhorn import cost_size, independent, is_sharpest, proximal_eta
 
 #: Multiples of the mirror step: what is tried first, and the least; it is halved where φ rises.
 LONGEST, SHORTEST = 24.0, 1 / 64
@@ -40,7 +39,7 @@ NOTHING = 1e-14
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class UnbalancedPDASMDState:
     """The three sequences of Katyusha, what is known at the snapshot, the box and the reference."""
 
     lam: Vector  # snapshot ṽ
@@ -111,12 +110,12 @@ class UnbalancedPDASMD(UnpublishedSolver):
 
     def init(
         self, problem: Penalised, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[UnbalancedPDASMDState, Work]:
         """Start all sequences at zero, or at the given column potential, in the box."""
         n, m = problem.shape
         lam = np.zeros(m) if potentials is None else potentials[1]
         U, V = (np.full(n, -1.0), np.zeros(m)) if problem.eta else independent(problem)
-        state = State(
+        state = UnbalancedPDASMDState(
             lam=np.where(problem.q > 0, lam, UNUSED), y=lam, z=lam, lse=np.empty(n),
             masses=np.empty(n), columns=np.empty(m), low=lam, high=lam, most=np.empty(0),
             U=np.where(problem.p > 0, U, 0.0), V=np.where(problem.q > 0, V, 0.0),
@@ -125,7 +124,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         )  # fmt: skip
         return state, self._begin(self._dual(problem, state), state)
 
-    def step(self, problem: Penalised, state: State, rng: Generator) -> Work:
+    def step(self, problem: Penalised, state: UnbalancedPDASMDState, rng: Generator) -> Work:
         """Do one outer loop; without an entropy, make the plan a new reference where it is time."""
         before = self._refer(problem, state)
         dual, n_inner = self._dual(problem, state), -(-problem.shape[0] // self.batch_size)
@@ -151,13 +150,13 @@ class UnbalancedPDASMD(UnpublishedSolver):
         usual = 1.0 if self.step_share else HARDER
         return problem.eta or usual * proximal_eta(problem, self.step_share)
 
-    def _dual(self, problem: Penalised, state: State) -> SemiDual:
+    def _dual(self, problem: Penalised, state: UnbalancedPDASMDState) -> SemiDual:
         """Return what is minimised."""
         if not problem.eta:
             problem = dataclasses.replace(problem, eta=self._eta(problem))
         return SemiDual(problem, state.U, state.V, state.sharpness)
 
-    def _begin(self, dual: SemiDual, state: State) -> Work:
+    def _begin(self, dual: SemiDual, state: UnbalancedPDASMDState) -> Work:
         """Make the box and the constants of a reference, and start in the box."""
         n, m = dual.problem.shape
         state.low, state.high = np.full(m, -np.inf), np.full(m, np.inf)
@@ -176,7 +175,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         state.first_violation = state.violation
         return work
 
-    def _refer(self, problem: Penalised, state: State) -> Work:
+    def _refer(self, problem: Penalised, state: UnbalancedPDASMDState) -> Work:
         """Without an entropy, hold what follows to the plan of the snapshot, once that is near.
 
         Its columns are the best ones beside its rows: potentials that are off would add up.
@@ -194,7 +193,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
             self._dual(problem, state), state
         )
 
-    def _update_columns(self, dual: SemiDual, state: State) -> Work:
+    def _update_columns(self, dual: SemiDual, state: UnbalancedPDASMDState) -> Work:
         """Move the snapshot to the best columns beside its rows, and y and z with it."""
         move = dual.column_move(state.lam, state.columns)
         lam, state.y, state.z = (
@@ -202,7 +201,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         )
         return Work.of(vector=18 * lam.size) + self._move(dual, state, lam)
 
-    def _steps(self, dual: SemiDual, state: State) -> tuple[Steps, Vector]:
+    def _steps(self, dual: SemiDual, state: UnbalancedPDASMDState) -> tuple[Steps, Vector]:
         """Return the constants of an outer loop, and what rows are drawn in proportion to."""
         eta, curvature = dual.problem.eta, dual.problem.eta / dual.problem.price_b  # the penalty's
         if self.is_adaptive:
@@ -216,7 +215,9 @@ class UnbalancedPDASMD(UnpublishedSolver):
         tau1, h = 2 / (state.n_outer + 4), eta / (CONSTANT * smoothness)
         return Steps(tau1, share / (2 * smoothness), state.step_scale * h / tau1, h), law
 
-    def _inner_loop(self, dual: SemiDual, state: State, rng: Generator, n_inner: int) -> Vector:
+    def _inner_loop(
+        self, dual: SemiDual, state: UnbalancedPDASMDState, rng: Generator, n_inner: int
+    ) -> Vector:
         """Advance y and z through the samples of an outer loop; return the mean of the y."""
         problem, snap = dual.problem, state.lam
         (tau1, tau2, alpha, h), law = self._steps(dual, state)
@@ -238,7 +239,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         m, n_rows = problem.shape[1], n_inner * self.batch_size
         return Work.of(softmax=n_rows * m, vector=n_rows * (m + 6) + n_inner * 20 * m)
 
-    def _move(self, dual: SemiDual, state: State, lam: Vector) -> Work:
+    def _move(self, dual: SemiDual, state: UnbalancedPDASMDState, lam: Vector) -> Work:
         """Take the snapshot at λ, moved by the best constant that keeps it in the box."""
         problem, used = dual.problem, dual.problem.q > 0
         n, m = problem.shape
@@ -266,7 +267,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
 
     # -- what others ask ---------------------------------------------------------------------
 
-    def signal(self, problem: Penalised, state: State) -> Signal:
+    def signal(self, problem: Penalised, state: UnbalancedPDASMDState) -> Signal:
         """Return the violation, and whether it is nothing, or no exponent may grow."""
         if problem.eta:
             is_finished = state.violation <= NOTHING * float(state.masses.sum())
@@ -274,13 +275,15 @@ class UnbalancedPDASMD(UnpublishedSolver):
             is_finished = is_sharpest(problem, state.sharpness)
         return Signal(state.violation, is_finished, is_finished)
 
-    def candidates(self, problem: Penalised, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(
+        self, problem: Penalised, state: UnbalancedPDASMDState
+    ) -> list[tuple[Core, Vector]]:
         """Return the plan of the snapshot, and its row potential."""
         dual = self._dual(problem, state)
         f = dual.row_potential(state.lse)
         row, column = dual.row_scaling(f), dual.gibbs_column(state.lam)
         return [(Gibbs(problem.geometry, row, column, dual.zeta), f)]
 
-    def potentials(self, problem: Penalised, state: State) -> Potentials:
+    def potentials(self, problem: Penalised, state: UnbalancedPDASMDState) -> Potentials:
         """Return the row potential that goes with the snapshot, and the snapshot."""
         return self._dual(problem, state).row_potential(state.lse), state.lam

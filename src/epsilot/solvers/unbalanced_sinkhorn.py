@@ -1,4 +1,11 @@
-"""Unbalanced Sinkhorn (Chizat et al. 2018), translation invariant, and its proximal iteration."""
+"""Sinkhorn for unbalanced and partial problems.
+
+Kullback-Leibler penalties: Chizat et al. 2018, made translation invariant. Without an entropy each
+sweep is a proximal step, for the objective plus η KL(X | K), where K is the plan so far. Plans are
+exp(U ⊕ V - κ C), and κ grows by 1/η per step, so that no regularisation is left in the limit.
+
+Partial and TV-unbalanced problems with an entropy: the potentials are clipped.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +18,58 @@ from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..arguments import check_positive
+from ..kernels.vectors import log
+from ..problems.clipped import Clipped
 from ..problems.kullback_leibler import log_charge, penalised_softmin
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Penalised
 from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver
 from .method_info import MethodInfo
-from .proximal import independent, is_sharpest, next_eta, proximal_eta
+
+#: η as a share of the largest cost: for cheap and for dear misses.
+SMALL_STEP, LARGE_STEP = 0.02, 0.05
+#: Prices above this share of the largest cost are dear.
+DEAR = 0.5
+#: Largest exponent κ max C: beyond, its digits are lost.
+SHARPEST = 1e10
+#: Sweeps with the first η. From then on η falls while a sweep changes potentials by less than a
+#: share of it: a few very large costs would make steps of constant length too short for the others.
+FIRST_SWEEPS, SMALL_CHANGE = 200.0, 1e-4
+
+
+def proximal_eta(problem: Penalised, share: float | None = None) -> float:
+    """Return the first η of the proximal term, by default a share that depends on the prices."""
+    size = cost_size(problem)
+    if share is None:
+        is_dear = min(problem.price_a, problem.price_b) > DEAR * size
+        share = LARGE_STEP if is_dear else SMALL_STEP
+    return share * size
+
+
+def next_eta(eta: float, sharpness: float, change: float) -> float:
+    """Return the η of the next sweep, after one that changed potentials by this share of η."""
+    return min(eta, FIRST_SWEEPS / sharpness) if change < SMALL_CHANGE else eta
+
+
+def is_sharpest(problem: Penalised, sharpness: float) -> bool:
+    """Tell whether no exponent may grow."""
+    return sharpness * cost_size(problem) > SHARPEST
+
+
+def independent(problem: Penalised) -> tuple[Vector, Vector]:
+    """Return (U, V) of the independent plan p qᵀ / √(|p| |q|)."""
+    mean = 0.5 * log(float(problem.p.sum() * problem.q.sum()))
+    return problem.log_p - 0.5 * mean, problem.log_q - 0.5 * mean
+
+
+def cost_size(problem: Penalised) -> float:
+    """Return the largest absolute cost, or 1 where all costs are zero."""
+    return max(abs(x) for x in problem.geometry.bounds) or 1.0
 
 
 @dataclass
-class State:
+class UnbalancedSinkhornState:
     """X = exp(U ⊕ V - κ C), and the potentials of the last sweep."""
 
     U: Vector
@@ -65,19 +113,20 @@ class UnbalancedSinkhorn(UnpublishedSolver):
 
     def init(
         self, problem: Penalised, rng: Generator, potentials: Potentials | None = None
-    ) -> tuple[State, Work]:
+    ) -> tuple[UnbalancedSinkhornState, Work]:
         """Start from the independent plan, or with an entropy from potentials alone."""
         n, m = problem.shape
         f, g = (np.zeros(n), np.zeros(m)) if potentials is None else map(np.copy, potentials)
         if problem.eta:
             eta = problem.eta
-            state = State(np.full(n, -1.0), np.zeros(m), 1 / eta, f, g, math.inf, eta)
+            U, V, sharpness = np.full(n, -1.0), np.zeros(m), 1 / eta
         else:
             eta = proximal_eta(problem, self.step_share)
-            state = State(*independent(problem), 0.0, f, g, math.inf, eta)
+            (U, V), sharpness = independent(problem), 0.0
+        state = UnbalancedSinkhornState(U, V, sharpness, f, g, math.inf, eta)
         return state, Work.of(vector=n + m)
 
-    def step(self, problem: Penalised, state: State, rng: Generator) -> Work:
+    def step(self, problem: Penalised, state: UnbalancedSinkhornState, rng: Generator) -> Work:
         """Make one sweep: rows, then columns."""
         geometry, eta = problem.geometry, state.eta
         sharpness = state.sharpness if problem.eta else state.sharpness + 1 / eta
@@ -98,7 +147,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
         n, m = problem.shape
         return Work.of(lse=2 * geometry.pass_entries, vector=20 * (n + m))
 
-    def signal(self, problem: Penalised, state: State) -> Signal:
+    def signal(self, problem: Penalised, state: UnbalancedSinkhornState) -> Signal:
         """Return whether nothing changes any more, or no exponent may grow."""
         is_finished = state.change == 0 or (
             not problem.eta and is_sharpest(problem, state.sharpness)
@@ -106,14 +155,16 @@ class UnbalancedSinkhorn(UnpublishedSolver):
         violation = math.nan if math.isnan(state.change) else math.inf
         return Signal(violation, is_finished, is_finished)
 
-    def candidates(self, problem: Penalised, state: State) -> list[tuple[Core, Vector]]:
+    def candidates(
+        self, problem: Penalised, state: UnbalancedSinkhornState
+    ) -> list[tuple[Core, Vector]]:
         """Return the plan of the state, and the row potential."""
         if problem.eta:
             return [(Gibbs(problem.geometry, state.f - problem.eta, state.g, problem.eta), state.f)]
         fine = 1 / state.sharpness if state.sharpness else state.eta
         return [(Gibbs(problem.geometry, fine * state.U, fine * state.V, fine), state.f)]
 
-    def potentials(self, problem: Penalised, state: State) -> Potentials:
+    def potentials(self, problem: Penalised, state: UnbalancedSinkhornState) -> Potentials:
         """Return the potentials."""
         return state.f, state.g
 
@@ -125,3 +176,76 @@ def _shifted(problem: Penalised, f: Vector, g: Vector, eta: float) -> Potentials
     t = charges / (1 / b + 1 / (eta + a))
     share = 1.0 if a == math.inf else a / (eta + a)
     return f + share * t, g - t
+
+
+@dataclass(slots=True, kw_only=True)
+class ClippedSinkhornState:
+    """Potentials within their bounds."""
+
+    f: Vector
+    g: Vector
+    level: float = 0.0  # µ, the price of mass that is fixed
+    change: float = math.inf  # of f, g and µ in the last sweep, as a share of η
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedSinkhorn(UnpublishedSolver):
+    """Maximise the dual over rows and columns in turn; each maximum is Sinkhorn's, clipped.
+
+    In total variation a potential stays between plus and minus the price of a miss, and the best
+    constant moves between rows and columns. Where the mass
+    is fixed, potentials are at most 0, and µ, the price of mass, is maximised over jointly with
+    either block.
+    """
+
+    about: ClassVar[MethodInfo] = MethodInfo(
+        family="Sinkhorn",
+        paper="Benamou, Carlier, Cuturi, Nenna, Peyré 2015; Chizat, Peyré, Schmitzer, Vialard 2018",
+        year=2015,
+        note="no rate is proved",
+        takes_bounds=True,
+    )
+    pace: ClassVar[Pace] = Pace()
+
+    def init(
+        self, problem: Clipped, rng: Generator, potentials: Potentials | None = None
+    ) -> tuple[ClippedSinkhornState, Work]:
+        """Start from zero potentials, or from the given ones."""
+        n, m = problem.shape
+        f, g = (np.zeros(n), np.zeros(m)) if potentials is None else map(np.copy, potentials)
+        return ClippedSinkhornState(f=f, g=g - max(float(g.max()), 0.0)), Work.of(vector=n + m)
+
+    def step(self, problem: Clipped, state: ClippedSinkhornState, rng: Generator) -> Work:
+        """Make one sweep: rows, then columns."""
+        geometry, eta = problem.geometry, problem.eta
+        before = state.f, state.g
+        state.f, _ = problem.best_rows(geometry.lse_rows(state.g, eta) - 1)
+        g, level = problem.best_cols(geometry.lse_cols(state.f, eta) - 1)
+        state.f, state.g = problem.translated(state.f, g)
+        moved = max(
+            float(np.abs(x[used] - old[used]).max(initial=0.0))
+            for x, old, used in zip(
+                (state.f, state.g), before, (problem.p > 0, problem.q > 0), strict=True
+            )
+        )
+        state.change = max(moved, abs(level - state.level)) / eta
+        state.level = level
+        n, m = problem.shape
+        return Work.of(lse=2 * geometry.pass_entries, vector=20 * (n + m))
+
+    def signal(self, problem: Clipped, state: ClippedSinkhornState) -> Signal:
+        """Return whether nothing changes any more."""
+        is_finished = state.change == 0
+        violation = math.nan if math.isnan(state.change) else math.inf
+        return Signal(violation, is_finished, is_finished)
+
+    def candidates(
+        self, problem: Clipped, state: ClippedSinkhornState
+    ) -> list[tuple[Core, Vector]]:
+        """Return the plan of the potentials, and the row potential."""
+        row = state.f + (state.level - problem.eta)
+        return [(Gibbs(problem.geometry, row, state.g, problem.eta), state.f)]
+
+    def potentials(self, problem: Clipped, state: ClippedSinkhornState) -> Potentials:
+        """Return the potentials."""
+        return state.f, state.g

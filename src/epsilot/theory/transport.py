@@ -7,7 +7,7 @@ import math
 from .._types import Vector
 from ..finite_sum.mirrors import euclidean
 from ..finite_sum.norms import exponent
-from ..solvers.inner_loop import step_operations
+from ..solvers.stochastic_steps import step_operations
 from .finite_sum import outer_loops
 
 
