@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import epsilot
-from epsilot.engine.kinds import Balanced
 from epsilot.engine.result import recertify
+from epsilot.problems.balanced import Balanced
 from epsilot.problems.problem import make_problem
 
 from .checks import ROUND_OFF, Scales, Wish, result_defects, truth_of

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         InvalidProblem,
         NotConverged,
         UnknownMethod,
+        UnknownOption,
         UnsavedWarning,
     )
     from .geometry import Dense, Geometry, Grid, PointCloud
@@ -65,6 +66,7 @@ _HOMES = {
         "InvalidProblem",
         "NotConverged",
         "UnknownMethod",
+        "UnknownOption",
         "UnsavedWarning",
     ),
     "geometry": ("Dense", "Geometry", "Grid", "PointCloud"),
@@ -99,6 +101,7 @@ __all__ = [
     "SampleBarycenterResult",
     "Status",
     "UnknownMethod",
+    "UnknownOption",
     "UnsavedWarning",
     "__version__",
     "barycenter",

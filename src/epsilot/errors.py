@@ -35,7 +35,11 @@ class MissingExtra(InvalidProblem, ImportError):
 
 
 class UnknownMethod(ValueError):
-    """No method, or no option of the method, has the given name."""
+    """No method has the given name."""
+
+
+class UnknownOption(InvalidProblem, UnknownMethod, TypeError):
+    """The call has no argument, and the method no option, of the given name."""
 
 
 class NotConverged(RuntimeError):

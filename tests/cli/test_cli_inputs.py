@@ -43,6 +43,8 @@ BAD = [
     (["solve", *COST, "--eps", "1e-30"], "float64"),
     (["solve", *COST, "--max-iter", "-1"], "max_iter is -1"),
     (["solve", *COST, "--method", "sinkorn"], "did you mean sinkhorn"),
+    (["solve", *COST, "--seed", "-1"], "seed is -1; it must be an integer, 0 or more"),
+    (["solve", *COST, "--threads", "0"], "n_threads is 0; it must be an integer, 1 or more"),
     (["solve", *COST, "--stop", "never"], "stop is 'never'"),
     (["solve", *COST, "--option", "eps=1"], "use --eps"),
     (["solve", *COST, "--option", "eps"], "not of the form key=value"),
@@ -127,8 +129,6 @@ def test_bad_input_is_one_sentence_and_exit_code_2(run, arguments, message):
         ["solve", "--nothing"],
         ["solve", "--eps", "small"],
         ["solve", "--points", "x.csv"],
-        ["solve", *COST, "--seed", "-1"],
-        ["solve", *COST, "--threads", "0"],
     ],
 )
 def test_wrong_usage_is_exit_code_2(run, arguments):

@@ -129,7 +129,7 @@ def test_options_reach_the_method(run):
     ],
 )
 def test_option_values_are_typed(text, value):
-    from epsilot.cli.request_options import parse_options
+    from epsilot.cli.options import parse_options
 
     (parsed,) = parse_options([f"batch-size={text}"]).values()
     assert parsed == value

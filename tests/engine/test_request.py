@@ -1,15 +1,17 @@
-"""A request is checked when it is made, and says once what `solve`'s keywords are."""
+"""Each keyword of `solve` is declared once, as a field of `Request`; the rest follows from it."""
 
 import dataclasses
 import inspect
 import math
+import re
 
 import pytest
 
 import epsilot
-from epsilot import InvalidProblem, UnknownMethod
-from epsilot.engine import goal, kinds
-from epsilot.engine.request import KEYWORDS, OF_PROBLEM, SAID, Request
+from epsilot import InvalidProblem, UnknownMethod, UnknownOption
+from epsilot.engine import goal
+from epsilot.engine.request import DECLARED, KEYWORDS, OF_PROBLEM, Request, meant_keywords
+from epsilot.problems import kinds
 from epsilot.problems.problem import make_problem
 from sample_problems import M34
 
@@ -17,64 +19,113 @@ DEFAULTS = {f.name: f.default for f in dataclasses.fields(Request)}
 SOLVE = inspect.signature(epsilot.solve).parameters
 
 
-def test_solve_has_the_keywords_of_a_request_and_their_defaults():
+def test_solve_has_the_declared_keywords_and_defaults():
     found = {name: p.default for name, p in SOLVE.items() if name not in {*OF_PROBLEM, "options"}}
     of_kinds = {name: word.default for name, word in kinds.keywords().items()}
     assert found == {name: DEFAULTS[name] for name in KEYWORDS} | of_kinds
 
 
-def test_what_else_solve_has_describes_the_problem():
+def test_the_other_arguments_of_solve_describe_the_problem():
     assert tuple(inspect.signature(make_problem).parameters) == OF_PROBLEM
     assert SOLVE.keys() - set(KEYWORDS) == {*OF_PROBLEM, *kinds.keywords(), "options"}
 
 
-def test_solve_has_the_types_of_a_request():
+def test_solve_has_the_declared_types():
     for name in KEYWORDS:
         kind = Request.__annotations__[name]
         shown = kind if isinstance(kind, str) else str(kind).replace("<class '", "").rstrip("'>")
         assert SOLVE[name].annotation == shown, name
 
 
-def test_each_keyword_reaches_the_request(monkeypatch, tmp_path):
-    given = {
-        "eps": None,
-        "rtol": None,
-        "reg": 0.5,
-        "tol": 0.25,
-        "method": "sinkhorn",
-        "stop": "paper",
-        "max_iter": 3,
-        "max_seconds": 4.0,
-        "potentials_init": ((), ()),
-        "seed": 5,
-        "n_threads": 6,
-        "callback": print,
-        "progress": True,
-        "on_limit": "raise",
-        "checkpoint": str(tmp_path / "c"),
-        "resume": "r",
-        "multiscale": False,
-    }
-    asked = []
+def test_solve_documents_each_argument_once():
+    parameters = epsilot.solve.__doc__.split("Parameters\n")[1].split("Returns\n")[0]
+    lines = re.findall(r"^    ((?:\w+, )*\w+) :", parameters, flags=re.MULTILINE)
+    documented = [name for line in lines for name in line.split(", ")]
+    assert sorted(documented) == sorted(SOLVE.keys() - {"options"})
+    assert "**options" in parameters
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_each_keyword_of_solve_reaches_the_request(name, monkeypatch):
+    asked, value = [], object()
+    monkeypatch.setattr("epsilot.engine.request._CHECKED", [])
     monkeypatch.setattr(
-        "epsilot.api.solve.execute", lambda problem, request, clock: asked.append(request)
+        "epsilot.api.solve.run_request", lambda request, *_, **__: asked.append(request)
     )
-    for changes in (
-        {},
-        {"eps": 1.0, "reg": None, "tol": None},
-        {"rtol": 1.0, "reg": None, "tol": None},
-    ):
-        keywords = given | changes
-        epsilot.solve(M34, **keywords, domain="log")
-        found = {name: getattr(asked[-1], name) for name in KEYWORDS}
-        assert found == keywords
-        assert asked[-1].options == {"domain": "log"}
+    monkeypatch.setattr(Request, "_check_target", lambda self: None)
+    epsilot.solve(M34, **{name: value}, domain="log")
+    assert getattr(asked[0], name) is value
+    assert asked[0].options == {"domain": "log"}
+    others = {other: getattr(asked[0], other) for other in KEYWORDS if other != name}
+    assert others == {other: DEFAULTS[other] for other in others}
 
 
-def test_each_field_has_a_sentence_and_a_place_in_the_documentation():
-    for name, said in SAID.items():
-        assert said.help.endswith("."), name
-        assert name == "kind" or name in epsilot.solve.__doc__, name
+def test_help_is_one_sentence():
+    for name, declared in (DECLARED | kinds.keywords()).items():
+        assert declared.help is None or declared.help.endswith("."), name
+
+
+def test_names_of_other_libraries_mean_one_keyword():
+    aliases = [alias for word in (DECLARED | kinds.keywords()).values() for alias in word.aliases]
+    assert len(set(aliases)) == len(aliases)
+    assert not set(aliases) & SOLVE.keys()
+    assert {meant_keywords()[name] for name in SOLVE if name != "options"} == {*SOLVE} - {"options"}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("verbose", "progress"), ("n_job", "n_threads"), ("max_iters", "max_iter"), ("mas", "mass")],
+)
+@pytest.mark.parametrize("expected", [UnknownOption, InvalidProblem, UnknownMethod, TypeError])
+def test_an_unknown_keyword_is_a_type_error_that_suggests_the_nearest(name, meant, expected):
+    sentence = rf"^solve\(\) has no argument '{name}'; did you mean {meant}\?$"
+    with pytest.raises(expected, match=sentence):
+        epsilot.solve(M34, **{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("keywords", "sentence"),
+    [
+        ({"zzz": 1}, r"^solve\(\) has no argument 'zzz'; leave it out"),
+        (
+            {"method": "sinkhorn", "domian": 1},
+            "^sinkhorn has no option 'domian'; did you mean domain",
+        ),
+        (
+            {"method": "exact", "batch_size": 3},
+            r"^exact has no option 'batch_size', which \w+ and .* method='\w+'\)",
+        ),
+    ],
+)
+def test_an_unknown_option_gets_a_sentence_with_a_remedy(keywords, sentence):
+    with pytest.raises(UnknownOption, match=sentence):
+        epsilot.solve(M34, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "identity"),
+    [
+        ({}, {"stop": "certificate", "seed": 0}),
+        (
+            {"eps": 0.5, "max_iter": 3, "progress": True, "mass": 2.0, "domain": "log"},
+            {"eps": 0.5, "stop": "certificate", "seed": 0, "mass": 2.0},
+        ),
+    ],
+)
+def test_a_resumed_run_repeats_target_stop_seed_and_kind(keywords, identity):
+    found = Request.of(keywords).identity()
+    assert {name: value for name, value in found.items() if value is not None} == identity
+
+
+def test_a_report_writes_the_keywords_that_determine_the_result():
+    keywords = {"rtol": 0.1, "n_threads": 2, "progress": True, "domain": "log"}
+    request = Request.of(keywords | {"unbalanced": (1.0, math.inf)})
+    assert request.written() == {
+        "rtol": "0.1",
+        "unbalanced": "(1.0, math.inf)",
+        "unbalanced_type": "'kl'",
+        "domain": "'log'",
+    }
 
 
 @pytest.mark.parametrize(
@@ -138,4 +189,4 @@ def test_a_warning_names_the_line_of_the_caller(call):
 
 def test_what_is_not_asked_for_is_one_per_cent():
     assert goal.RTOL == 0.01
-    assert "0.01" in SAID["rtol"].help
+    assert "0.01" in DECLARED["rtol"].help

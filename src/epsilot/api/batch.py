@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_choice, check_flag
 from ..distributed.cluster import Cluster
-from ..engine import kinds
 from ..engine.batch.engine import BatchConfig, BatchGoal, ClusterSolver, run_batch, solve_here
 from ..engine.batch.problems import Many, clouds_of, source_of
 from ..engine.batch.result import BatchResult, Pairing
@@ -17,6 +16,7 @@ from ..errors import InvalidProblem
 from ..files import StrPath, check_own
 from ..geometry.coordinates import check_metric
 from ..metrics import MetricLike
+from ..problems import kinds
 from ..wording import shown
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ..barycenters.family import Costs, make_family
 from ..engine.checks import internal_potentials
 from ..engine.execute import execute
 from ..engine.request import Request
-from ..errors import InvalidProblem
+from ..errors import InvalidProblem, UnknownOption
 from ..geometry import Geometry
 from ..problems.certificate import Certificate
 from ..problems.objective import Objective
@@ -101,7 +101,7 @@ def certify(
     rtol = DERIVED_RTOL if reg is None else None
     request = Request.of({"rtol": rtol, "reg": reg, "on_limit": "ignore", **kind})
     for name in request.options or ():
-        raise TypeError(f"certify() got an unexpected keyword argument {name!r}")
+        raise UnknownOption(f"certify() has no argument {name!r}; leave it out (see help).")
     return audit(request, M, a, b, plan=plan, potentials=potentials)
 
 

@@ -14,8 +14,8 @@ from ..arguments import check_flag, cost_matrix, numeric
 from ..engine.batch.engine import run_batch
 from ..engine.batch.problems import HistogramPairs, rows_of
 from ..engine.batch.result import BatchResult, Pairing
-from ..engine.kinds import Kind
 from ..errors import InvalidProblem
+from ..problems.kinds import Kind
 from .batch import make_config
 
 

@@ -1,4 +1,4 @@
-"""From a wish (ε, a relative tolerance, or η) to a certified result."""
+"""Solve one problem with a stored or a structured cost."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 
 from ..arguments import check_flag
 from ..deadline import OutOfTime
-from ..engine import kinds
 from ..engine.clock import Phase, started
 from ..engine.execute import execute
 from ..engine.request import Request
 from ..engine.result import Result
 from ..geometry import Geometry
+from ..problems import kinds
 from ..problems.record import Record
 
 
@@ -57,49 +57,51 @@ def solve(
     a, b : (n,), (m,) array-like, optional
         Nonnegative weights of equal total; uniform if None.
     eps, rtol, reg : float, optional
-        What to reach, at most one of: an absolute gap in units of M times the mass; a gap
-        relative to the lower bound (default 0.01), or within round-off of the costs if that is
-        about zero; the *entropic* problem with this regularisation, min <M, X> - reg H(X), to
-        the gap ``tol``, where H(X) = -Σ X log X of the plan in the user's units, whatever its mass.
+        The target, at most one of three. ``eps``: an absolute gap, in units of M times the mass.
+        ``rtol``: a gap relative to the lower bound (default 0.01), or within round-off of the
+        costs if the bound is about zero. ``reg``: solve the *entropic* problem
+        min <M, X> - reg H(X) to the gap ``tol``, where H(X) = -Σ X log X of the plan in the user's
+        units, for any mass.
     tol : float, optional
         With ``reg``: the certified entropic gap, by default 1e-6 max|M| times the mass.
     method : str
         A name from :func:`methods`, or "auto".
     stop : {"certificate", "paper"}
-        Stop at the certified gap, or follow the method's published procedure to the letter: the
-        plan that met its paper's rule is rounded and returned, with the certificate of that very
-        plan (better bounds seen on the way are in the history). A limit that comes first leaves
-        the best certified answer so far, as always: the procedure has none yet.
+        "certificate" stops at the certified gap. "paper" follows the method's published procedure:
+        the plan that met its stopping rule is rounded and returned with the certificate of that
+        plan, and better bounds found earlier are in the history. If a limit ends the run first,
+        the best certified plan so far is returned.
     max_iter, max_seconds : optional
-        Limits in epochs and in seconds of wall time; the result is then still feasible and
-        carries its true gap.
+        Limits in epochs and in seconds of wall time. A result that they end early is feasible
+        and carries its true gap.
     potentials_init : (f, g), optional
         Warm start, in units of M.
     seed : int
-        Seed of the generator; it fixes the whole trace, bit by bit: neither threads, nor the
-        compilation cache, nor the vector instructions of an x86 processor change it. Runs that
-        the clock ends, and other versions of the package, may differ.
+        Seed of the generator. It fixes every bit of the run, for any number of threads, state of
+        the compilation cache and vector instructions of an x86 processor. Runs that the clock
+        ends, and other versions of the package, may differ.
     n_threads : int, optional
-        Threads the kernels may use; one per core by default. Results do not depend on it.
+        Number of threads; one per core by default. Results do not depend on it.
     callback : callable, optional
-        Called with a :class:`Record` at each evaluation; returning True stops.
+        Called with a :class:`Record` at each evaluation; it stops the run by returning True.
     progress : bool
         Show a live line with the gap.
     on_limit : {"warn", "raise", "ignore"}
-        What to do when a limit ends the run first.
+        What to do when a limit ends the run before the target.
     normalize : bool
-        Rescale both weights to total 1 instead of refusing unequal totals.
+        Rescale both weights to total 1. Otherwise unequal totals raise ``InvalidProblem``.
     checkpoint, resume : path, optional
-        Save the run to a file as it goes; continue a saved run to the same trace.
+        Save the run to a file as it goes; continue a saved run to the same result.
     multiscale : bool, optional
-        For a point cloud: start from the potentials of a coarse version of it; by default for
-        clouds of 5000 points and more in up to three dimensions.
+        For a point cloud: start from the potentials of a coarser cloud. Default: True for at
+        least 5000 points in up to three dimensions.
     mass : float, optional
-        Partial transport: move this much, and no more than either side has; totals may differ.
+        Partial transport: the mass to move, at most the smaller total. Totals may differ.
     unbalanced : float or (float, float), optional
-        Marginals may be missed, at this price for sources and targets; ``math.inf`` keeps a side.
+        Unbalanced transport: the marginal penalty λ, or (λ_a, λ_b). ``math.inf`` keeps a
+        marginal exact.
     unbalanced_type : {"kl", "tv"}
-        How that is charged: by Kullback-Leibler divergences, or by l1 distances.
+        The divergence that λ multiplies: Kullback-Leibler, or total variation (l1 distance).
     **options
         Options of the method.
 
@@ -115,32 +117,10 @@ def solve(
     >>> bool(result.gap <= 0.01), result.converged
     (True, True)
     """
-    kind, own = kinds.kind_from_keywords(options)
-    request = Request(
-        eps=eps,
-        rtol=rtol,
-        reg=reg,
-        tol=tol,
-        method=method,
-        stop=stop,
-        max_iter=max_iter,
-        max_seconds=max_seconds,
-        potentials_init=potentials_init,
-        seed=seed,
-        n_threads=n_threads,
-        callback=callback,
-        progress=progress,
-        on_limit=on_limit,
-        checkpoint=checkpoint,
-        resume=resume,
-        multiscale=multiscale,
-        kind=kind,
-        options=own,
-    )
-    return run_request(request, M, a, b, normalize=normalize)
+    return run_request(Request.of_call(locals()), M, a, b, normalize=normalize)
 
 
-# What help(solve) shows: the keywords above, and those of the kinds of problem.
+# The signature that help(solve) shows.
 solve.__signature__ = kinds.with_keywords(inspect.signature(solve))  # type: ignore[attr-defined]
 
 
@@ -152,12 +132,12 @@ def run_request(
     *,
     normalize: bool = False,
 ) -> Result:
-    """Return what ``solve`` does, of a request that is made already."""
+    """Solve a problem as ``solve`` does, with keywords that are checked already."""
     check_flag("normalize", normalize)
     with started(request.max_seconds) as clock:
         try:
             problem = request.kind.problem(M, a, b, normalize=normalize)
-        except OutOfTime:  # while the range of the costs was looked for
+        except OutOfTime:  # while the range of the costs was computed
             clock.phase = Phase.RETURN
             rough = M.roughly if isinstance(M, Geometry) else M
             problem = request.kind.problem(rough, a, b, normalize=normalize)
@@ -169,7 +149,7 @@ def run_request(
 def exact(
     M: ArrayLike | Geometry, a: ArrayLike | None = None, b: ArrayLike | None = None
 ) -> Result:
-    """Solve exactly by network simplex; the same as ``solve(..., method="exact")``.
+    """Solve exactly by network simplex, as ``solve(..., method="exact")``.
 
     Examples
     --------

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..engine.kinds import PROBLEM
-from ..engine.request import METHOD, Request
+from ..engine.request import Request
 from ..metrics import GRID_METRICS, METRICS
 from ..wording import named, shown
 from . import options as opt
-from .request_options import LIMITS, TARGETS, asking
+from .options import LIMITS, METHOD, PROBLEM, TARGETS, request_options
 
 if TYPE_CHECKING:
     from .._types import Matrix
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 TABLES = (".npy", ".csv")
 
 
-@asking(*TARGETS, *LIMITS, "n_threads", "options")
+@request_options(*TARGETS, *LIMITS, "n_threads", "options")
 def barycenter(
     *,
     images: Annotated[

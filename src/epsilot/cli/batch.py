@@ -16,7 +16,7 @@ from ..engine.request import Request
 from ..errors import InvalidProblem
 from ..wording import first_line, named, shown
 from . import options as opt
-from .request_options import asking
+from .options import request_options
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -51,7 +51,7 @@ Picture = Annotated[
 ]
 
 
-@asking(*REQUEST_OPTIONS)
+@request_options(*REQUEST_OPTIONS)
 def pairwise(
     *,
     histograms: Annotated[
@@ -90,7 +90,7 @@ def pairwise(
     _command(solve, draw, request, normalize, out, resume, scheduler, plot, json)
 
 
-@asking(*REQUEST_OPTIONS)
+@request_options(*REQUEST_OPTIONS)
 def batch(
     *,
     problems: Annotated[

@@ -11,7 +11,7 @@ import typer
 from ..engine.request import Request
 from ..errors import InvalidProblem
 from . import options as opt
-from .request_options import asking
+from .options import request_options
 
 if TYPE_CHECKING:
     from ..problems.certificate import Certificate
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ANSWER = "Answer to audit"
 
 
-@asking("kind")
+@request_options("kind")
 def certify(
     *,
     source: opt.Source,

@@ -14,7 +14,7 @@ from ..errors import InvalidProblem
 from ..wording import shown
 from . import options as opt
 from .demo import EPS, SIDE, demo_problem
-from .request_options import LIMITS, TARGETS, asking
+from .options import LIMITS, TARGETS, request_options
 
 if TYPE_CHECKING:
     from ..engine.result import Result
@@ -41,7 +41,7 @@ COLUMNS = ("method", "gap", "target", "certified", "value", "epochs", "operation
 MEASURED = "operations, n = 144, ε = 0.02"
 
 
-@asking(*TARGETS, *LIMITS, "seed", "n_threads", max_seconds=60.0)
+@request_options(*TARGETS, *LIMITS, "seed", "n_threads", max_seconds=60.0)
 def compare(
     *,
     methods: Annotated[

@@ -12,13 +12,13 @@ import typer
 
 from ..engine.request import Request
 from . import options as opt
-from .request_options import ASKED, asking
+from .options import RUN_OPTIONS, request_options
 
 if TYPE_CHECKING:
     from ..engine.result import Result
 
 
-@asking(*ASKED)
+@request_options(*RUN_OPTIONS)
 def solve(
     *,
     source: opt.Source,

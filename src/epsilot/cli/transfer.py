@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..engine.request import TARGET, Request
+from ..engine.request import Request
 from . import options as opt
-from .request_options import LIMITS, TARGETS, asking
+from .options import LIMITS, TARGET, TARGETS, request_options
 
 if TYPE_CHECKING:
     from ..applications.color_transfer import ColorTransfer
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAP = "Colours"
 
 
-@asking("method", *TARGETS, *LIMITS, "seed", panel=TARGET)
+@request_options("method", *TARGETS, *LIMITS, "seed", panel=TARGET)
 def transfer(
     *,
     source: Annotated[str, typer.Argument(help="ProfiledImage to recolour.")],

@@ -21,7 +21,6 @@ from ..problems.objective import RunObjective
 from ..problems.problem import Target
 from ..wording import first_line, named, shown
 from .goal import Goal
-from .kinds import Balanced
 from .observers import Observer
 from .request import Request
 from .run_plan import RunPlan
@@ -40,22 +39,15 @@ _WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 def identify(
     request: Request, objective: RunObjective, goal: Goal, course: RunPlan
-) -> dict[str, str | int]:
+) -> dict[str, str]:
     """Return what a run must have in common with the one that resumes it."""
-    asked = {
-        "eps": request.eps,
-        "rtol": goal.rtol,
-        "reg": request.reg,
-        "tol": request.tol,
-        "stop": request.stop,
-        "kind": None if request.kind == Balanced() else request.kind,
-    }
+    keywords = request.identity() | {"rtol": goal.rtol}
+    given = (f"{name}={value}" for name, value in keywords.items() if value is not None)
     return {
         "problem": objective.digest(),
-        "goal": ", ".join(f"{name}={value}" for name, value in asked.items() if value is not None),
+        "goal": ", ".join(given),
         "method": course.method,
         "options": repr(course.solver),
-        "seed": request.seed,
     }
 
 
@@ -64,7 +56,7 @@ class Checkpoint(Observer):
     """Writes a run to a file whenever it can be continued from where it is."""
 
     path: StrPath
-    identity: dict[str, str | int]
+    identity: dict[str, str]
     objective: RunObjective
 
     def reached(self, moment: AnyMoment) -> None:
@@ -82,7 +74,7 @@ class Checkpoint(Observer):
 
 
 def restore(
-    path: StrPath, identity: dict[str, str | int], objective: RunObjective, course: RunPlan
+    path: StrPath, identity: dict[str, str], objective: RunObjective, course: RunPlan
 ) -> AnyMoment:
     """Return the moment that a file holds, if it belongs to this run."""
     name = named(path)

@@ -14,6 +14,7 @@ from ..display.text import counted
 from ..errors import InvalidProblem
 from ..files.saved import Saved
 from ..problems.certificate import Certificate
+from ..problems.kinds import Kind
 from ..problems.objective import Slopes
 from ..problems.plan import Plan
 from ..problems.problem import Problem
@@ -21,7 +22,6 @@ from ..problems.record import Record
 from ..problems.work import Work
 from ..wording import first_line, named, shown
 from . import storage
-from .kinds import Kind
 from .storage import pack_plan, unpack_plan
 
 if TYPE_CHECKING:

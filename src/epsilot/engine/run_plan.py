@@ -12,7 +12,7 @@ from ..solvers.exact import OnePoint
 from .auto import Choice, choose
 from .checks import check_fit, internal_potentials, largest_start
 from .goal import Goal
-from .request import Request, known_keywords
+from .request import Request, meant_keywords
 from .schedules import AnySchedule, Constant, make_schedule
 from .starts import COLD, Coarse, Execute, Given, Start, wants_start
 
@@ -38,7 +38,7 @@ def make_run_plan(objective: Objective, goal: Goal, request: Request, execute: E
     choice = choose(worked_on) if request.method == "auto" else None
     method = request.method if choice is None else choice.method
     options = request.options or {}
-    made = make_solver(method, options, known_keywords() if options else ())
+    made = make_solver(method, options, meant_keywords() if options else None)
     solver = made.resolved(request.stop, support.problem)
     check_fit(method, solver, worked_on, objective.problem, goal, request.stop)
     if not is_published:

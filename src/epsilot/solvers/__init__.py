@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
 from ..arguments import check_choice
-from ..errors import InvalidProblem, UnknownMethod
+from ..errors import InvalidProblem, UnknownMethod, UnknownOption
 from ..geometry import Geometry
 from ..kernels.small_simplex import is_small
 from ..wording import LONGEST_SHOWN, shown
@@ -137,24 +137,35 @@ def solver_class(name: str) -> type[AnySolver]:
     return _classes[name]
 
 
-def make_solver(name: str, options: dict[str, object], keywords: Iterable[str] = ()) -> AnySolver:
+def make_solver(
+    name: str, options: dict[str, object], keywords: Mapping[str, str] | None = None
+) -> AnySolver:
     """Return a solver with its options, or say which it does not have or cannot use.
 
-    A misspelt option may be meant for the caller: ``keywords`` are its own names.
+    ``keywords`` are the arguments of the caller, by every name that a user may give them.
     """
     cls = solver_class(name)
-    known = [f.name for f in dataclasses.fields(cls)] if options else []
     for option in options:
-        if option not in known:
-            word = option[:LONGEST_SHOWN]
-            near = difflib.get_close_matches(word, [*known, *keywords], n=1, cutoff=0.6)
-            hint = f"did you mean {near[0]!r}?" if near else "remove it"
-            raise UnknownMethod(
-                f"{name} has no option {shown(option)}; its options are "
-                f"{', '.join(known) if known else 'none'} ({hint})."
-            )
+        if option not in _option_names(cls):
+            raise UnknownOption(_unknown(name, option, keywords or {}))
     solver: AnySolver = cls(**converted(name, cls, options))
     return solver
+
+
+def _unknown(method: str, option: str, keywords: Mapping[str, str]) -> str:
+    """Say that a method has no such option, and which one or which argument may be meant."""
+    own, word = _option_names(solver_class(method)), option[:LONGEST_SHOWN]
+    near = difflib.get_close_matches(word, [*own, *keywords], n=1)
+    others = [name for name in REGISTRY if option in _option_names(solver_class(name))]
+    if near and near[0] in own:
+        return f"{method} has no option {shown(option)}; did you mean {near[0]}?"
+    if others:
+        return (
+            f"{method} has no option {shown(option)}, which {' and '.join(others[:3])} have "
+            f"(leave it out, or pass method={others[0]!r})."
+        )
+    remedy = f"did you mean {keywords[near[0]]}?" if near else "leave it out (see help)."
+    return f"solve() has no argument {shown(option)}; {remedy}"
 
 
 def appendix_c(name: str) -> dict[str, object]:

@@ -36,12 +36,12 @@ from ...kernels.small import (
     potentials_to_user,
     solve_all,
 )
+from ...problems.balanced import Balanced
 from ...wording import named
 from ..clock import Clock, started
 from ..execute import execute
 from ..goal import RTOL
 from ..interrupts import graceful_interrupts, watch_signals
-from ..kinds import Balanced
 from ..request import Request
 from ..result import Result, Status
 from ..storage import save_or_warn

@@ -1,4 +1,4 @@
-"""A kind of problem is a file in `transport` and one line of `KINDS`; every door then has it."""
+"""A kind of problem is a file in `problems` and one row of `KINDS`; every door then has it."""
 
 import inspect
 import sys
@@ -10,11 +10,12 @@ import pytest
 
 import epsilot
 from epsilot import InvalidProblem, solve
-from epsilot.cli.request_options import asking
-from epsilot.engine import kinds
-from epsilot.engine.kinds import Balanced, CliHelp, Entry, Keyword
+from epsilot.cli.options import request_options
 from epsilot.engine.request import Request
 from epsilot.errors import UnknownMethod
+from epsilot.problems import kinds
+from epsilot.problems.balanced import Balanced
+from epsilot.problems.kinds import KindEntry, KindKeyword
 from epsilot.problems.linear import Transport
 from epsilot.problems.problem import make_problem
 
@@ -50,9 +51,9 @@ def toy(monkeypatch):
     module = ModuleType("epsilot.problems.toy")
     module.Stretched = Stretched
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    said = CliHelp("Factor of the costs.", "Problem")
-    entry = Entry("toy:Stretched", {"factor": Keyword(said), "power": Keyword(said, int, 1)})
-    other = Entry("toy:Other", {"other": Keyword(said)})
+    factor, power = KindKeyword("Factor of the costs."), KindKeyword("Its power.", int, 1)
+    entry = KindEntry("toy:Stretched", {"factor": factor, "power": power})
+    other = KindEntry("toy:Other", {"other": KindKeyword("Another.")})
     monkeypatch.setattr(kinds, "KINDS", (entry, other))
 
 
@@ -107,14 +108,14 @@ def test_help_shows_the_keywords():
 
 
 def test_a_misspelt_keyword_is_found():
-    with pytest.raises(UnknownMethod, match="did you mean 'factor'"):
+    with pytest.raises(UnknownMethod, match=r"did you mean factor\?"):
         solve(M, facter=1.0, method="sinkhorn")
 
 
 def test_a_command_has_the_options():
     asked = []
 
-    @asking("eps", "kind")
+    @request_options("eps", "kind")
     def command(*, request: Request) -> None:
         asked.append(request)
 

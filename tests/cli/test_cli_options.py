@@ -7,16 +7,25 @@ import typer
 from typer.testing import CliRunner
 
 from epsilot.cli import app
-from epsilot.cli.options import Source
-from epsilot.cli.request_options import ASKED, LIMITS, TARGETS, asking
-from epsilot.engine.request import Request
+from epsilot.cli.options import (
+    LIMITS,
+    RUN_OPTIONS,
+    STYLES,
+    TARGETS,
+    OptionStyle,
+    Source,
+    request_options,
+)
+from epsilot.engine.request import DECLARED, Request
+from epsilot.problems import kinds
 
 SOURCE = "cost points images metric a b normalize"
 REACH = "eps rtol reg tol max_iter max_seconds seed"
-RUN = "method stop option threads checkpoint resume"
-KIND = "mass unbalanced unbalanced_type"
+DECLARED_WITH_HELP = [name for name, word in DECLARED.items() if word.help is not None]
+RUN = " ".join(STYLES.get(name, OptionStyle()).flag or name for name in DECLARED_WITH_HELP)
+KIND = " ".join(kinds.keywords())
 OPTIONS = {
-    "solve": f"{SOURCE} {KIND} {REACH} {RUN} out plot page explain json",
+    "solve": f"{SOURCE} {KIND} {RUN} out plot page explain json",
     "compare": f"methods demo {SOURCE} {REACH} threads plot json",
     "transfer": f"source reference out back colors palette smoothing method {REACH} json",
     "certify": f"{SOURCE} {KIND} plan potentials result json",
@@ -31,8 +40,9 @@ def test_the_options_of_a_command(name):
 
 def test_groups_of_fields():
     assert TARGETS == ("eps", "rtol", "reg", "tol")
-    assert set(LIMITS) < set(ASKED)
-    assert {"potentials_init", "callback", "progress", "on_limit"}.isdisjoint(ASKED)
+    assert set(LIMITS) < set(RUN_OPTIONS)
+    assert STYLES.keys() <= {*RUN_OPTIONS, *kinds.keywords()}
+    assert {"potentials_init", "callback", "progress", "on_limit"}.isdisjoint(RUN_OPTIONS)
 
 
 @pytest.fixture
@@ -40,7 +50,7 @@ def toy():
     """Return a command's application, and what it was given."""
     given = []
 
-    @asking(*ASKED, max_seconds=9.0)
+    @request_options(*RUN_OPTIONS, max_seconds=9.0)
     def command(*, word: str = "x", source: Source, request: Request, last: int = 1) -> None:
         given.append((word, source, request, last))
 
@@ -57,7 +67,7 @@ def test_what_is_not_given_has_the_fields_default(toy):
     assert request.max_seconds == 9.0
     assert request.on_limit == "ignore"
     assert request.options == {}
-    for name in set(ASKED) - {"max_seconds", "options"}:
+    for name in set(RUN_OPTIONS) - {"max_seconds", "options", "kind"}:
         assert getattr(request, name) == getattr(Request(), name), name
 
 
