@@ -1,10 +1,10 @@
-"""epsilot: discrete optimal transport to the accuracy you ask for, with a proof.
+"""epsilot: discrete optimal transport with a proven bound on the error.
 
 >>> import numpy as np, epsilot
 >>> M = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
->>> result = epsilot.solve(M, eps=0.01)
->>> bool(result.gap <= 0.01)
-True
+>>> result = epsilot.solve(M, a=[0.1, 0.2, 0.3, 0.4], b=[0.4, 0.3, 0.2, 0.1], eps=0.01)
+>>> round(result.value, 6), round(result.lower_bound, 6)
+(1.0, 1.0)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .problems.record import Record
     from .solvers import methods
 
-# Public names load their module on first use, so that importing the package is quick.
+# Public names load their module on first use, so that importing the package is fast.
 _HOMES = {
     "applications.color_transfer": ("ColorTransfer",),
     "applications.domain_adaptation": ("DomainAdapter",),
@@ -78,11 +78,11 @@ _HOMES = {
     "api.grid": ("solve_grid",),
     "api.sample": ("solve_sample",),
 }
-#: Modules that are part of the public API as such.
+#: Public modules.
 _MODULES = ("distributed", "finite_sum", "jax", "theory", "torch")
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
-# What needs an extra is left out, so that a star import does not: the estimators, torch and jax.
+# Names that need an extra (estimators, torch, jax) are left out, so that star imports work.
 __all__ = [
     "BarycenterResult",
     "BatchResult",

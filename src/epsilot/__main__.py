@@ -1,4 +1,4 @@
-"""``python -m epsilot`` is the command ``epsilot``."""
+"""Run the command line: ``python -m epsilot``."""
 
 from .cli import main
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# An array whose numbers may be of any type; which it is, is known when the program runs.
+# An array of any data type.
 Array: TypeAlias = NDArray[Any]
 Vector: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = NDArray[np.float64]
@@ -16,7 +16,7 @@ Index: TypeAlias = NDArray[np.intp]
 Integers: TypeAlias = NDArray[np.integer]
 Potentials: TypeAlias = tuple[Vector, Vector]
 FloatArray: TypeAlias = NDArray[np.floating]
-# An object read from JSON, whose fields are known to whoever reads them.
+# A JSON object whose fields the reader knows.
 Fields: TypeAlias = dict[str, Any]
-# What JSON can say, nested as deeply as one likes.
+# Any JSON value.
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"

@@ -1,7 +1,7 @@
-"""Abandon work that may not go on: passes ask between their slices whether the time is up.
+"""Stop long computations at a deadline, which passes check between their slices.
 
-A run says when its time is up; nothing here knows of clocks or signals. Work that is abandoned
-raises :class:`OutOfTime`, which never leaves the library: the run that set the deadline catches it.
+The run supplies a function that tells whether the deadline has passed; this module knows no clock.
+A computation that is stopped raises :class:`OutOfTime`, which the run catches.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import TypeAlias
 
-#: Tells whether work under way must be abandoned.
+#: Returns whether the deadline has passed.
 IsOver: TypeAlias = Callable[[], bool]
 
 _deadline: ContextVar[IsOver | None] = ContextVar("epsilot_deadline", default=None)
 
 
 class OutOfTime(Exception):
-    """Work was abandoned because its deadline has passed."""
+    """A computation was stopped because its deadline has passed."""
 
 
 def is_set() -> bool:
-    """Tell whether work has a deadline."""
+    """Tell whether there is a deadline."""
     return _deadline.get() is not None
 
 
@@ -33,7 +33,7 @@ def check() -> None:
 
 
 class _Until:
-    """The context of work that has a deadline; a class, since a generator takes twice as long."""
+    """Context manager of `until`; a class, because a generator takes twice as long."""
 
     __slots__ = ("is_over", "token")
 
@@ -54,8 +54,8 @@ class _Until:
 
 
 def until(is_over: IsOver | None) -> _Until:
-    """Abandon the work inside the block when ``is_over()``, or when an outer deadline passes.
+    """Stop the block when ``is_over()`` is true, or when an outer deadline has passed.
 
-    None lifts all deadlines: the work inside the block is short, and must be completed.
+    None lifts all deadlines, for a short computation that must be completed.
     """
     return _Until(is_over)

@@ -1,4 +1,7 @@
-"""Memory is asked for before it is allocated: a sentence beats a process that is killed."""
+"""Check that memory is available before it is allocated.
+
+An error message is better than a process that the system kills.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,22 @@ from pathlib import Path
 
 from .errors import TooLarge
 
-#: Where Linux says how much memory is available, and how much a container may use.
+#: Files in which Linux reports the available memory, and the limit of a container.
 _MEMINFO, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
-#: Bytes that are there.
-SMALL = 1 << 20
-#: What is assumed where the system does not say.
-_UNKNOWN = 8 << 30
+#: Allocations below this size, in bytes, are not checked.
+MIN_CHECKED_BYTES = 1 << 20
+#: Memory assumed if the system does not report it, in bytes.
+_ASSUMED_BYTES = 8 << 30
 
 
 def ask(n_bytes: int, what: str, remedy: str) -> None:
-    """Refuse in one sentence what needs more memory than is available."""
-    if n_bytes <= SMALL:
+    """Raise `TooLarge` if an allocation needs more memory than is available."""
+    if n_bytes <= MIN_CHECKED_BYTES:
         return
-    room = available()
-    if n_bytes > room:
+    limit = available()
+    if n_bytes > limit:
         raise TooLarge(
-            f"{what} needs {size_text(n_bytes)} of memory and {size_text(room)} are available; "
+            f"{what} needs {size_text(n_bytes)} of memory and {size_text(limit)} are available; "
             f"{remedy}."
         )
 
@@ -33,7 +36,7 @@ def available() -> int:
 
 
 def size_text(n_bytes: int) -> str:
-    """Return a number of bytes for people to read."""
+    """Return a number of bytes in MiB or GiB."""
     if n_bytes < 2**20:
         return f"{n_bytes:,} bytes"
     unit, name = (2**30, "GiB") if n_bytes >= 2**29 else (2**20, "MiB")
@@ -50,7 +53,7 @@ def _available_to_all() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
-        return _UNKNOWN
+        return _ASSUMED_BYTES
 
 
 def _container_limit() -> int:

@@ -1,8 +1,8 @@
-"""Share a kernel's index range among threads.
+"""Run kernels in several threads.
 
-Kernels release the GIL and write disjoint slices of their outputs, so the result does not
-depend on the number of threads. (numba's own ``parallel=True`` is avoided: its default
-threading layer aborts the process when two Python threads enter it at once.)
+Kernels release the GIL and write disjoint slices of their outputs, so the result does not depend on
+the number of threads. numba's own ``parallel=True`` is not used: its default threading layer aborts
+the process when two Python threads enter it at once.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from typing import TypeVar
 
 from . import deadline
 
-# Matrix entries below which handing work to a thread (about 50 µs) costs more than it saves.
+#: Fewest matrix entries per thread; below, starting a thread (about 50 µs) does not pay.
 MIN_ENTRIES_PER_THREAD = 1 << 16
-# Matrix entries of the first slice of a pass that has a deadline, and seconds of the later ones.
-SLICE_ENTRIES, SLICE_SECONDS = 1 << 20, 0.1
+#: Matrix entries of the first slice of a pass with a deadline.
+FIRST_SLICE_ENTRIES = 1 << 20
+#: Duration of the later slices, in seconds.
+SLICE_SECONDS = 0.1
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 _limit: ContextVar[int | None] = ContextVar("epsilot_threads", default=None)
 
 
 class _Limit:
-    """The context of a number of threads; a class, since a generator takes twice as long."""
+    """Context manager of `limit`; a class, because a generator takes twice as long."""
 
     __slots__ = ("n_threads", "token")
 
@@ -48,12 +50,12 @@ class _Limit:
 
 
 def limit(n_threads: int | None) -> _Limit:
-    """Use at most ``n_threads`` threads inside the block (None: as many as around it)."""
+    """Use at most ``n_threads`` threads inside the block; None keeps the current limit."""
     return _Limit(n_threads)
 
 
 def available() -> int:
-    """Return the number of threads kernels may use."""
+    """Return the number of threads that kernels may use."""
     allowed = _limit.get()
     if allowed is not None:
         return max(1, allowed)
@@ -62,30 +64,30 @@ def available() -> int:
 
 @cache
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
-    """Return the pool of one process; the pid keeps forked children from reusing it."""
+    """Return the thread pool of a process; with the pid, forked children get their own."""
     return ThreadPoolExecutor(n_threads, thread_name_prefix="epsilot")
 
 
 def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: object) -> None:
     """Call ``kernel(*args, start, stop)`` on slices that cover ``range(n_items)``.
 
-    With a deadline, a long pass looks at it about every 0.1 s.
+    A long pass checks its deadline, if there is one, about every 0.1 s.
     """
     if n_entries <= MIN_ENTRIES_PER_THREAD:
         kernel(*args, 0, n_items)
         return
     deadline.check()
-    if n_entries <= SLICE_ENTRIES or not deadline.is_set():
+    if n_entries <= FIRST_SLICE_ENTRIES or not deadline.is_set():
         _share_range(kernel, 0, n_items, n_entries, args)
         return
     start, per_item = 0, n_entries / max(n_items, 1)
-    least = available()
-    size = max(least, int(SLICE_ENTRIES / per_item))
+    n_threads = available()
+    size = max(n_threads, int(FIRST_SLICE_ENTRIES / per_item))
     while start < n_items:
         stop, began = min(start + size, n_items), time.perf_counter()
         _share_range(kernel, start, stop, int((stop - start) * per_item), args)
         seconds = time.perf_counter() - began
-        size = max(least, int(size * SLICE_SECONDS / max(seconds, 1e-6)))
+        size = max(n_threads, int(size * SLICE_SECONDS / max(seconds, 1e-6)))
         start = stop
         if start < n_items:
             deadline.check()
@@ -110,31 +112,31 @@ def _share_range(
 
 
 def in_order(
-    function: Callable[[Item], Answer], items: Iterable[Item]
-) -> Generator[Answer, None, None]:
-    """Yield the answer to each item, in their order, while threads work ahead on the next ones."""
+    function: Callable[[Item], Result], items: Iterable[Item]
+) -> Generator[Result, None, None]:
+    """Yield ``function(item)`` in order, while threads compute the next ones."""
     n_threads = available()
     if n_threads <= 1:
         for item in items:
             yield function(item)
         return
     pool = _pool(n_threads, os.getpid())
-    held: deque[Future[Answer]] = deque()
+    pending: deque[Future[Result]] = deque()
     try:
         for item in items:
-            held.append(pool.submit(function, item))
-            if len(held) > 2 * n_threads:
-                yield held.popleft().result()
-        while held:
-            yield held.popleft().result()
+            pending.append(pool.submit(function, item))
+            if len(pending) > 2 * n_threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
-        for future in held:
+        for future in pending:
             if not future.cancel():
                 future.exception()
 
 
 def _is_crowded() -> bool:
-    """Tell whether other programs keep the cores busy: threads in step would wait for them."""
+    """Tell whether other programs keep the cores busy, so that synchronised threads would wait."""
     if not hasattr(os, "getloadavg"):
         return False
     return os.getloadavg()[0] > (os.cpu_count() or 1) + 0.5
@@ -143,9 +145,9 @@ def _is_crowded() -> bool:
 def lead(
     leader: Callable[[], None], helper: Callable[[int], None], n_helpers: int, is_worth_it: bool
 ) -> None:
-    """Run ``leader()`` here, with ``helper(k)`` beside it where threads are to be had.
+    """Run ``leader()`` in this thread and ``helper(k)`` in up to ``n_helpers`` others.
 
-    Helpers must be dispensable: they may start late, or not at all.
+    The leader must not depend on helpers: they may start late, or not at all.
     """
     n_helpers = min(n_helpers, available() - 1) if is_worth_it and not _is_crowded() else 0
     if n_helpers < 1:

@@ -1,7 +1,7 @@
-"""Call a long function of another package in a process of its own, which can be ended.
+"""Call long functions of other packages in a child process that can be killed.
 
-Compiled code of others does not look at deadlines. The process is killed when the time is up
-(:mod:`epsilot.deadline`), and ends by itself when its parent has.
+Compiled code of other packages does not check deadlines (:mod:`epsilot.deadline`). The child
+process is killed at the deadline, and exits by itself when its parent has exited.
 """
 
 from __future__ import annotations
@@ -19,34 +19,36 @@ from typing import Any
 
 from . import deadline
 
-#: Seconds between two looks at the deadline, and at the parent.
-LOOK_SECONDS, PARENT_SECONDS = 0.05, 0.5
-#: Frameworks that POT imports, and its network simplex does not need.
-_NOT_NEEDED = ("PYTORCH", "JAX", "TENSORFLOW", "CUPY")
+#: Seconds between two checks of the deadline.
+DEADLINE_CHECK_SECONDS = 0.05
+#: Seconds between two checks of the parent process.
+PARENT_CHECK_SECONDS = 0.5
+#: Frameworks that POT imports although its network simplex does not need them.
+_UNUSED_BACKENDS = ("PYTORCH", "JAX", "TENSORFLOW", "CUPY")
 
 
 def call(module: str, name: str, *args: Any, **keywords: Any) -> Any:
-    """Return ``module.name(*args, **keywords)``, or raise ``OutOfTime`` when the time is up.
+    """Return ``module.name(*args, **keywords)``, or raise ``OutOfTime`` at the deadline.
 
-    Where no process can be started, or it fails, the function is called here and cannot be ended.
+    If no process can be started, or if it fails, the function runs here without a deadline.
     """
     deadline.check()
-    answer = _called_there((module, name, args, keywords)) if _is_python() else None
+    answer = _call_in_child((module, name, args, keywords)) if _is_python() else None
     if answer is None:
         return getattr(importlib.import_module(module), name)(*args, **keywords)
     return pickle.loads(answer)
 
 
 def _is_python() -> bool:
-    """Tell whether the program that runs is an interpreter that can be started again."""
+    """Tell whether ``sys.executable`` is a Python interpreter."""
     is_frozen = getattr(sys, "frozen", False)
     return not is_frozen and "python" in os.path.basename(sys.executable or "").lower()
 
 
-def _called_there(question: tuple[Any, ...]) -> bytes | None:
-    """Return the pickled answer of another process, or None if there is none."""
+def _call_in_child(question: tuple[Any, ...]) -> bytes | None:
+    """Return the pickled result of a child process, or None if it failed."""
     paths = os.pathsep.join(path for path in sys.path if path)
-    without = {f"POT_BACKEND_DISABLE_{name}": "1" for name in _NOT_NEEDED}
+    without = {f"POT_BACKEND_DISABLE_{name}": "1" for name in _UNUSED_BACKENDS}
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__, str(os.getpid())],
@@ -54,7 +56,7 @@ def _called_there(question: tuple[Any, ...]) -> bytes | None:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": paths} | without,
-            start_new_session=True,  # Ctrl-C is for the parent
+            start_new_session=True,  # only the parent receives Ctrl-C
         )
     except OSError:
         return None
@@ -67,7 +69,7 @@ def _called_there(question: tuple[Any, ...]) -> bytes | None:
             with process.stdin as pipe:
                 pickle.dump(question, pipe, protocol=5)
             answers.append(process.stdout.read())
-        except OSError:  # it has ended
+        except OSError:  # the child has exited
             pass
 
     thread = threading.Thread(target=converse, name="epsilot-process", daemon=True)
@@ -75,7 +77,7 @@ def _called_there(question: tuple[Any, ...]) -> bytes | None:
         thread.start()
         try:
             while thread.is_alive():
-                thread.join(LOOK_SECONDS)
+                thread.join(DEADLINE_CHECK_SECONDS)
                 deadline.check()
         except BaseException:
             process.kill()
@@ -85,21 +87,21 @@ def _called_there(question: tuple[Any, ...]) -> bytes | None:
     return answers[0] if answers and process.returncode == 0 else None
 
 
-def _end_with(parent: int) -> None:
-    """End this process when its parent has ended."""
+def _exit_after(parent: int) -> None:
+    """Exit when the parent process has exited."""
     while os.getppid() == parent:
-        time.sleep(PARENT_SECONDS)
+        time.sleep(PARENT_CHECK_SECONDS)
     os._exit(1)
 
 
 def _imported(module: str) -> ModuleType:
-    """Import a module; of POT without its packages, which import everything in 0.8 s."""
+    """Import a module; import POT's simplex without its packages, which take 0.8 s to import."""
     spec = importlib.util.find_spec("ot") if module == "ot.lp.emd_wrap" else None
     if spec is not None and spec.submodule_search_locations:
-        (place, *_) = spec.submodule_search_locations
+        (folder, *_) = spec.submodule_search_locations
         for name in ("ot", "ot.lp"):
             package = ModuleType(name)
-            package.__path__ = [os.path.join(place, *name.split(".")[1:])]
+            package.__path__ = [os.path.join(folder, *name.split(".")[1:])]
             sys.modules[name] = package
         try:
             return importlib.import_module(module)
@@ -109,10 +111,10 @@ def _imported(module: str) -> ModuleType:
 
 
 def _answer() -> None:
-    """Call what is asked for on stdin, and write what it returns to stdout."""
-    threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
+    """Read a call from stdin, and write its result to stdout."""
+    threading.Thread(target=_exit_after, args=(int(sys.argv[1]),), daemon=True).start()
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what others print is no part of the answer
+    os.dup2(2, 1)  # stdout carries the result only
     module, name, args, keywords = pickle.load(sys.stdin.buffer)
     found = getattr(_imported(module), name)(*args, **keywords)
     with out:

@@ -190,7 +190,7 @@ def test_crude_bounds_are_proved_without_a_pass(where, kind, monkeypatch):
 
 
 def test_a_long_pass_looks_at_its_deadline_between_slices(monkeypatch):
-    monkeypatch.setattr(parallel, "SLICE_ENTRIES", 100)
+    monkeypatch.setattr(parallel, "FIRST_SLICE_ENTRIES", 100)
     seen, looks = [], iter([False, False, True])
     with pytest.raises(OutOfTime), deadline.until(lambda: next(looks)), parallel.limit(1):
         parallel.share(lambda start, stop: seen.append((start, stop)), 10**9, 10**10)
@@ -201,7 +201,7 @@ def test_a_long_pass_looks_at_its_deadline_between_slices(monkeypatch):
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_slices_cover_every_item_once(n_threads, monkeypatch):
-    monkeypatch.setattr(parallel, "SLICE_ENTRIES", 100)
+    monkeypatch.setattr(parallel, "FIRST_SLICE_ENTRIES", 100)
     monkeypatch.setattr(parallel, "SLICE_SECONDS", 1e-6)
     monkeypatch.setattr(parallel, "MIN_ENTRIES_PER_THREAD", 10)
     counts = np.zeros(997, dtype=int)

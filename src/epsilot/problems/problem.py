@@ -189,7 +189,7 @@ def _both(
 ) -> tuple[tuple[Vector, float], tuple[Vector, float]]:
     """Return the weights of both sides, each with its total."""
     n, m = geometry.shape
-    if VECTORS * 8 * (n + m) > memory.SMALL:
+    if VECTORS * 8 * (n + m) > memory.MIN_CHECKED_BYTES:
         what, remedy = f"a problem of {n:,} x {m:,}", "use fewer points or cells"
         memory.ask(VECTORS * 8 * (n + m), what, remedy)
     of_a, of_b = _weights(a, "a", n, m), _weights(b, "b", m, n)
