@@ -26,7 +26,7 @@ from scipy.special import entr
 
 import dijkstra_plain
 import epsilot
-from epsilot.problems.linear import Transport
+from epsilot.problems.balanced import Transport
 from epsilot.problems.plan import Explicit
 from epsilot.problems.problem import Additive, Entropic, Problem, make_problem
 from epsilot.solvers.box_newton import BoxNewton

@@ -121,7 +121,7 @@ def test_no_solver_and_no_driver_names_a_geometry(module):
         parts[-1] for parts in imports(module) if parts[1:2] in (["geometry"], ["distributed"])
     }
     # The cost that is the least one everywhere: of no user's, and never asked for.
-    made = {"Constant"} if module == Path("problems/crude.py") else set()
+    made = {"Constant"} if module == Path("problems/objective.py") else set()
     assert not named & geometries() - made, "ask a method of the protocol (geometry/base.py)"
 
 

@@ -9,8 +9,7 @@ import pytest
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.errors import CertificateError
-from epsilot.problems.entropic import EntropicTransport
-from epsilot.problems.linear import Transport
+from epsilot.problems.balanced import EntropicTransport, Transport
 from epsilot.problems.plan import Gibbs
 from epsilot.problems.problem import make_problem
 from epsilot.problems.rounding import round_onto

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .geometry import Dense, Geometry, Grid, PointCloud
     from .problems.certificate import Certificate
     from .problems.plan import Plan
-    from .problems.record import Record
+    from .problems.work import Record
     from .solvers import methods
 
 # Public names load their module on first use, so that importing the package is fast.
@@ -71,7 +71,7 @@ _HOMES = {
     ),
     "geometry": ("Dense", "Geometry", "Grid", "PointCloud"),
     "problems.plan": ("Plan",),
-    "problems.record": ("Record",),
+    "problems.work": ("Record",),
     "engine.batch.result": ("BatchResult",),
     "engine.result": ("Result", "Status"),
     "solvers": ("methods",),

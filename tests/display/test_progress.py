@@ -8,7 +8,7 @@ import pytest
 import epsilot
 from epsilot.display import progress
 from epsilot.display.progress import Counter, Progress
-from epsilot.problems.record import Record
+from epsilot.problems.work import Record
 
 RECORD = Record(1234, 4_230_000, 75.0, 0.0775, 0.0666, 0.0109, 1e-3, 0.0125)
 

@@ -13,7 +13,7 @@ from epsilot.deadline import OutOfTime
 from epsilot.engine import driver, starts
 from epsilot.engine import execute as executing
 from epsilot.engine.clock import GRACE, Clock
-from epsilot.problems.crude import crude_plan, crude_potentials
+from epsilot.problems.objective import crude_plan, crude_potentials
 from sample_problems import trace
 
 RNG = np.random.default_rng(29)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsilot.errors import CertificateError
-from epsilot.problems.mass import Partial
+from epsilot.problems.partial import Partial
 from epsilot.problems.unbalanced import Unbalanced
 
 SEEDS = range(4)

@@ -10,8 +10,7 @@ from scipy.special import xlogy
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.errors import CertificateError
-from epsilot.problems.entropic_partial import best_clipped
-from epsilot.problems.mass import Partial
+from epsilot.problems.partial import Partial, best_clipped
 from epsilot.problems.unbalanced import Unbalanced
 
 RNG = np.random.default_rng(0)

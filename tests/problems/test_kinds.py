@@ -14,9 +14,8 @@ from epsilot.cli.options import request_options
 from epsilot.engine.request import Request
 from epsilot.errors import UnknownMethod
 from epsilot.problems import kinds
-from epsilot.problems.balanced import Balanced
+from epsilot.problems.balanced import Balanced, Transport
 from epsilot.problems.kinds import KindEntry, KindKeyword
-from epsilot.problems.linear import Transport
 from epsilot.problems.problem import make_problem
 
 M = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0]])

@@ -8,8 +8,7 @@ from scipy.special import logsumexp, rel_entr
 
 import epsilot
 from epsilot.geometry import Dense
-from epsilot.problems.kullback_leibler import EntropicKullbackLeibler
-from epsilot.problems.penalised_dual import SemiDual
+from epsilot.problems.kullback_leibler import EntropicKullbackLeibler, SemiDual
 from epsilot.problems.problem import Penalised, Problem
 
 N, M, ETA = 6, 8, 0.1

@@ -8,8 +8,8 @@ from epsilot import InvalidProblem
 from epsilot.engine.storage import pack_plan
 from epsilot.files.saved import Saved
 from epsilot.geometry import Dense
+from epsilot.problems.plan import CORES as KINDS
 from epsilot.problems.plan import Arcs, Around, Explicit, Gibbs, Plan, plus
-from epsilot.problems.plan.cores import CORES as KINDS
 from sample_problems import M34
 
 PLAN = epsilot.solve(M34).plan_operator

@@ -8,7 +8,7 @@ import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.geometry.tree_index import Embedding
 from epsilot.kernels import auction as kernels
-from epsilot.problems.linear import Transport
+from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import auction as markets
 from epsilot.solvers.auction import Auction, MarketState, _market, empty_market

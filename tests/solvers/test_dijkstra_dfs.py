@@ -8,7 +8,7 @@ import pytest
 import epsilot
 from epsilot.kernels import dijkstra as kernels
 from epsilot.kernels.dijkstra import push_phases
-from epsilot.problems.linear import Transport
+from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import dijkstra_dfs
 from epsilot.solvers.dijkstra_dfs import DijkstraDFS

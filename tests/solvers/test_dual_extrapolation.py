@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from epsilot.problems.linear import Transport
+from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers.dual_extrapolation import DualExtrapolation
 from sample_problems import images, points, random

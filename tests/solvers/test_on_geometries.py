@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
-from epsilot.problems.linear import Transport
+from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import box_newton, make_solver, solver_class
 from geometries import clouds, grids

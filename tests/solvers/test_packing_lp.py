@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsilot.kernels.packing import coordinate_steps
-from epsilot.problems.linear import Transport
+from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers.packing_lp import LADDER, PackingLP
 from sample_problems import points, random

@@ -17,7 +17,7 @@ from ..barycenters.result import BarycenterResult
 from ..engine.request import Request
 from ..errors import InvalidProblem
 from ..geometry import Grid
-from ..problems.record import Record
+from ..problems.work import Record
 
 
 def barycenter(

@@ -15,7 +15,7 @@ from ..engine.request import Request
 from ..engine.result import Result
 from ..geometry import Geometry
 from ..problems import kinds
-from ..problems.record import Record
+from ..problems.work import Record
 
 
 def solve(

@@ -17,8 +17,7 @@ from ..errors import CertificateError
 from ..kernels.proof import FEASIBLE, are_consistent
 from ..kernels.vectors import dot, shrink
 from ..problems.certificate import BUG
-from ..problems.crude import crude_plan, least_costs
-from ..problems.objective import Objective
+from ..problems.objective import Objective, crude_plan, least_costs
 from ..problems.plan import Core, Plan
 from ..problems.rounding import tame
 from .family import Family

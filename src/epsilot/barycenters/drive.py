@@ -17,8 +17,7 @@ from ..engine.reserve import PROVED_AT_ONCE
 from ..engine.result import Status
 from ..kernels.vectors import are_between
 from ..problems.plan import Plan
-from ..problems.record import Record
-from ..problems.work import Work
+from ..problems.work import Record, Work
 from .bounds import above, below, check, crudely_above, crudely_below, prove
 from .family import Family
 from .method import Method, Proposal, Start, Step, Verdict, certificate_cost, nothing

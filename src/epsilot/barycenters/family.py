@@ -18,8 +18,7 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..kernels.proof import cost_offset
 from ..kernels.vectors import distance
-from ..problems.entropic import EntropicTransport
-from ..problems.linear import Transport
+from ..problems.balanced import EntropicTransport, Transport
 from ..problems.objective import Objective
 from ..problems.problem import (
     Problem,

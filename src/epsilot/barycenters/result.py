@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from .._types import Potentials, Vector
 from ..engine.result import Status
 from ..problems.plan import Plan
-from ..problems.record import Record
-from ..problems.work import Work
+from ..problems.work import Record, Work
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

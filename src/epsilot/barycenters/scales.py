@@ -8,7 +8,7 @@ import numpy as np
 
 from .._types import Matrix
 from ..geometry.base import Halved
-from ..problems.linear import Transport
+from ..problems.balanced import Transport
 from ..problems.problem import Problem, frozen
 from ..problems.support import Support
 from .family import Family

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from ..problems.record import Record
+    from ..problems.work import Record
 
 #: Least time between two drawings, in seconds.
 REFRESH_SECONDS = 0.1

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from ..problems.certificate import Certificate
     from ..problems.plan import Plan
     from ..problems.problem import Problem
-    from ..problems.record import Record
-    from ..problems.work import Work
+    from ..problems.work import Record, Work
 
 
 class Drawable(Protocol):

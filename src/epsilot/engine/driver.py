@@ -23,8 +23,7 @@ from ..deadline import OutOfTime
 from ..kernels.vectors import are_between
 from ..problems.objective import RunObjective
 from ..problems.plan import Core
-from ..problems.record import Record
-from ..problems.work import Work
+from ..problems.work import Record, Work
 from ..solvers.base import S, Signal, Solver, T
 from .clock import Clock, Phase
 from .goal import Goal, Limits

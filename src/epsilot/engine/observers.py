@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..problems.record import Record
+from ..problems.work import Record
 from .run_state import AnyMoment, RunState
 
 if TYPE_CHECKING:

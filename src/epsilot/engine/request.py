@@ -32,7 +32,7 @@ from ..wording import shown
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..problems.record import Record
+    from ..problems.work import Record
 
 #: Raises ``InvalidProblem`` if the keyword of this name cannot have this value.
 Check: TypeAlias = Callable[[str, Any], object]

@@ -18,8 +18,7 @@ from ..problems.kinds import Kind
 from ..problems.objective import Slopes
 from ..problems.plan import Plan
 from ..problems.problem import Problem
-from ..problems.record import Record
-from ..problems.work import Work
+from ..problems.work import Record, Work
 from ..wording import first_line, named, shown
 from . import storage
 from .storage import pack_plan, unpack_plan

@@ -13,8 +13,7 @@ from .._types import Fields, Vector
 from ..files.saved import Arrays
 from ..problems.certificate import Proof
 from ..problems.objective import RunObjective
-from ..problems.record import Record
-from ..problems.work import TABLE, Work
+from ..problems.work import TABLE, Record, Work
 from ..solvers.base import S, T
 from .result import Status
 

@@ -23,13 +23,12 @@ from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..kernels.vectors import log
+from ..problems.balanced import dual_feasible
 from ..problems.duals import softmin
-from ..problems.linear import dual_feasible
 from ..problems.objective import Objective
 from ..problems.plan import Gibbs
 from ..problems.problem import Problem, make_problem
-from ..problems.record import Record
-from ..problems.work import Work
+from ..problems.work import Record, Work
 from .request import Request
 from .result import Result
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import deadline
 from ..geometry import Geometry
-from ..problems.linear import Transport
+from ..problems.balanced import Transport
 from ..problems.problem import Entropic, Problem, Target
 from ..solvers.base import AnySolver
 

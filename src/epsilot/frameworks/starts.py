@@ -15,9 +15,9 @@ from .._types import Array, Potentials, Vector
 from ..geometry import Geometry
 from ..kernels.products import cholesky_solve, schur_factor
 from ..kernels.vectors import distance, exp, power, rmatvec
+from ..problems.balanced import check_regularisation
 from ..problems.duals import semi_dual, softmin, softmin_cols, softmin_rows
-from ..problems.entropic import check_regularisation
-from ..problems.plan.core import spread
+from ..problems.plan import spread
 from ..problems.problem import Entropic, make_problem
 from ..problems.support import Support
 

@@ -63,7 +63,7 @@ class KindEntry(NamedTuple):
 #: Every kind but the balanced one, which no keyword selects.
 KINDS: tuple[KindEntry, ...] = (
     KindEntry(
-        "mass:Partial",
+        "partial:Partial",
         {"mass": KindKeyword("Mass to move, at most the smaller of the two totals.")},
     ),
     KindEntry(

@@ -11,15 +11,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
+
+import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..files.saved import Arrays, Saved
+from ..geometry.constant import Constant
 from ..kernels import proof
+from ..kernels.auction import corner
 from ..kernels.vectors import distance, finite_dot
 from .certificate import AUDITED, BUG, Bracket, Certificate, Proof
-from .plan import Core, Plan
+from .plan import Arcs, Core, Plan
 from .problem import Problem, Target
 from .rounding import Rounded, round_onto
 from .support import Support
@@ -302,8 +306,6 @@ class Objective(RunObjective):
 
     def crude_bounds(self) -> tuple[Bracket[Plan, Potentials], Proof]:
         """Return proved bounds that take no pass over the costs."""
-        from .crude import crude_plan, crude_potentials  # which are about objectives
-
         plan, upper, cost = crude_plan(self)
         potentials, lower = crude_potentials(self)
         self.check(upper, lower)
@@ -372,3 +374,32 @@ def linear(problem: Problem, potentials: Potentials) -> float:
     """Return <p, f> + <q, g>."""
     f, g = potentials
     return finite_dot(problem.p, f) + finite_dot(problem.q, g)
+
+
+class CrudePlan(NamedTuple):
+    """A proved upper bound, in internal units."""
+
+    plan: Plan
+    upper: float
+    cost: float  # <C, X>
+
+
+def crude_plan(objective: Objective) -> CrudePlan:
+    """Return a feasible plan of few entries, and what it proves."""
+    problem, mass = objective.problem, objective.movable
+    p, q = (x * (mass / float(x.sum())) for x in (problem.p, problem.q))
+    core = Arcs(problem.shape, *corner(p, q, 0.0)).above(0.0)
+    plan = objective.rounded(core).plan
+    return CrudePlan(plan, *objective.prove_plan(plan))
+
+
+def least_costs(objective: Objective) -> Objective:
+    """Return the objective with the least cost everywhere: bounds below it are bounds below."""
+    problem = objective.problem
+    least = Constant(problem.shape, problem.geometry.bounds[0])
+    return objective.on(replace(problem, geometry=least))
+
+
+def crude_potentials(objective: Objective) -> tuple[Potentials, float]:
+    """Return feasible potentials that know the least cost only, and the bound they prove."""
+    return least_costs(objective).dual(np.zeros(objective.problem.shape[0]))

@@ -13,21 +13,25 @@ does not drown a small mass that is moved.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._types import Potentials, Vector
-from ..errors import CertificateError
-from ..kernels.proof import to_user
-from ..kernels.vectors import below, dot, shortfall, shrink
+from ..arguments import check_positive
+from ..errors import CertificateError, InvalidProblem
+from ..geometry import Geometry, as_geometry
+from ..kernels.proof import SMALLEST, to_user
+from ..kernels.vectors import below, dot, exp, log, shortfall, shrink
+from .balanced import DEFAULT_GAP, check_regularisation
 from .certificate import BUG
-from .duals import as_they_are
-from .dummies import Dummies
-from .objective import Objective, Slopes, linear
+from .duals import as_they_are, softmin
+from .objective import Abilities, Objective, Slopes, linear
 from .plan import Around, Core, Plan
+from .problem import Best, Clipped, Problem, check_size, masses, scaled_problem
 from .rounding import Rounded, tame
-from .support import Support
+from .support import Dummies, Support
 
 #: Share of the mass that may be missing of a plan for it to be scaled instead of completed.
 MISSING = 1e-14
@@ -199,3 +203,218 @@ def quantile(values: Vector, weights: Vector, share: float) -> float:
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[min(int(np.searchsorted(reached, share)), values.size - 1)]])
+
+
+@dataclass(frozen=True)
+class EntropicPartial(PartialTransport):
+    r"""min <C, X> - η H(X) over plans that move a share of the unit of mass.
+
+    Its dual is :math:`\max \langle f, p\rangle + \langle g, q\rangle + sµ - η \sum e^{(f + g + µ -
+    C)/η - 1}` over :math:`f, g \le 0`. The best µ beside f and g has a closed form. The best rows
+    and µ together need a search among n numbers. Dummies would add entropies of their own, so that
+    methods see the problem without them.
+    """
+
+    eta: float
+
+    quantity: ClassVar[str] = "entropic partial objective"
+    is_entropic: ClassVar[bool] = True
+    accuracy: ClassVar[str] = "tol"
+    unserved: ClassVar[str] = (
+        "solves other problems than mass with reg; use clipped_sinkhorn, which is what auto takes, "
+        "or eps or rtol instead of reg."
+    )
+    own_method: ClassVar[tuple[str, str] | None] = (
+        "clipped_sinkhorn",
+        "it keeps the bounds of potentials",
+    )
+
+    @classmethod
+    def of(cls, problem: Problem, share: float, reg: float) -> Self:
+        """Return the objective of a user's regularisation, unless it is out of proportion."""
+        check_regularisation(reg, problem)
+        exact = replace(problem, geometry=problem.geometry.exact)
+        return cls(exact, share, reg / problem.unit)
+
+    # -- what a run needs to know ------------------------------------------------------------
+
+    def is_served_by(self, method: Abilities) -> bool:
+        """Tell whether a method knows bounds of potentials."""
+        return method.takes_bounds
+
+    def support(self) -> Support:
+        """Return the problem without its empty rows and columns."""
+        return Support.of(self.problem)
+
+    def fixed_target(self, inner: Problem) -> PartialTarget:
+        """Return the problem with this η."""
+        return PartialTarget(inner.geometry, self.eta, inner.p, inner.q, self.share)
+
+    @property
+    def default_gap(self) -> float:
+        """A share of the largest cost, for the mass that is moved."""
+        return DEFAULT_GAP * self.scale
+
+    @property
+    def scale(self) -> float:
+        """The largest cost, or the regularisation, for the mass that is moved."""
+        return self.share * max(self.problem.scale, self.eta)
+
+    @property
+    def slack(self) -> float:
+        """What turning bounds into the user's units may add to a gap."""
+        return max(super().slack, 1e-15 * self.share * self.eta)
+
+    @property
+    def shift(self) -> float:
+        """The offset of the costs, and what H of a plan of another mass differs by."""
+        return super().shift + self.share * self.eta * float(log(self.problem.mass))
+
+    @property
+    def size(self) -> float:
+        """The largest cost, or the regularisation."""
+        return max(super().size, self.eta)
+
+    # -- value and dual ----------------------------------------------------------------------
+
+    def value(self, plan: Plan, cost: float) -> float:
+        """Return <C, X> - η H(X)."""
+        return cost - self.eta * plan.entropy()
+
+    def row_potential(self, g: Vector) -> Vector:
+        """Return the best rows beside columns that are nowhere positive."""
+        lse = self.problem.geometry.lse_rows(g - g.max(), self.eta) - 1
+        return self.fixed_target(self.problem).best_rows(lse).potential
+
+    def dual(self, f: Vector) -> tuple[Potentials, float]:
+        """Return potentials after exact updates of columns and rows, and the bound they prove."""
+        geometry, target = self.problem.geometry, self.fixed_target(self.problem)
+        g = target.best_cols(geometry.lse_cols(f - f.max(), self.eta) - 1).potential
+        lse = geometry.lse_rows(g, self.eta)
+        f = target.best_rows(lse - 1).potential
+        return (f, g), self._entropic_bound((f, g), lse)
+
+    def dual_value(self, potentials: Potentials) -> float:
+        """Return the bound of potentials that are nowhere positive, with the best µ."""
+        f, g = potentials
+        if not (f.max() <= 0 and g.max() <= 0):
+            raise CertificateError(f"a potential is positive. {BUG}")
+        return self._entropic_bound(potentials, self.problem.geometry.lse_rows(g, self.eta))
+
+    def mass_price(self, potentials: Potentials, lower: float) -> float:
+        """Return µ; what the bound has for each unit of mass is η less."""
+        return super().mass_price(potentials, lower) + self.problem.unit * self.eta
+
+    def _level(self, f: Vector, lse: Vector) -> float:
+        """Return µ = η (1 + log s - log Σ exp((f + g - C) / η))."""
+        terms = f / self.eta + lse
+        highest = float(terms.max())
+        total = highest + float(log(float(exp(terms - highest).sum())))
+        return self.eta * (1 + float(log(self.share)) - total)
+
+    def _entropic_bound(self, potentials: Potentials, lse: Vector) -> float:
+        """Return <p, f> + <q, g> + share (µ - η), where η share is the mass of the best µ."""
+        level = self._level(potentials[0], lse)
+        return linear(self.problem, potentials) + self.share * (level - self.eta)
+
+
+@dataclass(frozen=True)
+class PartialTarget(Clipped):
+    """The entropic partial problem of a share."""
+
+    share: float
+
+    def best_rows(self, lse: Vector) -> Best:
+        """Return the best f <= 0 and µ together."""
+        return best_clipped(softmin(self.log_p, lse, self.eta), self.p, self.share, self.eta)
+
+    def best_cols(self, lse: Vector) -> Best:
+        """Return the best g <= 0 and µ together."""
+        return best_clipped(softmin(self.log_q, lse, self.eta), self.q, self.share, self.eta)
+
+
+def best_clipped(h: Vector, weights: Vector, share: float, eta: float) -> Best:
+    """Return min(h - µ, 0) and the µ for which Σ p min(1, exp((µ - h) / η)) is the share.
+
+    h are the potentials that would fill all rows. Where several rows are nearly full, the search is
+    for the first h at which enough is moved; below it, µ has a closed form.
+    """
+    used = weights > 0
+    heights, masses = h[used], weights[used]
+    tried = np.sort(heights)
+
+    def moved(level: float) -> float:
+        return dot(masses, exp(np.minimum((level - heights) / eta, 0.0)))
+
+    low, high = 0, tried.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if moved(float(tried[middle])) >= share:
+            high = middle
+        else:
+            low = middle + 1
+    top = float(tried[low])
+    is_full = heights < top
+    rest = dot(masses[~is_full], exp((top - heights[~is_full]) / eta))
+    level = top + eta * float(log((share - float(masses[is_full].sum())) / rest))
+    return Best(np.minimum(h - level, 0.0), level)
+
+
+#: Share by which the mass to move may exceed what there is: rounding.
+EXCESS = 1e-12
+#: The least share of the mass there is that can be moved.
+LEAST_SHARE = 1e-250
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The mass to move."""
+
+    mass: float
+
+    def __post_init__(self) -> None:
+        """Refuse a mass that is none."""
+        object.__setattr__(self, "mass", check_positive("mass", self.mass))
+        if not self.mass >= SMALLEST:
+            raise InvalidProblem(
+                f"mass is {self.mass:.3g}; it must be at least {SMALLEST:.0e} for float64 to hold "
+                "parts of it (rescale the weights)."
+            )
+
+    @property
+    def keywords(self) -> dict[str, object]:
+        """The keywords that ask for it."""
+        return {"mass": self.mass}
+
+    def problem(
+        self,
+        M: ArrayLike | Geometry,
+        a: ArrayLike | None,
+        b: ArrayLike | None,
+        *,
+        normalize: bool,
+    ) -> Problem:
+        """Return a problem whose unit of mass is what sources, targets and dummies have."""
+        geometry = as_geometry(M)
+        p, q = masses(geometry, a, b, normalize=normalize)
+        totals = float(p.sum()), float(q.sum())
+        if not self.mass <= min(totals) * (1 + EXCESS):
+            raise InvalidProblem(
+                f"mass is {self.mass:.10g}, a sums to {totals[0]:.10g} and b to {totals[1]:.10g}; "
+                "no more can be moved than either has (pass a smaller mass)."
+            )
+        unit = max(sum(totals) - self.mass, *totals)
+        return scaled_problem(geometry, p / unit, q / unit, unit)
+
+    def objective(self, problem: Problem, reg: float | None) -> PartialTransport:
+        """Return the cost of the mass that is moved, or the entropic objective."""
+        check_size(problem.unit * problem.scale, self.mass, "mass is")
+        share = min(self.mass / problem.mass, float(problem.p.sum()), float(problem.q.sum()))
+        if not share >= LEAST_SHARE:
+            raise InvalidProblem(
+                f"mass is {self.mass:.3g} and the weights sum to {problem.mass:.3g}; float64 takes "
+                f"shares down to {LEAST_SHARE:.0e} (lower the weights: none needs to exceed mass)."
+            )
+        if reg is not None:
+            return EntropicPartial.of(problem, share, reg)
+        return PartialTransport(problem, share)

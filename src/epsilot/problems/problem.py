@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import memory
-from .._types import Vector
+from .._types import Potentials, Vector
 from ..arguments import as_numpy, numeric
 from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
@@ -297,3 +299,27 @@ def no_weights(x: Vector, name: str) -> str:
         f"{name} sums to {x.sum()}; weights must have a finite total (divide them by their "
         "maximum first)."
     )
+
+
+class Best(NamedTuple):
+    """The best potential of the rows, or of the columns, with the best constant beside it."""
+
+    potential: Vector
+    level: float  # µ: the plan is exp((f + g + µ - C) / η - 1)
+
+
+@dataclass(frozen=True)
+class Clipped(Entropic, ABC):
+    """A problem whose dual is maximised over the rows, or the columns, by clipping."""
+
+    @abstractmethod
+    def best_rows(self, lse: Vector) -> Best:
+        """Return the best rows, given log Σ_j exp((g_j - C_ij) / η - 1)."""
+
+    def translated(self, f: Vector, g: Vector) -> Potentials:
+        """Return potentials that differ by a constant between them, the best one."""
+        return f, g
+
+    @abstractmethod
+    def best_cols(self, lse: Vector) -> Best:
+        """Return the best columns, given log Σ_i exp((f_i - C_ij) / η - 1)."""

@@ -14,12 +14,11 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..wording import shown
 from .balanced import objective_of
-from .entropic_variation import EntropicTotalVariation
 from .kullback_leibler import KullbackLeibler
 from .objective import Objective
 from .problem import Problem, make_problem, masses, scaled_problem
 from .support import EMPTY
-from .total_variation import TotalVariation
+from .total_variation import EntropicTotalVariation, TotalVariation
 
 #: How a marginal that is missed is charged.
 DIVERGENCES = ("kl", "tv")

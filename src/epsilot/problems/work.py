@@ -9,6 +9,7 @@ are counted alike.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..geometry import Geometry
 
@@ -81,3 +82,16 @@ _CERTIFICATE = Work.of(gibbs=1, rounding=1, ctransform=2, inner=1).operations
 def certificate_work(geometry: Geometry) -> Work:
     """Return the work of one certificate: the plan, its rounding, two c-transforms, its cost."""
     return Work(certificate=_CERTIFICATE * geometry.certificate_passes * geometry.pass_entries)
+
+
+class Record(NamedTuple):
+    """One evaluation: the best bounds so far, in the user's units."""
+
+    n_iter: int
+    operations: int
+    seconds: float
+    upper: float
+    lower: float
+    gap: float
+    marginal_error: float
+    reg: float

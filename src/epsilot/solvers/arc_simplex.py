@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._types import Array, Index, Potentials, Vector
 from ..kernels import network
-from ..problems.plan.arcs import UNSETTLED
+from ..problems.plan import UNSETTLED
 from ..problems.work import Work
 
 #: Pivots in one step, so that limits are looked at now and then.

@@ -15,7 +15,7 @@ from ..arguments import check_positive
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import unbalanced_pdasmd as kernels
 from ..kernels.vectors import exp
-from ..problems.penalised_dual import UNUSED, SemiDual
+from ..problems.kullback_leibler import UNUSED, SemiDual
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Penalised
 from ..problems.work import Work

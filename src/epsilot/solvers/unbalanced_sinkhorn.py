@@ -19,10 +19,9 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..arguments import check_positive
 from ..kernels.vectors import log
-from ..problems.clipped import Clipped
 from ..problems.kullback_leibler import log_charge, penalised_softmin
 from ..problems.plan import Core, Gibbs
-from ..problems.problem import Penalised
+from ..problems.problem import Clipped, Penalised
 from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver
 from .method_info import MethodInfo

@@ -17,8 +17,7 @@ from ...errors import CertificateError, InvalidProblem
 from ...files.saved import Arrays, Saved
 from ...problems.objective import Objective
 from ...problems.plan import Arcs, Plan
-from ...problems.record import Record
-from ...problems.work import Work
+from ...problems.work import Record, Work
 from ...version import __version__
 from ...wording import shown
 from .. import storage
