@@ -23,8 +23,7 @@ import ot
 import epsilot
 from epsilot.barycenters.methods import METHODS
 from epsilot.files import write_atomically
-from epsilot.files.images import grid_cost
-from epsilot.files.mnist import embedded_digits
+from epsilot.files.images import embedded_digits, grid_cost
 from epsilot_lab.document import markdown_row
 from epsilot_lab.environment import machine, versions
 from epsilot_lab.measuring import forget_peak, in_turns, recent_peak, timed

@@ -198,6 +198,6 @@ def test_a_method_without_proof_has_no_order():
         theory.order("apdgcd", 100, 0.1)
 
 
-@pytest.mark.parametrize("module", [theory, theory.finite_sum, theory.methods, theory.transport])
+@pytest.mark.parametrize("module", [theory, theory.bounds])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0

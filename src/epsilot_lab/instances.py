@@ -13,8 +13,13 @@ import numpy as np
 from epsilot._types import Matrix, Vector
 from epsilot.arguments import numeric
 from epsilot.errors import InvalidProblem
-from epsilot.files.images import check_image, grid_cost, synthetic_pair
-from epsilot.files.mnist import embedded_digits, read_digits
+from epsilot.files.images import (
+    check_image,
+    embedded_digits,
+    grid_cost,
+    read_digits,
+    synthetic_pair,
+)
 
 # -- MNIST digits ------------------------------------------------------------------------------
 
@@ -35,8 +40,8 @@ def mnist_pair(side: int, seed: int, digits: Matrix | None = None) -> tuple[Matr
     seed
         Seed of the generator that picks two different digits.
     digits
-        Square images to pick from, brightest pixel 1 (see :func:`epsilot.files.mnist.read_digits`);
-        400 of MNIST's test set, which come with the package, by default.
+        Square images to pick from, brightest pixel 1 (see
+        :func:`epsilot.files.images.read_digits`); 400 of MNIST's test set, which come with the package, by default.
 
     Returns
     -------

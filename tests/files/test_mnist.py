@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsilot.errors import InvalidProblem
-from epsilot.files.mnist import read_digits, read_idx
+from epsilot.files.images import read_digits, read_idx
 from epsilot_lab.instances import mnist_pair
 
 IMAGES = np.random.default_rng(0).integers(1, 256, (5, 6, 6)).astype(np.uint8)

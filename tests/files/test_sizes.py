@@ -18,7 +18,7 @@ from PIL import Image
 from epsilot import InvalidProblem, files, memory
 from epsilot.applications import pictures
 from epsilot.files import arrays, paths
-from epsilot.files.mnist import read_idx
+from epsilot.files.images import read_idx
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="devices and pipes are POSIX's here")
 SIZE = 1 << 22

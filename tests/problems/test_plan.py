@@ -6,7 +6,7 @@ import pytest
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.engine.storage import pack_plan
-from epsilot.files.saved import Saved
+from epsilot.files.arrays import Saved
 from epsilot.geometry import Dense
 from epsilot.problems.plan import CORES as KINDS
 from epsilot.problems.plan import Arcs, Around, Explicit, Gibbs, Plan, plus

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import CertificateError, InvalidProblem
 from ..files import StrPath
-from ..files.saved import Arrays, Saved
+from ..files.arrays import Arrays, Saved
 from ..problems.objective import RunObjective
 from ..problems.problem import Target
 from ..wording import first_line, named, shown

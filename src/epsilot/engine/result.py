@@ -12,7 +12,7 @@ from .._types import Fields, Matrix, Potentials, Vector
 from ..arguments import check_positive
 from ..display.text import counted
 from ..errors import InvalidProblem
-from ..files.saved import Saved
+from ..files.arrays import Saved
 from ..problems.certificate import Certificate
 from ..problems.kinds import Kind
 from ..problems.objective import Slopes

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import deadline
 from .._types import Fields, Vector
-from ..files.saved import Arrays
+from ..files.arrays import Arrays
 from ..problems.certificate import Proof
 from ..problems.objective import RunObjective
 from ..problems.work import TABLE, Record, Work

@@ -17,7 +17,7 @@ import numpy as np
 from .._types import Fields, Json
 from ..errors import InvalidProblem, UnsavedWarning
 from ..files import StrPath, check_own, read_archive, write_atomically
-from ..files.saved import Arrays, Saved
+from ..files.arrays import Arrays, Saved
 from ..problems.plan import Plan
 from ..problems.problem import Problem
 from ..wording import named

@@ -1,7 +1,15 @@
 """Files: arrays and images read with care, and files written whole or not at all."""
 
-from .archives import archive_names, read_archive
-from .arrays import IMAGE_SUFFIXES, SUFFIXES, TEXT_SUFFIXES, opened_image, read_array, read_image
+from .arrays import (
+    IMAGE_SUFFIXES,
+    SUFFIXES,
+    TEXT_SUFFIXES,
+    archive_names,
+    opened_image,
+    read_archive,
+    read_array,
+    read_image,
+)
 from .paths import StrPath, check_distinct, check_own, check_writable, existing
 from .writing import write_atomically
 

@@ -1,24 +1,175 @@
-"""Arrays and images from files of many types."""
+"""Read arrays and images from files, after checking their sizes and types."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .. import memory
-from .._types import Array, Matrix
+from .._types import Array, Index, Matrix, Vector
 from ..errors import InvalidProblem
 from ..wording import first_line, named, shorter, shown
-from .archives import archive_names, read_archive, read_npy
 from .paths import StrPath, check_unpacked, existing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+
+_NPY_MAGIC = b"\x93NUMPY"
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_DAMAGE = (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile, NotImplementedError)
+
+
+def archive_names(path: StrPath) -> list[str]:
+    """Return the names of the arrays in a ``.npz`` file."""
+    with _opened(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
+def read_archive(
+    path: StrPath, names: Iterable[str] | None = None, limit: int | None = None
+) -> dict[str, Array]:
+    """Return arrays of a ``.npz`` file that epsilot or anybody wrote.
+
+    Nothing is unpacked before it is known that every array is as large as its header says, that
+    none holds Python objects, and that all of them fit.
+
+    Parameters
+    ----------
+    path
+        The archive.
+    names
+        Arrays to read; all by default.
+    limit
+        Bytes that they may take together; the memory that is available by default.
+
+    Raises
+    ------
+    InvalidProblem
+        When the file is missing, damaged, too large, or its sizes contradict each other.
+    """
+    with _opened(path) as archive:
+        members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        if len(members) != len(archive.namelist()):
+            raise _damaged(named(path), "two arrays have the same name")
+        wanted = list(members) if names is None else list(names)
+        for name in wanted:
+            if name not in members:
+                raise _damaged(named(path), f"the array {shown(name)} is missing")
+        total = sum(_checked_member(archive, path, members[name]) for name in wanted)
+        if limit is not None and total > limit:
+            raise InvalidProblem(
+                f"{named(path)} unpacks to {memory.size_text(total)}; at most "
+                f"{memory.size_text(limit)} are expected here (is it the right file?)"
+            )
+        check_unpacked(path, total)
+        return {name: _read_member(archive, path, members[name]) for name in wanted}
+
+
+def read_npy(path: Path) -> Array:
+    """Return the array of a ``.npy`` file."""
+    with path.open("rb") as file:
+        if file.read(len(_NPY_MAGIC)) != _NPY_MAGIC:
+            raise InvalidProblem(
+                f"{named(path)} is not in NumPy's format; a .npy file is required "
+                "(save it with numpy.save, or give text the ending .csv)"
+            )
+        file.seek(0)
+        n_bytes = _promised(file, named(path))
+        if n_bytes > path.stat().st_size - file.tell():
+            raise _damaged(named(path), "its header promises more than the file holds")
+        memory.ask(n_bytes, named(path), "use a smaller file")
+        file.seek(0)
+        return _array(file, named(path))
+
+
+@contextmanager
+def _opened(path: StrPath) -> Iterator[zipfile.ZipFile]:
+    path = existing(path)
+    try:
+        archive = zipfile.ZipFile(path)
+    except _DAMAGE:
+        raise InvalidProblem(
+            f"{named(path)} is not a NumPy archive; a .npz file is required (save it with "
+            "numpy.savez)"
+        ) from None
+    with archive:
+        yield archive
+
+
+def _checked_member(archive: zipfile.ZipFile, path: StrPath, member: str) -> int:
+    """Return the bytes of an array whose header agrees with what the archive says of it."""
+    name, size = (
+        f"{named(path)}:{named(member.removesuffix('.npy'))}",
+        archive.getinfo(member).file_size,
+    )
+    try:
+        file = archive.open(member)
+    except (*_DAMAGE, RuntimeError) as error:  # RuntimeError: it is encrypted
+        raise _damaged(name, first_line(error)) from error
+    with file:
+        n_bytes = _promised(file, name)
+        if file.tell() + n_bytes != size:
+            raise _damaged(
+                name, f"it unpacks to {size:,} bytes and its header promises {n_bytes:,} of numbers"
+            )
+    return n_bytes
+
+
+def _promised(file: IO[bytes], name: str) -> int:
+    """Return the bytes of numbers that a header promises, and leave the file behind it."""
+    try:
+        version = np.lib.format.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError(f"version {version} of the format is unknown")
+        shape, _, dtype = _HEADERS[version](file)
+    except _DAMAGE as error:
+        if "magic string" in str(error):
+            raise InvalidProblem(
+                f"{name} is not in NumPy's format; an array is required "
+                "(save the archive with numpy.savez)"
+            ) from error
+        raise _damaged(name, first_line(error)) from error
+    if dtype.hasobject:
+        raise InvalidProblem(
+            f"{name} holds Python objects; an array of numbers is required "
+            "(convert it with array.astype(float) before saving)"
+        )
+    if any(length < 0 for length in shape):
+        raise _damaged(name, f"its shape is {shape}")
+    return math.prod(shape) * dtype.itemsize
+
+
+def _read_member(archive: zipfile.ZipFile, path: StrPath, member: str) -> Array:
+    with archive.open(member) as file:
+        return _array(file, f"{named(path)}:{named(member.removesuffix('.npy'))}")
+
+
+def _array(file: IO[bytes], name: str) -> Array:
+    try:
+        array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    except _DAMAGE as error:
+        raise _damaged(name, first_line(error)) from error
+    return array
+
+
+def _damaged(name: str, reason: str) -> InvalidProblem:
+    return InvalidProblem(
+        f"{name} is damaged ({reason}); a complete array is required (save it again)"
+    )
+
 
 TEXT_SUFFIXES = (".csv", ".txt")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif")
@@ -272,3 +423,66 @@ def _mass_of_image(image: Image) -> Matrix:
     red, green, blue = (share * pixels[..., k] for k, share in enumerate(_LUMINANCE))
     mass: Matrix = red + green + blue
     return mass * pixels[..., 3] if has_alpha else mass
+
+
+Arrays = dict[str, Array]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The arrays of a file whose names begin with a prefix."""
+
+    arrays: Mapping[str, Array]
+    prefix: str = ""
+
+    def under(self, name: str) -> Saved:
+        """Return the arrays whose names begin with ``name.`` after this prefix."""
+        return Saved(self.arrays, f"{self.prefix}{name}.")
+
+    def __contains__(self, name: str) -> bool:
+        return self.prefix + name in self.arrays
+
+    def size(self, name: str) -> int:
+        """Return the number of entries of an array, 0 if there is none."""
+        return int(np.size(self.arrays[self.prefix + name])) if name in self else 0
+
+    def array(self, name: str, shape: Shape, dtype: DTypeLike) -> Array:
+        """Return an array if it has the shape and type that are asked for."""
+        full, dtype = self.prefix + name, np.dtype(dtype)
+        if name not in self:
+            raise InvalidProblem(f"the file has no array {full}; write it again.")
+        x = self.arrays[full]
+        if x.shape != shape or x.dtype != dtype:
+            raise InvalidProblem(
+                f"the saved array {full} is {x.dtype} of shape {x.shape}; it must be {dtype} of "
+                f"shape {shape} (was the file changed?)."
+            )
+        return x
+
+    def vector(self, name: str, shape: Shape) -> Vector:
+        """Return a float64 array of a shape, without NaN."""
+        x = self.array(name, shape, np.float64)
+        if np.isnan(x).any():
+            raise InvalidProblem(
+                f"the saved array {self.prefix}{name} holds NaN; write the file again."
+            )
+        return np.asarray(x)
+
+    def masses(self, name: str, shape: Shape) -> Vector:
+        """Return a float64 array of finite, nonnegative numbers."""
+        x = self.vector(name, shape)
+        if x.size and not (x.min() >= 0 and x.max() < math.inf):
+            raise InvalidProblem(
+                f"the saved array {self.prefix}{name} holds negative or infinite numbers."
+            )
+        return x
+
+    def indices(self, name: str, shape: Shape, end: int) -> Index:
+        """Return int64 indices below ``end``."""
+        x = self.array(name, shape, np.int64)
+        if x.size and not (x.min() >= 0 and x.max() < end):
+            raise InvalidProblem(
+                f"the saved array {self.prefix}{name} points beyond its {end} places."
+            )
+        return x

@@ -1,9 +1,7 @@
 """The paper's general problem: min f(x) with A x = b, when the dual is a finite sum."""
 
-from .algorithm import FiniteSumDual, Solution, minimize
-from .instances import EntropicTransport, QuadraticTransport, SeparableQuadratic
-from .mirrors import EUCLIDEAN, Mirror, euclidean, p_norm
-from .separable import Separable
+from .algorithm import EUCLIDEAN, FiniteSumDual, Mirror, Solution, euclidean, minimize, p_norm
+from .instances import EntropicTransport, QuadraticTransport, Separable, SeparableQuadratic
 
 __all__ = [
     "EUCLIDEAN",

@@ -5,13 +5,19 @@ The primal problem is min f(x) subject to A x = b with f strongly convex; its du
 .. math:: φ(λ) = <λ, b> + \max_x (-f(x) - <A^T λ, x>) = \frac1m \sum_{i=1}^m φ_i(λ)
 
 is a mean of smooth convex components (Assumption 1). Nothing here knows about transport.
+
+A norm H goes by its name: "l1", "l2", "linf", or "l" and a number, as "l1.5". A mirror map w says
+how the sequence z moves (step 10). It must be 1-strongly convex in the norm H. Its γ enters the
+theorems only through the proof's :math:`V_0(u) \le γ \|u\|_H^2 / 2`, that is at z = 0 where the
+method starts, so a map need not be smooth everywhere.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -19,12 +25,181 @@ from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 from .. import memory
-from .._types import Index, Vector
+from .._types import Index, Matrix, Vector
 from ..arguments import check_choice, check_count, check_least, check_positive, numeric
 from ..errors import InvalidProblem
+from ..kernels.vectors import dot, exp, log
 from ..wording import shown
-from .mirrors import Mirror, euclidean
-from .norms import dual_norm, exponent, proximal_step
+
+_KNOWN = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
+
+
+def exponent(norm: object) -> float:
+    """Return the p of a norm's name.
+
+    >>> exponent("linf"), exponent("l1.5")
+    (inf, 1.5)
+    """
+    if isinstance(norm, str) and norm in _KNOWN:
+        return _KNOWN[norm]
+    try:
+        p = float(norm[1:]) if isinstance(norm, str) and norm[:1] == "l" else math.nan
+    except ValueError:
+        p = math.nan
+    if not 1 <= p < math.inf:
+        raise InvalidProblem(
+            f"norm is {shown(norm)}; it must be 'linf', 'l2', 'l1', or 'l' and a number of at "
+            "least 1, as 'l1.5'."
+        )
+    return p
+
+
+def dual_exponent(p: float) -> float:
+    """Return q with 1/p + 1/q = 1."""
+    if p == 1:
+        return math.inf
+    return 1.0 if math.isinf(p) else p / (p - 1)
+
+
+def power(x: float, p: float) -> float:
+    """Return x^p for x > 0."""
+    return exp(p * log(x))
+
+
+def lp(x: Vector, p: float) -> float:
+    """Return ‖x‖_p."""
+    size = np.abs(x)
+    largest = float(size.max())
+    if math.isinf(p) or largest == 0:
+        return largest
+    if p == 1:
+        return float(size.sum())
+    if p == 2:
+        return math.sqrt(dot(x, x))
+    return largest * power(float(_powers(size / largest, p).sum()), 1 / p)
+
+
+def dual_norm(g: Vector, norm: str) -> float:
+    """Return ‖g‖_{H,*}: l1 for l∞, l2 for l2, lq with 1/p + 1/q = 1 for lp."""
+    return lp(g, dual_exponent(exponent(norm)))
+
+
+def dual_norms(A: Matrix, norm: str) -> Vector:
+    """Return the dual norm of every column of a matrix."""
+    return np.array([dual_norm(a, norm) for a in np.ascontiguousarray(A.T)])
+
+
+def proximal_step(g: Vector, norm: str) -> Vector:
+    """Return -argmin_u ‖u‖²_H / 2 + <g, u>: the direction of step 11.
+
+    It is the gradient of ‖g‖²_{H,*} / 2; where that has several, one of them. As printed, the
+    sign of 0 is -1.
+    """
+    q = dual_exponent(exponent(norm))
+    if q == 2:
+        return g
+    if q == 1:
+        return np.where(g > 0, 1.0, -1.0) * float(np.abs(g).sum())
+    if math.isinf(q):
+        i = int(np.argmax(np.abs(g)))
+        return np.where(np.arange(g.size) == i, g, 0.0)
+    return half_square_gradient(g, q)
+
+
+def half_square_gradient(x: Vector, p: float) -> Vector:
+    """Return the gradient of ‖x‖_p² / 2 for 1 < p < ∞: ‖x‖ (|x_i| / ‖x‖)^{p-1} sign(x_i)."""
+    size = lp(x, p)
+    if size == 0:
+        return np.zeros_like(x)
+    return size * np.sign(x) * _powers(np.abs(x) / size, p - 1)
+
+
+def _powers(x: Vector, p: float) -> Vector:
+    """Return x^p of nonnegative numbers, entry by entry."""
+    return np.where(x > 0, exp(p * log(np.where(x > 0, x, 1.0))), 0.0)
+
+
+def _unknown(size: int, norm: str) -> float:
+    return math.nan
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A mirror map w given by its gradient and the inverse of that gradient.
+
+    w must be 1-strongly convex in the chosen norm; ``gamma(size, norm)`` is its constant γ there,
+    V_0(u) <= γ ‖u‖² / 2, which only the bounds of :mod:`epsilot.theory` need. The ``name`` stands
+    for the map in files and texts.
+    """
+
+    gradient: Callable[[Vector], Vector] = field(repr=False)
+    inverse: Callable[[Vector], Vector] = field(repr=False)
+    gamma: Callable[[int, str], float] = field(default=_unknown, repr=False)
+    name: str = "custom"
+
+    def step(self, z: Vector, direction: Vector) -> Vector:
+        """Return argmin_u V_z(u) + <direction, u> = (∇w)⁻¹(∇w(z) - direction)."""
+        return self.inverse(self.gradient(z) - direction)
+
+
+def _identity(x: Vector) -> Vector:
+    return x
+
+
+def _euclidean_gamma(size: int, norm: str) -> float:
+    p = exponent(norm)
+    return power(size, 1.0 if math.isinf(p) else max(1 - 2 / p, 0.0))
+
+
+#: w = ‖·‖₂² / 2: 1-strongly convex in lp for p >= 2 only, with γ = size^(1 - 2/p) there.
+EUCLIDEAN = Mirror(_identity, _identity, _euclidean_gamma, "euclidean")
+
+
+def euclidean(size: int, norm: str) -> Mirror:
+    """Return w = s ‖·‖₂² / 2 with the least s that makes it 1-strongly convex in the norm.
+
+    s = 1 for p >= 2, where γ = size^(1 - 2/p): 1 in l2 and the size in l∞. For p < 2 both s and
+    γ are size^(2/p - 1).
+    """
+    p = exponent(norm)
+    if p >= 2:
+        return EUCLIDEAN
+    scale = power(size, 2 / p - 1)
+    return Mirror(
+        partial(_times, scale), partial(_times, 1 / scale), partial(_constant, scale), "euclidean"
+    )
+
+
+def p_norm(size: int, norm: str) -> Mirror:
+    """Return w = s ‖·‖_r² / (2 (r - 1)), which has γ of order log(size) in l1.
+
+    For lp with 1 < p <= 2, r = p and s = 1: γ = 1/(p - 1). For l1, r = 1 + 1/log(size) and s makes
+    up for ‖u‖_1 <= size^(1 - 1/r) ‖u‖_r: γ <= e² log(size).
+    """
+    p = exponent(norm)
+    if p >= 2:
+        return EUCLIDEAN
+    r = 1 + 1 / log(max(size, 3)) if p == 1 else p
+    scale = (power(size, 2 * (1 - 1 / r)) if p == 1 else 1.0) / (r - 1)
+    return Mirror(
+        partial(_slope, r, scale),
+        partial(_slope, dual_exponent(r), 1 / scale),
+        partial(_constant, scale),
+        f"p-norm, r = {r:.3g}",
+    )
+
+
+def _times(scale: float, x: Vector) -> Vector:
+    return scale * x
+
+
+def _constant(value: float, size: int, norm: str) -> float:
+    return value
+
+
+def _slope(r: float, scale: float, x: Vector) -> Vector:
+    return scale * half_square_gradient(x, r)
+
 
 AVERAGES = ("predrawn", "reservoir")
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
-from ..files.saved import Arrays, Saved
+from ..files.arrays import Arrays, Saved
 from ..geometry.constant import Constant
 from ..kernels import proof
 from ..kernels.auction import corner

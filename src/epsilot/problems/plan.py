@@ -23,7 +23,7 @@ from scipy import sparse
 from .._types import Index, Matrix, Vector
 from ..arguments import check_count, check_positive, is_of_dask, is_real, numeric, plain
 from ..errors import InvalidProblem
-from ..files.saved import Arrays, Saved
+from ..files.arrays import Arrays, Saved
 from ..geometry import Geometry
 from ..geometry.sweeps import row_blocks
 from ..kernels.auction import corner

@@ -15,8 +15,7 @@ from numpy.random import Generator
 from .._types import Matrix, Potentials, Vector
 from ..arguments import check_choice
 from ..errors import InvalidProblem
-from ..finite_sum.mirrors import Mirror, euclidean
-from ..finite_sum.norms import exponent
+from ..finite_sum.algorithm import Mirror, euclidean, exponent
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import pdasmd as kernels
 from ..kernels.vectors import entropy

@@ -22,9 +22,7 @@ from numpy.random import Generator
 from .. import parallel
 from .._types import FloatArray, Index, Vector
 from ..errors import InvalidProblem
-from ..finite_sum.algorithm import draw
-from ..finite_sum.mirrors import Mirror
-from ..finite_sum.norms import proximal_step
+from ..finite_sum.algorithm import Mirror, draw, proximal_step
 from ..geometry import Geometry
 from ..kernels import pdasmd as kernels
 from ..kernels.vectors import exp

@@ -12,23 +12,26 @@ in l∞ too; the proof of Theorem 3 gives 224, not 112; and the dual radius is h
 ['Theorem 1, the average as sampled', 'Batch theorem, l∞', 'Theorem 2', 'Corollary 1', 'Theorem 3']
 """
 
-from .finite_sum import objective_bound, outer_loops, violation_bound, weight_total
-from .methods import (
+from .bounds import (
+    STATEMENTS,
+    Standing,
+    Statement,
     accelerated_sinkhorn_iterations,
     apdagd_iterations,
     dijkstra_phases,
+    dual_radius,
     entropic_radius,
     hybrid_primal_dual_iterations,
+    objective_bound,
     order,
-    sinkhorn_iterations,
-    stochastic_sinkhorn_iterations,
-)
-from .standing import STATEMENTS, Standing, Statement
-from .transport import (
-    dual_radius,
+    outer_loops,
     pdasmd_loop_operations,
     pdasmd_operations,
     pdasmd_outer_loops,
+    sinkhorn_iterations,
+    stochastic_sinkhorn_iterations,
+    violation_bound,
+    weight_total,
 )
 
 __all__ = [

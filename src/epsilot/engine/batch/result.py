@@ -14,7 +14,7 @@ from scipy import sparse
 from ..._types import Array, Fields, Index, Matrix, Potentials, Vector
 from ...arguments import is_integer, plain
 from ...errors import CertificateError, InvalidProblem
-from ...files.saved import Arrays, Saved
+from ...files.arrays import Arrays, Saved
 from ...problems.objective import Objective
 from ...problems.plan import Arcs, Plan
 from ...problems.work import Record, Work
