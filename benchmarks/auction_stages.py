@@ -1,9 +1,9 @@
 """Where an auction's time goes: bids a row of every phase, pivots, processor seconds of the stages.
 
     python benchmarks/auction_stages.py [--case "2-d squared, random weights"] [--scale 0.3]
-        [--seed 0] [--rtol 1e-9] [--set LEFT_EARLY=5e-4 NEARLY=1]
+        [--seed 0] [--rtol 1e-9] [--set unsold_early=5e-4 min_phase_ratio=1]
 
-The cases are those of large.py; ``--set`` changes constants of epsilot.solvers.auction.
+The cases are those of large.py; ``--set`` changes fields of AuctionTuning.
 Counts do not depend on how busy the machine is.
 """
 
@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -100,9 +101,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     with ExitStack() as stack:
         for setting in options.settings:
             name, _, value = setting.partition("=")
-            owner = auction
-            kept = type(getattr(owner, name))(float(value))
-            stack.enter_context(patch.object(owner, name, kept))
+            kept = type(getattr(auction.TUNING, name))(float(value))
+            changed = replace(auction.TUNING, **{name: kept})
+            stack.enter_context(patch.object(auction, "TUNING", changed))
         case = CASES[options.case]
         drawn(case, options.seed, options.rtol, 1e-4)(method="auction")  # compile
         call = drawn(case, options.seed, options.rtol, options.scale)

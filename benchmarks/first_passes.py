@@ -36,7 +36,7 @@ from epsilot.kernels.dense import row_max
 from epsilot.kernels.sums import gibbs_into
 from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers.pdasmd import PDASGD, PDASMD
-from epsilot.solvers.restricted_simplex import ETAS, RestrictedSimplex
+from epsilot.solvers.restricted_simplex import TUNING, RestrictedSimplex
 from epsilot_lab import instances
 from epsilot_lab.document import markdown_row
 
@@ -130,10 +130,10 @@ class Start:
 
 SWEEPS = RestrictedSimplex().sweeps
 STARTS = [
-    Start("sweeps (standard)", 0, None, SWEEPS, ETAS),
-    Start("half the sweeps", 0, None, SWEEPS // 2, ETAS),
+    Start("sweeps (standard)", 0, None, SWEEPS, TUNING.etas),
+    Start("half the sweeps", 0, None, SWEEPS // 2, TUNING.etas),
     Start("SGD, 1 epoch", 2, partial(sgd, 1)),
-    Start("SGD, 1 epoch, sharper sweeps", 2, partial(sgd, 1), 1, ETAS[3:]),
+    Start("SGD, 1 epoch, sharper sweeps", 2, partial(sgd, 1), 1, TUNING.etas[3:]),
     Start("SGD, 1 epoch, no sweep", 2, partial(sgd, 1), 0),
     Start("SGD, 3 epochs", 4, partial(sgd, 3)),
     Start("PDASMD, 1 epoch", 3, partial(variance_reduced, PDASMD(), 1)),
@@ -142,7 +142,7 @@ STARTS = [
     Start("PDASGD, 3 epochs", 7, partial(variance_reduced, PDASGD(), 3)),
     Start("1/16 subsample", 1 / 8, partial(subsample, 16)),
     Start("1/16 subsample, no sweep", 1 / 8, partial(subsample, 16), 0),
-    Start("coarse cells (multiscale)", 0, cells, SWEEPS, ETAS[-1:]),
+    Start("coarse cells (multiscale)", 0, cells, SWEEPS, TUNING.etas[-1:]),
     Start("coarse cells, no sweep", 0, cells, 0),
 ]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import epsilot
 from beyond import FAMILIES, PRICES, table
-from epsilot.solvers.unbalanced_sinkhorn import DEAR, LARGE_STEP, SMALL_STEP
+from epsilot.solvers.unbalanced_sinkhorn import TUNING
 from epsilot_lab.document import write_text
 from epsilot_lab.environment import machine, versions
 
@@ -51,7 +51,7 @@ def proximal_rows(sizes: Sequence[int], seeds: int) -> Iterator[tuple[str, ...]]
     for family in FAMILIES:
         for n in sizes:
             for price in PRICES:
-                usual = LARGE_STEP if price > DEAR else SMALL_STEP
+                usual = TUNING.high_price_eta if price > TUNING.high_price else TUNING.low_price_eta
                 for share in (usual, usual / 2, usual / 4):
                     goal = {"rtol": RTOL, "step_share": share}
                     cells = (cell(family, n, price, seeds, goal | x) for x in METHODS.values())

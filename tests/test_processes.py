@@ -14,6 +14,7 @@ from epsilot.barycenters import column_generation
 from epsilot.deadline import OutOfTime
 from epsilot.engine.clock import Clock
 from epsilot.solvers import exact
+from tuning import tune
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_pot_gives_the_same_bits_in_a_process_of_its_own(rng, started, monkeypat
     M, a, b = rng.random((30, 40)), rng.dirichlet(np.ones(30)), rng.dirichlet(np.ones(40))
     here = epsilot.solve(M, a, b, method="exact")
     assert not started
-    monkeypatch.setattr(exact, "LONG_SECONDS", 0.0)
+    tune(monkeypatch, exact, max_inline_seconds=0.0)
     there = epsilot.solve(M, a, b, method="exact")
     assert len(started) == 1
     assert started[0].returncode == 0
@@ -84,7 +85,7 @@ def test_pot_gives_the_same_bits_in_a_process_of_its_own(rng, started, monkeypat
 
 
 def test_a_limit_ends_exact(rng, started, monkeypatch):
-    monkeypatch.setattr(exact, "LONG_SECONDS", 0.0)
+    tune(monkeypatch, exact, max_inline_seconds=0.0)
     monkeypatch.setattr(Clock, "is_late", lambda clock: bool(started))
     found = epsilot.solve(rng.random((30, 40)), method="exact", on_limit="ignore")
     assert found.status is Status.MAX_SECONDS

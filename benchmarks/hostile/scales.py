@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,7 +18,7 @@ import numpy as np
 
 import epsilot
 from epsilot import parallel
-from epsilot.solvers import arc_simplex, auction_levels, grid_flow
+from epsilot.solvers import arc_simplex, auction, grid_flow
 
 from .checks import ROUND_OFF, Scales, Wish, result_defects, truth_of
 from .oracles import Truth
@@ -119,17 +120,20 @@ def again(
 def short_steps(rng: Rng) -> Iterator[str]:
     """Make levels small and steps short while a case lasts; yield what they are."""
     drawn = [
-        (auction_levels, "COARSEST", int(2 ** rng.integers(2, 10))),
-        (auction_levels, "BIDS", int(10 ** rng.uniform(1, 6))),
-        (arc_simplex, "PIVOTS", int(10 ** rng.uniform(0.5, 3.6))),
-        (grid_flow, "COARSEST", int(2 ** rng.integers(1, 5))),
-        (grid_flow, "BUDGET", int(10 ** rng.uniform(2, 6.6))),
-        (parallel, "MIN_ENTRIES_PER_THREAD", int(10 ** rng.uniform(0, 5))),
+        (auction, "max_coarsest_cells", int(2 ** rng.integers(2, 10))),
+        (auction, "max_bids_per_step", int(10 ** rng.uniform(1, 6))),
+        (arc_simplex, "pivots_per_step", int(10 ** rng.uniform(0.5, 3.6))),
+        (grid_flow, "max_coarsest_side", int(2 ** rng.integers(1, 5))),
+        (grid_flow, "max_cells_per_step", int(10 ** rng.uniform(2, 6.6))),
     ]
+    min_entries = int(10 ** rng.uniform(0, 5))
     with ExitStack() as stack:
         for module, name, value in drawn:
-            stack.enter_context(mock.patch.object(module, name, value))
-        yield ", ".join(f"{module.__name__.split('.')[-1]}.{name}={x}" for module, name, x in drawn)
+            tuning = replace(module.TUNING, **{name: value})
+            stack.enter_context(mock.patch.object(module, "TUNING", tuning))
+        stack.enter_context(mock.patch.object(parallel, "MIN_ENTRIES_PER_THREAD", min_entries))
+        names = [f"{module.__name__.split('.')[-1]}.{name}={x}" for module, name, x in drawn]
+        yield ", ".join([*names, f"parallel.MIN_ENTRIES_PER_THREAD={min_entries}"])
 
 
 def draw_method(rng: Rng, problem: Drawn) -> str:

@@ -7,11 +7,13 @@ import pytest
 from barycenter_problems import make
 
 import epsilot
+from epsilot.barycenters import pdasmd
 from epsilot.barycenters.family import make_family
 from epsilot.barycenters.lbfgs import LBFGS
 from epsilot.barycenters.pdasmd import BlockPDASMD
 from epsilot.barycenters.semi_dual import evaluate, inner
 from epsilot.finite_sum.algorithm import draw
+from tuning import tune
 
 ETA = 0.1
 
@@ -102,7 +104,7 @@ def listing(family, G, n_outer, seed, constant=3.0):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pdasmd_is_the_listing(name, rng, monkeypatch):
-    monkeypatch.setattr("epsilot.barycenters.pdasmd.LONGEST", 0.0)  # no step is too long
+    tune(monkeypatch, pdasmd, max_mirror_step=0.0)  # no step is too long
     family, G = family_and_point(name, rng)
     loops = BlockPDASMD(seed=5).iteration(family)
     before = evaluate(family, G, ETA).value
@@ -117,7 +119,7 @@ def test_pdasmd_is_the_listing(name, rng, monkeypatch):
 
 
 def test_pdasmd_goes_back_when_the_semi_dual_rises(rng, monkeypatch):
-    monkeypatch.setattr("epsilot.barycenters.pdasmd.LONGEST", 1e3)
+    tune(monkeypatch, pdasmd, max_mirror_step=1e3)
     family, G = family_and_point("squared", rng)
     loops = BlockPDASMD().iteration(family)
     values = []

@@ -2,7 +2,7 @@
 
 from epsilot.engine.goal import Goal
 from epsilot.engine.run_state import RunState
-from epsilot.engine.schedules import Refinement
+from epsilot.engine.schedules import EpsilonRefinement
 from epsilot.problems.problem import make_problem
 from epsilot.solvers.base import Pace, Signal
 from sample_problems import points
@@ -10,7 +10,7 @@ from sample_problems import points
 
 def test_refinement_falls_only_when_a_stage_is_over():
     problem = make_problem(*points())
-    schedule = Refinement(problem, Goal(rtol=0.1), Pace(start=0.0, factor=4.0))
+    schedule = EpsilonRefinement(problem, Goal(rtol=0.1), Pace(start=0.0, factor=4.0))
     first = schedule.first()
     independent = problem.p @ problem.geometry.block(0, 24) @ problem.q
     assert 0 < first.epsilon <= 0.25 * independent
@@ -21,6 +21,6 @@ def test_refinement_falls_only_when_a_stage_is_over():
     run = RunState(upper=1e-3, lower=1e-3 - first.epsilon / 2)
     assert schedule.after(first, busy, run).epsilon == first.epsilon / 8
     assert schedule.at(first.epsilon) == first
-    absolute = Refinement(problem, Goal(eps=0.3), Pace(start=0.0))
+    absolute = EpsilonRefinement(problem, Goal(eps=0.3), Pace(start=0.0))
     assert absolute.first().epsilon == 0.3
     assert absolute.after(absolute.first(), finished, RunState(upper=1.0, lower=0.5)) is None

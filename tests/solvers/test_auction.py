@@ -10,8 +10,10 @@ from epsilot.geometry.tree_index import Embedding
 from epsilot.kernels import auction as kernels
 from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
+from epsilot.solvers import arc_simplex
 from epsilot.solvers import auction as markets
 from epsilot.solvers.auction import Auction, MarketState, _market, empty_market
+from tuning import tune
 from weights import even, random, sparse, uneven
 
 EXACT = 1e-9
@@ -93,7 +95,7 @@ def test_one_or_few_against_many(rng, n, m):
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 @pytest.mark.parametrize("weights", [even, random])
 def test_levels_on_the_way_to_the_points(rng, metric, weights, monkeypatch):
-    monkeypatch.setattr(markets, "COARSEST", 8)
+    tune(monkeypatch, markets, max_coarsest_cells=8)
     X, Y = rng.random((1500, 2)), rng.normal(size=(1300, 2))
     check(X, Y, weights(rng, 1500), weights(rng, 1300), metric)
 
@@ -133,7 +135,7 @@ def same(left, right):
 @pytest.mark.parametrize("weights", [even, random])
 def test_threads_do_not_matter(rng, weights, monkeypatch):
     monkeypatch.setattr("epsilot.parallel.MIN_ENTRIES_PER_THREAD", 1)
-    monkeypatch.setattr(markets, "COARSEST", 64)
+    tune(monkeypatch, markets, max_coarsest_cells=64)
     X, Y, a, b = rng.random((3000, 2)), rng.random((3000, 2)), weights(rng, 3000), even(rng, 3000)
     results = [
         epsilot.solve(PointCloud(X, Y), a, b, rtol=EXACT, method="auction", n_threads=n)
@@ -145,9 +147,9 @@ def test_threads_do_not_matter(rng, weights, monkeypatch):
 
 @pytest.mark.parametrize("is_dense", [False, True])
 def test_a_run_goes_on_where_it_stopped(rng, tmp_path, monkeypatch, is_dense):
-    monkeypatch.setattr(markets, "BIDS", 50)
-    monkeypatch.setattr(markets, "COARSEST", 16)
-    monkeypatch.setattr("epsilot.solvers.arc_simplex.PIVOTS", 20)
+    tune(monkeypatch, markets, max_bids_per_step=50)
+    tune(monkeypatch, markets, max_coarsest_cells=16)
+    tune(monkeypatch, arc_simplex, pivots_per_step=20)
     cloud = PointCloud(rng.random((400, 2)), rng.random((300, 2)))
     geometry = Dense(cloud.block(0, 400)) if is_dense else cloud
     a, b = random(rng, 400), random(rng, 300)
@@ -168,7 +170,7 @@ def test_a_run_goes_on_where_it_stopped(rng, tmp_path, monkeypatch, is_dense):
 
 
 def test_the_auction_alone_is_optimal_to_its_eps(rng, monkeypatch):
-    monkeypatch.setattr(markets, "LEFT_ASSIGNED", 1e-12)
+    tune(monkeypatch, markets, unsold_assignment=1e-12)
     n = 400
     X, Y, p = rng.random((n, 2)), rng.random((n, 2)), even(rng, n)
     state = MarketState(**empty_market())
@@ -190,7 +192,7 @@ def test_the_auction_alone_is_optimal_to_its_eps(rng, monkeypatch):
 
 @pytest.mark.parametrize("weights", [even, random])
 def test_the_gap_that_is_expected_is_proved(rng, weights, monkeypatch):
-    monkeypatch.setattr("epsilot.solvers.arc_simplex.PIVOTS", 20)
+    tune(monkeypatch, arc_simplex, pivots_per_step=20)
     X, Y, p, q = rng.random((300, 2)), rng.random((300, 2)), weights(rng, 300), weights(rng, 300)
     solver, target = Auction(), Additive(PointCloud(X, Y), 0.0, p, q)
     objective, market = Transport(make_problem(PointCloud(X, Y), p, q)), _market(target)
@@ -211,7 +213,7 @@ def test_the_gap_that_is_expected_is_proved(rng, weights, monkeypatch):
 
 
 def test_a_loose_goal_is_met_before_the_first_optimum(rng, monkeypatch):
-    monkeypatch.setattr("epsilot.solvers.arc_simplex.PIVOTS", 50)
+    tune(monkeypatch, arc_simplex, pivots_per_step=50)
     cloud = PointCloud(rng.random((2000, 2)), rng.random((2000, 2)))
     loose, exact = (epsilot.solve(cloud, rtol=x, method="auction") for x in (1e-2, EXACT))
     assert loose.converged
@@ -240,14 +242,14 @@ def test_pieces_make_room(rng, monkeypatch):
 
 
 def test_a_hopeless_level_is_left_to_the_simplex(rng, monkeypatch):
-    monkeypatch.setattr(markets, "BIDS", 10)
-    monkeypatch.setattr(markets, "GIVE_UP", 0.1)
+    tune(monkeypatch, markets, max_bids_per_step=10)
+    tune(monkeypatch, markets, max_bids_per_row=0.1)
     check(rng.random((60, 2)), rng.random((60, 2)), random(rng, 60), random(rng, 60), "euclidean")
 
 
 @pytest.mark.parametrize("max_iter", [1, 3, 8, 15])
 def test_limits_leave_a_feasible_plan(rng, max_iter, monkeypatch):
-    monkeypatch.setattr(markets, "COARSEST", 16)
+    tune(monkeypatch, markets, max_coarsest_cells=16)
     cloud = PointCloud(rng.random((500, 2)), rng.random((600, 2)))
     a, b = random(rng, 500), random(rng, 600)
     result = epsilot.solve(

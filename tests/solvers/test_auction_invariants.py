@@ -9,6 +9,7 @@ from epsilot.kernels import auction as kernels
 from epsilot.metrics import METRICS
 from epsilot.solvers import auction as markets
 from epsilot.solvers.auction import MarketState, empty_market
+from tuning import tune
 
 N, M = 70, 55
 
@@ -101,7 +102,7 @@ def check_arcs(found, n, m):
 @pytest.mark.parametrize("bids", [1, 40, 10**6])
 @pytest.mark.parametrize("name", CASES)
 def test_every_step_leaves_a_sound_market(name, bids, monkeypatch):
-    monkeypatch.setattr(markets, "BIDS", bids)
+    tune(monkeypatch, markets, max_bids_per_step=bids)
     market, C, p, q = opened(*CASES[name])
     state, n_checked = MarketState(**empty_market()), 0
     while not state.is_over:

@@ -10,6 +10,7 @@ from epsilot.problems.problem import Additive
 from epsilot.solvers import arc_simplex
 from epsilot.solvers import auction as markets
 from epsilot.solvers.auction import Auction, _basic_plan, _market
+from tuning import tune
 
 
 def uniform(rng, n):
@@ -46,8 +47,8 @@ CASES = {
 @pytest.fixture(params=CASES)
 def target(request, rng, monkeypatch):
     metric, points, weights, (n, m) = CASES[request.param]
-    monkeypatch.setattr(markets, "COARSEST", 16)
-    monkeypatch.setattr(arc_simplex, "PIVOTS", 20)
+    tune(monkeypatch, markets, max_coarsest_cells=16)
+    tune(monkeypatch, arc_simplex, pivots_per_step=20)
     cloud = PointCloud(points(rng, n), points(rng, m), metric)
     return Additive(cloud, 0.0, weights(rng, n), weights(rng, m))
 
@@ -95,6 +96,6 @@ def test_every_basis_has_a_feasible_plan(target, rng):
         assert plan.flow.min() >= 0
         assert np.abs(r - state.weights).sum() + np.abs(c - state.quotas).sum() <= 1e-12
     assert bigs == sorted(bigs)
-    assert bigs[0] < arc_simplex.BIG
+    assert bigs[0] < arc_simplex.TUNING.artificial_price
     assert missing[0] > 1e-6
     assert network.shortage(state.tree, 0.0) <= 1e-15

@@ -1,7 +1,5 @@
 """The auction on clouds of any kind: exact, proved, and never above what the matrix allows."""
 
-from unittest import mock
-
 import numpy as np
 import ot
 import pytest
@@ -12,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 import epsilot
 from epsilot.geometry import PointCloud
 from epsilot.solvers import arc_simplex, auction
+from tuning import tuned
 
 #: Coordinates: few values and so many ties, or any.
 COORDINATES = {
@@ -77,9 +76,9 @@ def test_clouds_of_any_kind_are_solved_as_closely_as_asked(drawn, coarsest, bids
     cloud = PointCloud(X, Y, metric)
     C = cloud.block(0, a.size)
     with (
-        mock.patch.object(auction, "COARSEST", coarsest),
-        mock.patch.object(auction, "BIDS", bids),
-        mock.patch.object(arc_simplex, "PIVOTS", bids),
+        tuned(auction, max_coarsest_cells=coarsest),
+        tuned(auction, max_bids_per_step=bids),
+        tuned(arc_simplex, pivots_per_step=bids),
     ):
         result = epsilot.solve(cloud, a, b, rtol=rtol, method="auction")
     exact = float((C * np.outer(a, b)).sum()) if 1 in C.shape else ot.emd2(a, b, C)
@@ -102,7 +101,7 @@ def test_coarse_levels_with_equal_values_are_left_after_few_bids(drawn):
     """A published run is not settled beforehand: the auction goes through all its levels."""
     X, Y, metric, a, b = drawn
     C = PointCloud(X, Y, metric).block(0, a.size)
-    with mock.patch.object(auction, "COARSEST", 2):
+    with tuned(auction, max_coarsest_cells=2):
         result = epsilot.solve(C, a, b, eps=1e-9 * C.max(), stop="paper", method="auction")
         lazy = epsilot.solve(
             PointCloud(X, Y, metric), a, b, eps=1e-9 * C.max(), stop="paper", method="auction"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.solvers.stochastic_steps import HEADROOM, coupling, draw_rows
+from epsilot.solvers.stochastic_steps import TUNING, coupling, draw_rows
 from epsilot_lab.instances import images
 
 
@@ -42,7 +42,7 @@ def test_the_constants_are_those_of_the_proof(batching, batch_size, largest, smo
     assert found == (Fraction(smoothness), Fraction(tau2))
     assert found.tau2 * found.smoothness >= 1 / (2 * batch_size)  # what the variance needs
     if batching != "paper":
-        assert found.smoothness >= HEADROOM * Fraction(largest)
+        assert found.smoothness >= TUNING.column_growth * Fraction(largest)
 
 
 def test_outer_loops_grow_with_the_batch_of_the_listing_only():

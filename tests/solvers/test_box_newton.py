@@ -9,7 +9,7 @@ import epsilot
 from epsilot.geometry import Dense
 from epsilot.problems.plan import Gibbs
 from epsilot.problems.problem import Entropic, make_problem
-from epsilot.solvers.box_newton import RADIUS, BoxNewton, curvature, evaluate
+from epsilot.solvers.box_newton import TUNING, BoxNewton, curvature, evaluate
 from sample_problems import images, points, random
 
 NO_ARRAY = np.empty((0, 0))
@@ -48,7 +48,7 @@ def test_steps_decrease_the_dual_and_scale_the_plan(constants, rng):
         solver.step(problem, state, rng)
         assert state.objective <= before + 1e-12 * abs(before)
         moved = max(np.abs(state.row - row).max(), np.abs(state.lam - lam).max())
-        assert moved <= max(radius, RADIUS) * problem.eta * (1 + 1e-9)
+        assert moved <= max(radius, TUNING.proved_radius) * problem.eta * (1 + 1e-9)
         X = Gibbs(problem.geometry, state.row, state.lam, problem.eta).block(0, 25)
         np.testing.assert_allclose(state.X, X, rtol=1e-12)
         if state.violation < 1e-10:
@@ -57,7 +57,7 @@ def test_steps_decrease_the_dual_and_scale_the_plan(constants, rng):
     assert solver.signal(problem, state).violation == pytest.approx(
         np.abs(X.sum(axis=1) - problem.p).sum() + np.abs(X.sum(axis=0) - problem.q).sum()
     )
-    assert (constants == "practical") or state.radius == RADIUS
+    assert (constants == "practical") or state.radius == TUNING.proved_radius
 
 
 def test_sweeps_carry_on_where_no_factorisation_can():

@@ -142,7 +142,7 @@ def array_search(c, y, v, supply, demand, F):
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("name", INSTANCES)
 def test_search_equals_the_array_listing(name, dtype, rng, monkeypatch):
-    monkeypatch.setattr(dijkstra_dfs, "INT32_COSTS", 1 << 27 if dtype is np.int32 else 0)
+    monkeypatch.setattr(dijkstra_dfs, "MAX_INT32_COST", 1 << 27 if dtype is np.int32 else 0)
     _, goal = additive(name, 0.02)
     s, _ = DijkstraDFS(constants="practical").init(goal, rng)
     assert s.c.dtype == dtype

@@ -1,7 +1,6 @@
 """Exact l1 transport on grids: equal to POT's simplex, proved by brute force, resumable."""
 
 import signal
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from epsilot.geometry import Grid, PointCloud
 from epsilot.problems.problem import Additive
 from epsilot.solvers import grid_flow
 from sample_problems import trace
+from tuning import tune, tuned
 
 
 def noise(shape, seed=0, power=1.0, empty=0.0):
@@ -157,7 +157,7 @@ def grids(draw):
 @given(grids(), st.sampled_from([1, 2, 3, 16]))
 def test_small_grids_of_any_kind_are_solved_exactly(drawn, coarsest):
     A, B, spacing = drawn
-    with mock.patch.object(grid_flow, "COARSEST", coarsest):
+    with tuned(grid_flow, max_coarsest_side=coarsest):
         check(A, B, spacing, solve(A, B, spacing))
 
 
@@ -222,7 +222,7 @@ def test_memory_is_asked_for_first(monkeypatch):
 
 @pytest.fixture
 def small_steps(monkeypatch):
-    monkeypatch.setattr(grid_flow, "BUDGET", 20_000)
+    tune(monkeypatch, grid_flow, max_cells_per_step=20_000)
 
 
 FIELDS = pair((48, 50))

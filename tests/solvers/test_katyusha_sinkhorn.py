@@ -7,7 +7,7 @@ from epsilot.geometry import Dense, PointCloud
 from epsilot.problems.duals import softmin_cols
 from epsilot.problems.problem import Entropic
 from epsilot.solvers import katyusha_sinkhorn
-from epsilot.solvers.katyusha_sinkhorn import LONGEST, KatyushaSinkhorn
+from epsilot.solvers.katyusha_sinkhorn import MAX_MIRROR_STEP, KatyushaSinkhorn
 
 N, M, BATCH = 5, 7, 2
 
@@ -71,9 +71,9 @@ def test_a_run_is_the_listing(seed):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("longest", [1.0, LONGEST, 1e4])
+@pytest.mark.parametrize("longest", [1.0, MAX_MIRROR_STEP, 1e4])
 def test_every_outer_loop_gains_what_a_sweep_of_sinkhorn_gains(longest, monkeypatch):
-    monkeypatch.setattr(katyusha_sinkhorn, "LONGEST", longest)
+    monkeypatch.setattr(katyusha_sinkhorn, "MAX_MIRROR_STEP", longest)
     problem = drawn(5, eta=0.02)
     solver, state, rng = started(problem)
     state.step_scale = longest

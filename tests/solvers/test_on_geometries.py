@@ -12,6 +12,7 @@ from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import box_newton, make_solver, solver_class
 from geometries import clouds, grids
+from tuning import tune
 
 # What a method must be told to do the same on a stored and on a computed cost.
 SAME = {
@@ -44,7 +45,7 @@ def epochs(method, geometry, a, b):
 @pytest.mark.parametrize("method", LAZY)
 def test_every_lazy_method_does_the_same_on_dense_points_and_grid(method, metric, monkeypatch):
     # With the matrix at hand box_newton factors it where sweeps take long; without, it sweeps on.
-    monkeypatch.setattr(box_newton, "LARGEST_SOLVE", 0)
+    tune(monkeypatch, box_newton, max_solve_size=0)
     rng = np.random.default_rng(3)
     shape, spacing = (4, 3), (1.0, 0.7)
     cells = np.indices(shape).reshape(2, -1).T * spacing

@@ -33,4 +33,4 @@ def test_next_omega_finds_the_best_one():
     assert sinkhorn.next_omega(1.6, 0.5) == 1.6
     assert 1 < sinkhorn.next_omega(1.6, 1.01) < 1.6
     assert sinkhorn.next_omega(1.6, np.nan) < 1.6
-    assert sinkhorn.next_omega(1.0, 1 - 1e-9) == sinkhorn.LARGEST
+    assert sinkhorn.next_omega(1.0, 1 - 1e-9) == sinkhorn.TUNING.max_omega

@@ -15,6 +15,7 @@ from epsilot.solvers import make_solver, stochastic_steps
 from epsilot.solvers.pdasmd import PDASGD, PDASMD
 from epsilot.solvers.stochastic_steps import run_inner_loop
 from sample_problems import random
+from tuning import tune
 
 N_OUTER = 8
 
@@ -391,6 +392,6 @@ def test_gathered_rows_are_the_stored_ones(monkeypatch):
     cloud = epsilot.PointCloud(rng.normal(size=(7, 2)), rng.normal(size=(5, 2)), "sqeuclidean")
     p, q = rng.dirichlet(np.ones(7)), rng.dirichlet(np.ones(5))
     stored = Dense(np.array(cloud.block(0, 7)))
-    monkeypatch.setattr(stochastic_steps, "GATHERED_ENTRIES", 30)  # three steps of two rows
+    tune(monkeypatch, stochastic_steps, max_gathered_entries=30)  # three steps of two rows
     lazy, dense = (fused(Entropic(C, 0.5, p, q), N_OUTER, 1, batch_size=2) for C in (cloud, stored))
     assert_same(lazy, dense)

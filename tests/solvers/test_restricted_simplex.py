@@ -16,6 +16,7 @@ from epsilot.solvers.restricted_simplex import (
     staircase,
 )
 from epsilot_lab import numpy_kernels as reference
+from tuning import tune
 
 
 def cloud(rng, n=60, m=45):
@@ -63,7 +64,7 @@ def test_steep_continuation_stays_finite():
 def test_arcs_of_least_reduced_cost(rng, monkeypatch, k, is_lazy):
     X, Y = rng.random((40, 2)), rng.random((70, 2))
     C = cdist(X, Y, "sqeuclidean")
-    monkeypatch.setattr(restricted_simplex, "MANY_ARCS", 60)
+    tune(monkeypatch, restricted_simplex, max_listed_arcs=60)
     if is_lazy:
         monkeypatch.setattr(points, "BLOCK_ENTRIES", 15 * 70)
     geometry = PointCloud(X, Y) if is_lazy else Dense(C)
@@ -146,7 +147,7 @@ def test_it_ends_at_the_optimum_however_poor_the_arcs(rng, options, lazy):
 
 
 def test_a_limit_in_sweeps_pivots_or_between_rounds_leaves_a_certified_plan(rng, monkeypatch):
-    monkeypatch.setattr(arc_simplex, "PIVOTS", 10)
+    tune(monkeypatch, arc_simplex, pivots_per_step=10)
     M = cloud(rng)
     exact = epsilot.exact(M).value
     gaps = []
@@ -169,7 +170,7 @@ def test_long_and_wide_problems(rng, n, m):
 
 
 def test_a_dear_detour_raises_the_price_of_artificial_arcs(rng, monkeypatch):
-    monkeypatch.setattr(arc_simplex, "BIG", 1e-3)
+    tune(monkeypatch, arc_simplex, artificial_price=1e-3)
     M, a, b = rng.random((40, 40)), rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(40))
     result = epsilot.solve(M, a, b, rtol=1e-9, method="restricted_simplex", n_arcs=1, sweeps=0)
     assert result.converged
@@ -177,7 +178,7 @@ def test_a_dear_detour_raises_the_price_of_artificial_arcs(rng, monkeypatch):
 
 
 def test_it_resumes_in_the_middle_of_a_round(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(arc_simplex, "PIVOTS", 10)
+    tune(monkeypatch, arc_simplex, pivots_per_step=10)
     M, path = cloud(rng), str(tmp_path / "run.npz")
     options = {"rtol": 1e-9, "method": "restricted_simplex", "n_arcs": 3}
     whole = epsilot.solve(M, **options)
@@ -285,9 +286,9 @@ def test_a_cycle_that_nothing_bounds_is_left_alone():
 
 
 def test_a_round_of_too_many_pivots_ends_the_run_with_its_true_gap(monkeypatch):
-    monkeypatch.setattr(arc_simplex, "PIVOTS", 3)
-    monkeypatch.setattr(arc_simplex, "MAX_PIVOTS", 0)
-    monkeypatch.setattr(arc_simplex, "MAX_PIVOTS_PER_NODE", 0)
+    tune(monkeypatch, arc_simplex, pivots_per_step=3)
+    tune(monkeypatch, arc_simplex, max_pivots=0)
+    tune(monkeypatch, arc_simplex, max_pivots_per_node=0)
     M = np.random.default_rng(0).random((40, 40))
     result = epsilot.solve(M, rtol=1e-9, method="restricted_simplex", sweeps=0, on_limit="ignore")
     assert not result.converged

@@ -12,6 +12,7 @@ from epsilot.solvers import make_solver, sinkhorn
 from epsilot.solvers.base import published_parameters
 from epsilot.solvers.sinkhorn import Sinkhorn
 from sample_problems import random
+from tuning import tune
 
 
 def target(eta=0.02, n=9, m=13, seed=0) -> Entropic:
@@ -87,7 +88,7 @@ def test_large_scalings_are_absorbed(monkeypatch):
     monkeypatch.setattr(
         sinkhorn.KernelState, "build", lambda *args: rebuilt.append(1) or build(*args)
     )
-    monkeypatch.setattr(sinkhorn, "SCALING_RANGE", 2.0)
+    tune(monkeypatch, sinkhorn, max_scaling=2.0)
     state = run(Sinkhorn(domain="absorption"), problem, 1000)
     assert len(rebuilt) > 2
     np.testing.assert_allclose(
@@ -122,7 +123,7 @@ def test_kernel_domain_refuses_what_would_underflow():
 @pytest.mark.parametrize("omega", [1.3, 1.6, 1.9])
 @pytest.mark.parametrize("seed", range(3))
 def test_overrelaxed_steps_never_raise_the_dual(domain, omega, seed, monkeypatch):
-    monkeypatch.setattr(sinkhorn, "PLAIN_SWEEPS", 0)
+    tune(monkeypatch, sinkhorn, plain_sweeps=0)
     problem = target(0.005, seed=seed)
     rng = np.random.default_rng(seed)
     solver = Sinkhorn(domain=domain, relaxation=omega)

@@ -11,6 +11,7 @@ from epsilot.geometry import Grid, PointCloud
 from epsilot.solvers import arc_simplex, auction, grid_flow
 from epsilot.solvers.auction import Auction
 from epsilot.solvers.grid_flow import GridFlow
+from tuning import tune
 
 RNG = np.random.default_rng(7)
 X, Y = RNG.random((300, 2)), RNG.normal(size=(260, 2))
@@ -29,11 +30,11 @@ NAMES = {Auction: "auction", GridFlow: "grid_flow"}
 
 @pytest.fixture(autouse=True)
 def short_steps(monkeypatch):
-    monkeypatch.setattr(auction, "COARSEST", 16)
-    monkeypatch.setattr(auction, "BIDS", 200)
-    monkeypatch.setattr(arc_simplex, "PIVOTS", 30)
-    monkeypatch.setattr(grid_flow, "COARSEST", 4)
-    monkeypatch.setattr(grid_flow, "BUDGET", 2000)
+    tune(monkeypatch, auction, max_coarsest_cells=16)
+    tune(monkeypatch, auction, max_bids_per_step=200)
+    tune(monkeypatch, arc_simplex, pivots_per_step=30)
+    tune(monkeypatch, grid_flow, max_coarsest_side=4)
+    tune(monkeypatch, grid_flow, max_cells_per_step=2000)
 
 
 def solve(name, **keywords):

@@ -10,8 +10,9 @@ from epsilot.geometry import Dense, PointCloud
 from epsilot.kernels.unbalanced_pdasmd import inner_loop
 from epsilot.problems.problem import Penalised
 from epsilot.solvers import unbalanced_pdasmd
-from epsilot.solvers.unbalanced_pdasmd import LONGEST, UnbalancedPDASMD
+from epsilot.solvers.unbalanced_pdasmd import TUNING, UnbalancedPDASMD
 from sample_problems import trace
+from tuning import tune
 
 N, M, BATCH = 5, 7, 2
 PRICES = [(0.3, 0.3), (0.1, 2.0), (math.inf, 0.4), (0.4, math.inf)]
@@ -102,10 +103,10 @@ def test_outer_loops_are_the_listing(prices, is_adaptive):
 
 
 @pytest.mark.parametrize("hybrid", [None, "sinkhorn"])
-@pytest.mark.parametrize("longest", [1.0, LONGEST, 1e4])
+@pytest.mark.parametrize("longest", [1.0, TUNING.max_mirror_step, 1e4])
 @pytest.mark.parametrize("prices", PRICES)
 def test_phi_never_rises_and_nothing_leaves_the_box(prices, longest, hybrid, monkeypatch):
-    monkeypatch.setattr(unbalanced_pdasmd, "LONGEST", longest)
+    tune(monkeypatch, unbalanced_pdasmd, max_mirror_step=longest)
     problem = drawn(prices, 5, eta=0.02)
     solver, state, rng = started(problem, hybrid=hybrid)
     first = state.violation

@@ -22,7 +22,7 @@ from ..finite_sum.algorithm import draw
 from ..kernels.pdasmd import blocks_inner_loop
 from ..problems.work import Work
 from ..solvers import stochastic_steps as loops
-from ..solvers.pdasmd import LONGEST
+from ..solvers.pdasmd import TUNING
 from .continuation import Continuation, Moved
 from .family import Family
 from .method import Start, Steps
@@ -81,7 +81,7 @@ class OuterLoops:
         n_rows = sum(problem.p.size for problem in self.problems)
         self.n_inner = -(-n_rows // k)
         drawn = self.n_inner * k * m
-        self.longest = max(LONGEST * self.constant, 1.0)
+        self.longest = max(TUNING.max_mirror_step * self.constant, 1.0)
         self.work = evaluation_work(family) + Work.of(
             softmax=drawn, vector=drawn * (4 + loops.step_operations("l2"))
         )
@@ -136,7 +136,7 @@ class OuterLoops:
         drawn: list[Index] = [
             draw(self.rng, x, self.n_inner, 1)[1].ravel() for x in self.cumulative
         ]
-        step = max(1, loops.GATHERED_ENTRIES // (k * m))
+        step = max(1, loops.TUNING.max_gathered_entries // (k * m))
         for first in range(0, self.n_inner, step):
             part = [rows[first : first + step] for rows in drawn]
             C = np.stack(

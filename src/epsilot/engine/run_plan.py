@@ -13,7 +13,7 @@ from .auto import Choice, choose
 from .checks import check_fit, internal_potentials, largest_start
 from .goal import Goal
 from .request import Request, meant_keywords
-from .schedules import AnySchedule, Constant, make_schedule
+from .schedules import AnySchedule, ConstantSchedule, make_schedule
 from .starts import COLD, Coarse, Execute, Given, Start, wants_start
 
 
@@ -53,7 +53,7 @@ def make_run_plan(objective: Objective, goal: Goal, request: Request, execute: E
     schedule: AnySchedule = (
         make_schedule(solver, inner, goal, is_published=is_published, is_warm=is_warm)
         if fixed is None
-        else Constant(fixed)
+        else ConstantSchedule(fixed)
     )
     return RunPlan(
         method=method,

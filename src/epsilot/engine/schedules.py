@@ -17,12 +17,17 @@ from ..solvers.base import AnySolver, Pace, Signal, T
 from .goal import Goal
 from .run_state import RunState
 
-#: Below this share of the largest cost, exponents (f + g - C) / η lose their accuracy.
-SMALLEST_ETA = 1e-7
-#: First η, as a share of the largest cost, when potentials are given and ε is not.
-WARM_START = 0.002
-#: And as a multiple of the η proved to suffice: runs are certified at 4 to 18 times that one.
-WARM_FLOOR = 16.0
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuationTuning:
+    """Tuning parameters of the continuation in η."""
+
+    min_eta: float = 1e-7  # share of max C below which exponents (f + g - C) / η lose accuracy
+    warm_eta: float = 0.002  # first η as a share of max C, with given potentials and without an ε
+    warm_ratio: float = 16.0  # with an ε: multiple of the η proved to suffice; runs end at 4 to 18
+
+
+TUNING = ContinuationTuning()
 
 
 class Schedule(Protocol[T]):
@@ -66,13 +71,13 @@ def make_schedule(
     """Return how a method approaches the unregularised problem."""
     if is_published:
         target, tolerance = solver.published(inner, goal.allowed(-goal.offset))
-        return Constant(target, tolerance, 0.5)  # evaluated for the record only
+        return ConstantSchedule(target, tolerance, 0.5)  # evaluated for the record only
     if solver.about.exactness == "exact":
         target = Additive(inner.geometry, goal.allowed(-goal.offset), inner.p, inner.q)
-        return Constant(target, evaluate_after=solver.pace.evaluate_after)
+        return ConstantSchedule(target, evaluate_after=solver.pace.evaluate_after)
     if not solver.about.solves_entropic:
-        return Refinement(inner, goal, solver.pace)
-    return Continuation(inner, goal, solver.pace, is_warm)
+        return EpsilonRefinement(inner, goal, solver.pace)
+    return EtaContinuation(inner, goal, solver.pace, is_warm)
 
 
 class ByWork:
@@ -94,7 +99,7 @@ class ByWork:
 
 
 @dataclass(frozen=True)
-class Constant(ByWork, Generic[T]):
+class ConstantSchedule(ByWork, Generic[T]):
     """One target for the whole run, ended by the certificate or by a published rule."""
 
     target: T
@@ -119,7 +124,7 @@ class Constant(ByWork, Generic[T]):
 
 
 @dataclass(frozen=True)
-class Continuation(ByWork):
+class EtaContinuation(ByWork):
     """η falls while the bias of the current η, not the marginal error, holds the gap open.
 
     At the entropic optimum the certified gap is at most η H(p) and usually below η,
@@ -152,7 +157,11 @@ class Continuation(ByWork):
         floor = self._floor(-math.inf)
         start = self.pace.start * self._unit
         if self.is_warm:
-            near = WARM_START * self._unit if self.goal.rtol is not None else WARM_FLOOR * floor
+            near = (
+                TUNING.warm_eta * self._unit
+                if self.goal.rtol is not None
+                else TUNING.warm_ratio * floor
+            )
             start = min(start, near)
         return self.at(max(start, floor))
 
@@ -167,11 +176,11 @@ class Continuation(ByWork):
 
     def is_last(self, target: Entropic) -> bool:
         """Tell whether η is as small as exponents allow."""
-        return target.eta <= SMALLEST_ETA * self._unit
+        return target.eta <= TUNING.min_eta * self._unit
 
     def _floor(self, lower: float) -> float:
         """Return the η at which the converged entropic plan is certified within the goal."""
-        limit = SMALLEST_ETA * self._unit
+        limit = TUNING.min_eta * self._unit
         if self.goal.rtol is not None and not math.isfinite(lower):
             return limit
         return float(max(limit, self.goal.allowed(lower) / (2 * max(self._entropy, 0.5))))
@@ -182,7 +191,7 @@ class Continuation(ByWork):
 
 
 @dataclass(frozen=True)
-class Refinement(ByWork):
+class EpsilonRefinement(ByWork):
     """ε falls, each run of a direct method starting from the potentials of the one before.
 
     The first ε is a share of the bracket that the independent plan and the zero potential give,

@@ -13,13 +13,21 @@ from ..kernels import network
 from ..problems.plan import UNSETTLED
 from ..problems.work import Work
 
-#: Pivots in one step, so that limits are looked at now and then.
-PIVOTS = 4000
-#: First and last price of artificial arcs in units of the largest cost.
-BIG, BIGGEST = 4.0, 1e6
-#: Pivots per round, at least and per node, and rounds per run, after which the run ends with the
-#: gap it has: rounding can make a simplex cycle.
-MAX_PIVOTS, MAX_PIVOTS_PER_NODE, MAX_ROUNDS = 1_000_000, 100, 1000
+
+@dataclass(frozen=True, kw_only=True)
+class ArcSimplexTuning:
+    """Tuning parameters of the simplex on a growing set of arcs."""
+
+    pivots_per_step: int = 4000  # so that limits are checked in time
+    artificial_price: float = 4.0  # first price of artificial arcs, in units of max C
+    max_artificial_price: float = 1e6  # in the same unit
+    # Round-off can make a simplex cycle. Beyond these limits the run ends with the gap it has.
+    max_pivots: int = 1_000_000  # per round, plus those per node
+    max_pivots_per_node: int = 100
+    max_rounds: int = 1000  # per run
+
+
+TUNING = ArcSimplexTuning()
 
 
 #: Numbers of nodes and arcs, as kernels.network has them.
@@ -94,7 +102,7 @@ def no_rounds() -> dict[str, Any]:
         "is_up": np.zeros(0, dtype=np.bool_),
         "flow": none,
         "node_prices": none,
-        "big": BIG,
+        "big": TUNING.artificial_price,
         "pivots": 0,
         "is_done": False,
     }
@@ -152,14 +160,20 @@ def _reduced(state: RoundState, n: int, unit: float) -> Vector:
 def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
     """Improve the basis; at its optimum, end the round with the new potentials."""
     pivots, state.at, priced, walked = network.pivots(
-        state.sources, state.targets, state.reduced, state.tree, state.at, tolerance, PIVOTS
+        state.sources,
+        state.targets,
+        state.reduced,
+        state.tree,
+        state.at,
+        tolerance,
+        TUNING.pivots_per_step,
     )
     state.pivots += pivots
-    is_endless = state.pivots > MAX_PIVOTS + MAX_PIVOTS_PER_NODE * state.flow.size
-    if pivots < PIVOTS or is_endless:
+    is_endless = state.pivots > TUNING.max_pivots + TUNING.max_pivots_per_node * state.flow.size
+    if pivots < TUNING.pivots_per_step or is_endless:
         # Less mass on artificial arcs is rounding, and missing from a plan that is feasible.
         is_short = network.shortage(state.tree, 0.0) > UNSETTLED
-        if is_short and state.big < BIGGEST and not is_endless:
+        if is_short and state.big < TUNING.max_artificial_price and not is_endless:
             network.shortage(state.tree, 7 * state.big)
             state.big *= 8
         else:
@@ -167,7 +181,7 @@ def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
             state.node_prices[:] = 0
             network.release(state.tree)
             state.round, state.is_open = state.round + 1, False
-            state.is_done = is_endless or state.round >= MAX_ROUNDS
+            state.is_done = is_endless or state.round >= TUNING.max_rounds
     return Work.of(arc_tested=priced, vector=walked)
 
 

@@ -42,8 +42,56 @@ from .base import DirectSolver, Pace, Signal
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
-#: Relative gaps from which on a plan on the way is worth a certificate: a first, and a second one.
-RIPE, RIPEST = 0.1, 0.01
+
+@dataclass(frozen=True, kw_only=True)
+class AuctionTuning:
+    """Tuning parameters of the auction."""
+
+    # Lists and levels.
+    min_list_columns: int = 12  # columns in the list of a row
+    max_list_columns: int = 48  # in the list of a row, where columns are many times the rows
+    max_coarsest_cells: int = 512
+    halvings_per_level: int = 2  # a level has 2 ** halvings times the cells of the one before
+    # Phases: the first ε of a level is in units of the spacing of its values.
+    first_eps: float = 4.0
+    eps_factor: float = 4.0  # by which ε falls from phase to phase
+    last_eps_coarse: float = 0.1  # last ε on coarse levels, in the same unit
+    last_eps_weighted: float = 0.25  # on the finest level, with weights
+    last_eps_assignment: float = 0.03  # on the finest level, for an assignment
+    min_phase_ratio: float = 2.6  # an ε below this multiple of the last one has no phase
+    # Share of the mass that may be unsold when a phase ends. The rest has far to go: bids would
+    # move it in steps of ε, and the simplex is faster.
+    unsold_coarse: float = 4e-3
+    unsold_early: float = 4e-3  # with weights, in phases before the last
+    unsold_weighted: float = 2e-3
+    unsold_assignment: float = 4e-3
+    max_unsold_rows: int = 400  # of an assignment
+    row_dust: float = 1e-9  # share of a row's mass that is not worth a bid
+    column_dust: float = 1e-9  # share of a column's mass that is not worth a bid
+    negligible_mass: float = 1e-19
+    # Bids.
+    max_bids_per_step: int = 1_000_000
+    max_bids_per_row: int = 25  # per step; a level ends after four times as many
+    rounding: float = 1e-13  # share of costs and prices that is round-off
+    assumed_spacing: float = 1e-3  # share of costs and prices, where a list has equal values
+    # Relative gaps from which a plan on the way is worth a certificate.
+    first_certified_gap: float = 0.1
+    second_certified_gap: float = 0.01
+    # The simplex that follows.
+    tolerance: float = 1e-13  # reduced costs that count as negative, as a share of max C
+    coarse_tolerance: float = 1e-2  # the same on coarse levels, as a share of the last ε
+    max_coarse_rounds: int = 4
+    max_new_arcs: int = 12  # per row and round
+    artificial_price: float = 16.0  # first price of artificial arcs, in units of the last ε
+    min_artificial_price: float = 1e-10  # as a share of max C
+    # Offers to "auto".
+    max_dimension: int = 3
+    max_tied_entries: int = 1 << 27  # up to which l1 costs, which have ties, are left to a simplex
+    max_cells: int = 1 << 18  # of a grid; filters need less memory
+    node_bytes: int = 1200  # bytes per row and column, at most
+
+
+TUNING = AuctionTuning()
 
 
 @dataclass(kw_only=True)
@@ -132,7 +180,7 @@ class MarketState:
         """Note the relative gap of a plan on the way, and whether it is worth a certificate."""
         self.is_ripe = gap <= self.wanted
         if self.is_ripe:
-            self.wanted = RIPEST if gap > RIPEST else 0.0
+            self.wanted = TUNING.second_certified_gap if gap > TUNING.second_certified_gap else 0.0
 
     def is_arranged(self, n: int, m: int) -> bool:
         """Tell whether rows, columns, masses and points of a saved market belong together."""
@@ -191,7 +239,7 @@ def empty_market() -> dict[str, Any]:
         "level": 0,
         "is_selling": False,
         "is_ripe": False,
-        "wanted": RIPE,
+        "wanted": TUNING.first_certified_gap,
         "is_over": False,
         "eps": 0.0,
         "last_eps": 0.0,
@@ -211,31 +259,6 @@ def empty_market() -> dict[str, Any]:
         "line": nothing,
         "counts": np.zeros(kernels.N_COUNTS, dtype=np.int64),
     }
-
-
-#: Columns in a row's list: at least, and at most where columns are many times the rows.
-SHORTEST, LONGEST = 12, 48
-#: Cells of the coarsest level, at most; each level has four times the cells of the one before.
-COARSEST, HALVINGS = 512, 2
-#: First ε of a level in units of the spacing of its values (of the coarsest: of its lists), the
-#: factor by which it falls, and the last: on coarse levels, with weights, and of an assignment.
-FIRST_EPS, EPS_FACTOR, LAST_COARSE, LAST_WEIGHTED, LAST_ASSIGNED = 4.0, 4.0, 0.1, 0.25, 0.03
-#: Multiple of the last ε below which one is not worth a phase of its own.
-NEARLY = 2.6
-#: Mass that may be left when a phase ends, likewise, and rows of an assignment that may be. What is
-#: left last has far to go: bids move it in steps of ε, and a simplex is quicker.
-LEFT_COARSE, LEFT_WEIGHTED, LEFT_ASSIGNED, ROWS_LEFT = 4e-3, 2e-3, 4e-3, 400
-#: Mass that may be left with weights when a phase ends that is not the last.
-LEFT_EARLY = 4e-3
-#: Shares of a row's and of a column's mass that are not worth a bid.
-DUST, SPECK = 1e-9, 1e-9
-#: Bids in one step: at most, and a row; four times as many a row, and a level is given up.
-BIDS, GIVE_UP = 1_000_000, 25
-#: Share of costs and prices below which differences between their sums are rounding, and the share
-#: that steps are assumed to have where all of a list are: bids below rounding would change nothing.
-LEVEL_ROUNDING, LEVEL_STEP = 1e-13, 1e-3
-#: Mass that is nothing.
-NONE = 1e-19
 
 
 class AuctionLevels:
@@ -261,8 +284,8 @@ class AuctionLevels:
             return Work.of(arc_tested=state.list_cols.size)
         state.is_ripe, read = False, state.counts[kernels.READ]
         if not state.is_selling:
-            state.eps /= EPS_FACTOR
-            if state.eps < NEARLY * state.last_eps:
+            state.eps /= TUNING.eps_factor
+            if state.eps < TUNING.min_phase_ratio * state.last_eps:
                 state.eps = state.last_eps
             kernels.begin(state.market, state.leasts, state.eps)
             state.is_selling = True
@@ -342,10 +365,16 @@ class AuctionLevels:
         before = self.dual(state) if state.level else None
         p, q, prices = self._level(state)
         n, m = p.size, q.size
-        k = min(m, max(SHORTEST, min(LONGEST, SHORTEST * m // n)))
-        state.by_column = np.concatenate([prices, prices, q, SPECK * q])
+        k = min(
+            m,
+            max(
+                TUNING.min_list_columns,
+                min(TUNING.max_list_columns, TUNING.min_list_columns * m // n),
+            ),
+        )
+        state.by_column = np.concatenate([prices, prices, q, TUNING.column_dust * q])
         state.heads = np.full(m, -1, dtype=np.int32)
-        state.by_row = np.concatenate([p, DUST * p, p, p])
+        state.by_row = np.concatenate([p, TUNING.row_dust * p, p, p])
         state.pieces = np.zeros(3 * (n + m))
         state.piece_links = np.full(4 * (n + m), -1, dtype=np.int32)
         state.list_cols, state.list_costs = np.zeros(n * k, dtype=np.int32), np.zeros(n * k)
@@ -368,27 +397,35 @@ class AuctionLevels:
         farthest = market.costs[:, -1] + market.prices[market.cols[:, -1]]
         spread = float((farthest - state.leasts).mean()) / k
         size = float(np.abs(market.costs).max() + np.abs(market.prices).max())
-        if not spread > LEVEL_ROUNDING * size:  # as many equal columns as a list has
-            spread = LEVEL_STEP * size or 1.0
+        if not spread > TUNING.rounding * size:  # as many equal columns as a list has
+            spread = TUNING.assumed_spacing * size or 1.0
         is_last = state.level + 1 == len(self.depths(state))
         is_even = bool(np.ptp(market.excess) == 0 == np.ptp(market.unsold))
         if not is_last:
-            last, state.early, state.enough = LAST_COARSE, LEFT_COARSE, LEFT_COARSE
+            last, state.early, state.enough = (
+                TUNING.last_eps_coarse,
+                TUNING.unsold_coarse,
+                TUNING.unsold_coarse,
+            )
         elif is_even and market.excess.size == market.unsold.size:
-            left = min(LEFT_ASSIGNED, ROWS_LEFT / market.excess.size)
-            last, state.early, state.enough = LAST_ASSIGNED, left, left
+            left = min(TUNING.unsold_assignment, TUNING.max_unsold_rows / market.excess.size)
+            last, state.early, state.enough = TUNING.last_eps_assignment, left, left
         else:
-            last, state.early, state.enough = LAST_WEIGHTED, LEFT_EARLY, LEFT_WEIGHTED
-        first = k * spread if state.level == 0 else max(FIRST_EPS * spread, off)
-        state.eps = EPS_FACTOR * first
+            last, state.early, state.enough = (
+                TUNING.last_eps_weighted,
+                TUNING.unsold_early,
+                TUNING.unsold_weighted,
+            )
+        first = k * spread if state.level == 0 else max(TUNING.first_eps * spread, off)
+        state.eps = TUNING.eps_factor * first
         state.last_eps = last * spread
 
     def _sell(self, state: MarketState) -> None:
         """Let rows bid, renewing lists on the way; end the phase when enough is sold."""
         counts = state.counts
         n = state.leasts.size
-        until = counts[kernels.BIDS] + min(BIDS, GIVE_UP * n)
-        is_hopeless = until > 4 * GIVE_UP * n
+        until = counts[kernels.BIDS] + min(TUNING.max_bids_per_step, TUNING.max_bids_per_row * n)
+        is_hopeless = until > 4 * TUNING.max_bids_per_row * n
         bids, n_idle = -1, 0  # bids at the last search, and rows searched for since the last bid
         while True:
             why, state.small = self._bid(state, until)
@@ -434,7 +471,7 @@ class AuctionLevels:
         Nothing is proved by it: it tells whether a proof is worth its while.
         """
         market = state.market
-        i, j, flow = kernels.corner(market.excess, market.unsold, NONE)
+        i, j, flow = kernels.corner(market.excess, market.unsold, TUNING.negligible_mass)
         cost = dot(market.piece_cost, market.mass) + dot(self.costs(state, i, j), flow)
         return relative_gap(cost, self.dual(state))
 
@@ -465,8 +502,13 @@ class CloudAuctionLevels(AuctionLevels):
         """Return the depths of the levels' cells; the last is that of the points themselves."""
         size = max(state.rows.size, state.cols.size)
         deepest = (size * size).bit_length() // 2  # log2 of the size, rounded
-        n_coarse = max(0, -(-(deepest + 1 - COARSEST.bit_length()) // HALVINGS))
-        return [deepest - HALVINGS * s for s in range(n_coarse, 0, -1)] + [2 * deepest + 2]
+        n_coarse = max(
+            0,
+            -(-(deepest + 1 - TUNING.max_coarsest_cells.bit_length()) // TUNING.halvings_per_level),
+        )
+        return [deepest - TUNING.halvings_per_level * s for s in range(n_coarse, 0, -1)] + [
+            2 * deepest + 2
+        ]
 
     def _points(self, state: MarketState) -> tuple[Matrix, Matrix]:
         width = state.fine_x.size // state.rows.size
@@ -582,23 +624,6 @@ def _grow(state: MarketState) -> None:
     state.counts[kernels.FREE] = size
 
 
-#: Share of the largest cost: reduced costs that count as negative; arcs that join later must be
-#: below twice that.
-TOLERANCE = 1e-13
-#: Arcs of a row that may join in a round.
-JOINING = 12
-#: The same on coarse levels, as a share of the last ε, and rounds there, at most.
-COARSE, ROUNDS = 1e-2, 4
-#: First price of artificial arcs: in units of the last ε, and at least, as a share of the largest
-#: cost. What is unsold first goes where it can for little; the price rises for what is left.
-NEAR, NEAREST = 16.0, 1e-10
-#: "auto" chooses an auction in at most so many dimensions; for l1 distances, which have ties, only
-#: beyond so many entries; and on grids up to so many cells, since filters need less memory.
-MAX_DIMENSION, MAX_TIED_ENTRIES, MAX_CELLS = 3, 1 << 27, 1 << 18
-#: Bytes a row or column of trees, market, arcs and basis, at most.
-BYTES = 1200
-
-
 @dataclass(kw_only=True)
 class AuctionState(MarketState, RoundState):
     """A market first, then the rounds of a simplex, in the market's order of rows and columns."""
@@ -639,10 +664,10 @@ class Auction(DirectSolver[AuctionState]):
         metric = metric_of(geometry.embedding.metric)
         is_square = metric.square == 1
         if geometry.is_separable:
-            is_served = is_square and max(n, m) <= MAX_CELLS
+            is_served = is_square and max(n, m) <= TUNING.max_cells
         else:
-            is_flat = geometry.embedding.X.shape[1] <= MAX_DIMENSION
-            is_served = is_flat and (n * m > MAX_TIED_ENTRIES or not metric.has_ties)
+            is_flat = geometry.embedding.X.shape[1] <= TUNING.max_dimension
+            is_served = is_flat and (n * m > TUNING.max_tied_entries or not metric.has_ties)
         if not is_served:
             return None
         # Rows and columns without mass are left out, of which images may have many.
@@ -653,7 +678,7 @@ class Auction(DirectSolver[AuctionState]):
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of trees, lists, pieces, arcs and the basis."""
-        return BYTES * sum(problem.shape)
+        return TUNING.node_bytes * sum(problem.shape)
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
@@ -671,7 +696,7 @@ class Auction(DirectSolver[AuctionState]):
         if not (is_finest or state.is_open or state.round == 0) and self._is_settled(market, state):
             return _leave_level(market, state)
         work, unit = Work(), problem.geometry.cost_unit
-        tolerance = TOLERANCE if is_finest else COARSE * state.eps / unit
+        tolerance = TUNING.tolerance if is_finest else TUNING.coarse_tolerance * state.eps / unit
         if not state.is_open:
             work.record(self._open(market, state, unit, tolerance))
             if state.is_done and not is_finest:
@@ -685,7 +710,7 @@ class Auction(DirectSolver[AuctionState]):
         """Take a coarse level's prices from the simplex; tell whether they are good enough."""
         arcs, flow = basic_arcs(state)
         off = dot(state.arc_costs[arcs], flow) - market.adopt(state, state.lam)
-        return off <= state.eps or state.round >= ROUNDS
+        return off <= state.eps or state.round >= TUNING.max_coarse_rounds
 
     def _gap(self, market: AuctionLevels, state: AuctionState) -> float:
         """Return the relative gap of the basis to the auction's prices; infinite if far."""
@@ -717,11 +742,11 @@ class Auction(DirectSolver[AuctionState]):
             # The tree prefers much flow, then small reduced costs.
             key = np.abs(state.reduced)
             key[:first][flow > 0] = -flow[flow > 0]
-            state.big = max(NEAR * state.eps / unit, NEAREST)
+            state.big = max(TUNING.artificial_price * state.eps / unit, TUNING.min_artificial_price)
             crash(state, (p, q), np.argsort(key, kind="stable"))
         else:
             bar = -2 * tolerance * unit
-            i, j = market.cheap_arcs(state, state.row, state.lam, JOINING, bar)
+            i, j = market.cheap_arcs(state, state.row, state.lam, TUNING.max_new_arcs, bar)
             reopen(state, i, j, market.costs(state, i, j), unit, tolerance)
         return Work.of(arc_tested=state.sources.size)
 
@@ -802,7 +827,7 @@ def _leave_level(market: AuctionLevels, state: AuctionState) -> Work:
 def _left(p: Vector, q: Vector, i: Index, j: Index, flow: Vector) -> tuple[Index, Index, Vector]:
     """Return the corner plan of what arcs leave of the masses."""
     left, right = p - np.bincount(i, flow, p.size), q - np.bincount(j, flow, q.size)
-    found: tuple[Index, Index, Vector] = kernels.corner(left, right, NONE)
+    found: tuple[Index, Index, Vector] = kernels.corner(left, right, TUNING.negligible_mass)
     return found
 
 

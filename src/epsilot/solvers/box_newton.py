@@ -21,10 +21,20 @@ from .base import DualPlan, EntropicSolver, Pace, centred, l1
 from .method_info import MethodInfo, Order
 from .options import HasConstants
 
-N_SWEEPS, MOST_SWEEPS = 30, 2000
-N_ROUNDS = 12
-#: Rows and columns up to which a Cholesky factorisation is worth its n³.
-LARGEST_SOLVE = 2000
+
+@dataclass(frozen=True, kw_only=True)
+class BoxNewtonTuning:
+    """Tuning parameters of box-constrained Newton's method."""
+
+    proved_radius: float = 0.75  # of the box, for which the second-order bounds are proved
+    max_radius: float = 4.0  # of the box that is tried
+    first_sweeps: int = 30  # before a Cholesky solve
+    max_sweeps: int = 2000  # where that is not enough, or not possible
+    max_rounds: int = 12  # of the active set
+    max_solve_size: int = 2000  # rows or columns up to which a Cholesky solve pays
+
+
+TUNING = BoxNewtonTuning()
 
 
 class Quadratic(NamedTuple):
@@ -86,12 +96,12 @@ def minimise(model: Quadratic, is_exact: bool = False) -> Move:
     n, m = model.X.shape
     zeros = np.zeros(n), np.zeros(m)
     move = measure(model, *zeros, *zeros)
-    can_solve = isinstance(model.X, Explicit) and max(n, m) <= LARGEST_SOLVE
+    can_solve = isinstance(model.X, Explicit) and max(n, m) <= TUNING.max_solve_size
     if not (is_exact and can_solve):
-        move = sweeps(model, move, N_SWEEPS)
+        move = sweeps(model, move, TUNING.first_sweeps)
     if can_solve and not move.is_good:
         move = active_set(model, move)
-    return move if move.is_good else sweeps(model, move, MOST_SWEEPS)
+    return move if move.is_good else sweeps(model, move, TUNING.max_sweeps)
 
 
 def sweeps(model: Quadratic, move: Move, limit: int) -> Move:
@@ -116,7 +126,7 @@ def active_set(model: Quadratic, move: Move) -> Move:
     held = np.abs(delta) >= radius
     best, n_solves, work = move, 0, move.work
     push = np.where(held, -_gradient(model, move), 0.0)
-    for _ in range(N_ROUNDS):
+    for _ in range(TUNING.max_rounds):
         aim = delta + push / (c * d)
         fixed = np.where(aim > radius, radius, np.where(aim < -radius, -radius, 0.0))
         solved = _solve_free(model, fixed)
@@ -168,10 +178,6 @@ def _solve_free(model: Quadratic, fixed: Vector) -> Vector | None:
     return out if np.isfinite(out).all() else None
 
 
-#: Radius for which the second-order bounds are proved, and the largest that is tried.
-RADIUS, LARGEST_RADIUS = 0.75, 4.0
-
-
 @dataclass(slots=True, kw_only=True)
 class BoxNewtonState:
     """Potentials, the plan they define, and the trust radius."""
@@ -183,7 +189,7 @@ class BoxNewtonState:
     r: Vector  # X 1
     c: Vector  # Xᵀ 1
     objective: float = math.inf  # sum X - <p, τ/η> - <q, λ/η>
-    radius: float = RADIUS  # of the box, in units of η
+    radius: float = TUNING.proved_radius  # of the box, in units of η
     violation: float = math.inf  # l1 marginal violation
     n_sweeps: int = 0  # over rows and columns of the box QPs
     n_solves: int = 0  # Cholesky factorisations
@@ -248,7 +254,7 @@ class BoxNewton(HasConstants, EntropicSolver[BoxNewtonState], DualPlan):
         is_exact = self.constants == "published"
         work = Work()
         while True:
-            is_proved = state.radius <= RADIUS
+            is_proved = state.radius <= TUNING.proved_radius
             factor = curvature(2 * state.radius) if is_proved else 0.5
             model = Quadratic(
                 _plan(problem, state),
@@ -269,10 +275,10 @@ class BoxNewton(HasConstants, EntropicSolver[BoxNewtonState], DualPlan):
             decrease = state.objective - trial.objective
             if is_proved or decrease >= 0.1 * abs(move.value):
                 break
-            state.radius = max(RADIUS, state.radius / 4)
+            state.radius = max(TUNING.proved_radius, state.radius / 4)
         size = max(np.abs(move.rows).max(), np.abs(move.cols).max())
         if not is_exact and size >= state.radius and decrease >= 0.4 * abs(move.value):
-            state.radius = min(2 * state.radius, LARGEST_RADIUS)
+            state.radius = min(2 * state.radius, TUNING.max_radius)
         _accept(problem, state, trial)
         return work
 

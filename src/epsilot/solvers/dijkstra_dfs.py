@@ -19,9 +19,9 @@ from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants, check_choices
 
 #: Integer costs below this leave room for sums of a few of them in int32.
-INT32_COSTS = 1 << 27
+MAX_INT32_COST = 1 << 27
 #: Masses times this are still exact to a fraction of a unit in float64.
-LARGEST_THETA = float(1 << 50)
+MAX_THETA = float(1 << 50)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class DijkstraDFS(HasConstants, DirectSolver[DijkstraState]):
         unit, theta, allowed = self._units(problem)
         if potentials is not None:
             theta *= 2  # unmet demand with v < 0 can cost as much as rounding the masses does
-        theta = min(theta, LARGEST_THETA)
+        theta = min(theta, MAX_THETA)
         c = integer_costs(problem, unit)
         supply = np.floor(theta * problem.p).astype(np.int64)
         demand = np.ceil(theta * problem.q).astype(np.int64)
@@ -209,7 +209,7 @@ def integer_costs(problem: Additive, unit: float) -> Integers:
     """Return ⌊C / u⌋ in the smallest integer type that is safe, a block of rows at a time."""
     n, m = problem.shape
     largest = problem.geometry.bounds[1] / unit
-    c = np.empty((n, m), np.int32 if largest < INT32_COSTS else np.int64)
+    c = np.empty((n, m), np.int32 if largest < MAX_INT32_COST else np.int64)
     for rows in row_blocks(n, m):
         # Costs that are multiples of u in exact arithmetic must not fall below themselves.
         c[rows] = np.floor(problem.geometry.block(rows.start, rows.stop) / unit + 1e-9)

@@ -19,7 +19,7 @@ from .base import DirectSolver, centred
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants
 
-MAX_ROUNDS = 50
+MAX_PROX_ROUNDS = 50
 
 
 class Point(NamedTuple):
@@ -175,7 +175,7 @@ class DualExtrapolation(HasConstants, DirectSolver[DualExtrapolationState]):
         eta = problem.geometry.cost_unit * P * beta / sigma
         h = sigma * problem.p - M[0], sigma * problem.q - M[1]
         n_rounds, gap = 0, math.inf
-        while gap > delta and n_rounds < MAX_ROUNDS:
+        while gap > delta and n_rounds < MAX_PROX_ROUNDS:
             n_rounds += 1
             f, g = (-eta / beta * (s + t * t) for s, t in zip(S, y, strict=True))
             log_r, log_c, log_mass = problem.geometry.log_marginals(f, g, eta)

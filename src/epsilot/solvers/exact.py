@@ -91,12 +91,17 @@ class OnePoint(OneStep):
         return Work.of(vector=n + m)
 
 
-#: Seconds that POT takes for each entry of the cost and each node of the longer side, about, and
-#: from which it runs in a process of its own, which can be ended.
-ENTRY_SECONDS, NODE_SECONDS, LONG_SECONDS = 1e-7, 8e-6, 0.8
-#: Factor on its predicted time beside other offers: no cost surprises it, while a simplex on few
-#: arcs may need a second round.
-HANDICAP = 0.8
+@dataclass(frozen=True, kw_only=True)
+class ExactTuning:
+    """Tuning parameters of POT's network simplex."""
+
+    entry_seconds: float = 1e-7  # that POT takes per entry of the cost, about
+    node_seconds: float = 8e-6  # and per node of the longer side
+    max_inline_seconds: float = 0.8  # beyond, it runs in a process, which can be ended
+    handicap: float = 0.8  # of its offer: other simplexes may need a second round
+
+
+TUNING = ExactTuning()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +139,7 @@ class Exact(OneStep):
             return None
         model = cost_model("exact")
         reason = "the network simplex is fastest at this size"
-        return Offer(reason, model.seconds(n, m), int(model.bytes * n * m), HANDICAP)
+        return Offer(reason, model.seconds(n, m), int(model.bytes * n * m), TUNING.handicap)
 
     def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
         """Solve."""
@@ -154,7 +159,10 @@ def simplex(p: Vector, q: Vector, C: Matrix, max_pivots: int) -> tuple[Matrix, V
     """Return POT's optimal plan and duals, without its checks where all masses are positive."""
     if p.min() > 0 and q.min() > 0:
         given = p, q * (p.sum() / q.sum()), C, max_pivots, 1
-        if ENTRY_SECONDS * C.size + NODE_SECONDS * max(C.shape) > LONG_SECONDS:
+        if (
+            TUNING.entry_seconds * C.size + TUNING.node_seconds * max(C.shape)
+            > TUNING.max_inline_seconds
+        ):
             plan, _, u, v, _ = processes.call("ot.lp.emd_wrap", "emd_c", *given)
         else:
             from ot.lp.emd_wrap import emd_c

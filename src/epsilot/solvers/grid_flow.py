@@ -27,20 +27,26 @@ from .base import DirectSolver, Pace, Signal
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
-#: Longest side of the coarsest grid.
-COARSEST = 16
-#: Cells priced and nodes walked over in one step: some hundredths of a second.
-BUDGET = 4_000_000
-#: Levels above the finest whose optimum is worth a certificate, and cells they must have.
-CERTIFIED, MANY = 3, 1 << 14
-#: Cells of the finest grid for each step on it between two certificates: a tenth of the time.
-CELLS_A_STEP = 1 << 11
-#: Bits of all mass that moves, of the diameter if spacings have no common measure, and of any path.
-MASS_BITS, COST_BITS, PATH_BITS = 60, 50, 62
-#: Ratio of spacings up to which the least is tried as the common measure.
-LARGEST_RATIO = 1 << 20
-#: Bytes a cell: two bases, the flow, parcels and arcs.
-CELL_BYTES = 320
+
+@dataclass(frozen=True, kw_only=True)
+class GridFlowTuning:
+    """Tuning parameters of the flow on grids."""
+
+    max_coarsest_side: int = 16  # cells of the longest side of the coarsest grid
+    #: Cells priced and nodes visited: a few hundredths of a second.
+    max_cells_per_step: int = 4_000_000
+    certified_levels: int = 3  # levels above the finest whose optimum is worth a certificate
+    min_certified_cells: int = 1 << 14  # cells that such a level must have
+    cells_per_step: int = 1 << 11  # of the finest grid, for each step between two certificates
+    mass_bits: int = 60  # of all mass that moves
+    cost_bits: int = 50  # of the diameter, if spacings have no common measure
+    path_bits: int = 62  # of any path
+    max_spacing_ratio: int = 1 << 20  # up to which the least spacing is tried as the unit
+    cell_bytes: int = 320  # bytes per cell: two bases, the flow, parcels and arcs
+
+
+TUNING = GridFlowTuning()
+
 
 Integers = NDArray[np.int64]
 
@@ -123,7 +129,7 @@ class Field(NamedTuple):
     def n_levels(self) -> int:
         """Halvings that leave no side longer than the coarsest one."""
         longest = int(self.shape.max())
-        return max(0, (-(-longest // COARSEST) - 1).bit_length())
+        return max(0, (-(-longest // TUNING.max_coarsest_side) - 1).bit_length())
 
     def spread(self, x: Vector, cells: Index | slice) -> Vector:
         """Return a field that is x on some cells and 0 elsewhere."""
@@ -164,7 +170,7 @@ class GridFlow(DirectSolver[GridFlowState]):
     def memory(self, problem: Problem) -> int:
         """Return the bytes of bases, flows and arcs, all O(n)."""
         lattice = problem.geometry.lattice
-        return 0 if lattice is None else CELL_BYTES * math.prod(_box(lattice))
+        return 0 if lattice is None else TUNING.cell_bytes * math.prod(_box(lattice))
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
@@ -199,7 +205,7 @@ class GridFlow(DirectSolver[GridFlowState]):
         shape = field.at(state.level)
         tree = state.tree(field.n_at(state.level))
         state.at, state.left, priced, walked = kernels.pivots(
-            tree, shape, field.costs, state.at, state.left, BUDGET
+            tree, shape, field.costs, state.at, state.left, TUNING.max_cells_per_step
         )
         state.steps += 1
         axes = int((field.shape > 1).sum())
@@ -218,10 +224,13 @@ class GridFlow(DirectSolver[GridFlowState]):
         """Ask for a certificate when the finest grid or one near it is solved, and now and then."""
         level, n = state.level, state.supply.size
         if state.is_optimal:
-            is_telling = level <= CERTIFIED and field_of(problem).n_at(level) >= MANY
+            is_telling = (
+                level <= TUNING.certified_levels
+                and field_of(problem).n_at(level) >= TUNING.min_certified_cells
+            )
             wants = level == 0 or is_telling
         else:
-            wants = level == 0 and state.steps % max(16, n // CELLS_A_STEP) == 0
+            wants = level == 0 and state.steps % max(16, n // TUNING.cells_per_step) == 0
         return Signal(is_finished=state.is_done, wants_certificate=wants)
 
     def candidates(self, problem: Additive, state: GridFlowState) -> list[tuple[Core, Vector]]:
@@ -286,10 +295,12 @@ def whole_lengths(spacing: Vector, shape: Integers) -> tuple[Integers, float]:
     if used.size == 0:
         return np.ones(3, dtype=np.int64), 1.0
     ratios = spacing / used.min()
-    if (used <= LARGEST_RATIO * used.min()).all() and (used % used.min() == 0).all():
+    if (used <= TUNING.max_spacing_ratio * used.min()).all() and (used % used.min() == 0).all():
         return np.where(shape > 1, ratios, 1).astype(np.int64), float(used.min())
     n_cells, diameter = math.prod(shape.tolist()), float((spacing * (shape - 1)).sum())
-    length = max(math.ldexp(diameter, -COST_BITS), math.ldexp(n_cells * used.max(), -PATH_BITS))
+    length = max(
+        math.ldexp(diameter, -TUNING.cost_bits), math.ldexp(n_cells * used.max(), -TUNING.path_bits)
+    )
     return np.where(shape > 1, np.maximum(np.rint(spacing / length), 1), 1).astype(np.int64), length
 
 
@@ -299,7 +310,7 @@ def as_integers(difference: Vector) -> tuple[Integers, int]:
     What rounding leaves over goes to the largest.
     """
     moved = float(np.maximum(difference, 0).sum())
-    bits = MASS_BITS - math.frexp(moved)[1] if moved > 0 else 0
+    bits = TUNING.mass_bits - math.frexp(moved)[1] if moved > 0 else 0
     numbers = np.rint(np.ldexp(difference, bits)).astype(np.int64)
     numbers[np.argmax(np.abs(numbers))] -= numbers.sum()
     return numbers, bits

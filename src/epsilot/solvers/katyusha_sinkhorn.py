@@ -19,12 +19,10 @@ from ..problems.problem import Entropic
 from ..problems.work import Work
 from .base import EntropicSolver, Pace, l1
 from .method_info import MethodInfo, Order
-from .stochastic_steps import adapted, coupling, draw_rows, sampled_rows
+from .stochastic_steps import TUNING, adapted, coupling, draw_rows, sampled_rows
 
 #: Multiple of the proved mirror step that is tried first; where φ rises it is halved, down to 1.
-LONGEST = 24.0
-#: The c of the mirror step α = 1 / (c τ₁ L⋄), for the Euclidean variance bound.
-CONSTANT = 3.0
+MAX_MIRROR_STEP = 24.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +36,7 @@ class KatyushaState:
     columns: Vector  # column sums of the plan at ṽ
     value: float = np.inf  # φ(ṽ)
     violation: float = np.inf  # l1, of the columns at ṽ
-    step_scale: float = LONGEST  # multiple of the proved mirror step
+    step_scale: float = MAX_MIRROR_STEP  # multiple of the proved mirror step
     n_outer: int = 0  # s, since the last restart
 
 
@@ -97,7 +95,7 @@ class KatyushaSinkhorn(EntropicSolver[KatyushaState]):
         work += self._move(problem, state, candidate)
         state.n_outer += 1
         has_fallen = state.value <= value + self._slack(problem, value)
-        state.step_scale = adapted(state.step_scale, LONGEST, has_fallen=has_fallen)
+        state.step_scale = adapted(state.step_scale, MAX_MIRROR_STEP, has_fallen=has_fallen)
         if not has_fallen:
             state.lam, state.lse, state.columns = lam, lse, columns
             state.y, state.z, state.n_outer = lam, lam, 0
@@ -113,7 +111,7 @@ class KatyushaSinkhorn(EntropicSolver[KatyushaState]):
             "long", self.batch_size, 2.0 * m, float((state.columns / metric).max())
         )
         tau1 = 2 / (state.n_outer + 4)
-        alpha = state.step_scale * problem.eta / (CONSTANT * tau1 * smoothness)
+        alpha = state.step_scale * problem.eta / (TUNING.euclidean_constant * tau1 * smoothness)
         _, sample = draw_rows(rng, problem.p, n_inner, self.batch_size, "long")
         z, y, y_sum = state.z - state.lam, state.y - state.lam, np.zeros(m)
         work = np.empty((4, m))

@@ -26,11 +26,18 @@ LADDER = {
     "safe": ((4.0, 1.0), (4.0, 0.5)),
     "published": (),
 }
-#: Draws handed to the kernel at once.
-CHUNK = 1 << 16
-#: Epochs after which marginals are summed afresh, against drift.
-REFRESH = 8
-LARGEST_EXPONENT = 50.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackingTuning:
+    """Tuning parameters of the packing LP."""
+
+    draws_per_call: int = 1 << 16  # draws passed to the kernel at once
+    epochs_per_sum: int = 8  # after which marginals are summed anew, against drift
+    max_exponent: float = 50.0  # of a penalty
+
+
+TUNING = PackingTuning()
 
 
 class Rung(NamedTuple):
@@ -176,9 +183,9 @@ class PackingLP(HasConstants, DirectSolver[PackingState]):
         C, rung = problem.geometry.matrix(), Rung(*state.constants)
         p, q = problem.p.copy(), problem.q.copy()  # writable: one signature of the kernel
         n_steps = 0
-        for start in range(0, n * m, CHUNK):
+        for start in range(0, n * m, TUNING.draws_per_call):
             deadline.check()
-            entries = rng.integers(0, n * m, min(CHUNK, n * m - start))
+            entries = rng.integers(0, n * m, min(TUNING.draws_per_call, n * m - start))
             n_steps += coordinate_steps(
                 C, problem.geometry.cost_unit, p, q, rung.a, 1 / rung.mu, rung.L,
                 rung.omega, state.Z, state.D, state.z_r, state.z_c, state.d_r, state.d_c,
@@ -187,7 +194,7 @@ class PackingLP(HasConstants, DirectSolver[PackingState]):
         state.n_steps += n_steps
         state.n_total += n_steps
         state.n_epochs += 1
-        is_refreshed = state.n_epochs % REFRESH == 0
+        is_refreshed = state.n_epochs % TUNING.epochs_per_sum == 0
         if is_refreshed:
             _recompute(state)
         u = self._row_dual(problem, state, rung)
@@ -204,7 +211,7 @@ class PackingLP(HasConstants, DirectSolver[PackingState]):
         """Return u = (a / p) exp((r - 1) / μ)."""
         p = np.where(problem.p > 0, problem.p, 1.0)
         load = (state.z_r + state.scalars[1] * state.d_r) / p
-        u: Vector = rung.a / p * exp(np.minimum((load - 1) / rung.mu, LARGEST_EXPONENT))
+        u: Vector = rung.a / p * exp(np.minimum((load - 1) / rung.mu, TUNING.max_exponent))
         return u
 
     def candidates(self, problem: Additive, state: PackingState) -> list[tuple[Core, Vector]]:

@@ -24,6 +24,7 @@ from ..problems.duals import column_move, semi_dual, softmin
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Entropic, Problem
 from ..problems.work import Work
+from . import stochastic_steps
 from .base import EntropicSolver, Pace, l1
 from .entropic_dual import is_near_optimal
 from .method_info import MethodInfo, Order
@@ -40,17 +41,22 @@ from .stochastic_steps import (
     take_steps,
 )
 
-#: An adaptive run starts with the mirror step α_s = LONGEST / (τ₁ L̄), 25 times the listing's;
-#: where φ rises the step is halved, and it recovers slowly.
-LONGEST = 2.8
-#: Rows that an outer loop may draw, at least; a thousand passes over the rows, if that is more.
-LONGEST_LOOP = 10**6
-#: Largest ‖C‖∞ / η whose exponents float32 holds to three digits.
-SINGLE_RANGE = 1e4
-#: Passes over C are in float32 until the violation is this small. They find it to 10⁻⁶, and φ to
-#: this share of η, which then is a fifth of what any such violation costs: η violation² / 2.
-SINGLE_VIOLATION = 3e-4
-SINGLE_ERROR = 1e-8
+
+@dataclass(frozen=True, kw_only=True)
+class PDASMDTuning:
+    """Tuning parameters of PDASMD."""
+
+    max_mirror_step: float = 2.8  # first α_s τ₁ L̄ of an adaptive run: 25 times the listing's
+    max_loop_rows: int = 10**6  # rows per outer loop; a thousand passes, if that is more
+    max_float32_exponent: float = 1e4  # ‖C‖∞ / η whose exponents float32 holds to 3 digits
+    # Passes over C are in float32 while the violation is large. They find it to 10⁻⁶, and φ to a
+    # share of η that is a fifth of what any such violation costs: η violation² / 2.
+    min_float32_violation: float = 3e-4
+    float32_value_error: float = 1e-8  # of φ, as a share of η
+
+
+TUNING = PDASMDTuning()
+
 
 _CHOICES = {
     "smoothness": ("sharp", "paper"),
@@ -160,7 +166,7 @@ class PDASMD(EntropicSolver[PDASMDState]):
         """Fill open options with the printed constants, or with the sharp ones."""
         is_paper = stop == "paper"
         rows = self._inner_steps(problem.shape[0]) * self.batch_size
-        most = max(LONGEST_LOOP, 1000 * problem.shape[0])
+        most = max(TUNING.max_loop_rows, 1000 * problem.shape[0])
         if rows > most:
             raise InvalidProblem(
                 f"batch_size={self.batch_size} and inner_loops={self.inner_loops} draw {rows:,} "
@@ -268,12 +274,12 @@ class PDASMD(EntropicSolver[PDASMDState]):
     @property
     def _longest(self) -> float:
         """Return the largest multiple of the listing's mirror step that is tried."""
-        return max(LONGEST * self._constant, 1.0) if self.is_adaptive else 1.0
+        return max(TUNING.max_mirror_step * self._constant, 1.0) if self.is_adaptive else 1.0
 
     def _unit(self, problem: Entropic) -> tuple[float, type[np.floating]]:
         """Return the unit of cost of the inner loop, and its precision."""
         geometry, cost_max = problem.geometry, problem.geometry.bounds[1]
-        is_in_range = 0 < cost_max <= SINGLE_RANGE * problem.eta
+        is_in_range = 0 < cost_max <= TUNING.max_float32_exponent * problem.eta
         if self.precision == "single" and geometry.is_dense and is_in_range:
             return cost_max, np.float32
         return 1.0, np.float64
@@ -291,7 +297,7 @@ class PDASMD(EntropicSolver[PDASMDState]):
         )  # fmt: skip
         self._settle(problem, state, lam, columns.total)
         work = _pass_work(problem)
-        if state.is_single and state.violation < SINGLE_VIOLATION:
+        if state.is_single and state.violation < TUNING.min_float32_violation:
             state.is_single, state.best_value = False, np.inf
             work += self._move(problem, state, lam)
         return work
@@ -346,7 +352,7 @@ class PDASMD(EntropicSolver[PDASMDState]):
     def _slack(self, problem: Entropic, state: PDASMDState) -> float:
         """Return how far φ may rise by rounding alone."""
         slack = 1e-14 * (abs(state.value) + problem.geometry.bounds[1])
-        return slack + SINGLE_ERROR * problem.eta if state.is_single else slack
+        return slack + TUNING.float32_value_error * problem.eta if state.is_single else slack
 
     def _safeguard(self, problem: Entropic, state: PDASMDState) -> None:
         """Lengthen the step if φ fell; else go back to the best snapshot with half the step."""
@@ -428,4 +434,4 @@ class PDASGD(PDASMD):
         departure="the conditions on the plan's expectation are tested on the plan in hand",
         needs_rows=True,
     )
-    sharp_constant: ClassVar[float] = 3.0
+    sharp_constant: ClassVar[float] = stochastic_steps.TUNING.euclidean_constant

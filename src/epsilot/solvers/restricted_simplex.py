@@ -31,28 +31,32 @@ from .base import DirectSolver, Pace, Signal
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
-#: Entries of a cost that is not stored beyond which "auto" expects too many arcs.
-MAX_LAZY_ENTRIES = 2 * 10**9
-#: Bytes per entry of a stored cost, and per row and column, that "auto" predicts.
-ENTRY_BYTES, NODE_BYTES = 4, 600
-#: Arcs wanted of a row beyond which they are found by partitioning it.
-MANY_ARCS = 64
-#: Regularisations of the sweeps, as shares of the usual cost. Sharper ones than the second number
-#: over the number of nodes tell arcs no better apart.
-ETAS, SHARPEST = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015), 0.6
-#: Share of the largest cost below which float32 exponents are rounding.
-FINEST = 5e-7
-#: Optimal potentials range over less than the costs do. Those of sweeps that range over more than
-#: this many times as much are noise, in which reduced costs would lose their digits.
-MAX_RANGE = 16.0
-#: Rows that tell the median cost, and the multiple of it above which costs are unusual.
-SAMPLE, UNUSUAL = 16, 16
-#: Shares of the largest cost: reduced costs that count as negative in the first round, where many
-#: changes of the prices add up, and in later ones; arcs that join later must be below twice that.
-TOLERANCE, FINE_TOLERANCE = 1e-11, 5e-14
+
+@dataclass(frozen=True, kw_only=True)
+class RestrictedSimplexTuning:
+    """Tuning parameters of the restricted simplex."""
+
+    #: Shares of the usual cost.
+    etas: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015)
+    min_eta_nodes: float = 0.6  # least η times n + m: smaller ones select arcs no better
+    min_eta: float = 5e-7  # as a share of max C: below, float32 exponents are round-off
+    max_potential_range: float = 16.0  # of potentials beside costs: beyond, they are noise
+    n_sampled_rows: int = 16  # rows whose median cost is taken
+    max_median_ratio: int = 16  # multiple of the median above which costs are unusual
+    max_listed_arcs: int = 64  # per row; more are found by sorting the row
+    first_tolerance: float = 1e-11  # share of max C below which arcs are negative, in round 1
+    tolerance: float = 5e-14  # in later rounds; arcs that join are below twice that
+    # Offers to "auto".
+    max_lazy_entries: int = 2 * 10**9  # of a cost that is not stored
+    entry_bytes: int = 4  # predicted bytes per entry of a stored cost
+    node_bytes: int = 600  # predicted bytes per row and column
+
+
+TUNING = RestrictedSimplexTuning()
+
 
 #: Numbers between these have all their digits in float32.
-SINGLES = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+FLOAT32_RANGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 Floats = TypeVar("Floats", np.float32, np.float64)
 
@@ -126,11 +130,11 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
             is_lazy, is_served = False, n * m <= KEPT_ENTRIES
         else:
             is_lazy = not geometry.is_dense
-            is_served = not is_lazy or (geometry.has_rows and n * m <= MAX_LAZY_ENTRIES)
+            is_served = not is_lazy or (geometry.has_rows and n * m <= TUNING.max_lazy_entries)
         if not is_served:
             return None
         seconds = cost_model("restricted_simplex").seconds(n, m, is_lazy=is_lazy)
-        n_bytes = (0 if is_lazy else ENTRY_BYTES * n * m) + NODE_BYTES * (n + m)
+        n_bytes = (0 if is_lazy else TUNING.entry_bytes * n * m) + TUNING.node_bytes * (n + m)
         reason = (
             "a simplex on the arcs that crude entropic potentials select is fastest at this size"
         )
@@ -138,12 +142,12 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
 
     def resolved(self, stop: str, problem: Problem) -> RestrictedSimplex:
         """Fill in the regularisations."""
-        n_sharp = sum(x >= SHARPEST / sum(problem.shape) for x in ETAS)
-        return self if self.etas is not None else replace(self, etas=ETAS[: max(n_sharp, 1)])
+        n_sharp = sum(x >= TUNING.min_eta_nodes / sum(problem.shape) for x in TUNING.etas)
+        return self if self.etas is not None else replace(self, etas=TUNING.etas[: max(n_sharp, 1)])
 
     @property
     def _n_sweeps(self) -> int:
-        return self.sweeps * len(self.etas or ETAS)
+        return self.sweeps * len(self.etas or TUNING.etas)
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
@@ -169,16 +173,16 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         return work
 
     def _eta(self, problem: Additive, state: RestrictedState) -> float:
-        etas = self.etas or ETAS
+        etas = self.etas or TUNING.etas
         stage = min(max(state.sweep - 1, 0) // max(self.sweeps, 1), len(etas) - 1)
-        return max(etas[stage] * state.usual, FINEST * problem.geometry.cost_unit)
+        return max(etas[stage] * state.usual, TUNING.min_eta * problem.geometry.cost_unit)
 
     def _sweep(self, problem: Additive, state: RestrictedState) -> Work:
         n, m = problem.shape
         state.sweep += 1
         eta = self._eta(problem, state)
         exact_unit = problem.geometry.cost_unit
-        is_held = SINGLES[0] < exact_unit < SINGLES[1]
+        is_held = FLOAT32_RANGE[0] < exact_unit < FLOAT32_RANGE[1]
         unit = np.float32(exact_unit) if is_held else np.float64(exact_unit)
         inv_eta = np.float32(unit / eta)
         f, g = (np.asarray(x / unit, dtype=np.float32) for x in (state.row, state.lam))
@@ -203,20 +207,22 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
             heavy = arcs_of_heavy(problem.p, problem.q, self.n_arcs)
             keys = mixed(np.concatenate([keys, heavy, staircase(problem.p, problem.q)]))
         else:
-            keys = negative_arcs(problem, state.row, state.lam, self.n_arcs, 2 * FINE_TOLERANCE)
+            keys = negative_arcs(problem, state.row, state.lam, self.n_arcs, 2 * TUNING.tolerance)
         i, j = np.divmod(keys, m)
         costs, unit = problem.geometry.entries(i, j), problem.geometry.cost_unit
         if state.round == 0:
             begin(state, (n, m), i, j, costs, unit)
             first_basis(problem, state)
         else:
-            reopen(state, i, j, costs, unit, FINE_TOLERANCE)
+            reopen(state, i, j, costs, unit, TUNING.tolerance)
         return Work.of(ctransform=n * m)
 
     def _pivots(self, problem: Additive, state: RestrictedState) -> Work:
         """Improve the basis; at its optimum, end the round with the new potentials."""
         return pivot(
-            state, problem.geometry.cost_unit, FINE_TOLERANCE if state.round else TOLERANCE
+            state,
+            problem.geometry.cost_unit,
+            TUNING.tolerance if state.round else TUNING.first_tolerance,
         )
 
     def signal(self, problem: Additive, state: RestrictedState) -> Signal:
@@ -243,16 +249,18 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
 def usual_cost(problem: Additive) -> float:
     """Return the largest cost or, if a few are much larger than most, a multiple of the median."""
     n, _ = problem.shape
-    rows = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64))
+    rows = np.unique(np.linspace(0, n - 1, TUNING.n_sampled_rows).astype(np.int64))
     costs = np.concatenate([problem.geometry.row(i) for i in rows])
     typical = float(np.median(costs) or costs.mean())
-    return min(problem.geometry.cost_unit, UNUSUAL * typical or problem.geometry.cost_unit)
+    return min(
+        problem.geometry.cost_unit, TUNING.max_median_ratio * typical or problem.geometry.cost_unit
+    )
 
 
 def tame_potentials(problem: Additive, state: RestrictedState) -> None:
     """Replace potentials out of all proportion to the costs by clipped, c-transformed ones."""
     unit = problem.geometry.cost_unit
-    if max(np.ptp(state.row), np.ptp(state.lam)) <= MAX_RANGE * unit:
+    if max(np.ptp(state.row), np.ptp(state.lam)) <= TUNING.max_potential_range * unit:
         return
     state.row = np.clip(state.row - np.median(state.row), -unit, unit)
     state.lam = problem.geometry.ctransform_cols(state.row)
@@ -279,7 +287,7 @@ def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Index:
     f, g = (np.asarray(x / unit, dtype=np.float32) for x in (row, lam))
     slack = 4 * np.finfo(np.float32).eps * (1 + np.abs(f).max() + np.abs(g).max())
     cols, values = _no_arcs(n, k, np.float32)
-    if k <= MANY_ARCS:
+    if k <= TUNING.max_listed_arcs:
         room = ByRow(values), ByRow(cols)
         problem.geometry.sweep(k_least.least_of_rows, ByRow(f), g, slack, *room, unit=unit)
     else:

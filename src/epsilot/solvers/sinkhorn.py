@@ -33,15 +33,29 @@ from .cost_models import Offer, cost_model
 from .method_info import MethodInfo, Order
 from .options import check_choices
 
-#: Sweeps between two choices of ω, and those before the rate is measured: the violation of an
-#: overrelaxed iterate grows with ω, so that violations of two different ω do not compare.
-WINDOW, SETTLING = 12, 4
-#: Sweeps without overrelaxation after each change of η: the first updates are too large for it.
-PLAIN_SWEEPS = 3
-#: ω to begin with, and its limit.
-FIRST, LARGEST = 1.5, 1.85
-#: By which ω - 1 shrinks when the violation has not fallen.
-RETREAT = 0.7
+
+@dataclass(frozen=True, kw_only=True)
+class SinkhornTuning:
+    """Tuning parameters of Sinkhorn's algorithm."""
+
+    # Violations under different ω do not compare, since the violation grows with ω. So the rate is
+    # measured within a window, after a few sweeps with the new ω.
+    window_sweeps: int = 12  # between two choices of ω
+    settling_sweeps: int = 4  # of a window, before the rate is measured
+    plain_sweeps: int = 3  # after each change of η, whose first updates are large
+    first_omega: float = 1.5
+    max_omega: float = 1.85
+    retreat: float = 0.7  # factor on ω - 1 when the violation has not fallen
+    # The stored kernel.
+    max_scaling: float = 1e60  # larger ones are absorbed into the potentials
+    max_exponent: float = 300.0  # max C/η up to which exp(-C/η) is stored as it is
+    max_kernel_bytes: int = 2 << 30  # of a kernel that the user did not request
+    # Offers to "auto".
+    simplex_ratio: float = 50  # predicted time beside a simplex on a cost not stored
+    node_bytes: int = 200  # predicted bytes per row and column
+
+
+TUNING = SinkhornTuning()
 
 
 @lru_cache(maxsize=256)
@@ -78,12 +92,12 @@ def next_omega(omega: float, rate: float) -> float:
     An error that does not fall sends ω back towards plain updates.
     """
     if not rate < 1:
-        return 1 + RETREAT * (omega - 1)
+        return 1 + TUNING.retreat * (omega - 1)
     if rate <= omega - 1:  # at or beyond the best ω: the rate no longer tells μ
         return omega
     excess = rate + omega - 1
     plain = min(excess * excess / (rate * omega * omega), 1.0)
-    return min(2 / (1 + math.sqrt(1 - plain)), LARGEST)
+    return min(2 / (1 + math.sqrt(1 - plain)), TUNING.max_omega)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,15 +119,17 @@ class Relaxed:
     @property
     def step_omega(self) -> float:
         """The overrelaxation of the next step; the first sweeps after a new η are plain."""
-        return self.omega if self.n_sweeps >= PLAIN_SWEEPS else 1.0
+        return self.omega if self.n_sweeps >= TUNING.plain_sweeps else 1.0
 
     def adapt(self) -> None:
         """Choose ω again after each window, from the rate at which the violation fell."""
-        n_sweeps = self.n_sweeps % WINDOW
-        if n_sweeps == SETTLING:
+        n_sweeps = self.n_sweeps % TUNING.window_sweeps
+        if n_sweeps == TUNING.settling_sweeps:
             self.reference = self.violation
         elif n_sweeps == 0 and 0 < self.violation < math.inf and 0 < self.reference < math.inf:
-            rate = power(self.violation / self.reference, 1 / (WINDOW - SETTLING))
+            rate = power(
+                self.violation / self.reference, 1 / (TUNING.window_sweeps - TUNING.settling_sweeps)
+            )
             self.omega = next_omega(self.omega, rate)
 
 
@@ -173,10 +189,6 @@ class LogState(Relaxed):
         return new, excess
 
 
-#: Scalings beyond this factor are absorbed into the potentials of the kernel.
-SCALING_RANGE = 1e60
-
-
 @dataclass(slots=True, kw_only=True)
 class KernelState(Relaxed):
     """X = diag(u) K diag(v), where K is the Gibbs plan of the absorbed potentials."""
@@ -206,7 +218,7 @@ class KernelState(Relaxed):
             sums=np.zeros(m),
             omega=omega,
         )
-        is_kept = is_plain and v.min() > 1 / SCALING_RANGE
+        is_kept = is_plain and v.min() > 1 / TUNING.max_scaling
         return state, state.build(problem) if is_kept else state.absorb(problem)
 
     def advance(self, problem: Entropic) -> Work:
@@ -222,7 +234,9 @@ class KernelState(Relaxed):
                 self.v = np.where(is_safe, plain * power(t, omega - 1), plain)
             excess = self._update_rows(problem, omega)
             scalings = np.concatenate([self.u, self.v])
-            is_tame = scalings.min() > 1 / SCALING_RANGE and scalings.max() < SCALING_RANGE
+            is_tame = (
+                scalings.min() > 1 / TUNING.max_scaling and scalings.max() < TUNING.max_scaling
+            )
         if not is_tame:
             if scalings.min() > 0 and scalings.max() < np.inf:
                 self._read_potentials(problem)
@@ -267,15 +281,6 @@ class KernelState(Relaxed):
         )
         return Work.of(gibbs=n * m)
 
-
-#: exp(-C/η) is stored as it is while max C/η stays below this: scalings need headroom too.
-KERNEL_RANGE = 300.0
-#: Largest kernel that is stored without being asked for, in bytes.
-KERNEL_BYTES = 2 << 30
-
-#: Predicted time beside that of a simplex on a cost that is not stored, and bytes per row and
-#: column.
-SIMPLEX_RATIO, NODE_BYTES = 50, 200
 
 SinkhornState = LogState | KernelState
 
@@ -329,9 +334,11 @@ class Sinkhorn(EntropicSolver[SinkhornState], DualPlan):
             seconds = 0.0
             reason = "a grid's Gibbs kernel is applied axis by axis, without an n x n array"
         else:
-            seconds = SIMPLEX_RATIO * cost_model("restricted_simplex").seconds(n, m, is_lazy=True)
+            seconds = TUNING.simplex_ratio * cost_model("restricted_simplex").seconds(
+                n, m, is_lazy=True
+            )
             reason = "too large for a simplex, or far away; float32 sweeps need O(n + m) memory"
-        return Offer(reason, seconds, NODE_BYTES * (n + m))
+        return Offer(reason, seconds, TUNING.node_bytes * (n + m))
 
     def resolved(self, stop: str, problem: Problem) -> Self:
         """Run the printed method with ``stop="paper"``, unless told otherwise."""
@@ -355,18 +362,18 @@ class Sinkhorn(EntropicSolver[SinkhornState], DualPlan):
         """Start from zero potentials, or from the given ones."""
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
-        omega = FIRST if self.relaxation is None else self.relaxation
+        omega = TUNING.first_omega if self.relaxation is None else self.relaxation
         geometry = problem.geometry
-        is_stored = geometry.is_dense and geometry.nbytes <= KERNEL_BYTES
+        is_stored = geometry.is_dense and geometry.nbytes <= TUNING.max_kernel_bytes
         if self.domain == "log" or (self.domain == "auto" and not is_stored):
             return LogState.of(problem, row, lam, omega)
         span = geometry.bounds[1] / problem.eta
-        if self.domain == "kernel" and span >= KERNEL_RANGE:
+        if self.domain == "kernel" and span >= TUNING.max_exponent:
             raise InvalidProblem(
-                f"domain='kernel' with max C/η = {span:.0f}; it must be below {KERNEL_RANGE:.0f} "
-                "(use domain='absorption', or 'auto')."
+                f"domain='kernel' with max C/η = {span:.0f}; it must be below "
+                f"{TUNING.max_exponent:.0f} (use domain='absorption', or 'auto')."
             )
-        is_plain = self.domain != "absorption" and span < KERNEL_RANGE
+        is_plain = self.domain != "absorption" and span < TUNING.max_exponent
         return KernelState.of(problem, row, lam, omega, is_plain)
 
     def step(self, problem: Entropic, state: SinkhornState, rng: Generator) -> Work:

@@ -14,6 +14,7 @@ stands for L.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -31,8 +32,21 @@ from ..problems.problem import Entropic
 #: What the listing does, and steps as long as the batch allows: for independent rows, and for one
 #: row of each of B strata of equal mass.
 BATCHINGS = ("paper", "long", "strata")
-#: Factor by which column sums may grow within an outer loop before φ is less smooth than supposed.
-HEADROOM = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StochasticStepsTuning:
+    """Tuning parameters of stochastic steps."""
+
+    column_growth: float = 2.0  # factor by which column sums may grow within an outer loop
+    step_recovery: float = 1.02  # factor by which a shortened mirror step grows per outer loop
+    euclidean_constant: float = 3.0  # c of the mirror step 1 / (c τ₁ L⋄), for the l2 variance bound
+    batch_chunks: int = 4  # chunks of a batch, which as many threads may share
+    min_shared_entries: int = 1 << 12  # of a batch that threads share
+    max_gathered_entries: int = 1 << 18  # of rows held at once where C is not stored
+
+
+TUNING = StochasticStepsTuning()
 
 
 class Coupling(NamedTuple):
@@ -55,7 +69,7 @@ def coupling(batching: str, batch_size: int, smoothness: float, largest_column: 
     """Return the constants of an outer loop, given L̄ η and the largest column sum."""
     if batching == "paper":
         return Coupling(smoothness, 1 / (2 * batch_size))
-    shared = max(smoothness / batch_size, HEADROOM * largest_column)
+    shared = max(smoothness / batch_size, TUNING.column_growth * largest_column)
     return Coupling(shared, smoothness / (2 * batch_size * shared))
 
 
@@ -75,15 +89,6 @@ def draw_rows(
     return selected, np.minimum(sample, p.size - 1)
 
 
-#: Chunks of a batch, which as many threads may share if it has enough entries.
-BATCH_CHUNKS = 4
-HELPED_ENTRIES = 1 << 12
-#: Entries of gathered rows held at once where C is not stored.
-GATHERED_ENTRIES = 1 << 18
-#: Factor by which a mirror step that was shortened recovers in an outer loop.
-RECOVERY = 1.02
-
-
 def run_inner_loop(C: FloatArray, rows: Index, sample: Index, *args: object) -> None:
     """Run the inner steps of a sample, with helpers where a batch is large enough."""
     n_batch, m = sample.shape[1], C.shape[1]
@@ -91,7 +96,7 @@ def run_inner_loop(C: FloatArray, rows: Index, sample: Index, *args: object) -> 
     if n_batch == 1:
         kernels.inner_loop(C, rows.ravel(), sample.ravel(), *args, work)
         return
-    parts = np.empty((min(n_batch, BATCH_CHUNKS), m))
+    parts = np.empty((min(n_batch, TUNING.batch_chunks), m))
     own = np.empty((len(parts), m), dtype=C.dtype)
     shared = C, rows, sample, *args, work[:3], parts, np.zeros(3, dtype=np.int64)
 
@@ -102,7 +107,8 @@ def run_inner_loop(C: FloatArray, rows: Index, sample: Index, *args: object) -> 
         kernels.batch_inner_loop(*shared, own[k], False)
 
     is_worth_it = (
-        n_batch * m >= HELPED_ENTRIES and sample.size * m >= 2 * parallel.MIN_ENTRIES_PER_THREAD
+        n_batch * m >= TUNING.min_shared_entries
+        and sample.size * m >= 2 * parallel.MIN_ENTRIES_PER_THREAD
     )
     parallel.lead(leader, helper, len(parts) - 1, is_worth_it)
 
@@ -120,7 +126,7 @@ def sampled_rows(
         yield 0, geometry.matrix(), sample, sample
         return
     n_steps, batch_size = sample.shape
-    step = max(1, GATHERED_ENTRIES // (batch_size * m))
+    step = max(1, TUNING.max_gathered_entries // (batch_size * m))
     for first in range(0, n_steps, step):
         part = sample[first : first + step]
         C = np.stack([geometry.row(int(i)) for i in part.ravel()])
@@ -143,9 +149,9 @@ class Steps(NamedTuple):
         return cls(tau1, tau2, scale * h / tau1, h)
 
 
-def adapted(scale: float, longest: float, *, has_fallen: bool) -> float:
+def adapted(scale: float, longest: float, *, has_fallen: bool, shortest: float = 1.0) -> float:
     """Return the next multiple of the proved mirror step: longer while φ falls, else half of it."""
-    return min(RECOVERY * scale, longest) if has_fallen else max(scale / 2, 1.0)
+    return min(TUNING.step_recovery * scale, longest) if has_fallen else max(scale / 2, shortest)
 
 
 class Sequences(Protocol):

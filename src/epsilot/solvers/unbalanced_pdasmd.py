@@ -19,23 +19,26 @@ from ..problems.kullback_leibler import UNUSED, SemiDual
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Penalised
 from ..problems.work import Work
+from . import stochastic_steps
 from .base import Pace, Signal, UnpublishedSolver, l1
 from .method_info import MethodInfo
 from .options import check_choices
-from .stochastic_steps import HEADROOM, Steps, draw_rows, sampled_rows
+from .stochastic_steps import Steps, adapted, draw_rows, sampled_rows
 from .unbalanced_sinkhorn import cost_size, independent, is_sharpest, proximal_eta
 
-#: Multiples of the mirror step: what is tried first, and the least; it is halved where φ rises.
-LONGEST, SHORTEST = 24.0, 1 / 64
-RECOVERY = 1.02
-#: The c of the mirror step α = 1 / (c τ₁ L⋄), for the Euclidean variance bound.
-CONSTANT = 3.0
-#: The proximal η beside the one of Sinkhorn's sweeps: with momentum, harder problems pay.
-HARDER = 0.5
-#: A plan becomes the reference once the violation fell to this share of what it began with.
-NEAR = 0.7
-#: Violations below this share of the mass are rounding.
-NOTHING = 1e-14
+
+@dataclass(frozen=True, kw_only=True)
+class UnbalancedPDASMDTuning:
+    """Tuning parameters of unbalanced PDASMD."""
+
+    max_mirror_step: float = 24.0  # multiple of the proved mirror step that is tried first
+    min_mirror_step: float = 1 / 64  # it is halved where φ rises, down to this
+    eta_ratio: float = 0.5  # proximal η beside Sinkhorn's: momentum pays on harder problems
+    reference_ratio: float = 0.7  # share of the first violation at which a plan is the reference
+    negligible_violation: float = 1e-14  # as a share of the mass
+
+
+TUNING = UnbalancedPDASMDTuning()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,7 +123,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
             masses=np.empty(n), columns=np.empty(m), low=lam, high=lam, most=np.empty(0),
             U=np.where(problem.p > 0, U, 0.0), V=np.where(problem.q > 0, V, 0.0),
             sharpness=1 / self._eta(problem),
-            step_scale=LONGEST if self.is_adaptive else 1.0,
+            step_scale=TUNING.max_mirror_step if self.is_adaptive else 1.0,
         )  # fmt: skip
         return state, self._begin(self._dual(problem, state), state)
 
@@ -132,22 +135,26 @@ class UnbalancedPDASMD(UnpublishedSolver):
         work = before + self._inner_work(problem, n_inner)
         work += self._move(dual, state, self._inner_loop(dual, state, rng, n_inner))
         state.n_outer += 1
-        if not self.is_adaptive or state.value <= kept.value + self._slack(dual, kept.value):
+        has_fallen = state.value <= kept.value + self._slack(dual, kept.value)
+        if self.is_adaptive:
+            longest, shortest = TUNING.max_mirror_step, TUNING.min_mirror_step
+            state.step_scale = adapted(
+                state.step_scale, longest, has_fallen=has_fallen, shortest=shortest
+            )
+        if has_fallen or not self.is_adaptive:
             state.n_loops += 1
-            if self.is_adaptive:
-                state.step_scale = min(RECOVERY * state.step_scale, LONGEST)
         else:
             state.lam, state.lse, state.masses = kept.lam, kept.lse, kept.masses
             state.columns, state.value, state.violation = kept.columns, kept.value, kept.violation
             state.y = state.z = state.lam
-            state.n_outer, state.step_scale = 0, max(state.step_scale / 2, SHORTEST)
+            state.n_outer = 0
         if self.hybrid:
             work += self._update_columns(dual, state)
         return work
 
     def _eta(self, problem: Penalised) -> float:
         """Return the η of the entropy, or of the proximal term."""
-        usual = 1.0 if self.step_share else HARDER
+        usual = 1.0 if self.step_share else TUNING.eta_ratio
         return problem.eta or usual * proximal_eta(problem, self.step_share)
 
     def _dual(self, problem: Penalised, state: UnbalancedPDASMDState) -> SemiDual:
@@ -180,7 +187,9 @@ class UnbalancedPDASMD(UnpublishedSolver):
 
         Its columns are the best ones beside its rows: potentials that are off would add up.
         """
-        is_near = state.n_loops > 0 and state.violation <= NEAR * state.first_violation
+        is_near = (
+            state.n_loops > 0 and state.violation <= TUNING.reference_ratio * state.first_violation
+        )
         if problem.eta or not is_near or is_sharpest(problem, state.sharpness):
             return Work()
         dual = self._dual(problem, state)
@@ -206,13 +215,18 @@ class UnbalancedPDASMD(UnpublishedSolver):
         eta, curvature = dual.problem.eta, dual.problem.eta / dual.problem.price_b  # the penalty's
         if self.is_adaptive:
             law, wanted = state.masses, exp(dual.log_wanted(state.lam))
-            smoothness = HEADROOM * float((state.columns + curvature * wanted).max())
+            smoothness = stochastic_steps.TUNING.column_growth * float(
+                (state.columns + curvature * wanted).max()
+            )
         else:
             law = state.most
             smoothness = float(law.sum()) + curvature * state.mass
         share = float(law.sum()) / self.batch_size
         smoothness = max(smoothness, share)
-        tau1, h = 2 / (state.n_outer + 4), eta / (CONSTANT * smoothness)
+        tau1, h = (
+            2 / (state.n_outer + 4),
+            eta / (stochastic_steps.TUNING.euclidean_constant * smoothness),
+        )
         return Steps(tau1, share / (2 * smoothness), state.step_scale * h / tau1, h), law
 
     def _inner_loop(
@@ -270,7 +284,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
     def signal(self, problem: Penalised, state: UnbalancedPDASMDState) -> Signal:
         """Return the violation, and whether it is nothing, or no exponent may grow."""
         if problem.eta:
-            is_finished = state.violation <= NOTHING * float(state.masses.sum())
+            is_finished = state.violation <= TUNING.negligible_violation * float(state.masses.sum())
         else:
             is_finished = is_sharpest(problem, state.sharpness)
         return Signal(state.violation, is_finished, is_finished)

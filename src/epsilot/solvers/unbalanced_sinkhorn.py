@@ -26,34 +26,41 @@ from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver
 from .method_info import MethodInfo
 
-#: η as a share of the largest cost: for cheap and for dear misses.
-SMALL_STEP, LARGE_STEP = 0.02, 0.05
-#: Prices above this share of the largest cost are dear.
-DEAR = 0.5
-#: Largest exponent κ max C: beyond, its digits are lost.
-SHARPEST = 1e10
-#: Sweeps with the first η. From then on η falls while a sweep changes potentials by less than a
-#: share of it: a few very large costs would make steps of constant length too short for the others.
-FIRST_SWEEPS, SMALL_CHANGE = 200.0, 1e-4
+
+@dataclass(frozen=True, kw_only=True)
+class ProximalTuning:
+    """Tuning parameters of the proximal steps of unbalanced methods."""
+
+    low_price_eta: float = 0.02  # first η as a share of the largest cost, for low prices
+    high_price_eta: float = 0.05  # and for high prices
+    high_price: float = 0.5  # share of the largest cost above which prices are high
+    max_exponent: float = 1e10  # κ max C: beyond, it has no digits left
+    # A few very large costs would make steps of constant length too short for the others. So η
+    # falls after some sweeps, while a sweep changes potentials by less than a share of it.
+    first_sweeps: float = 200.0
+    small_change: float = 1e-4
+
+
+TUNING = ProximalTuning()
 
 
 def proximal_eta(problem: Penalised, share: float | None = None) -> float:
     """Return the first η of the proximal term, by default a share that depends on the prices."""
     size = cost_size(problem)
     if share is None:
-        is_dear = min(problem.price_a, problem.price_b) > DEAR * size
-        share = LARGE_STEP if is_dear else SMALL_STEP
+        is_dear = min(problem.price_a, problem.price_b) > TUNING.high_price * size
+        share = TUNING.high_price_eta if is_dear else TUNING.low_price_eta
     return share * size
 
 
 def next_eta(eta: float, sharpness: float, change: float) -> float:
     """Return the η of the next sweep, after one that changed potentials by this share of η."""
-    return min(eta, FIRST_SWEEPS / sharpness) if change < SMALL_CHANGE else eta
+    return min(eta, TUNING.first_sweeps / sharpness) if change < TUNING.small_change else eta
 
 
 def is_sharpest(problem: Penalised, sharpness: float) -> bool:
     """Tell whether no exponent may grow."""
-    return sharpness * cost_size(problem) > SHARPEST
+    return sharpness * cost_size(problem) > TUNING.max_exponent
 
 
 def independent(problem: Penalised) -> tuple[Vector, Vector]:
