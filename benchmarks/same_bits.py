@@ -28,8 +28,7 @@ import numpy as np
 from numpy._core._multiarray_umath import __cpu_dispatch__
 
 import epsilot
-from epsilot.frameworks.losses import CloudLoss, SelfLoss
-from epsilot.frameworks.matching import partners
+from epsilot.frameworks.losses import CloudLoss, SelfLoss, partners
 
 #: Instruction sets that NumPy chooses among when it is loaded, by the names of its version.
 NUMPY_ALL = " ".join(__cpu_dispatch__)

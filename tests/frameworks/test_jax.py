@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.frameworks.losses import CloudLoss, MatrixLoss
-from epsilot.frameworks.matching import partners
+from epsilot.frameworks.losses import CloudLoss, MatrixLoss, partners
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 losses = epsilot.jax

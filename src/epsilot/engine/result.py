@@ -152,14 +152,15 @@ class Result:
         and ``value`` is at most OPT + gap: an ε-subgradient in the weights and an ε-supergradient
         in the cost, with ε the certified gap. The slopes in the weights are the potentials, each
         with mean 0: weights that keep their total feel no constant. Where the common total of a and
-        b changes, use ``potentials`` themselves, as is done for partial and unbalanced problems,
-        whose weights are free (and whose inequalities hold for all a' and b').
+        b changes, use ``potentials`` themselves. Partial and unbalanced problems have free weights:
+        their slopes are the potentials (λ (1 - exp(-f/λ)) with a KL penalty λ), and the
+        inequalities hold for all a' and b'.
 
         Returns
         -------
         a, b : (n,), (m,) arrays
-            Centred potentials. With ``reg``, 0 where a weight is 0: the slope is infinite there,
-            and the inequality is for weights that stay 0.
+            Slopes in the weights. With ``reg`` the slope at a weight of 0 is infinite; the mean
+            slope stands for it, and the inequality is for weights that stay 0.
         M : Plan
             ``plan_operator``.
 

@@ -9,18 +9,100 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
 
 from .._types import Array
 from ..arguments import check_count, check_positive
-from .losses import CloudLoss, Loss, MatrixLoss, SelfLoss
-from .matching import partners
-from .shapes import Stacking, stack_cloud, stack_clouds, stack_costs
+from ..errors import InvalidProblem
+from .losses import CloudLoss, Loss, MatrixLoss, SelfLoss, partners
 
 #: Array type of a framework.
 T = TypeVar("T")
 #: Finds partners in stacked clouds: partners (k, n) and gaps (k,).
 Match = Callable[[Array, Array, Array | None, Array | None], tuple[Array, Array]]
+
+
+# -- shapes --------------------------------------------------------------------------------------
+
+Shape = tuple[int, ...]
+
+
+class Stacking(NamedTuple):
+    """How problems are stacked: ``lead`` axes of many of them, and the shapes of their parts."""
+
+    lead: Shape
+    costs: tuple[Shape, ...]  # of what the cost is made of, without the lead
+    weights: tuple[Shape | None, ...]  # of a and b; None: not given
+
+    @property
+    def parts(self) -> tuple[Shape | None, ...]:
+        """Shapes of all parts."""
+        return self.costs + self.weights
+
+    @property
+    def size(self) -> int:
+        """Number of problems."""
+        return prod(self.lead)
+
+
+def stack_clouds(x: Shape, y: Shape, a: Shape | None, b: Shape | None) -> Stacking:
+    """Return how clouds (..., n, d) and (..., m, d) with weights are stacked, or say why not."""
+    for name, shape in (("x", x), ("y", y)):
+        if len(shape) < 2 or 0 in shape:
+            raise InvalidProblem(
+                f"{name} has shape {tuple(shape)}; it must be (..., n, d): n >= 1 points of d >= 1 "
+                "numbers (points on a line: x[:, None])."
+            )
+    if x[-1] != y[-1]:
+        raise InvalidProblem(
+            f"x has {x[-1]} coordinates a point and y {y[-1]}; both clouds must live in one space."
+        )
+    return _stacked({"x": (x, 2), "y": (y, 2)}, (x[-2], y[-2]), a, b)
+
+
+def stack_cloud(x: Shape, a: Shape | None) -> Stacking:
+    """Return how clouds (..., n, d), each with itself, are stacked, or say why not."""
+    both = stack_clouds(x, x, a, None)
+    return Stacking(both.lead, both.costs[:1], both.weights[:1])
+
+
+def stack_costs(M: Shape, a: Shape | None, b: Shape | None) -> Stacking:
+    """Return how costs (..., n, m) with weights are stacked, or say why not."""
+    if len(M) < 2 or 0 in M:
+        raise InvalidProblem(f"M has shape {tuple(M)}; it must be (..., n, m), a cost or many.")
+    return _stacked({"M": (M, 2)}, (M[-2], M[-1]), a, b)
+
+
+def _stacked(
+    costs: dict[str, tuple[Shape, int]], sizes: Shape, a: Shape | None, b: Shape | None
+) -> Stacking:
+    """Return the axes that all parts agree on."""
+    for name, w, size in (("a", a, sizes[0]), ("b", b, sizes[1])):
+        if w is not None and (len(w) < 1 or w[-1] != size):
+            raise InvalidProblem(
+                f"{name} has shape {tuple(w)}; it must be (..., {size}), one weight for each "
+                f"{'source' if name == 'a' else 'target'}."
+            )
+    given = costs | {name: (w, 1) for name, w in (("a", a), ("b", b)) if w is not None}
+    leads = {name: tuple(shape[:-depth]) for name, (shape, depth) in given.items()}
+    try:
+        lead = np.broadcast_shapes(*leads.values())
+    except ValueError:
+        received = ", ".join(f"{name} {axes}" for name, axes in leads.items())
+        raise InvalidProblem(
+            f"the axes of many problems are {received}; they must broadcast against each other."
+        ) from None
+    return Stacking(
+        lead,
+        tuple(tuple(shape[-depth:]) for shape, depth in costs.values()),
+        tuple(None if w is None else tuple(w[-1:]) for w in (a, b)),
+    )
+
+
+# -- functions -----------------------------------------------------------------------------------
 
 
 class Info(NamedTuple, Generic[T]):
@@ -69,6 +151,9 @@ class Front(ABC, Generic[T]):
         eps: float | None = None,
         reg: float | None = None,
         tol: float | None = None,
+        mass: float | None = None,
+        unbalanced: float | tuple[float, float] | None = None,
+        unbalanced_type: str = "kl",
         n_threads: int | None = None,
         return_info: bool = False,
     ) -> T | tuple[T, Info[T]]:
@@ -77,15 +162,17 @@ class Front(ABC, Generic[T]):
         .. math:: \min_X \sum_{ij} X_{ij} c(x_i, y_j) \quad X 1 = a,\; X^\top 1 = b,\; X \ge 0
 
         With the plan X and the potentials f, g of the solution, the gradients are
-        :math:`\sum_j X_{ij} \nabla c(x_i, y_j)` in x, likewise in y, and f and g in the weights.
-        They are ε-subgradients, with ε the certified gap (:meth:`epsilot.Result.gradients`).
+        :math:`\sum_j X_{ij} \nabla c(x_i, y_j)` in x, likewise in y, and f and g in the weights
+        (with a KL penalty λ: :math:`λ (1 - e^{-f/λ})` and likewise for g). They are
+        ε-subgradients, with ε the certified gap (:meth:`epsilot.Result.gradients`).
 
         Parameters
         ----------
         x, y : (..., n, d), (..., m, d) arrays
             Points. Leading axes hold many problems, and broadcast.
         a, b : (..., n), (..., m) arrays, optional
-            Weights of equal totals; uniform if None.
+            Weights, of equal totals in a balanced problem. If None, uniform with the total of the
+            others.
         metric : str
             A name of ``epsilot.metrics.POINT_METRICS``, "sqeuclidean" by default.
             Where a metric has a kink, such as between coincident points, a pair has slope 0.
@@ -97,6 +184,11 @@ class Front(ABC, Generic[T]):
             the optimal one (in l1, for weights of total 1).
         tol : float, optional
             With ``reg``: the gap to reach, by default 1e-9 of the largest cost, or of reg.
+        mass : float, optional
+            Partial transport: move this much of a and b, as in :func:`epsilot.solve`.
+        unbalanced, unbalanced_type : optional
+            Unbalanced transport: marginal penalties, as in :func:`epsilot.solve`. The totals of a
+            and b may then differ, as they may with ``mass``.
         n_threads : int, optional
             Threads to use; one per core by default.
         return_info : bool
@@ -114,7 +206,17 @@ class Front(ABC, Generic[T]):
         >>> epsilot.torch.transport_cost(x, y)
         tensor(4.)
         """
-        loss = CloudLoss(metric=metric, rtol=rtol, eps=eps, reg=reg, tol=tol, n_threads=n_threads)
+        loss = CloudLoss(
+            metric=metric,
+            rtol=rtol,
+            eps=eps,
+            reg=reg,
+            tol=tol,
+            mass=mass,
+            unbalanced=unbalanced,
+            unbalanced_type=unbalanced_type,
+            n_threads=n_threads,
+        )
         x, y, a, b = self._clouds(x, y, a, b)
         answer = self._between(loss, x, y, a, b)
         return answer if return_info else answer[0]
@@ -129,6 +231,9 @@ class Front(ABC, Generic[T]):
         eps: float | None = None,
         reg: float | None = None,
         tol: float | None = None,
+        mass: float | None = None,
+        unbalanced: float | tuple[float, float] | None = None,
+        unbalanced_type: str = "kl",
         n_threads: int | None = None,
         return_info: bool = False,
     ) -> T | tuple[T, Info[T]]:
@@ -141,8 +246,8 @@ class Front(ABC, Generic[T]):
         M : (..., n, m) array
             Costs. Leading axes hold many problems, and broadcast.
         a, b : (..., n), (..., m) arrays, optional
-            Weights of equal totals; uniform if None.
-        rtol, eps, reg, tol, n_threads, return_info
+            Weights, as in :func:`transport_cost`.
+        rtol, eps, reg, tol, mass, unbalanced, unbalanced_type, n_threads, return_info
             As in :func:`transport_cost`.
 
         Examples
@@ -154,7 +259,16 @@ class Front(ABC, Generic[T]):
         tensor([[0.0000, 0.5000],
                 [0.5000, 0.0000]])
         """
-        loss = MatrixLoss(rtol=rtol, eps=eps, reg=reg, tol=tol, n_threads=n_threads)
+        loss = MatrixLoss(
+            rtol=rtol,
+            eps=eps,
+            reg=reg,
+            tol=tol,
+            mass=mass,
+            unbalanced=unbalanced,
+            unbalanced_type=unbalanced_type,
+            n_threads=n_threads,
+        )
         M = self._checked(M, "M")
         a, b = self._weights(a, "a"), self._weights(b, "b")
         answer = self._answer(loss, stack_costs(_shape(M), _shape(a), _shape(b)), (M, a, b))

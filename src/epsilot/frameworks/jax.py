@@ -10,9 +10,8 @@ import numpy as np
 
 from .._types import Array
 from ..errors import InvalidProblem, MissingExtra
-from .front import Front, Match
+from .front import Front, Match, Stacking
 from .losses import Loss, check_held
-from .shapes import Stacking
 
 try:
     import jax

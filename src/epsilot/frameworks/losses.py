@@ -1,53 +1,73 @@
-"""Values of stacks of transport problems, with what their gradients are made of."""
+"""Values of stacked transport problems, their gradients, and partners of points.
+
+A value is a minimum over plans. So its derivative in whatever the cost depends on is that of the
+cost at the optimal plan (Danskin 1967), and its derivative in the weights comes from the dual
+potentials. This holds for every kind of problem. With a plan that is optimal within ε, these are
+derivatives of an upper and a lower bound that differ by ε.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeGuard
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
+from scipy import sparse
 
 from .. import parallel
-from .._types import Array, Matrix, Potentials, Vector
+from .._types import Array, Index, Matrix, Potentials, Vector
 from ..api.batch import solve_batch, solve_sample_batch
 from ..api.solve import solve
 from ..arguments import is_real, plain
+from ..engine.batch.engine import BatchGoal, solve_packed
+from ..engine.batch.problems import COMPILED, Stack, flat
 from ..engine.batch.result import BatchResult, Plans
 from ..engine.request import Request
 from ..engine.result import Result, Status
 from ..errors import InvalidProblem
-from ..geometry import Dense, Geometry
+from ..geometry import Dense, Geometry, PointCloud
 from ..geometry.clouds import cloud_geometry
-from ..metrics import POINT_METRICS
+from ..kernels.forest import binned_rows
+from ..kernels.points import cloud_costs
+from ..kernels.products import product, squared_distances
+from ..kernels.small_simplex import is_small
+from ..metrics import METRICS, POINT_METRICS
+from ..problems.duals import centred
 from ..problems.plan import Arcs, Plan
 from ..wording import shown
-from .slopes import point_slopes, weight_slopes
-from .starts import newton_potentials, shared_potential
+from .entropic_starts import newton_potentials, shared_potential
 
-#: Relative gap that is asked for if nothing else is: most solutions are then exact.
-RTOL = 1e-6
-#: The same of entropic problems, as a share of the largest cost: gradients err by its root.
-TOL = 1e-9
-#: Rows and columns up to which entropic problems start from Newton's method.
-START_ROWS = 2048
-#: Epochs of Sinkhorn's algorithm after which, on up to so many rows, ``box_newton`` takes over.
-EPOCHS, NEWTON_ROWS = 300, 1000
+#: Default relative gap; at this gap most solutions are exact.
+DEFAULT_RTOL = 1e-6
+#: Default entropic gap, as a share of the largest cost; gradients err by its square root.
+DEFAULT_TOL_SHARE = 1e-9
+#: Rows and columns up to which balanced entropic problems start from Newton's method.
+MAX_NEWTON_START_ROWS = 2048
+#: Epochs of Sinkhorn's algorithm after which ``box_newton`` continues, and its largest problem.
+MAX_SINKHORN_EPOCHS, MAX_BOX_NEWTON_ROWS = 300, 1000
+#: Relative gap of an assignment that counts as exact.
+EXACT_RTOL = 1e-9
+#: Coordinates from which on squared distances come from inner products.
+MIN_PRODUCT_COORDINATES = 16
 
 
-class Solved(NamedTuple):
+class StackAnswers(NamedTuple):
     """The answers to k problems of one shape."""
 
     value: Vector  # (k,)
     gap: Vector  # (k,)
     f: Matrix  # (k, n)
     g: Matrix  # (k, m)
-    plans: Plans | Sequence[Plan]  # sparse ones of a batch, or those of single runs
+    plans: Plans | Sequence[Plan]  # sparse plans of a batch, or those of single runs
+    #: Slopes in both weights, for problems whose weights need no equal totals.
+    free_slopes: Sequence[Potentials] | None = None
 
 
 class Outcome(NamedTuple):
-    """Values, gaps and potentials of k problems, and the slopes of the values that were wanted.
+    """Values, gaps and potentials of k problems, and the slopes that the caller wants.
 
     ``slopes`` has one entry for each argument: an array of its shape, or None.
     """
@@ -61,17 +81,22 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Loss(ABC):
-    """What is asked of every problem; hashable, as frameworks want static arguments to be."""
+    """The keywords of every problem; hashable, as static arguments of JAX must be."""
 
     eps: float | None = None
     rtol: float | None = None
     reg: float | None = None
     tol: float | None = None
+    mass: float | None = None
+    unbalanced: float | tuple[float, float] | None = None
+    unbalanced_type: str = "kl"
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("eps", "rtol", "reg", "tol", "n_threads"):
+        for name in ("eps", "rtol", "reg", "tol", "mass", "unbalanced", "n_threads"):
             object.__setattr__(self, name, plain(getattr(self, name)))
+        if isinstance(self.unbalanced, list):
+            object.__setattr__(self, "unbalanced", tuple(self.unbalanced))
 
     @abstractmethod
     def __call__(self, parts: Sequence[Array | None], wanted: Sequence[bool]) -> Outcome:
@@ -91,24 +116,71 @@ class Loss(ABC):
         """Return n and m of the problems, from the shapes of the parts that are given."""
 
     def check(self) -> None:
-        """Reject options that no problem can be solved with."""
-        Request(eps=self.eps, rtol=self.rtol, reg=self.reg, tol=self.tol, n_threads=self.n_threads)
+        """Reject keywords that no problem can be solved with."""
+        names = ("eps", "rtol", "reg", "tol", "n_threads")
+        Request.of({name: getattr(self, name) for name in names} | self._kind_keywords)
 
     @property
-    def _keywords(self) -> dict[str, Any]:
-        """What is asked of the batch solver."""
-        is_open = self.eps is None and self.rtol is None
-        rtol = RTOL if is_open else self.rtol
-        return {"eps": self.eps, "rtol": rtol, "n_threads": self.n_threads}
+    def _kind_keywords(self) -> dict[str, Any]:
+        """The keywords of the kind of problem."""
+        names = ("mass", "unbalanced", "unbalanced_type")
+        return {name: getattr(self, name) for name in names}
 
-    def _entropic(
+    @property
+    def _is_balanced(self) -> bool:
+        """Whether plans have the marginals a and b."""
+        return self.mass is None and self.unbalanced is None and self.unbalanced_type == "kl"
+
+    @property
+    def _is_batched(self) -> bool:
+        """Whether the compiled solver of batches takes the problems."""
+        return self._is_balanced and self.reg is None and self.tol is None
+
+    @property
+    def _batch_keywords(self) -> dict[str, Any]:
+        """The keywords of the batch."""
+        return {"eps": self.eps, "rtol": self._relative_gap, "n_threads": self.n_threads}
+
+    @property
+    def _relative_gap(self) -> float | None:
+        """The relative gap to reach, if no other accuracy is given."""
+        is_open = self.eps is None and self.rtol is None and self.reg is None
+        return DEFAULT_RTOL if is_open else self.rtol
+
+    def _one_by_one(
+        self, geometries: Sequence[Geometry], a: Array | None, b: Array | None
+    ) -> StackAnswers:
+        """Solve problems that go through ``solve``: entropic, partial or unbalanced ones."""
+        problems = [(c, *_weights_of(k, a, b)) for k, c in enumerate(geometries)]
+        if self._is_balanced:
+            return _stacked([self._solve_entropic(*problem) for problem in problems])
+        results = [self._solve_free(*problem) for problem in problems]
+        slopes = [result.gradients()[:2] for result in results]
+        return _stacked(results)._replace(free_slopes=slopes)
+
+    def _solve_free(self, geometry: Geometry, a: Array | None, b: Array | None) -> Result:
+        """Solve one partial or unbalanced problem."""
+        result = solve(
+            geometry,
+            a,
+            b,
+            eps=self.eps,
+            rtol=self._relative_gap,
+            reg=self.reg,
+            tol=self._tolerance(geometry, a, b),
+            n_threads=self.n_threads,
+            **self._kind_keywords,
+        )
+        return _uninterrupted(result)
+
+    def _solve_entropic(
         self,
         geometry: Geometry,
         a: Array | None,
         b: Array | None,
         start: Potentials | None = None,
     ) -> Result:
-        """Solve one entropic problem: by Sinkhorn's algorithm, or Newton's where that is slow."""
+        """Solve one balanced entropic problem; Newton's method helps where Sinkhorn's is slow."""
         tol = self._tolerance(geometry, a, b)
         asked: dict[str, Any] = {
             "eps": self.eps,
@@ -117,18 +189,20 @@ class Loss(ABC):
             "tol": tol,
             "n_threads": self.n_threads,
         }
-        is_small, is_startable = (max(geometry.shape) <= n for n in (NEWTON_ROWS, START_ROWS))
+        is_small, is_startable = (
+            max(geometry.shape) <= n for n in (MAX_BOX_NEWTON_ROWS, MAX_NEWTON_START_ROWS)
+        )
         if start is None and is_startable and _is_positive(self.reg) and _is_positive(tol):
             with parallel.limit(self.n_threads):
                 start = newton_potentials(geometry, a, b, float(self.reg), float(tol))
-        ease: dict[str, Any] = {"max_iter": EPOCHS, "on_limit": "ignore"} if is_small else {}
-        result = solve(geometry, a, b, potentials_init=start, **asked, **ease)
+        limits: dict[str, Any] = {}
+        if is_small:
+            limits = {"max_iter": MAX_SINKHORN_EPOCHS, "on_limit": "ignore"}
+        result = solve(geometry, a, b, potentials_init=start, **asked, **limits)
         if is_small and result.status is Status.MAX_ITER:
             f, g = (np.where(np.isfinite(z), z, 0.0) for z in result.potentials)
             result = solve(geometry, a, b, potentials_init=(f, g), method="box_newton", **asked)
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # a training loop must not go on with half of a solution
-        return result
+        return _uninterrupted(result)
 
     def _tolerance(self, geometry: Geometry, a: Array | None, b: Array | None) -> float | None:
         """Return the entropic gap to reach."""
@@ -136,19 +210,23 @@ class Loss(ABC):
             return self.tol
         weights = b if a is None else a
         mass = 1.0 if weights is None else float(weights.sum())
-        return TOL * max(*map(abs, geometry.bounds), float(self.reg)) * mass or None
+        size = max(*map(abs, geometry.bounds), float(self.reg))
+        return DEFAULT_TOL_SHARE * size * mass or None
 
     def _weight_slopes(
-        self, solved: Solved, a: Array | None, b: Array | None, wanted: Sequence[bool]
+        self, solved: StackAnswers, a: Array | None, b: Array | None, wanted: Sequence[bool]
     ) -> tuple[Matrix | None, Matrix | None]:
-        """Return the slopes in a and b that are wanted."""
+        """Return the slopes in a and b that the caller wants."""
         if not any(wanted):
             return None, None
         are_given = a is not None, b is not None
-        pairs = [
-            weight_slopes(f, g, self.reg or 0.0, are_given=are_given)
-            for f, g in zip(solved.f, solved.g, strict=True)
-        ]
+        if solved.free_slopes is None:
+            pairs = [
+                weight_slopes(f, g, self.reg or 0.0, are_given=are_given)
+                for f, g in zip(solved.f, solved.g, strict=True)
+            ]
+        else:
+            pairs = [free_weight_slopes(*pair, are_given=are_given) for pair in solved.free_slopes]
         da, db = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
         return da if wanted[0] else None, db if wanted[1] else None
 
@@ -196,13 +274,14 @@ class CloudLoss(Loss):
         pairs = [point_slopes(plan, X[k], Y[k], self.metric) for k, plan in enumerate(plans)]
         return np.array([dx for dx, _ in pairs]), np.array([dy for _, dy in pairs])
 
-    def solve(self, x: Array, y: Array, a: Array | None, b: Array | None) -> Solved:
+    def solve(self, x: Array, y: Array, a: Array | None, b: Array | None) -> StackAnswers:
         """Solve the problems of stacked clouds."""
-        if self.reg is None and self.tol is None:
-            keywords = {"metric": self.metric, **self._keywords}
+        if self._is_batched:
+            keywords = {"metric": self.metric, **self._batch_keywords}
             return from_batch(_collected(solve_sample_batch, x, y, a, b, **keywords))
-        geometries = (cloud_geometry(x[k], y[k], self.metric) for k in range(len(x)))
-        return _stacked([self._entropic(c, *_own(k, a, b)) for k, c in enumerate(geometries)])
+        return self._one_by_one(
+            [cloud_geometry(*z, self.metric) for z in zip(x, y, strict=True)], a, b
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,17 +302,17 @@ class SelfLoss(CloudLoss):
         slopes = (None if p is None or q is None else p + q for p, q in ((dx, dy), (da, db)))
         return found._replace(slopes=tuple(slopes))
 
-    def solve(self, x: Array, y: Array, a: Array | None, b: Array | None) -> Solved:
+    def solve(self, x: Array, y: Array, a: Array | None, b: Array | None) -> StackAnswers:
         """Solve each problem from the potential that both sides share."""
         results = []
         for k, cloud in enumerate(x):
             geometry = cloud_geometry(cloud, cloud, self.metric)
-            weights, start = _own(k, a, b), None
+            weights, start = _weights_of(k, a, b), None
             if _is_positive(self.reg):
                 with parallel.limit(self.n_threads):
                     f = shared_potential(geometry, weights[0], float(self.reg))
                 start = f, f
-            results.append(self._entropic(geometry, *weights, start))
+            results.append(self._solve_entropic(geometry, *weights, start))
         return _stacked(results)
 
 
@@ -254,11 +333,11 @@ class MatrixLoss(Loss):
         dM = np.array([plan.toarray() for plan in solved.plans]) if wanted[0] else None
         return Outcome(*solved[:4], (dM, *self._weight_slopes(solved, a, b, wanted[1:])))
 
-    def solve(self, M: Array, a: Array | None, b: Array | None) -> Solved:
+    def solve(self, M: Array, a: Array | None, b: Array | None) -> StackAnswers:
         """Solve the problems of stacked costs."""
-        if self.reg is None and self.tol is None:
-            return from_batch(_collected(solve_batch, M, a, b, **self._keywords))
-        return _stacked([self._entropic(Dense(C), *_own(k, a, b)) for k, C in enumerate(M)])
+        if self._is_batched:
+            return from_batch(_collected(solve_batch, M, a, b, **self._batch_keywords))
+        return self._one_by_one([Dense(C) for C in M], a, b)
 
 
 def check_held(z: Array | None, dtype: object, largest: float) -> None:
@@ -276,13 +355,20 @@ def _is_positive(x: float | None) -> TypeGuard[float]:
     return is_real(x) and 0 < x < np.inf
 
 
-def _own(k: int, a: Array | None, b: Array | None) -> tuple[Array | None, Array | None]:
+def _weights_of(k: int, a: Array | None, b: Array | None) -> tuple[Array | None, Array | None]:
     """Return the weights of problem k."""
     return None if a is None else a[k], None if b is None else b[k]
 
 
+def _uninterrupted(result: Result) -> Result:
+    """Return a result unless Ctrl-C ended its run: a training loop must not continue with it."""
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return result
+
+
 def _collected(solve_all: Any, *parts: Array | None, **keywords: Any) -> BatchResult:
-    """Return the answers of a batch with plans and potentials, or say what is wrong with one."""
+    """Solve a batch with plans and potentials; raise if a problem was refused."""
     batch: BatchResult = solve_all(
         *parts, plans=True, potentials=True, on_error="collect", **keywords
     )
@@ -293,13 +379,13 @@ def _collected(solve_all: Any, *parts: Array | None, **keywords: Any) -> BatchRe
     return batch
 
 
-def from_batch(batch: BatchResult) -> Solved:
+def from_batch(batch: BatchResult) -> StackAnswers:
     """Return the answers of a batch of one shape."""
     assert batch.plans is not None
     assert batch.potentials is not None
     k = len(batch)
     f, g = (x.reshape(k, -1) for x in (batch.potentials.f, batch.potentials.g))
-    return Solved(batch.value, batch.gap, f, g, batch.plans)
+    return StackAnswers(batch.value, batch.gap, f, g, batch.plans)
 
 
 def _side_by_side(plans: Plans) -> Arcs:
@@ -309,8 +395,251 @@ def _side_by_side(plans: Plans) -> Arcs:
     return Arcs((int(k * n), int(k * m)), plans.i + n * of, plans.j + m * of, plans.flow)
 
 
-def _stacked(results: Sequence[Result]) -> Solved:
+def _stacked(results: Sequence[Result]) -> StackAnswers:
     """Return the answers of single runs."""
     value, gap = (np.array([getattr(r, name) for r in results]) for name in ("value", "gap"))
     f, g = (np.array([r.potentials[side] for r in results]) for side in (0, 1))
-    return Solved(value, gap, f, g, [r.plan_operator for r in results])
+    return StackAnswers(value, gap, f, g, [r.plan_operator for r in results])
+
+
+#: A plan, or some of its rows: a few arcs of a simplex method, or all entries of an entropic plan.
+Flow: TypeAlias = Arcs | Matrix
+
+
+# -- slopes in points ----------------------------------------------------------------------------
+
+
+def point_slopes(plan: Plan | Arcs, x: Matrix, y: Matrix, metric: str) -> tuple[Matrix, Matrix]:
+    r"""Return the slopes of <C(x, y), X> in both clouds.
+
+    .. math:: \partial_{x_i} = \sum_j X_{ij} \nabla_x c(x_i, y_j)
+
+    Where a metric has a kink (coincident points, or coordinates for the city block) the slope of
+    the pair is taken to be 0, which is one of its subgradients.
+
+    Parameters
+    ----------
+    plan : Plan or Arcs
+    x, y : (n, d), (m, d) arrays
+    metric : str
+        A name of ``epsilot.metrics.POINT_METRICS``.
+    """
+    row = METRICS[metric]
+    middle = np.zeros(x.shape[1]) if row.degree == 0 else x.mean(axis=0)
+    x, y = x - middle, y - middle  # digits that points far from the origin would lose
+    dx, dy = np.empty_like(x), np.zeros_like(y)
+    for start, X in _parts(plan):
+        rows = slice(start, start + X.shape[0])
+        dx[rows], more = _slopes(X, x[rows], y, metric)
+        dy += more
+    return dx, dy
+
+
+def _parts(plan: Plan | Arcs) -> Iterator[tuple[int, Flow]]:
+    """Yield (first row, rows) of a plan: all at once if it has few arcs, else in blocks."""
+    if isinstance(plan, Plan):
+        yield from plan.blocks()
+    else:
+        yield 0, plan
+
+
+def _slopes(X: Flow, x: Matrix, y: Matrix, metric: str) -> tuple[Matrix, Matrix]:
+    """Return the slopes of some rows, and what they add to those of the columns."""
+
+    @cache
+    def cost() -> Matrix:
+        cloud = PointCloud(x, y, metric)
+        return cloud.matrix() if isinstance(X, np.ndarray) else cloud.entries(X.i, X.j)
+
+    tension, slope = METRICS[metric].tension, METRICS[metric].slope
+    if tension is not None:
+        return _by_differences(_with_flow(X, lambda flow: tension(flow, cost)), x, y)
+    if slope is not None:
+        return _by_axes(X, x, y, lambda difference: slope(difference, cost))
+    return _by_angles(X, x, y)
+
+
+def _with_flow(X: Flow, change: Callable[[Matrix], Matrix]) -> Flow:
+    """Return a plan with its entries changed."""
+    return change(X) if isinstance(X, np.ndarray) else replace(X, flow=change(X.flow))
+
+
+def _by_differences(W: Flow, x: Matrix, y: Matrix) -> tuple[Matrix, Matrix]:
+    """Return Σ_j W_ij (x_i - y_j), and its negative over i."""
+    r, c = (W.sum(axis=1), W.sum(axis=0)) if isinstance(W, np.ndarray) else W.marginals()
+    return r[:, None] * x - _rows(W, y), c[:, None] * y - _cols(W, x)
+
+
+def _by_angles(X: Flow, x: Matrix, y: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the slopes of 1 - cos: minus what is across the own direction, by the own length."""
+    (u, r), (v, s) = _polar(x), _polar(y)
+    return _across(_rows(X, v), u) / -r, _across(_cols(X, u), v) / -s
+
+
+def _across(p: Matrix, unit: Matrix) -> Matrix:
+    """Return what each vector has across a direction of its own."""
+    return np.asarray(p - (p * unit).sum(axis=1, keepdims=True) * unit)
+
+
+def _polar(x: Matrix) -> tuple[Matrix, Matrix]:
+    """Return directions and lengths."""
+    length = np.sqrt((x * x).sum(axis=1, keepdims=True))
+    return x / length, length
+
+
+def _by_axes(
+    X: Flow, x: Matrix, y: Matrix, slope: Callable[[Matrix], Matrix]
+) -> tuple[Matrix, Matrix]:
+    """Return Σ_j X_ij slope(x_i - y_j), axis by axis, and its negative over i."""
+    dx, dy = np.empty_like(x), np.empty_like(y)
+    for k in range(x.shape[1]):
+        if isinstance(X, np.ndarray):
+            signed = X * slope(x[:, k, None] - y[:, k])
+            dx[:, k], dy[:, k] = signed.sum(axis=1), -signed.sum(axis=0)
+        else:
+            pulled = replace(X, flow=X.flow * slope(x[X.i, k] - y[X.j, k]))
+            dx[:, k], back = pulled.marginals()
+            dy[:, k] = -back
+    return dx, dy
+
+
+def _rows(W: Flow, V: Matrix) -> Matrix:
+    """Return W V."""
+    if isinstance(W, np.ndarray):
+        return product(np.ascontiguousarray(W), np.ascontiguousarray(V))
+    return _carried(W.i, W.flow, W.j, V, W.shape[0])
+
+
+def _cols(W: Flow, U: Matrix) -> Matrix:
+    """Return Wᵀ U."""
+    if isinstance(W, np.ndarray):
+        return product(np.ascontiguousarray(W.T), np.ascontiguousarray(U))
+    return _carried(W.j, W.flow, W.i, U, W.shape[1])
+
+
+def _carried(places: Index, flow: Vector, others: Index, X: Matrix, size: int) -> Matrix:
+    """Return what arcs bring to each place of the rows of X."""
+    out = np.empty((size, X.shape[1]))
+    binned_rows(places, flow, others, np.ascontiguousarray(X), out)
+    return out
+
+
+# -- slopes in weights ---------------------------------------------------------------------------
+
+
+def weight_slopes(
+    f: Vector, g: Vector, reg: float, *, are_given: tuple[bool, bool]
+) -> tuple[Vector, Vector]:
+    """Return the slopes of the value in both weights, wherever they may go together.
+
+    They are the potentials up to a constant, which only counts where the common total changes:
+    then value must grow by f + g (with ``reg``: + reg, as X log X has the slope log X + 1). Both
+    slopes have half of the constant; weights that were not given are uniform of the other total, so
+    that the given ones bear all of it.
+
+    Parameters
+    ----------
+    f, g : (n,), (m,) arrays
+        Potentials; -inf in empty places of an entropic problem, which get the mean slope.
+    """
+    (f, mean_f), (g, mean_g) = centred(f), centred(g)
+    price = mean_f + mean_g + reg
+    shares = {(True, False): (price, 0.0), (False, True): (0.0, price)}
+    to_f, to_g = shares.get(are_given, (price / 2, price / 2))
+    return f + to_f, g + to_g
+
+
+def free_weight_slopes(
+    da: Vector, db: Vector, *, are_given: tuple[bool, bool]
+) -> tuple[Vector, Vector]:
+    """Return the slopes of the value in weights that need no equal totals.
+
+    Weights that were not given are uniform with the total of the others, so the slopes in the given
+    ones include their mean slope.
+    """
+    shares = {(True, False): (float(db.mean()), 0.0), (False, True): (0.0, float(da.mean()))}
+    to_a, to_b = shares.get(are_given, (0.0, 0.0))
+    return da + to_a, db + to_b
+
+
+# -- partners of points --------------------------------------------------------------------------
+
+
+def partners(
+    x: Array,
+    y: Array,
+    a: Array | None,
+    b: Array | None,
+    *,
+    metric: str = "sqeuclidean",
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> tuple[Index, Vector]:
+    """Return for each point of k clouds x (k, n, d) the number of its partner in y, and the gaps.
+
+    The plan is optimal. If it is a permutation, which it is for uniform weights on as many points,
+    that is returned; if not, each partner is drawn from its row of the plan.
+    """
+    clouds = CloudLoss(metric=metric, rtol=EXACT_RTOL, n_threads=n_threads)
+    with parallel.limit(n_threads):
+        costs = _costs(x, y, metric)
+        if costs is not None and a is None and b is None and x.shape[-2] == y.shape[-2]:
+            found = _assigned(costs)
+            if found is not None:
+                return found
+    if costs is not None and x.shape[-1] >= MIN_PRODUCT_COORDINATES and np.isfinite(costs).all():
+        solved = MatrixLoss(rtol=EXACT_RTOL, n_threads=n_threads).solve(costs, a, b)
+    else:
+        solved = clouds.solve(x, y, a, b)
+    rng = np.random.default_rng(seed)
+    plans = (sparse.csr_array(plan) for plan in solved.plans)
+    return np.array([_drawn(plan, rng) for plan in plans]), solved.gap
+
+
+def _costs(x: Array, y: Array, metric: str) -> Array | None:
+    """Return the costs (k, n, m) where a matrix is the way to the plan, else None."""
+    (k, n, d), m = x.shape, y.shape[-2]
+    if METRICS[metric].square == 1 and d >= MIN_PRODUCT_COORDINATES:
+        out = np.empty((k, n, m))
+        for clouds in zip(x, y, out, strict=True):
+            squared_distances(*clouds)
+        return out
+    if metric not in COMPILED or not is_small(n, m):
+        return None
+    out = np.empty((k, n, m))
+    sizes = np.array([(n, m, d)] * k)
+    cloud_costs(flat(x), flat(y), METRICS[metric].code, sizes, out.reshape(-1))
+    return out
+
+
+def _assigned(costs: Array) -> tuple[Index, Vector] | None:
+    """Return the assignments of least costs and their gaps, or None where more is needed.
+
+    Small problems go straight to the compiled solver, which proves each or leaves it alone.
+    """
+    k, n, m = costs.shape
+    if not is_small(n, m):
+        return None
+    found, gaps = [], []
+    chunks = Stack(k, costs, None, None, normalize=False).chunks(0)
+    for _, answers in parallel.in_order(
+        partial(solve_packed, goal=BatchGoal(0.0, EXACT_RTOL)), chunks
+    ):
+        if not answers.n_arcs.all():
+            return None
+        found.append(answers.arcs[1].reshape(-1, 2, n)[:, 0])  # there is room for n + m arcs
+        gaps.append(answers.numbers[:, 0] - answers.numbers[:, 1])
+    return np.concatenate(found), np.concatenate(gaps)
+
+
+def _drawn(plan: sparse.csr_array, rng: np.random.Generator) -> Index:
+    """Return a partner for each row: the one that gets all of its mass, or a draw."""
+    masses = plan.sum(axis=1)
+    if not masses.all():
+        i = int(np.argmin(masses > 0))
+        raise InvalidProblem(f"a[{i}] is 0; a point without mass has no partner (remove it).")
+    ends = np.cumsum(plan.data)
+    starts = np.concatenate(([0.0], ends))[plan.indptr[:-1]]
+    places = np.searchsorted(ends, starts + rng.random(len(masses)) * masses, side="right")
+    places = np.clip(places, plan.indptr[:-1], plan.indptr[1:] - 1)
+    return np.asarray(plan.indices[places], np.int64)

@@ -77,6 +77,13 @@ def both_centred(potentials: Potentials) -> Potentials:
     return centred(f)[0], centred(g)[0]
 
 
+def finite_slopes(slopes: Vector) -> Vector:
+    """Return slopes in which the mean of the finite ones replaces the infinite ones."""
+    is_finite = np.isfinite(slopes)
+    return slopes if is_finite.all() else np.where(is_finite, slopes, slopes[is_finite].mean())
+
+
 def as_they_are(potentials: Potentials) -> Potentials:
     """Return slopes of a value in weights that are free, where they are the potentials."""
-    return potentials
+    f, g = potentials
+    return finite_slopes(f), finite_slopes(g)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
 from .balanced import check_regularisation
 from .certificate import BUG, LEAST_GAP
-from .objective import Abilities, Objective
+from .duals import finite_slopes
+from .objective import Abilities, Objective, Slopes
 from .plan import Core, Plan
 from .problem import Penalised, Problem
 from .rounding import Rounded, round_onto, tame
@@ -205,6 +207,12 @@ class KullbackLeibler(UnbalancedObjective):
             raise CertificateError(f"the potentials exceed the costs. {BUG}")
         return self._bound(f, g)
 
+    @property
+    def slopes(self) -> Slopes | None:
+        """λ (1 - exp(-f/λ)) on both sides: the dual is linear in the weights."""
+        unit = self.problem.unit
+        return partial(penalised_slopes, prices=(unit * self.price_a, unit * self.price_b))
+
     def _bound(self, f: Vector, g: Vector) -> float:
         """Return λ_a Σ p (1 - exp(-f/λ_a)) + λ_b Σ q (1 - exp(-g/λ_b)), less their rounding."""
         p, q = self.problem.p, self.problem.q
@@ -270,6 +278,19 @@ def log_charge(weights: Vector, f: Vector, price: float) -> float:
     terms = log(weights[used]) - (f[used] / price if price < math.inf else 0.0)
     highest = float(terms.max())
     return highest + float(log(float(exp(terms - highest).sum())))
+
+
+def penalised_slopes(potentials: Potentials, prices: tuple[float, float]) -> Potentials:
+    """Return the slopes λ (1 - exp(-f/λ)) of the optimum in the weights, for free weights.
+
+    They are the potentials themselves on a side with an exact marginal (λ = ∞). With an entropy,
+    the slope at a weight of 0 is infinite; the mean of the others stands for it.
+    """
+    f, g = (
+        z if price == math.inf else -price * expm1(-z / price)
+        for z, price in zip(potentials, prices, strict=True)
+    )
+    return finite_slopes(f), finite_slopes(g)
 
 
 def gained(price: float, weights: Vector, f: Vector) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.frameworks import starts
+from epsilot.frameworks import entropic_starts as starts
 from epsilot.geometry.clouds import cloud_geometry
 from epsilot.problems import duals
 
