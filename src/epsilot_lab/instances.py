@@ -41,7 +41,8 @@ def mnist_pair(side: int, seed: int, digits: Matrix | None = None) -> tuple[Matr
         Seed of the generator that picks two different digits.
     digits
         Square images to pick from, brightest pixel 1 (see
-        :func:`epsilot.files.images.read_digits`); 400 of MNIST's test set, which come with the package, by default.
+        :func:`epsilot.files.images.read_digits`); 400 of MNIST's test set, which come with the
+        package, by default.
 
     Returns
     -------

@@ -105,7 +105,7 @@ def test_large_images_are_judged_by_memory_and_not_by_a_warning(read, tmp_path, 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read(path)
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(memory, "available", lambda: 100_000)
     assert "needs 160,000 bytes of memory" in refusal(read, path)
 

@@ -16,7 +16,6 @@ from epsilot.finite_sum import (
     algorithm,
     euclidean,
     minimize,
-    norms,
     p_norm,
 )
 from sample_problems import random
@@ -73,7 +72,7 @@ def test_components_are_as_smooth_as_they_say(name, norm, rng):
         signs = 1e-3 * (-1.0) ** np.arange(dual.size)
         pairs += [(row, row + signs) for row in dual.C]
     for u, v in pairs:
-        length = norms.lp(u - v, norms.exponent(norm))
+        length = algorithm.lp(u - v, algorithm.exponent(norm))
         for i in range(dual.n_components):
             change = dual.component_gradient(i, u) - dual.component_gradient(i, v)
             assert algorithm.dual_norm(change, norm) <= L[i] * length * (1 + 1e-9)
@@ -231,7 +230,7 @@ def test_theorem_1_holds_for_the_mean_over_seeds(name, norm, batch_size, c, make
         )
     terms = {
         "smoothness": dual.smoothness(norm).mean(),
-        "radius": norms.lp(lam, norms.exponent(norm)),
+        "radius": algorithm.lp(lam, algorithm.exponent(norm)),
         "inner_loops": -(-dual.n_components // batch_size),
         "batch_size": batch_size,
         "gamma": mirror.gamma(dual.size, norm),

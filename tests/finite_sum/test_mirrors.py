@@ -12,12 +12,11 @@ from epsilot.finite_sum import (
     Mirror,
     Separable,
     SeparableQuadratic,
+    algorithm,
     euclidean,
+    instances,
     minimize,
-    mirrors,
-    norms,
     p_norm,
-    separable,
 )
 from epsilot.geometry import Dense
 from epsilot.problems.problem import Entropic
@@ -31,7 +30,7 @@ NORMS = {"linf": np.inf, "l2": 2.0, "l1": 1.0, "l1.5": 1.5, "l4": 4.0}
 def test_the_dual_norm_and_the_proximal_step_belong_together(norm, rng):
     p = NORMS[norm]
     for g in (*rng.normal(size=(20, 7)), np.zeros(7), np.eye(7)[2]):
-        step, size = norms.proximal_step(g, norm), norms.dual_norm(g, norm)
+        step, size = algorithm.proximal_step(g, norm), algorithm.dual_norm(g, norm)
         # u = -step minimises ‖u‖²/2 + <g, u>, where that is -‖g‖²_* / 2
         value = np.linalg.norm(step, p) ** 2 / 2 - g @ step
         assert value == pytest.approx(-(size**2) / 2, rel=1e-12, abs=1e-300)
@@ -42,7 +41,7 @@ def test_the_dual_norm_and_the_proximal_step_belong_together(norm, rng):
 @pytest.mark.parametrize("norm", ["l0.5", "l", "lx", "l-1", "lnan", "max", 2, None])
 def test_other_norms_are_refused(norm):
     with pytest.raises(InvalidProblem, match=r"norm is .* as 'l1\.5'"):
-        norms.exponent(norm)
+        algorithm.exponent(norm)
 
 
 @pytest.mark.parametrize("make", [euclidean, p_norm])
@@ -108,7 +107,7 @@ def test_a_component_must_be_strongly_convex(convexity):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("module", [norms, separable, mirrors])
+@pytest.mark.parametrize("module", [algorithm, instances])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
