@@ -1,4 +1,4 @@
-"""What arguments must be, each refusal one sentence: what was received, what is required."""
+"""Check arguments; each error is one sentence: the value received, and the one required."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .errors import InvalidProblem
 from .wording import named, shown
 
 T = TypeVar("T")
-#: Largest count, and largest integer that is taken for a real number.
-LARGEST_COUNT, LARGEST_WHOLE = 2**63 - 1, 10**300
-#: Types of values that :func:`plain` returns at once.
+#: Largest count, and largest integer that is accepted as a real number.
+MAX_COUNT, MAX_INTEGER = 2**63 - 1, 10**300
+#: Types that :func:`plain` returns unchanged.
 PLAIN = frozenset((float, int, bool, str, type(None)))
-#: Kinds of memory, as DLPack numbers them, that the processor reads: its own, pinned or not.
-IN_REACH = (1, 3)
+#: DLPack device types whose memory the CPU reads: kDLCPU and kDLCUDAHost (pinned).
+CPU_DEVICES = (1, 3)
 
 
 def numeric(x: object, name: str) -> Vector:
-    """Return ``x`` as a float64 array without copying one that already is."""
+    """Return ``x`` as a float64 array, without a copy if it is one."""
     if type(x) is np.ndarray and x.dtype == np.float64:
         return x
     if np.ma.is_masked(x):
@@ -53,17 +53,17 @@ def numeric(x: object, name: str) -> Vector:
 
 
 def as_numpy(x: object, name: str) -> object:
-    """Return an array of another library (PyTorch, JAX, pandas, polars, xarray) as NumPy's.
+    """Convert an array of PyTorch, JAX, pandas, polars or xarray to NumPy.
 
-    Anything else is returned as it is: also Dask's arrays, which are read when they are needed, and
-    what cannot be read, of which :func:`numeric` says so. Memory is shared where possible.
+    Memory is shared where possible. Other values are returned unchanged: Dask arrays, which are
+    read later, and values that cannot be converted, which :func:`numeric` rejects.
     """
     if isinstance(x, (np.ndarray, np.generic)) or is_of_dask(x):
         return x
     has_array, has_dlpack = hasattr(x, "__array__"), hasattr(x, "__dlpack__")
     if not (has_array or has_dlpack):
         return x
-    _check_in_reach(x, name)
+    _check_readable(x, name)
     try:
         return np.asarray(x) if has_array else np.from_dlpack(x)  # type: ignore[arg-type]
     except (TypeError, ValueError, RuntimeError, BufferError):
@@ -71,23 +71,23 @@ def as_numpy(x: object, name: str) -> object:
 
 
 def is_of_dask(x: object) -> bool:
-    """Tell whether Dask has still to compute an array; those of xarray only may be such."""
+    """Tell whether an array is lazy: one of Dask, or of xarray around one of Dask."""
     return hasattr(x, "__dask_graph__") and x.__dask_graph__() is not None
 
 
-def _check_in_reach(x: object, name: str) -> None:
-    """Refuse arrays that are elsewhere, or whose gradients would be lost."""
+def _check_readable(x: object, name: str) -> None:
+    """Reject arrays on another device, traced arrays, and tensors that require a gradient."""
     if type(x).__name__.endswith("Tracer"):
         raise InvalidProblem(
-            f"{name} is traced by JAX and has no numbers yet; use epsilot.jax.transport_cost in "
+            f"{name} is traced by JAX and has no values yet; use epsilot.jax.transport_cost in "
             "jit, grad and vmap."
         )
     if hasattr(x, "__dlpack_device__"):
         try:
             kind = int(x.__dlpack_device__()[0])
         except (BufferError, RuntimeError, ValueError):
-            kind = IN_REACH[0]  # DLPack cannot say; NumPy will
-        if kind not in IN_REACH:
+            kind = CPU_DEVICES[0]  # unknown to DLPack; NumPy decides
+        if kind not in CPU_DEVICES:
             raise InvalidProblem(
                 f"{name} is on the device {getattr(x, 'device', kind)}; epsilot reads "
                 "the memory of the processor (copy it: .cpu() in PyTorch, jax.device_get in JAX)."
@@ -100,7 +100,7 @@ def _check_in_reach(x: object, name: str) -> None:
 
 
 def cost_matrix(M: object) -> Vector:
-    """Return a cost as an (n, m) array of float64, or say why it is none."""
+    """Return a cost as an (n, m) float64 array, or reject it."""
     C = numeric(M, "M")
     if C.ndim != 2 or C.size == 0:
         raise InvalidProblem(
@@ -111,7 +111,7 @@ def cost_matrix(M: object) -> Vector:
 
 
 def entries(given: Iterable[T], name: str) -> list[T]:
-    """Return the entries of a sequence, or say that it is none."""
+    """Return the entries of a sequence, or reject any other value."""
     try:
         return list(given)
     except TypeError:
@@ -121,7 +121,7 @@ def entries(given: Iterable[T], name: str) -> list[T]:
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse a value that is none of a few words."""
+    """Reject a value that is not one of a few words."""
     if not (isinstance(value, str) and value in allowed):
         raise InvalidProblem(
             f"{name} is {shown(value)}; it must be {' or '.join(map(repr, allowed))}."
@@ -129,35 +129,35 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse what is neither true nor false nor left open."""
+    """Reject a value other than True, False and None."""
     if not (value is None or isinstance(value, (bool, np.bool_))):
         raise InvalidProblem(f"{name} is {shown(value)}; it must be True, False or None.")
 
 
 def plain(value: object) -> object:
-    """Return a NumPy scalar, or an array without axes of any library, as Python's own value.
+    """Convert a NumPy scalar, or a 0-dimensional array of any library, to a Python value.
 
-    Anything else is returned unchanged. PyTorch and JAX are not imported.
+    Other values are returned unchanged. PyTorch and JAX are not imported.
     """
     if type(value) in PLAIN or getattr(value, "shape", None) != () or not hasattr(value, "item"):
         return value
     try:
         item: object = value.item()
-    except (TypeError, ValueError, RuntimeError):  # traced by JAX, or without data
+    except (TypeError, ValueError, RuntimeError):  # traced by JAX, or without values
         return value
     return item
 
 
 def check_count(name: str, value: object, least: int) -> int:
-    """Return an integer of at least ``least``, or refuse what is none or cannot be counted to."""
+    """Return an integer of at least ``least``, or reject any other value."""
     count = plain(value)
-    if not (is_integer(count) and least <= count <= LARGEST_COUNT):
+    if not (is_integer(count) and least <= count <= MAX_COUNT):
         raise InvalidProblem(f"{name} is {shown(count)}; it must be an integer, {least} or more.")
     return int(count)
 
 
 def check_least(name: str, value: object, least: float) -> float:
-    """Return a finite number of at least ``least``, or refuse what is none."""
+    """Return a finite number of at least ``least``, or reject any other value."""
     number = plain(value)
     if not (is_real(number) and least <= float(number) < math.inf):
         raise InvalidProblem(f"{name} is {shown(number)}; it must be a number, at least {least}.")
@@ -165,13 +165,13 @@ def check_least(name: str, value: object, least: float) -> float:
 
 
 def check_options(options: object) -> None:
-    """Refuse options of a method that are no dictionary."""
+    """Reject options of a method that are not a dict."""
     if not (options is None or isinstance(options, dict)):
         raise InvalidProblem(f"options is {shown(options)}; it must be a dict, or None.")
 
 
 def check_positive(name: str, value: object) -> float:
-    """Return a positive finite number, or refuse what is none."""
+    """Return a positive finite number, or reject any other value."""
     number = plain(value)
     if not (is_real(number) and 0 < float(number) < math.inf):
         raise InvalidProblem(f"{name} is {shown(number)}; it must be a positive finite number.")
@@ -179,14 +179,14 @@ def check_positive(name: str, value: object) -> float:
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Tell whether a value counts something: an integer, but no truth value."""
+    """Tell whether a value is an integer and not a bool."""
     return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Tell whether a value is a real number that float64 may hold, but no truth value."""
+    """Tell whether a value is a real number in the range of float64, and not a bool."""
     if type(value) is float:
         return True
-    if isinstance(value, Integral) and abs(int(value)) > LARGEST_WHOLE:
+    if isinstance(value, Integral) and abs(int(value)) > MAX_INTEGER:
         return False
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -100,7 +100,7 @@ def test_arrays_of_other_libraries_are_read(kind, call, value):
 REFUSED = [
     (OnGPU, "is on the device cuda:0; epsilot reads the memory of the processor (copy it"),
     (Sloped, "requires a gradient, which would be lost; use epsilot.torch"),
-    (SomeTracer, "is traced by JAX and has no numbers yet; use epsilot.jax.transport_cost"),
+    (SomeTracer, "is traced by JAX and has no values yet; use epsilot.jax.transport_cost"),
     (Broken, "is of type mystery; it must be a rectangular array of real numbers"),
 ]
 

@@ -53,6 +53,8 @@ COUNTS = {
     "jax": jax_array,
 }
 SMALL = {"method": "sinkhorn", "max_iter": 9, "on_limit": "ignore"}
+#: Keeps what the result of one problem of a batch is made of.
+KEPT = {"plans": True, "potentials": True}
 
 #: a call with one real number, and that number
 OF_REALS = {
@@ -123,7 +125,7 @@ OF_COUNTS = {
     "reg": (lambda k: solve(M34, reg=k), 1),
     "shape": (lambda k: Grid(k).row(0), 5),
     "batch": (lambda k: epsilot.solve_batch([M34], n_threads=k).value, 1),
-    "a problem of a batch": (lambda k: epsilot.solve_batch([M34, 2 * M34])[k], 1),
+    "a problem of a batch": (lambda k: epsilot.solve_batch([M34, 2 * M34], **KEPT)[k], 1),
     "barycenter": (lambda k: epsilot.barycenter(H, M, max_iter=k), 9),
     "barycenter option": (
         lambda k: epsilot.barycenter(H, M, reg=0.5, method="lbfgs", memory=k),

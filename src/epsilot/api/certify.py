@@ -1,4 +1,4 @@
-"""Audits of anybody's output: round it, transform it, derive what is missing, prove a bracket."""
+"""Certify plans and potentials of any origin: prove an upper and a lower bound."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .._types import Matrix, Potentials
 from ..arguments import numeric
 from ..barycenters.audit import audit as audit_barycenter
 from ..barycenters.family import Costs, make_family
-from ..engine.checks import internal_potentials
 from ..engine.execute import execute
 from ..engine.request import Request
+from ..engine.run_plan import internal_potentials
 from ..errors import InvalidProblem, UnknownOption
 from ..geometry import Geometry
 from ..problems.certificate import Certificate
@@ -23,15 +23,14 @@ from ..problems.plan import Arcs, Core, Explicit, Plan
 from ..problems.problem import Problem, make_problem
 from ..problems.rounding import round_onto
 
-#: Accuracy to which the half that was not given is derived.
+#: Relative gap to which the missing plan or potentials are computed.
 DERIVED_RTOL = 1e-4
 
 
 def round_plan(X: ArrayLike, a: ArrayLike, b: ArrayLike) -> Matrix:
-    """Return the nonnegative matrix X rounded onto the plans with marginals a and b.
+    """Round a nonnegative matrix X to a plan with marginals a and b.
 
-    Altschuler, Weed, Rigollet 2017, Algorithm 2. A feasible X is returned unchanged up to
-    rounding errors.
+    Altschuler, Weed, Rigollet 2017, Algorithm 2. A feasible X changes by round-off only.
 
     Examples
     --------
@@ -57,11 +56,11 @@ def certify(
     weights: ArrayLike | None = None,
     **kind: object,
 ) -> Certificate:
-    """Bracket the optimal cost with anybody's plan, potentials, or both.
+    """Bound the optimal cost by a plan, by potentials, or by both.
 
-    A plan that misses its marginals is rounded, and potentials are c-transformed. If only one
-    of them is given, the other is computed here (to 0.01 %), so the gap then measures how
-    far the given one is from optimal.
+    A plan with wrong marginals is rounded, and potentials are c-transformed. If only one of the
+    two is given, the other is computed to a relative gap of 0.01 %, so that the gap measures the
+    distance of the given one from the optimum.
 
     Parameters
     ----------
@@ -72,16 +71,15 @@ def certify(
     potentials : (f, g), optional
         Any dual potentials in units of M; need not be feasible.
     reg : float, optional
-        Bracket the optimum of the entropic problem min <M, X> - reg H(X) instead.
+        Bound the optimum of the entropic problem min <M, X> - reg H(X) instead.
     barycenter : (m,) array-like, optional
-        Audit a barycentre of the histograms ``a``, a (k, n) array or a list: the best value is
-        bracketed by that of this one. ``plan`` is then a list of k plans to it, ``potentials`` a
-        list of k pairs; what is not given is computed here, plans to 0.01 % and potentials to
-        0.1 %.
+        Certify a barycentre of the histograms ``a``, a (k, n) array or a list. ``plan`` is then a
+        list of k plans to it, and ``potentials`` a list of k pairs. Missing plans are computed to
+        0.01 %, and missing potentials to 0.1 %.
     weights : (k,) array-like, optional
         With ``barycenter``: the weights of the histograms.
     **kind
-        The keywords of :func:`solve` that make the problem another kind than the balanced one.
+        The keywords of :func:`solve` that select a kind of problem, such as ``mass``.
 
     Examples
     --------
@@ -114,7 +112,7 @@ def audit(
     plan: ArrayLike | Plan | None,
     potentials: tuple[ArrayLike, ArrayLike] | None,
 ) -> Certificate:
-    """Return what ``certify`` does; the request says of which kind the problem is."""
+    """Certify as ``certify`` does, with the kind and the accuracy of a request."""
     problem = request.kind.problem(M, a, b, normalize=False)
     objective = request.kind.objective(problem, request.reg)
     start = None if potentials is None else internal_potentials(potentials, problem)
@@ -137,7 +135,7 @@ def _barycenter(
     potentials: Any,
     reg: float | None,
 ) -> Certificate:
-    """Return the bracket that somebody's barycentre proves."""
+    """Return the bounds that a barycentre proves."""
     rtol = DERIVED_RTOL if reg is None else None
     derived = Request(rtol=rtol, reg=reg, on_limit="ignore")
     family = make_family(A if A is not None else [], M, weights, reg=derived.reg)
@@ -168,12 +166,13 @@ def _barycenter(
 
 
 def _internal(potentials: Potentials, objective: Objective) -> Potentials:
-    """Return a result's potentials in internal units."""
+    """Convert the potentials of a result to internal units."""
     f, g = potentials
     return objective.from_user(f), g / objective.problem.unit
 
 
 def _core(plan: ArrayLike | Plan, problem: Problem) -> Core:
+    """Return a plan in internal units, or reject one of another shape."""
     X = plan if isinstance(plan, Plan) else _plan_array(plan)
     if X.shape != problem.shape:
         raise InvalidProblem(
@@ -188,7 +187,7 @@ def _explicit(X: Matrix | csr_array) -> Arcs | Explicit:
 
 
 def _plan_array(X: ArrayLike | csr_array) -> Matrix | csr_array:
-    """Return a checked plan: dense or sparse, two-dimensional, finite and nonnegative."""
+    """Return a dense or sparse plan, or reject one that is not finite and nonnegative."""
     if hasattr(X, "tocsr"):
         plan = X.tocsr()
         entries = np.asarray(plan.data)

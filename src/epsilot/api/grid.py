@@ -1,4 +1,4 @@
-"""Solving on grids, whose cost is a sum over axes and is never stored."""
+"""Solve transport between masses on grids, whose costs are not stored."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def solve_grid(
                 f"{name} has shape {field.shape}; masses on a grid have one to three axes."
             )
     geometry = Grid(fields[0].shape, fields[1].shape, metric, spacing)
-    # In the type they came in, whose rounding their totals may differ by.
+    # Weights keep their dtype, which determines the tolerance for unequal totals.
     a, b = (np.ravel(np.asarray(as_numpy(X, name))) for X, name in ((A, "A"), (B, "B")))
     return solve(geometry, a, b, **keywords)

@@ -1,4 +1,4 @@
-"""Solving on point clouds, whose cost has structure and need not be stored."""
+"""Solve transport between point clouds, whose costs need not be stored."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def solve_sample(
     Parameters
     ----------
     X_a, X_b : (n, d), (m, d) array-like
-        Points; a vector is points on a line.
+        Points as rows; a vector holds points on a line.
     a, b : optional
         Weights, uniform if None.
     metric : str or callable
-        A name of ``epsilot.metrics.POINT_METRICS``: "sqeuclidean" (default), "euclidean" or
-        another. A callable takes one source and all targets and returns their costs; unless
-        ``lazy`` is True, they are computed once and stored.
+        A name of ``epsilot.metrics.POINT_METRICS``, such as "sqeuclidean" (default) or
+        "euclidean". A callable takes one source and all targets and returns their costs, which are
+        computed once and stored unless ``lazy`` is True.
     lazy : bool, optional
         Compute costs on the fly in O(n + m) memory (True), store them (False), or decide by
         size (None).
     multiscale : bool, optional
-        Start from the potentials of a coarse version of the clouds; by default for lazy clouds
-        of 5000 points and more in up to three dimensions.
+        Start from the potentials of coarser clouds. Default: True for lazy clouds of at least
+        5000 points in up to three dimensions.
     client : distributed.Client, optional
-        Compute on the workers of a Dask cluster, to the same bits as with ``lazy=True``; see
-        :class:`epsilot.distributed.PointCloud` for what X_a and X_b may then be. Dask arrays go to
-        Dask's own client, if there is one.
+        Compute on the workers of a Dask cluster, with the same bits as ``lazy=True``. See
+        :class:`epsilot.distributed.PointCloud` for the types of X_a and X_b. For Dask arrays, the
+        default is the current client of Dask, if there is one.
     **keywords
         As in :func:`solve`.
 
@@ -68,12 +68,12 @@ def solve_sample(
     if client is None:
         geometry = cloud_geometry(X_a, X_b, metric, lazy)
     else:
-        geometry = _spread(X_a, X_b, metric, lazy, client)
+        geometry = _remote_cloud(X_a, X_b, metric, lazy, client)
     return solve(geometry, a, b, multiscale=multiscale, **keywords)
 
 
 def _dask_client(*clouds: object) -> Client | None:
-    """Return the client that Dask would use, if there is one and a cloud is a Dask array."""
+    """Return the current client of Dask if a cloud is a Dask array, or None."""
     if not any(map(is_of_dask, clouds)):
         return None
     from distributed import get_client
@@ -84,15 +84,15 @@ def _dask_client(*clouds: object) -> Client | None:
         return None
 
 
-def _spread(
+def _remote_cloud(
     X_a: ArrayLike, X_b: ArrayLike, metric: MetricLike, lazy: bool | None, client: Client
 ) -> Geometry:
-    """Return the cost between two clouds that workers compute."""
+    """Return the cost between two clouds, computed by the workers of a cluster."""
     from ..distributed import PointCloud
 
     check_flag("lazy", lazy)
     if lazy is False:
         raise InvalidProblem(
-            "lazy=False was given with a cluster, whose workers store no costs; leave it out."
+            "lazy=False was given with a cluster, whose workers store no costs; leave lazy out."
         )
     return PointCloud(X_a, X_b, metric, client, single=True)

@@ -1,4 +1,4 @@
-"""What a run is to reach, in internal units, and what may end it early."""
+"""Convert the accuracy of a request to a gap in internal units, and its limit of epochs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..problems.certificate import LEAST_GAP
 from ..problems.objective import RunObjective
 from .request import Request
 
-#: Relative accuracy if none is asked for.
+#: Relative gap if the request sets no target.
 RTOL = 0.01
-#: Relative accuracy from which on exact methods go to their end: see ``Goal.is_exact``.
+#: Relative gap at and below which exact methods run to their end: see ``Goal.is_exact``.
 EXACT = 1e-9
 
 
@@ -26,19 +26,17 @@ class Goal:
     eps: float | None = None
     rtol: float | None = None
     offset: float = 0.0
-    size: float = 0.0  # of the costs: a relative gap of an optimum near 0 is a share of it
-    #: The least share of the lower bound that eps stands for, where it is a default.
-    floor: float = 0.0
-    #: What turning bounds into the user's units may add to the gap.
-    slack: float = 0.0
+    size: float = 0.0  # of the costs: if the optimum is near 0, rtol is relative to this
+    floor: float = 0.0  # smallest gap relative to the lower bound, for a default eps
+    slack: float = 0.0  # largest increase of the gap by conversion to the user's units
 
     @property
     def is_exact(self) -> bool:
-        """Whether an exact plan is asked for: its mass is to be on tight arcs only."""
+        """Whether the plan must be exact, with mass on tight arcs only."""
         return self.rtol is not None and self.rtol <= EXACT
 
     def allowed(self, lower: float) -> float:
-        """Return the gap that is asked for, given the best lower bound."""
+        """Return the largest gap that reaches the goal, given the best lower bound."""
         if not math.isfinite(lower):
             return self.eps or 0.0
         if self.rtol is None:
@@ -46,23 +44,23 @@ class Goal:
         return proof.relative_gap(self.rtol, lower + self.offset, self.size)
 
     def is_reached(self, upper: float, lower: float) -> bool:
-        """Tell whether a bracket is narrow enough, and stays so in the user's units."""
+        """Tell whether two bounds reach the goal, also in the user's units."""
         return proof.is_within(upper, lower, self.allowed(lower), self.slack)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What may end a run early, beside its clock."""
+    """The limits of a run, beside its clock."""
 
     max_iter: int = 1_000_000
 
 
 def make_goal(objective: RunObjective, request: Request) -> Goal:
-    """Turn what is asked for into a gap in internal units, or say why it cannot be reached."""
+    """Convert a request's accuracy to internal units, or reject one that float64 cannot certify."""
     name, mass, unit = objective.accuracy, objective.mass, objective.unit
-    asked = getattr(request, name)
-    if asked is not None:
-        gap = min(float(asked) / mass / unit, LARGEST)
+    given = getattr(request, name)
+    if given is not None:
+        gap = min(float(given) / mass / unit, LARGEST)
         _check_reachable(name, gap, objective.scale, mass * unit)
         return Goal(eps=gap, slack=objective.slack)
     if objective.default_gap is not None:
@@ -73,17 +71,17 @@ def make_goal(objective: RunObjective, request: Request) -> Goal:
 
 
 def make_limits(request: Request, patience: float) -> Limits:
-    """Return the limits of a run; a method's patience is the limit of epochs if none is given."""
+    """Return the limits of a run; the method's patience is the default limit of epochs."""
     max_iter = patience if request.max_iter is None else request.max_iter
     return Limits(sys.maxsize if math.isinf(max_iter) else int(max_iter))
 
 
 def _check_reachable(name: str, value: float, size: float, unit: float) -> None:
-    """Refuse an accuracy, in a unit of the user's, that float64 cannot certify for costs."""
+    """Reject a gap that float64 cannot certify for costs of this size."""
     least = max(proof.least_gap(size), SMALLEST)
     if not least <= value:
         least *= unit
         raise InvalidProblem(
             f"{name} is {unit * value:.3g} for costs and masses of size {unit * size:.3g}; float64 "
-            f"arithmetic can certify about {least:.1g} (ask for {name} >= {least:.1g})."
+            f"arithmetic can certify about {least:.1g} (use {name} >= {least:.1g})."
         )

@@ -1,4 +1,4 @@
-"""The seconds that a last certificate takes, which a run with a limit keeps for it."""
+"""Estimate the seconds to keep for the last certificate of a run with a time limit."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from ..problems.objective import RunObjective
 from .clock import Clock
 from .run_state import RunState
 
-#: Seconds of an evaluation from which the pair it finds is proved at once, not at the end.
+#: Evaluations that take more seconds than this are proved at once, not at the end.
 PROVED_AT_ONCE = 0.2
-#: Factor from the operations of a certificate to those of it and its proof, in float64.
+#: Operations of a certificate with its proof, in units of those of the certificate.
 MARGIN = 4.0
-#: Share of the time of a certificate and its proof that potentials alone take.
+#: Share of that time for the lower bound alone.
 DUAL_SHARE = 0.4
 
 
 def expected(run: RunState, objective: RunObjective) -> float:
-    """Return the seconds that a certificate and its proof are expected to take.
+    """Return the expected seconds of a certificate and its proof.
 
-    Those of the last one; before the first, by the speed of the steps, with a margin.
+    They are those of the last one. Before the first, they follow from the speed of the steps.
     """
     if run.evaluation_seconds > 0:
         is_proved = run.evaluation_seconds > PROVED_AT_ONCE
@@ -30,18 +30,18 @@ def expected(run: RunState, objective: RunObjective) -> float:
 
 
 def can_be_certified(run: RunState, objective: RunObjective, clock: Clock) -> bool:
-    """Tell whether there is time for a last certificate; a guess of what it takes may err."""
-    caution = 1.0 if run.evaluation_seconds > 0 else 2 / MARGIN
-    return caution * expected(run, objective) <= clock.seconds_for_proof()
+    """Tell whether there is time for a last certificate."""
+    factor = 1.0 if run.evaluation_seconds > 0 else 2 / MARGIN  # before the first, a guess
+    return factor * expected(run, objective) <= clock.seconds_for_proof()
 
 
 def can_be_bounded_below(run: RunState, objective: RunObjective, clock: Clock) -> bool:
-    """Tell whether there is time for the lower bound of potentials."""
+    """Tell whether there is time for a last lower bound."""
     return DUAL_SHARE * expected(run, objective) <= clock.seconds_for_proof()
 
 
 def reserve(run: RunState, objective: RunObjective, clock: Clock) -> float:
-    """Return the seconds to keep for the end: for a certificate, or for potentials alone."""
+    """Return the seconds to keep for a last certificate, or for a last lower bound."""
     whole, left = expected(run, objective), clock.seconds_for_proof()
     if whole <= left:
         return whole

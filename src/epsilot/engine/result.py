@@ -1,4 +1,4 @@
-"""What a solve returns: a feasible plan, a proved bracket, and how it was reached."""
+"""The result of a solve: a feasible plan, certified bounds and the history of the run."""
 
 from __future__ import annotations
 
@@ -32,31 +32,30 @@ _FORMAT = "epsilot-result-2"
 
 
 class Status(enum.Enum):
-    """How a run ended; the value is the sentence to show."""
+    """How a run ended; the value is a sentence for the user."""
 
     CERTIFIED = "certified: the gap is within the target"
     PUBLISHED_STOP = "the method's published stopping rule fired"
     FINISHED = (
-        "the method has done all it can and the gap is above the target; raise its limits, or ask "
-        "for a larger gap"
+        "the method has reached its end and the gap is above the target; raise its limits, or use "
+        "a larger target"
     )
-    MAX_ITER = "stopped by max_iter before the target; raise it, or ask for a larger gap"
-    MAX_SECONDS = "stopped by max_seconds before the target; raise it, or ask for a larger gap"
-    INTERRUPTED = "interrupted; this is the best certified answer so far"
-    CALLBACK = "stopped by the callback; this is the best certified answer so far"
-    STALLED = "the gap stopped improving before the target; ask for a larger gap"
+    MAX_ITER = "stopped by max_iter before the target; raise it, or use a larger target"
+    MAX_SECONDS = "stopped by max_seconds before the target; raise it, or use a larger target"
+    INTERRUPTED = "interrupted; this is the best certified result so far"
+    CALLBACK = "stopped by the callback; this is the best certified result so far"
+    STALLED = "the gap stopped improving before the target; use a larger target"
     NOT_FINITE = (
-        "the iterate overflowed; this is the best certified answer before that, ask for a larger "
-        "gap"
+        "the iterate overflowed; this is the best certified result before that, use a larger target"
     )
-    REFUSED = "refused: this is no problem that can be solved; errors says why"
+    REFUSED = "rejected: the input is not a valid problem; see errors for the reason"
 
     def __str__(self) -> str:
         return self.value
 
 
 class Gradients(NamedTuple):
-    """Slopes of the optimal value in the weights and in the cost, as :meth:`Result.gradients`."""
+    """Slopes of the optimal value in the weights and in the cost (:meth:`Result.gradients`)."""
 
     a: Vector
     b: Vector
@@ -67,11 +66,11 @@ class Gradients(NamedTuple):
 class Result:
     """A feasible plan with a certified optimality gap.
 
-    ``plan`` is built on first access; ``plan_operator`` is the same plan as an operator that
-    stores O(n + m) numbers whenever the method allows. ``potentials`` are dual feasible
-    (with ``reg``: the entropic potentials). ``value - lower_bound = gap`` is proved for this run.
-    Of partial problems ``mass_price`` is µ, so that OPT(s') >= lower_bound + µ (s' - s) for every
-    mass s'; None of the others.
+    ``plan`` is built on first access. ``plan_operator`` is the same plan as an operator, which
+    stores O(n + m) numbers if the method allows. ``potentials`` are dual feasible (with ``reg``:
+    the entropic potentials). ``value - lower_bound = gap`` is proved for this run. For a partial
+    problem of mass s, ``mass_price`` is µ with OPT(s') >= lower_bound + µ (s' - s) for every mass
+    s'; for other problems it is None.
 
     Examples
     --------
@@ -104,20 +103,20 @@ class Result:
     target: float
     is_entropic: bool
     problem: Problem = field(repr=False)
-    choice: str | None = None  # what "auto" chose and why
-    quantity: str = field(default="transport cost", repr=False)  # what value is, in words
+    choice: str | None = None  # the method that "auto" chose, and the reason
+    quantity: str = field(default="transport cost", repr=False)  # the name of ``value``
     slopes: Slopes | None = field(default=None, repr=False)  # in the weights, from potentials
-    mass_price: float | None = None  # µ: slope of the optimum in the mass, where that is given
-    asked: dict[str, str] = field(default_factory=dict, repr=False)  # keywords as in Python
+    mass_price: float | None = None  # µ: slope of the optimum in ``mass``
+    asked: dict[str, str] = field(default_factory=dict, repr=False)  # keywords, in Python
 
     @property
     def gap(self) -> float:
-        """Certified distance from the optimum: ``value - lower_bound``."""
+        """Certified bound on the distance from the optimum: ``value - lower_bound``."""
         return self.value - self.lower_bound
 
     @cached_property
     def problem_hash(self) -> str:
-        """Hash of cost and weights, by which a saved result knows its problem."""
+        """Hash of cost and weights, which identifies the problem of a saved result."""
         return self.problem.digest()
 
     @cached_property
@@ -137,11 +136,11 @@ class Result:
         )
 
     def gradients(self) -> Gradients:
-        r"""Return slopes of the optimal value in a, b and M, with a proof of how good they are.
+        r"""Return certified subgradients of the optimal value in a, b and M.
 
-        The potentials are dual feasible whatever the weights are, and the plan is feasible whatever
-        the cost is. So, with OPT the optimal value (of the entropic objective with ``reg``), for
-        *all* weights a', b' of the totals of a and b, and for all costs M',
+        The potentials are dual feasible for all weights, and the plan is feasible for all costs.
+        Let OPT be the optimal value (of the entropic objective with ``reg``). For all weights
+        a', b' with the totals of a and b, and for all costs M',
 
         .. math::
             \mathrm{OPT}(M, a', b') &\ge \mathrm{value}
@@ -149,18 +148,18 @@ class Result:
             - \mathrm{gap} \\
             \mathrm{OPT}(M', a, b) &\le \mathrm{value} + \langle \partial M, M' - M\rangle
 
-        and ``value`` is at most OPT + gap: an ε-subgradient in the weights and an ε-supergradient
-        in the cost, with ε the certified gap. The slopes in the weights are the potentials, each
-        with mean 0: weights that keep their total feel no constant. Where the common total of a and
-        b changes, use ``potentials`` themselves. Partial and unbalanced problems have free weights:
-        their slopes are the potentials (λ (1 - exp(-f/λ)) with a KL penalty λ), and the
-        inequalities hold for all a' and b'.
+        and ``value`` is at most OPT + gap. These are ε-subgradients in the weights and an
+        ε-supergradient in the cost, where ε is the certified gap. The slopes in the weights are the
+        potentials, centred to mean 0, since constants do not matter while totals are fixed. If the
+        common total of a and b changes, use ``potentials`` themselves. Partial and unbalanced
+        problems have free weights: their slopes are the potentials (λ (1 - exp(-f/λ)) with a KL
+        penalty λ), not centred, and the inequalities hold for all a' and b'.
 
         Returns
         -------
         a, b : (n,), (m,) arrays
-            Slopes in the weights. With ``reg`` the slope at a weight of 0 is infinite; the mean
-            slope stands for it, and the inequality is for weights that stay 0.
+            Slopes in the weights. With ``reg`` the slope at a weight of 0 is infinite: the mean
+            slope stands for it, and the inequality holds for weights that stay 0.
         M : Plan
             ``plan_operator``.
 
@@ -174,8 +173,8 @@ class Result:
         """
         if self.slopes is None:
             raise InvalidProblem(
-                f"the value is that of {self.quantity}, whose slopes in the weights are not its "
-                "potentials; gradients are known of the other kinds of problem."
+                f"the value is the {self.quantity}, whose slopes in the weights are not its "
+                "potentials; gradients are available for the other kinds of problem."
             )
         return Gradients(*self.slopes(self.potentials), self.plan_operator)
 
@@ -200,20 +199,19 @@ class Result:
         points: tuple[ArrayLike, ArrayLike] | None = None,
         command: str | None = None,
     ) -> None:
-        """Write a page about the result: its certificate, its course, and where mass goes.
+        """Write an HTML page: the certificate, the history and pictures of the plan.
 
-        One HTML file that needs nothing else, no network and no script, written completely or not
-        at all.
+        The file is self-contained, without scripts, and written atomically.
 
         Parameters
         ----------
         path
             A name that ends in ``.html``.
         points : (n, d), (m, d) array-like, optional
-            Where sources and targets are, if M does not know it: pixels in the order of an image's
-            rows are drawn as an image, others as points.
+            Positions of sources and targets, if M does not hold them. Pixels in row-major order
+            are drawn as an image, others as points.
         command
-            What made the result; by default the call in Python.
+            The command that made the result; by default the call in Python.
 
         Examples
         --------
@@ -226,14 +224,14 @@ class Result:
         write_page(self, path, points, command)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything needed to re-prove the bracket, atomically, as ``.npz``.
+        """Write the plan, the potentials and the bounds to an ``.npz`` file, atomically.
 
         Examples
         --------
         >>> import numpy as np, epsilot
         >>> epsilot.solve(np.eye(3)).save("result.npz")
 
-        ``epsilot certify --result result.npz --cost M.npy`` proves it again.
+        ``epsilot certify --result result.npz --cost M.npy`` proves the bounds again.
         """
         header = {
             "shape": self.plan_operator.shape,
@@ -263,7 +261,7 @@ class Result:
 def recertify(
     path: str | os.PathLike[str], problem: Problem, kind: Kind
 ) -> tuple[Fields, Certificate]:
-    """Prove a saved result again from its plan and potentials; return its header too."""
+    """Prove the bounds of a saved result again; return its header and the certificate."""
     header, arrays = storage.load(path, _FORMAT, "write one with Result.save")
     n, m = problem.shape
     if header.get("problem_hash") != problem.digest():

@@ -1,28 +1,42 @@
-"""The course of a run: the chosen method, what it works on, where it starts, its targets."""
+"""Plan a run: its method, the problem that the method works on, its start and its schedule."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import memory
+from .._types import Potentials, Vector
+from ..arguments import numeric
+from ..errors import InvalidProblem
+from ..kernels.simd8 import HEIGHT, WIDTH
+from ..kernels.small_simplex import MOST_NODES, is_small
 from ..problems.objective import Objective
+from ..problems.problem import Problem
 from ..problems.support import Support
 from ..solvers import make_solver
 from ..solvers.base import AnySolver
 from ..solvers.exact import OnePoint
 from .auto import Choice, choose
-from .checks import check_fit, internal_potentials, largest_start
 from .goal import Goal
 from .request import Request, meant_keywords
 from .schedules import AnySchedule, ConstantSchedule, make_schedule
 from .starts import COLD, Coarse, Execute, Given, Start, wants_start
 
+#: Largest potentials to start from, in units of the largest cost or η; beyond, digits are lost.
+MAX_START_RATIO = 1e6
+#: Largest potentials that can be audited.
+MAX_POTENTIAL = 1e300
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
-    """What is settled before a run begins."""
+    """The decisions that are made before a run begins."""
 
     method: str
-    choice: Choice | None  # why, if "auto" chose
+    choice: Choice | None  # the reason, if "auto" chose the method
     solver: AnySolver
     support: Support
     start: Start
@@ -30,22 +44,22 @@ class RunPlan:
 
 
 def make_run_plan(objective: Objective, goal: Goal, request: Request, execute: Execute) -> RunPlan:
-    """Choose method, start and targets, or say why what is asked for does not fit together."""
+    """Choose method, start and schedule, or raise ``InvalidProblem`` if keywords do not fit."""
     is_published = request.stop == "paper"
     support = Support.all(objective.problem) if is_published else objective.support()
     is_whole = support.problem is objective.problem
-    worked_on = objective if is_whole else objective.on(support.problem)
-    choice = choose(worked_on) if request.method == "auto" else None
+    restricted = objective if is_whole else objective.on(support.problem)
+    choice = choose(restricted) if request.method == "auto" else None
     method = request.method if choice is None else choice.method
     options = request.options or {}
     made = make_solver(method, options, meant_keywords() if options else None)
     solver = made.resolved(request.stop, support.problem)
-    check_fit(method, solver, worked_on, objective.problem, goal, request.stop)
+    _check_fit(method, solver, restricted, objective.problem, goal, request.stop)
     if not is_published:
         solver = OnePoint.instead_of(solver, support.problem)
     fixed = objective.fixed_target(support.problem)
     can_be_coarse = fixed is None and not is_published and not solver.starts_itself
-    start = _given(objective, support, request)
+    start = _given_start(objective, support, request)
     if start is None and can_be_coarse and wants_start(support.problem, request.multiscale):
         start = Coarse(support.problem, request.seed, execute)
     start = start or COLD
@@ -65,10 +79,104 @@ def make_run_plan(objective: Objective, goal: Goal, request: Request, execute: E
     )
 
 
-def _given(objective: Objective, support: Support, request: Request) -> Start | None:
-    """Return a start from the user's potentials, if there are any."""
+# -- whether a method can solve a problem -----------------------------------------------------
+
+
+def _check_fit(
+    name: str, solver: AnySolver, objective: Objective, whole: Problem, goal: Goal, stop: str
+) -> None:
+    """Reject a method that cannot solve the problem, or not by its published procedure.
+
+    The objective is that of the support; the whole problem is the one that messages describe.
+    """
+    about, problem, geometry = solver.about, objective.problem, objective.problem.geometry
+    if not objective.is_served_by(about):
+        raise InvalidProblem(f"{name} {objective.unserved}")
+    if stop == "paper" and goal.eps is None:
+        raise InvalidProblem(
+            "stop='paper' needs eps, from which the published constants follow; pass eps=..., "
+            "or stop='certificate'."
+        )
+    if stop == "paper" and objective.unpublished is not None:
+        raise InvalidProblem(objective.unpublished)
+    if about.needs_lattice and geometry.lattice is None:
+        raise InvalidProblem(
+            f"{name} cannot solve {_described(whole)}; it needs masses on grids with the metric "
+            "'cityblock' (use solve_grid, or method='auto')."
+        )
+    if about.needs_small and not is_small(*problem.shape):
+        raise InvalidProblem(
+            f"{name} cannot solve {_described(whole)}; it takes up to {MOST_NODES} rows and "
+            f"columns together, rounded up to multiples of {HEIGHT} and {WIDTH} (use "
+            "method='auto')."
+        )
+    if about.needs_line and geometry.line is None:
+        raise InvalidProblem(
+            f"{name} cannot solve {_described(whole)}; it needs points on a line that are not "
+            "stored, with a metric that has a name (use solve_sample(..., lazy=True), or "
+            "method='auto')."
+        )
+    is_missing = about.needs_dense and not geometry.is_dense
+    if not is_missing:
+        n, m = whole.shape
+        memory.ask(solver.memory(problem), f"{name} on {n:,} x {m:,}", "use method='sinkhorn'")
+    if is_missing or (about.needs_rows and not geometry.has_rows):
+        what = "an explicit cost matrix" if about.needs_dense else "rows of the cost"
+        other, _ = objective.own_method or ("sinkhorn", "")
+        raise InvalidProblem(
+            f"{name} needs {what}, which {_described(whole)} cannot give cheaply; use "
+            f"method={other!r}, or pass a dense cost."
+        )
+
+
+def _described(problem: Problem) -> str:
+    """Return the noun and the size of a problem's cost."""
+    n, m = problem.shape
+    return f"{problem.geometry.noun} of {n:,} x {m:,}"
+
+
+# -- potentials of the user -------------------------------------------------------------------
+
+
+def _given_start(objective: Objective, support: Support, request: Request) -> Start | None:
+    """Return a start from ``potentials_init``, if it was given."""
     if request.potentials_init is None:
         return None
-    largest = largest_start(objective)
+    size = max(objective.scale, objective.size) or 1.0
+    largest = objective.problem.unit * MAX_START_RATIO * size
     given = internal_potentials(request.potentials_init, objective.problem, largest)
     return Given.near(support.kept(*given), objective.on(support.problem))
+
+
+def internal_potentials(
+    given: tuple[ArrayLike, ArrayLike], problem: Problem, largest: float = MAX_POTENTIAL
+) -> Potentials:
+    """Convert a user's potentials to internal units, or reject those beyond a size."""
+    largest = min(largest, problem.unit * MAX_POTENTIAL)
+    f, g = _pair(given)
+    if (f.shape, g.shape) != tuple((size,) for size in problem.shape):
+        raise InvalidProblem(
+            f"the potentials have shapes {f.shape} and {g.shape}; they must be two finite "
+            f"vectors of {problem.shape[0]} and {problem.shape[1]} entries."
+        )
+    for name, x in (("f", f), ("g", g)):
+        is_good = np.abs(x) <= largest
+        if not is_good.all():
+            i = int(np.argmin(is_good))
+            raise InvalidProblem(
+                f"the potential {name}[{i}] is {x[i]:.6g}; potentials must be finite and of the "
+                f"size of the costs (at most {largest:.1g} here; are they in units of M?)."
+            )
+    return f / problem.unit - problem.offset, g / problem.unit
+
+
+def _pair(given: tuple[ArrayLike, ArrayLike]) -> tuple[Vector, Vector]:
+    """Return two arrays, or reject anything else."""
+    try:
+        f, g = given
+    except (TypeError, ValueError):
+        raise InvalidProblem(
+            f"the potentials are {type(given).__name__}; they must be two vectors (f, g), for rows "
+            "and for columns."
+        ) from None
+    return numeric(f, "a potential"), numeric(g, "a potential")
