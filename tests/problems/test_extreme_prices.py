@@ -346,3 +346,13 @@ def test_zero_costs_with_a_price_near_the_largest_float_are_solved():
         on_limit="ignore",
     )
     assert -math.inf < result.lower_bound <= 0 <= result.value < math.inf  # the optimum is 0
+
+
+def test_foreign_potentials_of_any_size_have_a_bound_beside_a_tiny_price():
+    M = [[0.015174766, -0.0279091949], [0.0872816346, -0.0337544825], [-0.015174766, 963.920296]]
+    a, b = [0.329896469, 2.84873175e-11, 8.44090376e-05], [0.16499044, 0.16499044]
+    potentials = [5.5e80, -7.0e80, 1.6e80], [-2.3e79, -2.0e80]
+    kind = {"unbalanced": (1.8105782361141394e-09, 0.9676441137720111), "unbalanced_type": "kl"}
+    found = epsilot.certify(M, a, b, potentials=potentials, **kind)
+    best = epsilot.solve(M, a, b, on_limit="ignore", **kind)
+    assert found.lower <= best.value

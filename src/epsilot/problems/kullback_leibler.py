@@ -185,7 +185,9 @@ class KullbackLeibler(UnbalancedObjective):
         low, (n, m) = min(self.problem.geometry.bounds[0], 0.0), self.problem.shape
         a, b = self.price_a, self.price_b
         share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
-        f, g = np.full(n, below(np.full(1, share * low))[0]), np.full(m, (1 - share) * low)
+        of_columns = (1 - share) * low
+        of_rows = below(np.full(1, low - of_columns))[0]
+        f, g = np.full(n, of_rows), np.full(m, of_columns)
         return (f, g), self.dual_value((f, g))
 
     def _balanced(self, f: Vector, g: Vector) -> Potentials:
