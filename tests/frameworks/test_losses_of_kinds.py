@@ -125,3 +125,97 @@ def test_torch_and_jax_differentiate_every_kind(rng):
         total = jax.jit(lambda *parts, cost=cost: cost(*parts).sum())
         da = jax.grad(total, argnums=2)(*map(jax.numpy.asarray, (x, y, a, b)))
         np.testing.assert_allclose(da, expected.slopes[2], atol=1e-2)
+
+
+def divergence_by_hand(x, y, a, b, reg, price):
+    """Return the divergence of Séjourné et al. (2019) with a KL penalty, by plain Sinkhorn."""
+
+    def cost(x, y, a, b):
+        C, f = ((x[:, None] - y) ** 2).sum(-1), np.zeros(len(a))
+        share = price / (price + reg)
+        for _ in range(2000):
+            g = -share * reg * np.log((a[:, None] * np.exp((f[:, None] - C) / reg)).sum(0))
+            f = -share * reg * np.log((b * np.exp((g - C) / reg)).sum(1))
+        plan = a[:, None] * b * np.exp((f[:, None] + g - C) / reg)
+        dual = price * (a @ (1 - np.exp(-f / price)) + b @ (1 - np.exp(-g / price)))
+        return dual - reg * (plan.sum() - a.sum() * b.sum())
+
+    own = cost(x, x, a, a) + cost(y, y, b, b)
+    return cost(x, y, a, b) - own / 2 + reg / 2 * (a.sum() - b.sum()) ** 2
+
+
+def test_the_unbalanced_divergence_is_that_of_its_paper(rng):
+    torch = pytest.importorskip("torch")
+    import epsilot.torch
+
+    x, y, (a, b) = rng.normal(size=(6, 2)), rng.normal(size=(5, 2)), weights(rng)
+    parts = [torch.tensor(z) for z in (x, y, a[0], b[0])]
+    x_, y_, a_, b_ = parts
+    found, info = epsilot.torch.divergence(
+        x_, y_, 0.3, a_, b_, unbalanced=0.7, tol=1e-10, return_info=True
+    )
+    expected = divergence_by_hand(x, y, a[0], b[0], 0.3, 0.7)
+    assert abs(found.item() - expected) <= info.gap.item() + 1e-9
+    assert found.item() > 0
+    same = epsilot.torch.divergence(x_, x_, 0.3, a_, a_, unbalanced=0.7)
+    assert abs(same.item()) < 1e-8
+    hard = [epsilot.torch.divergence(x_, y_, 0.3, unbalanced=z).item() for z in (math.inf, None)]
+    assert hard[0] == hard[1]
+
+
+@pytest.mark.parametrize("kind", [{"unbalanced": 0.7}, TV])
+def test_slopes_of_the_unbalanced_divergence(kind, rng):
+    torch = pytest.importorskip("torch")
+    import epsilot.torch
+
+    parts = [rng.normal(size=(6, 2)), rng.normal(size=(5, 2)), *(z[0] for z in weights(rng))]
+
+    def value(parts):
+        x, y, a, b = parts
+        return epsilot.torch.divergence(x, y, 0.3, a, b, tol=1e-11, **kind)
+
+    tensors = [torch.tensor(z, requires_grad=True) for z in parts]
+    value(tensors).backward()
+    for place, tensor in enumerate(tensors):
+        move, ends = rng.normal(size=tensor.shape), []
+        for sign in (1, -1):
+            moved = [torch.tensor(z) for z in parts]
+            moved[place] = torch.tensor(parts[place] + sign * STEP * move)
+            ends.append(value(moved).item())
+        found = (tensor.grad.numpy() * move).sum()
+        assert found == pytest.approx((ends[0] - ends[1]) / (2 * STEP), rel=1e-4, abs=1e-6)
+
+
+def test_points_without_mass_take_no_part_in_the_unbalanced_divergence(rng):
+    torch = pytest.importorskip("torch")
+    import epsilot.torch
+
+    x, y = torch.tensor(rng.normal(size=(4, 2))), torch.tensor(rng.normal(size=(3, 2)))
+    a, b = torch.tensor([0.5, 0.0, 0.3, 0.2]).double(), torch.full((3,), 0.4).double()
+    for kind in ({"unbalanced": 0.7}, TV):
+        found = epsilot.torch.divergence(x, y, 0.3, a, b, **kind)
+        kept = [0, 2, 3]
+        expected = epsilot.torch.divergence(x[kept], y, 0.3, a[kept], b, **kind)
+        assert found.item() == pytest.approx(expected.item(), rel=1e-9)
+
+
+#: function, keywords, the sentence that refuses them
+NO_SUCH_KIND = [
+    ("divergence", {"reg": 0.1, "mass": 0.4}, "mass was given to divergence, which takes no mass"),
+    ("divergence", {"reg": 0.1, "unbalanced": (1.0, 2.0)}, "a divergence needs equal penalties"),
+    ("match", {"mass": 0.4}, "mass was given to match, which takes no mass; some points have no"),
+    ("match", {"unbalanced": 1.0}, "unbalanced was given to match"),
+]
+
+
+@pytest.mark.parametrize(("name", "keywords", "sentence"), NO_SUCH_KIND)
+def test_functions_refuse_kinds_that_they_do_not_have(name, keywords, sentence, rng):
+    torch = pytest.importorskip("torch")
+    import epsilot.torch
+
+    x = torch.tensor(rng.random((3, 2)))
+    function = getattr(epsilot.torch, name)
+    with pytest.raises(epsilot.InvalidProblem, match=sentence):
+        function(x, x, **keywords)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        function(x, x, **({"reg": 0.1} if name == "divergence" else {}), other=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -284,8 +285,11 @@ class Front(ABC, Generic[T]):
         *,
         metric: str = "sqeuclidean",
         tol: float | None = None,
+        unbalanced: float | tuple[float, float] | None = None,
+        unbalanced_type: str = "kl",
         n_threads: int | None = None,
         return_info: bool = False,
+        **others: object,
     ) -> T | tuple[T, Info[T]]:
         r"""Return the Sinkhorn divergence: entropic transport without its bias.
 
@@ -294,12 +298,14 @@ class Front(ABC, Generic[T]):
 
         where OT is ``transport_cost(..., reg=reg)``; whether the entropy is taken of X or relative
         to a ⊗ b makes no difference to S. For squared distances it is smooth, convex in each
-        weight, and zero if and only if the measures are equal (Feydy et al. 2019).
+        weight, and zero if and only if the measures are equal (Feydy et al. 2019). With
+        ``unbalanced`` it is that of unbalanced transport, where the entropy is relative to a ⊗ b
+        (Séjourné et al. 2019).
 
         Parameters
         ----------
-        x, y, a, b, metric, tol, n_threads
-            As in :func:`transport_cost`.
+        x, y, a, b, metric, tol, unbalanced, unbalanced_type, n_threads
+            As in :func:`transport_cost`. Both penalties must be equal.
         reg : float
             Regularisation, in units of the cost.
         return_info : bool
@@ -313,9 +319,24 @@ class Front(ABC, Generic[T]):
         >>> round(epsilot.torch.divergence(x, x + 1, reg=0.1).item(), 6)
         1.0
         """
-        reg = check_positive("reg", reg)
-        loss = CloudLoss(metric=metric, reg=reg, tol=tol, n_threads=n_threads)
-        own = SelfLoss(metric=metric, reg=reg, tol=tol, n_threads=n_threads)
+        _reject("divergence", others, "use transport_cost, which takes mass, rtol and eps")
+        keywords: dict[str, Any] = {
+            "metric": metric,
+            "reg": check_positive("reg", reg),
+            "tol": tol,
+            "unbalanced": unbalanced,
+            "unbalanced_type": unbalanced_type,
+            "n_threads": n_threads,
+        }
+        loss = CloudLoss(**keywords)
+        if isinstance(loss.unbalanced, tuple) and len(set(loss.unbalanced)) > 1:
+            raise InvalidProblem(
+                f"unbalanced is {loss.unbalanced}; a divergence needs equal penalties for both "
+                "clouds (pass one number)."
+            )
+        if not loss.is_balanced:
+            loss = replace(loss, is_relative=True)
+        own = SelfLoss(**keywords, is_relative=loss.is_relative)
         x, y, a, b = self._clouds(x, y, a, b)
         stack_clouds(_shape(x), _shape(y), _shape(a), _shape(b))
         if a is None and b is not None:
@@ -344,6 +365,7 @@ class Front(ABC, Generic[T]):
         seed: int = 0,
         n_threads: int | None = None,
         return_info: bool = False,
+        **others: object,
     ) -> T | tuple[T, T]:
         """Return a partner in y for each point of x, by an optimal plan: ``y[match(x, y)]``.
 
@@ -376,6 +398,8 @@ class Front(ABC, Generic[T]):
         >>> epsilot.torch.match(x, x.flip(0)).tolist()
         [2, 1, 0]
         """
+        remedy = "some points have no partner then; use the plan of epsilot.solve_sample"
+        _reject("match", others, remedy)
         seed = check_count("seed", seed, 0)
         x, y, a, b = self._clouds(x, y, a, b)
         stacking = stack_clouds(_shape(x), _shape(y), _shape(a), _shape(b))
@@ -409,3 +433,17 @@ class Front(ABC, Generic[T]):
 def _shape(array: Any) -> Any:
     """Return the shape of an array, or None."""
     return None if array is None else tuple(array.shape)
+
+
+#: Keywords of other losses, whose refusal names a remedy.
+LOSS_KEYWORDS = ("mass", "unbalanced", "unbalanced_type", "reg", "tol", "rtol", "eps")
+
+
+def _reject(function: str, others: dict[str, object], remedy: str) -> None:
+    """Reject keywords that a function does not take; name the remedy for those of other losses."""
+    for name in others:
+        if name in LOSS_KEYWORDS:
+            raise InvalidProblem(
+                f"{name} was given to {function}, which takes no {name}; {remedy}."
+            )
+        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")

@@ -8,6 +8,7 @@ derivatives of an upper and a lower bound that differ by ε.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from .. import parallel
 from .._types import Array, Index, Matrix, Potentials, Vector
 from ..api.batch import solve_batch, solve_sample_batch
 from ..api.solve import solve
-from ..arguments import is_real, plain
+from ..arguments import check_positive, is_real, plain
 from ..engine.batch.engine import BatchGoal, solve_packed
 from ..engine.batch.problems import COMPILED, Stack, flat
 from ..engine.batch.result import BatchResult, Plans
@@ -34,6 +35,7 @@ from ..kernels.forest import binned_rows
 from ..kernels.points import cloud_costs
 from ..kernels.products import product, squared_distances
 from ..kernels.small_simplex import is_small
+from ..kernels.vectors import log
 from ..metrics import METRICS, POINT_METRICS
 from ..problems.duals import centred
 from ..problems.plan import Arcs, Plan
@@ -97,6 +99,9 @@ class Loss(ABC):
             object.__setattr__(self, name, plain(getattr(self, name)))
         if isinstance(self.unbalanced, list):
             object.__setattr__(self, "unbalanced", tuple(self.unbalanced))
+        if self.unbalanced in (math.inf, (math.inf, math.inf)):  # both marginals are exact
+            object.__setattr__(self, "unbalanced", None)
+            object.__setattr__(self, "unbalanced_type", "kl")
 
     @abstractmethod
     def __call__(self, parts: Sequence[Array | None], wanted: Sequence[bool]) -> Outcome:
@@ -127,14 +132,14 @@ class Loss(ABC):
         return {name: getattr(self, name) for name in names}
 
     @property
-    def _is_balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         """Whether plans have the marginals a and b."""
         return self.mass is None and self.unbalanced is None and self.unbalanced_type == "kl"
 
     @property
     def _is_batched(self) -> bool:
         """Whether the compiled solver of batches takes the problems."""
-        return self._is_balanced and self.reg is None and self.tol is None
+        return self.is_balanced and self.reg is None and self.tol is None
 
     @property
     def _batch_keywords(self) -> dict[str, Any]:
@@ -152,7 +157,7 @@ class Loss(ABC):
     ) -> StackAnswers:
         """Solve problems that go through ``solve``: entropic, partial or unbalanced ones."""
         problems = [(c, *_weights_of(k, a, b)) for k, c in enumerate(geometries)]
-        if self._is_balanced:
+        if self.is_balanced:
             return _stacked([self._solve_entropic(*problem) for problem in problems])
         results = [self._solve_free(*problem) for problem in problems]
         slopes = [result.gradients()[:2] for result in results]
@@ -236,6 +241,9 @@ class CloudLoss(Loss):
     """Transport between point clouds: parts x (k, n, d), y (k, m, d), a, b."""
 
     metric: str = "sqeuclidean"
+    #: Whether the entropy is that relative to a ⊗ b, reg KL(X | a ⊗ b) instead of -reg H(X). They
+    #: differ by a constant in balanced problems, and then need not be told apart.
+    is_relative: bool = False
 
     @staticmethod
     def sizes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, int]:
@@ -276,12 +284,51 @@ class CloudLoss(Loss):
 
     def solve(self, x: Array, y: Array, a: Array | None, b: Array | None) -> StackAnswers:
         """Solve the problems of stacked clouds."""
+        if self.is_relative:
+            problems = ((x[k], y[k], *_weights_of(k, a, b)) for k in range(len(x)))
+            return _joined_answers([self._solve_relative(*problem) for problem in problems])
         if self._is_batched:
             keywords = {"metric": self.metric, **self._batch_keywords}
             return from_batch(_collected(solve_sample_batch, x, y, a, b, **keywords))
         return self._one_by_one(
             [cloud_geometry(*z, self.metric) for z in zip(x, y, strict=True)], a, b
         )
+
+    def _solve_relative(
+        self, x: Matrix, y: Matrix, a: Vector | None, b: Vector | None
+    ) -> StackAnswers:
+        r"""Solve one unbalanced problem whose entropy is relative to a ⊗ b.
+
+        It is the problem with the costs :math:`C_{ij} - reg (1 + \log a_i + \log b_j)` and the
+        plain entropy, but for the constant reg Σa Σb. Points without mass take no part.
+        """
+        reg = float(check_positive("reg", self.reg))
+        n, m = len(x), len(y)
+        a = np.full(n, 1 / n) if a is None else np.asarray(a, np.float64)
+        b = np.full(m, 1 / m) if b is None else np.asarray(b, np.float64)
+        rows, cols = np.flatnonzero(a), np.flatnonzero(b)
+        C = cloud_geometry(x, y, self.metric).matrix()[np.ix_(rows, cols)]
+        shifted = C - reg * (1 + log(a[rows])[:, None] + log(b[cols]))
+        result = self._solve_free(Dense(shifted), a[rows], b[cols])
+        (da, db, plan), (f, g) = result.gradients(), result.potentials
+        r, c = plan.marginals()
+        arcs = Arcs.of(plan.tosparse())
+        slopes = da - reg * r / a[rows], db - reg * c / b[cols]  # the costs depend on weights too
+        return StackAnswers(
+            np.array([result.value]),
+            np.array([result.gap]),
+            _filled(f, rows, n)[None],
+            _filled(g, cols, m)[None],
+            [Plan(Arcs((n, m), rows[arcs.i], cols[arcs.j], arcs.flow))],
+            [(_filled(slopes[0], rows, n), _filled(slopes[1], cols, m))],
+        )
+
+
+def _filled(values: Vector, places: Index, size: int) -> Vector:
+    """Return values at their places of a vector, and their mean at the other ones."""
+    out = np.full(size, values.mean())
+    out[places] = values
+    return out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,6 +351,8 @@ class SelfLoss(CloudLoss):
 
     def solve(self, x: Array, y: Array, a: Array | None, b: Array | None) -> StackAnswers:
         """Solve each problem from the potential that both sides share."""
+        if self.is_relative:
+            return super().solve(x, y, a, b)
         results = []
         for k, cloud in enumerate(x):
             geometry = cloud_geometry(cloud, cloud, self.metric)
@@ -338,6 +387,18 @@ class MatrixLoss(Loss):
         if self._is_batched:
             return from_batch(_collected(solve_batch, M, a, b, **self._batch_keywords))
         return self._one_by_one([Dense(C) for C in M], a, b)
+
+
+def _joined_answers(parts: Sequence[StackAnswers]) -> StackAnswers:
+    """Return the answers of single problems as those of one stack."""
+    return StackAnswers(
+        np.concatenate([part.value for part in parts]),
+        np.concatenate([part.gap for part in parts]),
+        np.concatenate([part.f for part in parts]),
+        np.concatenate([part.g for part in parts]),
+        [plan for part in parts for plan in part.plans],
+        [pair for part in parts for pair in part.free_slopes or ()],
+    )
 
 
 def check_held(z: Array | None, dtype: object, largest: float) -> None:
