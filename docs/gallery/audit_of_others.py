@@ -1,10 +1,10 @@
 """
-Is POT's answer right?
-======================
+Audit POT's Sinkhorn
+====================
 
-``certify`` brackets the optimum with anybody's plan. A plan of ``ot.sinkhorn`` costs more than the
-optimum (its regularisation) and misses its marginals (its stopping rule); what it costs once
-they are met is its audited value. OTT-JAX's answer joins in where it is installed.
+``certify`` bounds the optimum with the plan of any solver. A plan of ``ot.sinkhorn`` costs more
+than the optimum because of its regularisation, and violates its marginals because of its stopping
+rule. Its audited value is its cost after rounding. OTT-JAX is audited too if it is installed.
 """
 
 from importlib.util import find_spec

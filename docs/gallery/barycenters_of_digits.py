@@ -2,9 +2,9 @@
 Barycentres of digits
 =====================
 
-Five drawings of each digit, each somewhere else on its sheet, have one mean in the sense of
-transport: ink moves, it does not blend. Its value is within 2 % of the best, proved; the mean of
-pixels is beside it.
+Each digit has five drawings, each at another place of its sheet. Their transport barycentre moves
+ink instead of blending it. Its value is proved to be within 2 % of the optimum. The mean of pixels
+is shown for comparison.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Colour transfer
 ===============
 
-Two photographs exchange their colours: palettes are matched by a certified plan, and every pixel
-moves as its nearest palette colours do.
+Two photographs exchange their colours. A certified plan matches their palettes, and every pixel
+moves like its nearest palette colours.
 """
 
 import matplotlib.pyplot as plt

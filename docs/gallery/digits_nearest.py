@@ -1,9 +1,9 @@
 """
-Digits, and their nearest neighbours by transport
-=================================================
+Nearest neighbours of digits
+============================
 
-Ink on a grid of 8 × 8 pixels; the distance of two digits is the least work of moving one's ink
-to the other's. All pairs are solved exactly in one call; scikit-learn takes the matrix as it is.
+Digits are distributions of ink on 8 × 8 pixels, and their distance is the transport cost between
+them. One call solves all pairs exactly, and scikit-learn uses the matrix of distances.
 """
 
 import matplotlib.pyplot as plt

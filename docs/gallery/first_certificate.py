@@ -2,9 +2,9 @@
 A first certificate
 ===================
 
-Two densities on a line are matched at least cost. The plan (dots) is an upper bound on the optimum;
-the potentials :math:`f, g` are a lower bound, since their slack :math:`M_{ij} - f_i - g_j`
-(colours) is nowhere negative. Mass lies where the slack is zero, so the bounds meet.
+Two densities on a line are matched at least cost. The plan (dots) is an upper bound on the optimum.
+The potentials :math:`f, g` are a lower bound, because their slack :math:`M_{ij} - f_i - g_j`
+(colours) is nowhere negative. Mass lies where the slack is zero, so the bounds are equal.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,10 @@
 """
-A cloud flows down a transport loss
-===================================
+Gradient flow of transport losses
+=================================
 
-Each step moves every point by its own gradient, times the number of points: down the exact cost,
-the entropic cost, which shrinks the cloud, and the debiased divergence, which does not.
+Each step moves every point along its own gradient, times the number of points. The losses are the
+exact cost, the entropic cost, which shrinks the cloud, and the debiased Sinkhorn divergence, which
+does not.
 """
 
 import matplotlib.pyplot as plt

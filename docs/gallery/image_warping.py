@@ -1,9 +1,10 @@
 """
-Warping an image
-================
+Image warping
+=============
 
-A letter becomes another along the optimal plan between their ink: squared distances on a grid,
-no matrix, and a proof. Half way the ink is a shape of its own, not one letter faded into another.
+A letter is interpolated to another along the optimal plan between their ink: squared distances on a
+grid, without a matrix, and with a certificate. Half way the ink is a shape of its own, not a blend
+of the two letters.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,10 @@
 """
-Large clouds, exactly
-=====================
+Exact transport of large point clouds
+=====================================
 
-Tens of thousands of points, moved at the least possible cost: no matrix, no regularisation, and a
-proof that no plan is cheaper. Colours are directions, so regions that move together show.
+Tens of thousands of points are transported at the least possible cost, without a matrix or
+regularisation, and with a proof of optimality. Colours show directions, so that regions that move
+together are visible.
 """
 
 import matplotlib.pyplot as plt

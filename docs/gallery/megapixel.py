@@ -1,9 +1,9 @@
 """
-A megapixel
-===========
+Transport of megapixel images
+=============================
 
-Two images of a million pixels, l1 costs: the matrix would have 10¹² entries. On a grid nothing
-of it is stored, and the proof of the answer takes no more than the answer.
+Two images have a million pixels each and l1 costs: the matrix would have 10¹² entries. On a grid
+nothing of it is stored, and the certificate takes no longer than the solution.
 """
 
 import matplotlib.pyplot as plt

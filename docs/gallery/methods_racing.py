@@ -1,9 +1,9 @@
 """
-Methods racing
-==============
+Compare methods
+===============
 
-Proved gap against operations, on two of the paper's synthetic images: every method starts from
-nothing and is stopped at a gap of 0.3 % of the largest cost, or after a second.
+The certified gap is drawn against operations on two of the paper's synthetic images. Every method
+starts without a warm start, and stops at a gap of 0.3 % of the largest cost or after one second.
 """
 
 import matplotlib.pyplot as plt

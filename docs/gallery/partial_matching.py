@@ -1,10 +1,10 @@
 """
-Two shapes, and what belongs to neither
-=======================================
+Partial matching with outliers
+==============================
 
-A heart and a bent copy of it, each among strays of its own. Transport of everything has to send the
-strays somewhere, and pulls at the shapes. With ``mass`` only the cheapest share moves; the slope
-``mass_price`` of its cost turns where the shapes are matched and the strays begin.
+A heart and a bent copy of it each have outliers. Balanced transport must also send the outliers
+somewhere, and distorts the matching of the shapes. With ``mass`` only the cheapest share is moved.
+The slope ``mass_price`` of the cost changes where the shapes are matched and the outliers begin.
 """
 
 import matplotlib.pyplot as plt

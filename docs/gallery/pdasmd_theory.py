@@ -1,10 +1,10 @@
 """
-PDASMD beside its theory
-========================
+PDASMD and its theory
+=====================
 
-The paper proves how many outer loops its algorithm needs at most (Theorem 2). Runs that follow
-the published procedure to the letter stay below, and have the promised slopes: 1/ε in the
-accuracy, and √B in the size of a batch.
+The paper bounds the number of outer loops of its algorithm (Theorem 2). Runs of the published
+procedure stay below the bound and have the predicted slopes: 1/ε in the accuracy, and √B in the
+batch size.
 """
 
 import matplotlib.pyplot as plt

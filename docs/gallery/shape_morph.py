@@ -1,9 +1,9 @@
 """
-Shapes that turn into each other
-================================
+Interpolation between four shapes
+=================================
 
-Barycentres of four shapes with weights that move from corner to corner of a square. Every one is a
-histogram with a proof that no other is better by more than the relative gap asked for.
+Barycentres of four shapes are computed for weights that vary over a square. Each is a histogram
+with a proof that no other is better by more than the relative gap.
 """
 
 import matplotlib.pyplot as plt

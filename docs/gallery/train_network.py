@@ -1,9 +1,9 @@
 """
-A network learns by transport
-=============================
+Train a network with a transport loss
+=====================================
 
-A small network turns noise into two moons. The loss is the exact optimal transport cost between 256
-points that it makes and 256 of the data: no regularisation, no discriminator.
+A small network maps noise to two moons. The loss is the exact optimal transport cost between 256
+generated points and 256 data points, without regularisation or discriminator.
 """
 
 import time

@@ -1,9 +1,9 @@
 """
-Two moons, turned
-=================
+Domain adaptation of rotated moons
+==================================
 
-Labelled points, and unlabelled ones of the same shape turned by 50 degrees. A classifier of the
-first is wrong on the second; trained on the points that transport has moved, it is right.
+The target has the shape of the labelled source, rotated by 50 degrees. A classifier of the source
+is wrong on the target. Trained on the transported source, it is right.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-Growth, not only motion
-=======================
+Unbalanced transport of growing colonies
+========================================
 
-Three colonies on a line drift; one grows, one dies out. Balanced transport explains the growth
-by a stream of mass from one to another. With a price on created and lost mass, ``unbalanced``,
-colonies grow where they are: smoothly with KL, and all or nothing with TV.
+Three colonies on a line drift. One grows, and one dies out. Balanced transport explains the growth
+by mass that moves between colonies. ``unbalanced`` penalises created and lost mass, so that
+colonies grow in place: smoothly with KL, and all or nothing with TV.
 """
 
 import matplotlib.pyplot as plt

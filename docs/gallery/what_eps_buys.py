@@ -2,8 +2,8 @@
 What ε buys
 ===========
 
-The bracket of one run closes as it goes on; asking for less ends it sooner. Below, the plans that
-three accuracies lead to: a rough plan blurs where mass goes, and costs at most ε too much.
+The bounds of one run converge, and a larger tolerance ends the run sooner. Below are the plans of
+three tolerances. A less accurate plan is blurred, and costs at most ε more than the optimum.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ Y = 0.35 * rng.normal(size=(N, 2))
 M = ((X[:, None] - Y) ** 2).sum(axis=2)
 
 # %%
-# An entropic method, so that there is something to see: exact ones close the bracket in one step.
+# An entropic method has a history of bounds; exact methods have only one pair.
 
 runs = {eps: epsilot.solve(M, eps=eps, method="pdasmd") for eps in TARGETS}
 for eps, run in runs.items():
