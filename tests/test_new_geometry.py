@@ -8,6 +8,7 @@ import epsilot
 from epsilot.display.page import python_call
 from epsilot.engine import starts
 from epsilot.geometry.base import Call, Coarser, Halved, Places
+from epsilot.problems.problem import Clipped, Penalised
 from epsilot.solvers import solver_class
 
 #: What float64 may add to a comparison of values.
@@ -88,16 +89,16 @@ KINDS = {
 
 def kind_of(about):
     """Return the keywords of a kind of problem that a method serves."""
-    if about.takes_penalties:
+    if about.form == Penalised.form:
         return KINDS["kl"]
-    return KINDS["entropic partial"] if about.takes_bounds else {}
+    return KINDS["entropic partial"] if about.form == Clipped.form else {}
 
 
 @pytest.mark.parametrize("method", SOLVING)
 def test_every_method_takes_it_or_says_that_it_cannot(method):
     about = solver_class(method).about
     asked = {"method": method, "on_limit": "ignore", **kind_of(about)}
-    accuracy = {"tol": 0.1} if about.takes_bounds else {"rtol": 0.1}
+    accuracy = {"tol": 0.1} if about.form == Clipped.form else {"rtol": 0.1}
     if about.needs_dense or about.needs_lattice or about.needs_line:
         with pytest.raises(epsilot.InvalidProblem, match=f"{method} (needs|cannot solve)"):
             epsilot.solve(CIRCLE, A, B, **asked, **accuracy)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import epsilot
 from epsilot import memory
 from epsilot.geometry import Dense, Grid, PointCloud
+from epsilot.problems.problem import Penalised
 from epsilot.solvers import solver_class
 from geometries import by_hand, clouds, grids, with_dummies
 
@@ -85,7 +86,7 @@ def test_a_geometry_says_what_it_can(name):
 ABOUT = {m.name: solver_class(m.name).about for m in epsilot.methods()}
 #: The methods that read rows, with the kind of problem that they are for.
 READERS = {
-    name: {"unbalanced": 1.0} if x.takes_penalties else {}
+    name: {"unbalanced": 1.0} if x.form == Penalised.form else {}
     for name, x in ABOUT.items()
     if x.needs_rows
 }

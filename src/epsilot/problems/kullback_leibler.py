@@ -24,7 +24,7 @@ from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
 from .balanced import check_regularisation
 from .certificate import BUG, LEAST_GAP
 from .duals import finite_slopes
-from .objective import Abilities, Objective, Slopes
+from .objective import Objective, Slopes
 from .plan import Core, Plan
 from .problem import Penalised, Problem
 from .rounding import Rounded, round_onto, tame
@@ -43,6 +43,7 @@ class KullbackLeibler(UnbalancedObjective):
     eta: float  # 0: no entropy
 
     quantity: ClassVar[str] = "unbalanced transport cost (KL)"
+    form: ClassVar[str] = Penalised.form
     unserved: ClassVar[str] = (
         "solves balanced problems; use unbalanced_sinkhorn, which is what auto takes, "
         "unbalanced_pdasmd, or unbalanced_type='tv'."
@@ -69,10 +70,6 @@ class KullbackLeibler(UnbalancedObjective):
         return EntropicKullbackLeibler(exact, *prices, reg / problem.unit)
 
     # -- what a run needs to know ------------------------------------------------------------
-
-    def is_served_by(self, method: Abilities) -> bool:
-        """Tell whether a method knows such marginals."""
-        return method.takes_penalties
 
     def fixed_target(self, inner: Problem) -> Penalised:
         """Return the problem with its prices."""

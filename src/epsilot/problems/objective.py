@@ -34,19 +34,15 @@ Slopes: TypeAlias = Callable[[Potentials], Potentials]
 
 
 class Abilities(Protocol):
-    """What a method can do, as far as an objective asks."""
+    """The abilities of a method that an objective asks for."""
 
     @property
     def solves_entropic(self) -> bool:
         """Whether the method solves the entropic problem for its own sake."""
 
     @property
-    def takes_penalties(self) -> bool:
-        """Whether marginals may be missed, at a price: balanced problems are then not served."""
-
-    @property
-    def takes_bounds(self) -> bool:
-        """Whether potentials have bounds: other problems are then not served."""
+    def form(self) -> str:
+        """The form of the problems that the method solves."""
 
 
 class RunObjective(ABC):
@@ -176,6 +172,8 @@ class Objective(RunObjective):
     quantity: ClassVar[str]
     is_entropic: ClassVar[bool] = False
     accuracy: ClassVar[str] = "eps"
+    #: A method solves problems of one form, which its record names.
+    form: ClassVar[str] = "balanced"
     #: The end of the sentence that refuses a method which cannot serve.
     unserved: ClassVar[str] = "solves unbalanced problems only (pass unbalanced=λ, or use auto)."
     #: Why no published procedure can be followed, if none can.
@@ -187,7 +185,7 @@ class Objective(RunObjective):
 
     def is_served_by(self, method: Abilities) -> bool:
         """Tell whether a method can minimise this objective."""
-        return not (method.takes_penalties or method.takes_bounds)
+        return method.form == self.form
 
     def support(self) -> Support:
         """Return the problem that methods work on, and the way back from it."""

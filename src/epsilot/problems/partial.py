@@ -27,7 +27,7 @@ from ..kernels.vectors import below, dot, exp, log, shortfall, shrink
 from .balanced import DEFAULT_GAP, check_regularisation
 from .certificate import BUG
 from .duals import as_they_are, softmin
-from .objective import Abilities, Objective, Slopes, linear
+from .objective import Objective, Slopes, linear
 from .plan import Around, Core, Plan
 from .problem import Best, Clipped, Problem, check_size, masses, scaled_problem
 from .rounding import Rounded, tame
@@ -218,6 +218,7 @@ class EntropicPartial(PartialTransport):
     eta: float
 
     quantity: ClassVar[str] = "entropic partial objective"
+    form: ClassVar[str] = Clipped.form
     is_entropic: ClassVar[bool] = True
     accuracy: ClassVar[str] = "tol"
     unserved: ClassVar[str] = (
@@ -237,10 +238,6 @@ class EntropicPartial(PartialTransport):
         return cls(exact, share, reg / problem.unit)
 
     # -- what a run needs to know ------------------------------------------------------------
-
-    def is_served_by(self, method: Abilities) -> bool:
-        """Tell whether a method knows bounds of potentials."""
-        return method.takes_bounds
 
     def support(self) -> Support:
         """Return the problem without its empty rows and columns."""

@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -131,6 +131,9 @@ class Penalised(Entropic):
 
     Without an entropy, η is 0.
     """
+
+    #: The form of problems whose methods work on this target (``Objective.form``).
+    form: ClassVar[str] = "unbalanced (KL)"
 
     price_a: float
     price_b: float
@@ -311,6 +314,8 @@ class Best(NamedTuple):
 @dataclass(frozen=True)
 class Clipped(Entropic, ABC):
     """A problem whose dual is maximised over the rows, or the columns, by clipping."""
+
+    form: ClassVar[str] = "partial or TV with reg"
 
     @abstractmethod
     def best_rows(self, lse: Vector) -> Best:

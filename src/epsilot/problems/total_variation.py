@@ -27,7 +27,7 @@ from .balanced import DEFAULT_GAP, check_regularisation
 from .certificate import BUG, LEAST_GAP
 from .duals import as_they_are, softmin
 from .kullback_leibler import rounding_factor
-from .objective import Abilities, Slopes
+from .objective import Slopes
 from .plan import Arcs, Core, Plan, plus
 from .problem import Best, Clipped, Problem
 from .rounding import Rounded, tame
@@ -276,6 +276,7 @@ class EntropicTotalVariation(TotalVariation):
     eta: float
 
     quantity: ClassVar[str] = "entropic unbalanced objective (TV)"
+    form: ClassVar[str] = Clipped.form
     is_entropic: ClassVar[bool] = True
     accuracy: ClassVar[str] = "tol"
     unserved: ClassVar[str] = (
@@ -302,10 +303,6 @@ class EntropicTotalVariation(TotalVariation):
         return cls(exact, *prices, eta)
 
     # -- what a run needs to know ------------------------------------------------------------
-
-    def is_served_by(self, method: Abilities) -> bool:
-        """Tell whether a method knows bounds of potentials."""
-        return method.takes_bounds
 
     def support(self) -> Support:
         """Return the problem as it is: what has no mass may be given some."""

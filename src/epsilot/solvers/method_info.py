@@ -65,8 +65,7 @@ class MethodInfo:
     needs_dense: bool = False
     needs_lattice: bool = False
     needs_line: bool = False
-    takes_penalties: bool = False  # for marginals that may be missed, and for these only
-    takes_bounds: bool = False  # for potentials with bounds, and for these only
+    form: str = "balanced"  # of the problems it solves: the ``form`` of their objectives
     needs_small: bool = False  # few enough nodes for the sets of a small tree
 
     @property
@@ -77,10 +76,8 @@ class MethodInfo:
     @property
     def costs(self) -> str:
         """Which costs it takes."""
-        if self.takes_penalties:
-            return "any, unbalanced (KL)"
-        if self.takes_bounds:
-            return "any, partial or TV with reg"
+        if self.form != "balanced":
+            return f"any, {self.form}"
         if self.needs_small:
             return "small"
         if self.needs_lattice:

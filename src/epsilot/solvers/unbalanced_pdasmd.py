@@ -99,7 +99,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         year=2023,
         note="φ within order 1/s² after s outer loops, for fixed η and λ",
         needs_rows=True,
-        takes_penalties=True,
+        form=Penalised.form,
     )
     pace: ClassVar[Pace] = Pace()
 

@@ -109,7 +109,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
         paper="Chizat, Peyré, Schmitzer, Vialard 2018; Séjourné, Vialard, Peyré 2022",
         year=2018,
         note="linear for fixed η and λ",
-        takes_penalties=True,
+        form=Penalised.form,
     )
     pace: ClassVar[Pace] = Pace()
 
@@ -209,7 +209,7 @@ class ClippedSinkhorn(UnpublishedSolver):
         paper="Benamou, Carlier, Cuturi, Nenna, Peyré 2015; Chizat, Peyré, Schmitzer, Vialard 2018",
         year=2015,
         note="no rate is proved",
-        takes_bounds=True,
+        form=Clipped.form,
     )
     pace: ClassVar[Pace] = Pace()
 
