@@ -81,7 +81,7 @@ types: $(VENV)/.stamp-dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.stamp-plot
-	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python -m epsilot_lab kernels
 
 docs: $(VENV)/.stamp-dev $(VENV)/.stamp-docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet $(DOCS_ARGS) docs docs/_build/html

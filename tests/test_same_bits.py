@@ -1,10 +1,11 @@
 """Equal inputs give equal bits, whatever the process, the cache, the threads or the processor."""
 
 import ast
-import runpy
 from pathlib import Path
 
 import pytest
+
+from epsilot_lab.studies import same_bits
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "epsilot"
@@ -131,8 +132,7 @@ def test_no_kernel_may_round_or_reorder():
 
 @pytest.fixture(scope="module")
 def found():
-    benchmark = runpy.run_path(str(ROOT / "benchmarks" / "same_bits.py"))
-    return benchmark["differences"](benchmark["QUICK"], True)
+    return same_bits.differences(same_bits.QUICK, True)
 
 
 def test_every_method_gives_the_same_bits_under_every_setting(found):

@@ -93,7 +93,8 @@ def environment_table(lines: Sequence[Line]) -> Table:
     """Return what the solves were made with; several values where the lines differ."""
     rows: dict[str, list[str]] = {}
     for line in lines or [{"versions": versions(), "machine": machine()}]:
-        for name, value in {**line["versions"], **line["machine"]}.items():
+        made_with = line.get("versions", {"epsilot": line.get("version", "unknown")})
+        for name, value in {**made_with, **line.get("machine", {})}.items():
             if str(value) not in rows.setdefault(name, []):
                 rows[name].append(str(value))
     return Table(

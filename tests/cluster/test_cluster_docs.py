@@ -47,8 +47,7 @@ def test_the_two_terminals_of_the_page(tmp_path):
 
 
 def test_the_benchmark_at_toy_size(client, cluster, workers, monkeypatch, tmp_path, capsys):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    script = import_module("cluster")
+    script = import_module("epsilot_lab.studies.cluster")
 
     @contextmanager
     def shared(n_workers):

@@ -37,7 +37,7 @@ DEFAULT_METHODS = (
 #: Largest cost, in entries, that is stored so that every method can read it.
 MAX_STORED_ENTRIES = 1 << 24
 COLUMNS = ("method", "gap", "target", "certified", "value", "epochs", "operations", "time")
-#: Heading of the measured column of ``epsilot methods`` (benchmarks/methods.py).
+#: Heading of the measured column of ``epsilot methods`` (study ``registry``).
 MEASURED = "operations, n = 144, ε = 0.02"
 
 

@@ -2,7 +2,7 @@
 
 A model predicts seconds of processor time on an n x m problem:
 overhead + dense n m + scale (n + m)^power. Predictions never depend on the number of threads.
-``benchmarks/calibrate.py`` fits the coefficients. The package ships them in
+``python -m epsilot_lab calibrate`` fits the coefficients. The package ships them in
 ``data/cost_models.json``; the environment variable ``EPSILOT_COST_MODELS`` names another file.
 """
 
@@ -62,7 +62,7 @@ def _read(path: str | None) -> tuple[dict[str, Fields], dict[str, CostModel]]:
     except (OSError, ValueError, TypeError) as error:
         raise InvalidProblem(
             f"EPSILOT_COST_MODELS is {shown(path)}, which cannot be read ({first_line(error)}); it "
-            "must name a JSON file written by benchmarks/calibrate.py."
+            "must name a JSON file written by python -m epsilot_lab calibrate."
         ) from None
 
 

@@ -117,7 +117,7 @@ UNMEASURED = {"paper": Growth(5e8, 2.3, 1.2), "certificate": Growth(1e7, 2.2, 1.
 
 
 def measured_operations(name: str) -> str:
-    """Return the operations to ε = 0.02 max C at n = 144, as text (``benchmarks/methods.py``)."""
+    """Return the operations to ε = 0.02 max C at n = 144, as text (study ``registry``)."""
     return str(_measured().get(name, {}).get("operations", ""))
 
 

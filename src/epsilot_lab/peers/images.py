@@ -167,8 +167,14 @@ class PairTask:
         self.warm_up()
         runs = repeated(_call(self.solver, A, B, self.metric), REPEATS, most=5)
         least = runs.least
-        found = {"seconds": least.wall, "processor": least.processor}
-        return {**self.identity, **found, **(runs.result or {})}
+        return {
+            **self.identity,
+            "seconds": least.wall,
+            "processor": least.processor,
+            **(runs.result or {}),
+            "versions": versions(),
+            "machine": machine(),
+        }
 
 
 def tasks_of(scale: Scale, sides: Sequence[int] | None, folder: Path | None) -> Iterator[PairTask]:
@@ -234,7 +240,7 @@ def blocks_of(lines: Sequence[Line], command: str) -> list[Block]:
     found += [
         Paragraph(_agreement(lines)),
         Heading("Environment"),
-        environment_table([{"versions": versions(), "machine": machine()}]),
+        environment_table(lines),
     ]
     return found
 

@@ -1,0 +1,55 @@
+"""Run a study: ``python -m epsilot_lab <study> [options]``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+#: name -> sentence; the module of a study has its name, with underscores.
+STUDIES = {
+    "methods": "compare methods and options, in operations",
+    "races": "time epsilot beside other libraries",
+    "kernels": "time the kernels, and epochs of PDASMD",
+    "geometry": "time grids and clouds beside stored costs and POT",
+    "batches": "time batches of small problems beside loops over POT and SciPy",
+    "digits": "classify the digits of scikit-learn by transport distances",
+    "barycenters": "compare barycentres with POT",
+    "gradients": "time gradients beside POT, GeomLoss and OTT-JAX",
+    "large": "solve 100,000 points and large images",
+    "growth": "measure how exact solves grow with n",
+    "cluster": "measure Dask clusters",
+    "exactness": "check exact methods on awkward shapes beside ot.emd2",
+    "stages": "show where the time of auto goes, by stage",
+    "auction-stages": "show where the time of the auction goes, by phase",
+    "first-passes": "measure the first passes of a solve",
+    "first-calls": "time the first call of a process, with and without compiling",
+    "limits": "measure how late limits and signals end a call",
+    "same-bits": "compare the bits of results across processes, threads and processors",
+    "color-transfer": "measure colour transfer of large photographs",
+    "dotmark": "compare drawn images with the published costs of DOTmark",
+    "registry": "measure every method on one problem, for `epsilot methods`",
+    "calibrate": 'fit the cost models behind method="auto"',
+    "results": "list the versions that produced the published results",
+    "gallery": "draw pictures of plans for the documentation",
+    "campaign": "fuzz the library",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the study that the first word names, or list all studies."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] not in STUDIES:
+        if words and words[0] not in ("-h", "--help"):
+            print(f"study {words[0]!r} is unknown; it must be one of these:", file=sys.stderr)
+        for name, sentence in STUDIES.items():
+            print(f"{name:16} {sentence}")
+        return 0 if words and words[0] in ("-h", "--help") else 2
+    folder = "fuzz" if words[0] == "campaign" else "studies"
+    module = import_module(f".{folder}.{words[0].replace('-', '_')}", __package__)
+    run: Callable[[list[str]], int | None] = module.main
+    return run(words[1:]) or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

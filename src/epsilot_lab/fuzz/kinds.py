@@ -1,0 +1,393 @@
+"""Check every kind of problem over 600 decades, and audits by ``certify``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import epsilot
+
+from .problems import COSTS, Answer, Array, Outcome, Rng, ask, number, pick
+from .proofs import ROUND_OFF, TINY, Claim, Kind, claim_defects, unit_of
+from .solves import METHODS as BALANCED
+
+# -- kinds -------------------------------------------------------------------------------------
+
+SAFETY_SECONDS = 2.0
+#: Ratios of prices, masses, accuracies and regularisations to costs that every kind must take.
+ORDINARY = 1e-7, 1e7
+#: Accuracy, relative to the size of values, that can always be asked for.
+REACHABLE = 1e-10
+#: Negative costs up to this multiple of prices leave masses within the range of float64.
+GROWTH = 300.0
+#: Regularisations below this share of the costs take Sinkhorn more sweeps than a case has.
+SHARP = 1e-4
+#: Costs and masses far from the ends of float64.
+INSIDE = 1e-140, 1e140
+#: kind -> its share of the cases
+KINDS = {"balanced": 2.0, "partial": 2.0, "kl": 3.0, "tv": 3.0}
+EXACT = ("exact", "small_simplex", "restricted_simplex", "auction")
+
+
+def kinds(rng: Rng) -> Outcome:
+    """Draw a problem of any kind, solve it, and check what its plan and potentials prove."""
+    C, a, b, words = draw_dense(rng)
+    kind = draw_kind(rng, C, a, b)
+    accuracy = draw_accuracy(rng, kind, C, a, b)
+    method = draw_method(rng, kind)
+    keywords = {**kind.keywords, **accuracy, "method": method}
+    limits = draw_limits(rng, method)
+    shown = ", ".join(f"{k}={v}" for k, v in {**keywords, **limits}.items())
+    outcome = Outcome(kind.label, method, label=f"{words}; {shown}")
+    answer = ask(epsilot.solve, C, a, b, **keywords, **limits)
+    return judged(outcome, answer, kind, C, a, b, accuracy, limits)
+
+
+def judged(
+    outcome: Outcome,
+    answer: Answer,
+    kind: Kind,
+    C: Array,
+    a: Array,
+    b: Array,
+    accuracy: dict[str, float],
+    limits: dict[str, Any],
+) -> Outcome:
+    """Add the defects of an answer to a problem of any kind."""
+    outcome.blame(*answer.defects)
+    is_plain = is_ordinary(kind, C, a, b, accuracy)
+    if answer.error is not None:
+        outcome.ending = "refused" if answer.is_refused else "raised"
+        if answer.is_refused and is_plain:
+            outcome.blame(f"refused a valid problem: {answer.error}")
+        return outcome
+    result = answer.value
+    outcome.ending = result.status.name.lower()
+    extended = tuple(np.longdouble(x) for x in (C, a, b))
+    outcome.blame(*result_defects(result, kind, *extended))
+    outcome.blame(*target_defects(result, kind, *extended, accuracy))
+    is_limited = "max_iter" in limits or result.status.name == "MAX_SECONDS"
+    is_plain = is_plain and is_certifiable(result, kind, *extended)
+    if is_plain and outcome.method == "auto" and not is_limited and not result.converged:
+        outcome.blame(f"auto ended as {result.status.name} without a limit")
+    return outcome
+
+
+def result_defects(result: Any, kind: Kind, C: Array, a: Array, b: Array) -> list[str]:
+    """Say which bounds a result does not prove, and which forms of its plan differ."""
+    a, b = balanced_weights(kind, a, b)
+    claim = Claim(result.value, result.lower_bound, result.plan, result.potentials)
+    found = list(claim_defects(kind, C, a, b, claim))
+    found += form_defects(result, max(a.sum(), b.sum()))
+    linear = (C * result.plan).sum()
+    unit = np.abs(C * result.plan).sum() + unit_of(kind, C, a, b)
+    if not abs(linear - np.longdouble(result.value_linear)) <= 1e-12 * unit + TINY:
+        found.append(f"value_linear {result.value_linear!r} is not <M, plan> = {linear!s}")
+    return found
+
+
+def balanced_weights(kind: Kind, a: Array, b: Array) -> tuple[Array, Array]:
+    """Return the weights as the library reads them: equal totals where both are kept."""
+    if kind.is_hard and kind.name != "partial":
+        return a, b * (a.sum() / b.sum())
+    return a, b
+
+
+def is_certifiable(result: Any, kind: Kind, C: Array, a: Array, b: Array) -> bool:
+    """Tell whether a gap is neither round-off nor that of a regularisation too small to sweep."""
+    prices = [np.longdouble(price) for price in kind.prices if price < math.inf]
+    misfit = max(prices, default=np.longdouble(0)) * (a.sum() + b.sum())
+    is_sharp = kind.reg is not None and kind.reg < SHARP * np.abs(C).max()
+    return not is_sharp and result.gap > 1e-12 * abs(result.lower_bound) + 1e-14 * misfit
+
+
+def form_defects(result: Any, total: Any) -> list[str]:
+    """Say which forms of a plan differ from the array."""
+    X, plan = np.longdouble(result.plan), result.plan_operator
+    n, m = X.shape
+    kept = plan.tosparse()
+    total = max(total, X.sum())
+    forms = {
+        "products": (plan @ np.ones(m), plan.T @ np.ones(n)),
+        "marginals": plan.marginals(),
+        "tosparse": (kept @ np.ones(m), kept.T @ np.ones(n)),
+    }
+    found = []
+    for name, (rows, cols) in forms.items():
+        error = np.abs(X.sum(axis=1) - rows).sum() + np.abs(X.sum(axis=0) - cols).sum()
+        if not error <= 1e-12 * total + TINY:
+            found.append(f"plan and its {name} differ by {float(error / total):.1e} of the mass")
+    return found
+
+
+def target_defects(
+    result: Any, kind: Kind, C: Array, a: Array, b: Array, accuracy: dict[str, float]
+) -> list[str]:
+    """Say whether a run calls itself converged with a gap above what was asked for."""
+    gap, lower = np.longdouble(result.gap), np.longdouble(result.lower_bound)
+    unit = unit_of(kind, C, a, b)
+    room = 1e-12 * (unit + abs(lower)) + TINY
+    if "eps" in accuracy or "tol" in accuracy:
+        allowed = np.longdouble(accuracy.get("eps", accuracy.get("tol")))
+    elif kind.reg is not None:
+        reg = np.longdouble(kind.reg)
+        prices = [np.longdouble(p) for p in kind.prices if p < math.inf]
+        size = max(np.abs(C).max(), reg, *prices, np.longdouble(0)) or np.longdouble(1)
+        allowed = 1.001e-6 * size * (np.longdouble(kind.mass or 0) or a.sum() + b.sum())
+    else:
+        rtol = np.longdouble(accuracy.get("rtol", 0.01))
+        tiny = max(np.longdouble(1e-9), 1e-13 / rtol) * 2 * unit
+        allowed = rtol * max(abs(lower), tiny)
+    if result.converged and not gap <= allowed * (1 + 1e-9) + room:
+        return [f"converged with gap {result.gap!r} above the target {allowed!s}"]
+    if result.converged and not gap >= -room:
+        return [f"converged with the negative gap {result.gap!r}"]
+    return []
+
+
+# -- draws -------------------------------------------------------------------------------------
+
+
+def draw_dense(rng: Rng) -> tuple[Array, Array, Array, str]:
+    """Draw a small cost and positive weights of any scale."""
+    n, m = (int(k) for k in rng.integers(1, pick_size(rng), 2))
+    family = str(rng.choice(list(COSTS)))
+    C = COSTS[family](rng, n, m)
+    sign = pick(rng, {"": 4, "negative": 0.5, "both signs": 1})
+    C = -C if sign == "negative" else C - np.median(C) if sign else C
+    C, scale = at_scale(rng, C)
+    a, of_a = at_scale(rng, draw_masses(rng, n))
+    b, of_b = (
+        at_scale(rng, draw_masses(rng, m))
+        if rng.random() < 0.3
+        else (at_total(draw_masses(rng, m), a), of_a)
+    )
+    words = f"{n} x {m} {family} {sign} costs of {scale:.0e}, masses {of_a:.0e} and {of_b:.0e}"
+    return C, a, b, " ".join(words.split())
+
+
+def pick_size(rng: Rng) -> int:
+    """Draw one more than the largest number of rows."""
+    return {"tiny": 4, "small": 9, "medium": 25}[pick(rng, {"tiny": 4, "small": 5, "medium": 1.5})]
+
+
+def at_scale(rng: Rng, x: Array) -> tuple[Array, float]:
+    """Return an array times a number of any decade that leaves it finite, and the number."""
+    largest = float(np.abs(x).max()) or 1.0
+    scale = 1.0 if rng.random() < 0.4 else number(rng)
+    if not scale * largest * x.size < 1e308:
+        scale = 1e307 / largest / x.size
+    scaled = np.asarray(np.longdouble(x) * np.longdouble(scale), dtype=np.float64)
+    if not scaled.any() and x.any():
+        scaled.flat[int(np.abs(x).argmax())] = 5e-324
+    return scaled, scale
+
+
+def at_total(w: Array, other: Array) -> Array:
+    """Return weights with the total of others, as far as float64 holds it."""
+    total = np.longdouble(other).sum()
+    scaled = np.asarray(np.longdouble(w) / np.longdouble(w).sum() * total, dtype=np.float64)
+    return scaled if scaled.any() else np.asarray(w, dtype=np.float64) * float(other.max())
+
+
+def draw_masses(rng: Rng, n: int) -> Array:
+    """Draw weights of total about one, some of them zero or tiny."""
+    how = pick(rng, {"even": 2, "random": 4, "zeros": 1, "decades": 1, "whole": 1})
+    w = {
+        "even": lambda: np.full(n, 1.0 / n),
+        "random": lambda: rng.dirichlet(np.ones(n)),
+        "zeros": lambda: rng.random(n) * (rng.random(n) < 0.6),
+        "decades": lambda: 10 ** rng.uniform(-12, 0, n),
+        "whole": lambda: rng.integers(0, 4, n).astype(float),
+    }[how]()
+    if not w.any():
+        w[rng.integers(n)] = 1.0
+    return np.asarray(w)
+
+
+def draw_kind(rng: Rng, C: Array, a: Array, b: Array) -> Kind:
+    """Draw a kind with prices, mass and regularisation in proportion to costs, or of any decade."""
+    unit = float(np.abs(C).max()) or 1.0
+    reg = number(rng, unit) if rng.random() < 0.4 else None
+    name = pick(rng, KINDS)
+    if name == "partial":
+        with np.errstate(over="ignore"):
+            most = min(float(a.sum()), float(b.sum()), 1.7e308)
+        mass = number(rng, most) if rng.random() < 0.4 else most * rng.uniform(0, 1)
+        return Kind("partial", mass=min(max(mass, 5e-324), most), reg=reg)
+    if name == "balanced":
+        return Kind(reg=reg)
+    prices = [number(rng, unit) for _ in range(2)]
+    how = pick(rng, {"one": 5, "two": 3, "a kept": 0.7, "b kept": 0.7, "both kept": 0.2})
+    if how == "one":
+        prices[1] = prices[0]
+    if how in ("a kept", "both kept"):
+        prices[0] = math.inf
+    if how in ("b kept", "both kept"):
+        prices[1] = math.inf
+    return Kind(name, *prices, reg=reg)
+
+
+def draw_accuracy(rng: Rng, kind: Kind, C: Array, a: Array, b: Array) -> dict[str, float]:
+    """Draw what to reach: by default nothing is said."""
+    extended = [np.longdouble(x) for x in (C, a, b)]
+    unit = float(min(max(unit_of(kind, *extended), 1e-320), 1e308))
+    how = pick(rng, {"default": 4, "absolute": 3, "relative": 3})
+    if how == "default" or (how == "relative" and kind.reg is not None):
+        return {}
+    if how == "relative":
+        return {"rtol": 10 ** rng.uniform(-9, 0) if rng.random() < 0.7 else number(rng)}
+    wanted = unit * 10 ** rng.uniform(-9, 0) if rng.random() < 0.7 else number(rng, unit)
+    return {"eps" if kind.reg is None else "tol": float(min(max(wanted, 5e-324), 1.7e308))}
+
+
+def draw_method(rng: Rng, kind: Kind) -> str:
+    """Draw a method that serves a kind; mostly auto."""
+    if rng.random() < 0.6:
+        return "auto"
+    if kind.is_hard and kind.name != "partial":
+        return str(rng.choice(dense_methods(kind.reg is not None)))
+    if kind.name == "kl":
+        return str(rng.choice(["unbalanced_sinkhorn", "unbalanced_pdasmd"]))
+    if kind.reg is not None:
+        return "clipped_sinkhorn"
+    return str(rng.choice(dense_methods(False)))
+
+
+def dense_methods(is_entropic: bool) -> list[str]:
+    """Return the methods that take any dense cost."""
+    return [
+        name
+        for name, method in BALANCED.items()
+        if method.costs in ("any", "small") and (method.solves_entropic or not is_entropic)
+    ]
+
+
+def draw_limits(rng: Rng, method: str) -> dict[str, Any]:
+    """Draw limits that keep a case short."""
+    limits: dict[str, Any] = {"max_seconds": SAFETY_SECONDS, "on_limit": "ignore"}
+    if method not in ("auto", *EXACT) or rng.random() < 0.15:
+        limits["max_iter"] = int(10 ** rng.uniform(0, 3))
+    return limits
+
+
+def is_near(x: Any, ends: tuple[float, float]) -> bool:
+    """Tell whether a number lies between two others."""
+    return bool(ends[0] < x < ends[1])
+
+
+def is_ordinary(kind: Kind, C: Array, a: Array, b: Array, accuracy: dict[str, float]) -> bool:
+    """Tell whether every number is in proportion, so that a refusal is a defect."""
+    extended = [np.longdouble(x) for x in (C, a, b)]
+    largest = np.abs(extended[0]).max()
+    totals = [x.sum() for x in extended[1:]]
+    sizes = [*totals, *([largest] if largest else [])]
+    if not all(is_near(x, INSIDE) for x in sizes):
+        return False
+    are_equal = abs(totals[0] - totals[1]) <= 1e-9 * totals[0]
+    if kind.is_hard and kind.name != "partial" and not are_equal:
+        return False
+    ratios = [max(totals) / min(totals)]
+    unit = largest or np.longdouble(1)
+    ratios += [np.longdouble(p) / unit for p in kind.prices if p < math.inf]
+    if kind.reg is not None:
+        ratios.append(np.longdouble(kind.reg) / unit)
+    if kind.mass is not None:
+        ratios.append(np.longdouble(kind.mass) / min(totals))
+    if not all(is_near(x, ORDINARY) for x in ratios):
+        return False
+    if kind.name == "tv" and C.min() < -(kind.price_a + kind.price_b):
+        return False
+    if kind.name == "kl" and C.min() < -GROWTH * (sum(kind.prices) + (kind.reg or 0)):
+        return False
+    size = max([unit, *(np.longdouble(p) for p in kind.prices if p < math.inf)])
+    size = max(size, np.longdouble(kind.reg or 0)) * max(totals)
+    wanted = [x for name, x in accuracy.items() if name != "rtol"]
+    return all(x > REACHABLE * size for x in wanted) and 1e-9 < accuracy.get("rtol", 1) < 1e9
+
+
+# -- audits ------------------------------------------------------------------------------------
+
+
+def audits(rng: Rng) -> Outcome:
+    """Draw a problem, and a plan, potentials or both; audit them and compare with a proved bracket.
+
+    The bracket is that of a solve, recomputed from its plan and potentials in extended precision.
+    """
+    C, a, b, words = draw_dense(rng)
+    kind = draw_kind(rng, C, a, b)
+    plan, potentials, given = draw_proposal(rng, C, a, b)
+    outcome = Outcome(kind.label, label=f"{words}; {kind.keywords}; {given}")
+    answer = ask(epsilot.certify, C, a, b, plan=plan, potentials=potentials, **kind.keywords)
+    outcome.blame(*answer.defects)
+    is_plain = is_ordinary(kind, C, a, b, {}) and is_tame(C, a, plan, potentials)
+    if answer.value is None:
+        outcome.ending = "refused" if answer.is_refused else "raised"
+        if answer.is_refused and is_plain:
+            outcome.blame(f"refused a valid audit: {answer.error}")
+        return outcome
+    outcome.ending = "feasible" if answer.value.is_feasible else "infeasible"
+    solved = ask(epsilot.solve, C, a, b, max_seconds=2.0, on_limit="ignore", **kind.keywords)
+    if solved.value is None:
+        return outcome
+    C, a, b = (np.longdouble(x) for x in (C, a, b))
+    if result_defects(solved.value, kind, C, a, b):
+        return outcome  # what the part `kinds` is for
+    return outcome.blame(*certificate_defects(answer.value, kind, C, a, b, solved.value))
+
+
+def certificate_defects(
+    certificate: Any, kind: Kind, C: Array, a: Array, b: Array, solved: Any
+) -> list[str]:
+    """Say where the bounds of an audit contradict a proved bracket."""
+    a, b = balanced_weights(kind, a, b)
+    above = kind.plan_value(C, a, b, np.longdouble(solved.plan))
+    below = kind.dual_value(C, a, b, *(np.longdouble(x) for x in solved.potentials))
+    upper, lower = np.longdouble(certificate.upper), np.longdouble(certificate.lower)
+    if np.isnan(upper) or np.isnan(lower):
+        return [f"certify finds {certificate}"]
+    unit = unit_of(kind, C, a, b) + abs(above.value) + (below.size if kind.reg else 0)
+    room = ROUND_OFF * unit + TINY
+    found = []
+    if not upper >= below.value - room:
+        found.append(f"certify: upper bound {upper!s} below the optimum, at least {below.value!s}")
+    if not lower <= above.value + room:
+        found.append(f"certify: lower bound {lower!s} above the optimum, at most {above.value!s}")
+    return found
+
+
+def draw_proposal(rng: Rng, C: Array, a: Array, b: Array) -> tuple[Any, Any, str]:
+    """Draw a plan, potentials, or both, good or bad."""
+    n, m = C.shape
+    what = pick(rng, {"plan": 3, "potentials": 3, "both": 4})
+    plan = potentials = None
+    how = pick(rng, {"product": 3, "random": 2, "zeros": 1, "one entry": 1, "any size": 1})
+    if what != "potentials":
+        with np.errstate(all="ignore"):
+            total = np.longdouble(b).sum()
+            product = np.asarray(np.outer(np.longdouble(a), np.longdouble(b) / total), dtype=float)
+        scale = number(rng) if how == "any size" else float(max(a.max(), 5e-324))
+        plan = {
+            "product": product,
+            "random": np.minimum(rng.random((n, m)), 1.0) * min(scale, 1e300),
+            "zeros": np.zeros((n, m)),
+            "one entry": np.eye(n, m) * (np.arange(n) == 0)[:, None] * scale,
+            "any size": np.minimum(scale, 1e300) * rng.random((n, m)),
+        }[how]
+    if what != "plan":
+        unit = min(float(np.abs(C).max()) or 1.0, 1e300)
+        scale = min(number(rng, unit), 1e300)
+        potentials = rng.normal(size=n) * scale, rng.normal(size=m) * scale
+        how += f", potentials of {scale:.0e}"
+    return plan, potentials, f"{what}: {how}"
+
+
+def is_tame(C: Array, a: Array, plan: Any, potentials: Any) -> bool:
+    """Tell whether what is audited is in proportion to the problem."""
+    unit, mass = float(np.abs(C).max()) or 1.0, float(a.max())
+    if plan is not None and plan.any() and not is_near(plan.max() / mass, ORDINARY):
+        return False
+    sizes = [] if potentials is None else [np.abs(x).max() / unit for x in potentials]
+    return is_near(unit, INSIDE) and all(x < ORDINARY[1] for x in sizes)

@@ -1,0 +1,625 @@
+"""Interrupt, kill, damage and resume runs: the result is that of the uninterrupted run."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import epsilot
+from epsilot.engine import storage
+from epsilot.engine.result import recertify
+from epsilot.problems.balanced import Balanced
+from epsilot.problems.problem import make_problem
+
+from .problems import Answer, Drawn, Outcome, Rng, ask, ordinary, pick
+from .proofs import ROUND_OFF, Scales, Wish, result_defects, truth_of
+from .solves import METHODS, NEEDS_DENSE, NEEDS_LATTICE, NEEDS_ROWS, bit_defects
+
+# -- damaged files -----------------------------------------------------------------------------
+
+#: What a field of a header may be replaced by.
+WRONG = (
+    None, True, -1, 0, 10**30, -(10**30), 1.5, float("nan"), float("inf"), -float("inf"), "", "x",
+    [], [1], {}, {"x": 1},
+)  # fmt: skip
+DTYPES = ("float32", "float16", "int64", "int8", "complex128", "bool", "U4", "longdouble")
+BOMB = 1 << 28  # bytes that a few kilobytes unpack to
+
+Fields = dict[str, Any]
+
+
+def spoil(rng: Rng, path: Path) -> str:
+    """Spoil a file in one way, and say which.
+
+    A digest would refuse nearly all of it, so most files are signed anew: what they hold must be
+    looked at too.
+    """
+    way = str(rng.choice(list(WAYS)))
+    what = WAYS[way](rng, path)
+    if way in FORGEABLE and rng.random() < 0.7:
+        forge(path)
+        way += ", signed anew"
+    return f"{way}: {what}"
+
+
+def forge(path: Path) -> None:
+    """Give a changed file the digest of what it now holds."""
+    fields = read(path)
+    header = str(fields.get("header", ""))
+    rest = {name: x for name, x in fields.items() if name not in ("header", "digest")}
+    fields["digest"] = np.array(storage._digest(header, rest))
+    write(path, fields)
+
+
+# -- bytes -------------------------------------------------------------------------------------
+
+
+def flip(rng: Rng, path: Path) -> str:
+    """Change a few bytes."""
+    data = bytearray(path.read_bytes())
+    places = rng.integers(len(data), size=int(rng.integers(1, 4)))
+    for place in places:
+        data[place] ^= int(rng.integers(1, 256))
+    path.write_bytes(data)
+    return f"at {places.tolist()}"
+
+
+def cut(rng: Rng, path: Path) -> str:
+    """Keep only the first bytes."""
+    data = path.read_bytes()
+    kept = int(rng.integers(len(data)))
+    path.write_bytes(data[:kept])
+    return f"{kept} of {len(data)} bytes"
+
+
+def prolong(rng: Rng, path: Path) -> str:
+    """Append bytes."""
+    junk = rng.bytes(int(rng.integers(1, 1000)))
+    path.write_bytes(path.read_bytes() + junk)
+    return f"{len(junk)} bytes"
+
+
+def replace_all(rng: Rng, path: Path) -> str:
+    """Write something else altogether."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.arange(5))
+    contents = (b"PK\x03\x04", b"{}", buffer.getvalue(), bytes(1000), "η".encode() * 50)
+    path.write_bytes(contents[rng.integers(len(contents))])
+    return "other content"
+
+
+# -- fields ------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> Fields:
+    """Return all fields of an archive."""
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def write(path: Path, fields: Fields) -> None:
+    """Write an archive."""
+    with path.open("wb") as file:
+        np.savez(file, **fields)
+
+
+def some_field(rng: Rng, fields: Fields) -> str:
+    """Draw an array's name."""
+    return str(rng.choice([name for name in fields if name not in ("header", "digest")]))
+
+
+def drop(rng: Rng, path: Path) -> str:
+    """Leave a field out."""
+    fields = read(path)
+    name = str(rng.choice(list(fields)))
+    del fields[name]
+    write(path, fields)
+    return name
+
+
+def reshape(rng: Rng, path: Path) -> str:
+    """Shorten, lengthen or bend an array."""
+    fields = read(path)
+    name = some_field(rng, fields)
+    x = fields[name]
+    shapes: dict[str, Callable[[], Any]] = {
+        "empty": lambda: x.ravel()[:0],
+        "shorter": lambda: x.ravel()[: max(x.size - 1, 0)],
+        "half": lambda: x[: len(x) // 2] if x.ndim else x,
+        "longer": lambda: np.concatenate([x.ravel(), x.ravel()]),
+        "column": lambda: x.reshape(-1, 1),
+        "row": lambda: x.reshape(1, -1),
+        "scalar": lambda: x.ravel()[0] if x.size else np.float64(0),
+        "transposed": lambda: x.T.copy(),
+    }
+    how = str(rng.choice(list(shapes)))
+    fields[name] = shapes[how]()
+    write(path, fields)
+    return f"{name} {how}"
+
+
+def retype(rng: Rng, path: Path) -> str:
+    """Change the type of an array."""
+    fields = read(path)
+    name, dtype = some_field(rng, fields), str(rng.choice(DTYPES))
+    with np.errstate(all="ignore"):
+        fields[name] = fields[name].astype(dtype)
+    write(path, fields)
+    return f"{name} to {dtype}"
+
+
+def overwrite(rng: Rng, path: Path) -> str:
+    """Fill an array, or one entry of it, with a number."""
+    fields = read(path)
+    name = some_field(rng, fields)
+    number = rng.choice([np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300, -1e300, 1e-310, 1.0, 1e9])
+    x = fields[name].copy()
+    with np.errstate(all="ignore"):
+        if x.ndim and x.size and rng.random() < 0.5:
+            x.flat[rng.integers(x.size)] = np.asarray(number).astype(x.dtype)
+        else:
+            x = np.full_like(x, np.asarray(number).astype(x.dtype))
+    fields[name] = x
+    write(path, fields)
+    return f"{name} with {number}"
+
+
+def exchange(rng: Rng, path: Path) -> str:
+    """Exchange two arrays."""
+    fields = read(path)
+    one, two = some_field(rng, fields), some_field(rng, fields)
+    fields[one], fields[two] = fields[two], fields[one]
+    write(path, fields)
+    return f"{one} and {two}"
+
+
+def bomb(rng: Rng, path: Path) -> str:
+    """Let an array unpack to far more than it should, or claim to."""
+    fields = read(path)
+    name = some_field(rng, fields)
+    count = 10**13 if rng.random() < 0.7 else BOMB // 8
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        head, {"descr": "<f8", "fortran_order": False, "shape": (count,)}
+    )
+    del fields[name]
+    write(path, fields)
+    chunk = bytes(1 << 20)
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open(f"{name}.npy", "w") as file,
+    ):
+        file.write(head.getvalue())
+        for _ in range(BOMB // len(chunk) if count == BOMB // 8 else 1):
+            file.write(chunk)
+    return f"{name} of {8 * count} bytes"
+
+
+# -- headers -----------------------------------------------------------------------------------
+
+
+def edit(rng: Rng, path: Path) -> str:
+    """Remove or replace one field of the header."""
+    fields = read(path)
+    header = json.loads(str(fields["header"]))
+    key = str(rng.choice(list(header)))
+    if rng.random() < 0.2:
+        del header[key]
+        how = "removed"
+    else:
+        header[key] = WRONG[rng.integers(len(WRONG))]
+        how = repr(header[key])
+    fields["header"] = np.array(json.dumps(header))
+    write(path, fields)
+    return f"{key} {how}"
+
+
+def improve(rng: Rng, path: Path) -> str:
+    """Claim better bounds than were proved."""
+    fields = read(path)
+    header = json.loads(str(fields["header"]))
+    names = [k for k in ("upper", "lower", "value", "lower_bound", "value_linear") if k in header]
+    for name in names:
+        header[name] = 0.0
+    fields["header"] = np.array(json.dumps(header))
+    write(path, fields)
+    return f"{' and '.join(names)} 0"
+
+
+def header_type(rng: Rng, path: Path) -> str:
+    """Make the header something other than a JSON object."""
+    fields = read(path)
+    texts: tuple[Any, ...] = ("", "[]", "null", "{", "1", '{"format": 1}', np.arange(3), 7.5)
+    which = int(rng.integers(len(texts)))
+    fields["header"] = np.array(texts[which])
+    write(path, fields)
+    return repr(texts[which])
+
+
+WAYS: dict[str, Callable[[Rng, Path], str]] = {
+    "bytes flipped": flip,
+    "cut": cut,
+    "prolonged": prolong,
+    "replaced": replace_all,
+    "field dropped": drop,
+    "field reshaped": reshape,
+    "field retyped": retype,
+    "field overwritten": overwrite,
+    "fields exchanged": exchange,
+    "unpacks to more": bomb,
+    "header edited": edit,
+    "bounds improved": improve,
+    "header of another type": header_type,
+}
+FORGEABLE = [name for name in WAYS if name.startswith(("field", "header", "bounds"))]
+
+
+# -- interrupted runs --------------------------------------------------------------------------
+
+LIMITS = {"max_seconds": 5.0, "on_limit": "ignore"}
+#: Epochs of the whole run and, at most, of its interrupted part.
+EPOCHS, FIRST = 400, 60
+
+
+def resume(rng: Rng) -> Outcome:
+    """Draw a run, interrupt it, and go on from its checkpoint in one of several ways."""
+    problem = ordinary(rng)
+    wish = draw_wish(rng)
+    method = draw_method(rng, problem, wish)
+    keywords = {**wish.keywords, "method": method, "seed": int(rng.integers(100)), **LIMITS}
+    way = pick(rng, {"same call": 2, "another call": 4, "spoilt checkpoint": 4, "spoilt result": 3})
+    outcome = Outcome(way, method, label=f"{problem.label}; {wish.keywords}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.npz"
+        if way == "spoilt result":
+            return _spoilt_result(rng, outcome, path, problem, wish, keywords)
+        stop = {"max_iter": int(rng.integers(1, FIRST))}
+        if rng.random() < 0.3:
+            stop = {"max_iter": EPOCHS, "callback": lambda record: rng.random() < 0.5}
+        first = ask(solve, problem, {**keywords, **stop, "checkpoint": str(path)})
+        outcome.blame(*first.defects)
+        if not path.exists():
+            outcome.ending = "no checkpoint"
+            return outcome
+        keywords |= {"max_iter": EPOCHS, "resume": str(path)}
+        return CONTINUATIONS[way](rng, outcome, path, problem, wish, keywords)
+
+
+def solve(problem: Drawn, keywords: dict[str, Any]) -> epsilot.Result:
+    """Call the library."""
+    return epsilot.solve(problem.M, problem.a, problem.b, **keywords)
+
+
+def draw_wish(rng: Rng) -> Wish:
+    """Draw a target that takes some hundred epochs; costs are at most about one."""
+    kind = pick(rng, {"eps": 3, "rtol": 2, "reg": 3, "paper": 1})
+    if kind == "eps":
+        return Wish(eps=float(10 ** rng.uniform(-7, -1)))
+    if kind == "rtol":
+        return Wish(rtol=float(10 ** rng.uniform(-6, -1)))
+    if kind == "paper":
+        return Wish(eps=float(10 ** rng.uniform(-1.5, -0.5)), stop="paper")
+    tol = float(10 ** rng.uniform(-10, -4)) if rng.random() < 0.7 else None
+    return Wish(reg=float(10 ** rng.uniform(-3, 0)), tol=tol)
+
+
+def draw_method(rng: Rng, problem: Drawn, wish: Wish) -> str:
+    """Draw a method that can do what is asked."""
+    names = ["auto", *METHODS]
+    if wish.reg is not None:
+        names = [name for name in names if name == "auto" or METHODS[name].solves_entropic]
+    unfit = {"dense": (), "lazy cloud": NEEDS_DENSE, "grid": NEEDS_ROWS}[problem.kind]
+    if getattr(problem.M, "lattice", None) is None:
+        unfit = (*unfit, *NEEDS_LATTICE)
+    return str(rng.choice([name for name in names if name not in unfit]))
+
+
+# -- ways to go on -----------------------------------------------------------------------------
+
+
+def _same(
+    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
+) -> Outcome:
+    resumed = ask(solve, problem, keywords)
+    whole = ask(solve, problem, {k: v for k, v in keywords.items() if k != "resume"})
+    for answer in (resumed, whole):
+        outcome.blame(*answer.defects)
+    if resumed.value is None or whole.value is None:
+        outcome.ending = "raised"
+        return outcome.blame(*([f"not resumed: {resumed.error}"] if resumed.is_refused else []))
+    outcome.ending = "continued"
+    if "MAX_SECONDS" not in (resumed.value.status.name, whole.value.status.name):
+        outcome.blame(*bit_defects(resumed.value, whole.value, "the resumed run"))
+    return outcome.blame(*_wrong(resumed.value, problem, wish))
+
+
+def _another(
+    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
+) -> Outcome:
+    what = str(rng.choice(["wish", "wish", "wish", "method", "seed", "M", "a", "scaled M"]))
+    if what == "wish":
+        wish = draw_wish(rng)
+        kept = {k: v for k, v in keywords.items() if k not in vars(Wish())}
+        keywords = {**kept, **wish.keywords}
+    elif what == "method":
+        keywords["method"] = draw_method(rng, problem, wish)
+    elif what == "seed":
+        keywords["seed"] += 1
+    else:
+        problem = changed(rng, problem, what)
+    outcome.kind += f", other {what}"
+    outcome.label += f" then {wish.keywords}, {keywords['method']}"
+    return _judged(outcome, ask(solve, problem, keywords), problem, wish)
+
+
+def changed(rng: Rng, problem: Drawn, what: str) -> Drawn:
+    """Return a problem that differs a little in one argument."""
+    if what == "a":
+        a = np.asarray(problem.weights[0], dtype=float).copy()
+        i, j = rng.integers(len(a), size=2)
+        part = float(rng.choice([1.0, 0.5, 1e-9])) * a[i]
+        a[i], a[j] = a[i] - part, a[j] + part
+        return problem.with_new(a=a, b=np.asarray(problem.weights[1], dtype=float))
+    cost = problem.cost * 2 if what == "scaled M" else problem.cost.copy()
+    cost.flat[rng.integers(cost.size)] += float(rng.choice([1.0, -0.5, 1e-12]))
+    return problem.with_new(M=cost, cost=cost, kind="dense")
+
+
+def _spoilt(
+    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
+) -> Outcome:
+    how = spoil(rng, path)
+    outcome.kind += f", {how.partition(':')[0]}"
+    outcome.label += f"; {how}"
+    return _judged(outcome, ask(solve, problem, keywords), problem, wish)
+
+
+def _judged(outcome: Outcome, answer: Answer, problem: Drawn, wish: Wish) -> Outcome:
+    """Accept a refusal, or a result that is right."""
+    outcome.blame(*answer.defects)
+    if answer.value is None:
+        outcome.ending = "refused" if answer.is_refused else "raised"
+        return outcome
+    outcome.ending = "continued"
+    return outcome.blame(*_wrong(answer.value, problem, wish))
+
+
+def _wrong(result: epsilot.Result, problem: Drawn, wish: Wish) -> list[str]:
+    truth = truth_of(problem, wish.reg)
+    found = list(result_defects(result, problem, wish, truth, with_history=False))
+    if not (result.n_iter >= 0 and 0 <= result.seconds < np.inf and result.work.operations >= 0):
+        found.append(f"counters {result.n_iter!r}, {result.seconds!r}, {result.work.operations!r}")
+    return found
+
+
+CONTINUATIONS = {"same call": _same, "another call": _another, "spoilt checkpoint": _spoilt}
+
+
+def _spoilt_result(
+    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
+) -> Outcome:
+    """Save a result, spoil the file and have it proved again."""
+    answer = ask(solve, problem, {**keywords, "max_iter": FIRST})
+    outcome.blame(*answer.defects)
+    if answer.value is None:
+        outcome.ending = "raised"
+        return outcome
+    answer.value.save(path)
+    how = spoil(rng, path)
+    outcome.kind += f", {how.partition(':')[0]}"
+    outcome.label += f"; {how}"
+    again = ask(recertify, path, make_problem(problem.M, problem.a, problem.b), Balanced())
+    outcome.blame(*again.defects)
+    outcome.ending = "refused" if again.is_refused else "raised"
+    if again.value is None:
+        return outcome
+    outcome.ending = "proved again"
+    header, found = again.value
+    reg = header["reg"] if header["is_entropic"] else None
+    truth, slack = truth_of(problem, reg), ROUND_OFF * Scales.of(problem, reg).value
+    if not found.lower <= truth.high + slack:
+        outcome.blame(f"wrong lower bound {found.lower!r} above the optimum {truth.high!s}")
+    if not found.upper >= truth.low - slack:
+        outcome.blame(f"wrong upper bound {found.upper!r} below the optimum {truth.low!s}")
+    return outcome
+
+
+# -- killed runs -------------------------------------------------------------------------------
+
+SIGNALS = {"SIGKILL": 3.0, "SIGTERM": 1.5, "SIGINT": 1.5}
+KILLED_METHODS = (
+    "sinkhorn",
+    "pdasmd",
+    "apdagd",
+    "accelerated_sinkhorn",
+    "aam",
+    "apdrcd",
+    "box_newton",
+)
+KILLED_EPOCHS = 300
+#: Parts of a saved result that hold its clock.
+CLOCKS = ("header", "digest")
+MOST_KILLS = 4
+#: How a forked run ends: a signal found no handler of the library in the middle of a run.
+RUDE = 77
+COMMAND = (sys.executable, "-c", "from epsilot.cli import main; main()")
+
+
+def kills(rng: Rng) -> Outcome:
+    """Draw a run, kill it a few times, finish it, and compare."""
+    n, m = (int(k) for k in rng.integers(60, 160, 2))
+    M, a, b = rng.random((n, m)), rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
+    method = str(rng.choice(KILLED_METHODS))
+    wish = {"reg": 0.005, "tol": 1e-9} if rng.random() < 0.3 else {"eps": 1e-7}
+    keywords = {
+        "method": method,
+        "max_iter": KILLED_EPOCHS,
+        "seed": int(rng.integers(100)),
+        **wish,
+    }
+    how = pick(rng, {"forked": 9, "command": 1})
+    outcome = Outcome(how, method, label=f"{n} x {m} {keywords}")
+    with tempfile.TemporaryDirectory() as folder:
+        run = RUNS[how](Path(folder), M, a, b, keywords)
+        seconds = run.reference()
+        for _ in range(int(rng.integers(1, MOST_KILLS + 1))):
+            name = pick(rng, SIGNALS)
+            outcome.label += f", {name}"
+            outcome.events[name] = outcome.events.get(name, 0) + 1
+            outcome.blame(*run.killed(getattr(signal, name), rng.uniform(0, seconds)))
+        outcome.ending = "resumed" if run.checkpoint.exists() else "started again"
+        return outcome.blame(*run.finished())
+
+
+class Forked:
+    """A run in a child of this process."""
+
+    def __init__(self, folder: Path, M: Any, a: Any, b: Any, keywords: dict[str, Any]) -> None:
+        self.folder, self.problem, self.keywords = folder, (M, a, b), keywords
+        self.checkpoint = folder / "run.npz"
+        self.result: Any = None
+
+    def solve(self, **changes: Any) -> epsilot.Result:
+        """Solve with one thread, as forked processes must."""
+        return epsilot.solve(
+            *self.problem, **self.keywords, n_threads=1, on_limit="ignore", **changes
+        )
+
+    def again(self) -> epsilot.Result:
+        """Start the run, or continue it if it was saved."""
+        saved = {"resume": str(self.checkpoint)} if self.checkpoint.exists() else {}
+        return self.solve(checkpoint=str(self.checkpoint), **saved)
+
+    def reference(self) -> float:
+        """Solve without interruption and return the seconds that takes with a checkpoint."""
+        self.result = self.solve()
+        began = time.perf_counter()
+        self.solve(checkpoint=str(self.folder / "timing.npz"))
+        (self.folder / "timing.npz").unlink(missing_ok=True)
+        return time.perf_counter() - began
+
+    def killed(self, number: int, after: float) -> list[str]:
+        """Run in a child, send a signal, and say what it left behind that it should not have."""
+        child = os.fork()
+        if child == 0:
+            self._child()
+        time.sleep(after)
+        os.kill(child, number)
+        _, status = os.waitpid(child, 0)
+        found = file_defects(self.checkpoint)
+        if os.waitstatus_to_exitcode(status) == RUDE:
+            found.append(f"{signal.Signals(number).name} was not handled in the middle of a run")
+        return found
+
+    def _child(self) -> None:
+        """Run; a signal that reaches us in the middle of the loop was not handled there."""
+
+        def unhandled(number: int, frame: Any) -> None:
+            names = set()
+            while frame is not None:
+                names.add(frame.f_code.co_name)
+                frame = frame.f_back
+            os._exit(RUDE if "drive" in names else 0)
+
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, unhandled)
+            self.again()
+        finally:
+            os._exit(0)
+
+    def finished(self) -> list[str]:
+        """Finish the run here and compare it with the uninterrupted one."""
+        answer = ask(self.again)
+        found = answer.defects
+        if answer.value is None:
+            return found or [f"not resumed: {answer.error}"]
+        found += bit_defects(answer.value, self.result, "the resumed run")
+        return found + draft_defects(self.folder, {"run.npz"})
+
+
+class Command(Forked):
+    """A run of ``epsilot solve``."""
+
+    def _arguments(self, **files: Path) -> list[str]:
+        names = {**{k.replace("_", "-"): v for k, v in self.keywords.items()}, **files}
+        pairs = [text for name, value in names.items() for text in (f"--{name}", str(value))]
+        sources = ["--cost", "problem.npz:M", "--a", "problem.npz:a", "--b", "problem.npz:b"]
+        return [*COMMAND, "solve", *sources, "--threads", "1", "--json", *pairs]
+
+    def _run(self, **files: Path) -> None:
+        done = subprocess.run(
+            self._arguments(**files), cwd=self.folder, capture_output=True, text=True
+        )
+        if done.returncode not in (0, 1):
+            raise RuntimeError(f"exit code {done.returncode}: {done.stderr[-200:]}")
+
+    def _files(self) -> dict[str, Path]:
+        saved = {"resume": self.checkpoint} if self.checkpoint.exists() else {}
+        return {"checkpoint": self.checkpoint, "out": self.folder / "out.npz", **saved}
+
+    def reference(self) -> float:
+        """Solve without interruption and return the seconds that takes."""
+        M, a, b = self.problem
+        np.savez(self.folder / "problem.npz", M=M, a=a, b=b)
+        began = time.perf_counter()
+        self._run(out=self.folder / "whole.npz")
+        return time.perf_counter() - began
+
+    def killed(self, number: int, after: float) -> list[str]:
+        """Run as a process, send a signal, and look at what it left behind."""
+        with subprocess.Popen(
+            self._arguments(**self._files()),
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as child:
+            time.sleep(after)
+            child.send_signal(number)
+        return file_defects(self.checkpoint) + file_defects(self.folder / "out.npz")
+
+    def finished(self) -> list[str]:
+        """Finish the run and compare the saved results, but for their clocks."""
+        self._run(**self._files())
+        found = draft_defects(self.folder, {"problem.npz", "whole.npz", "run.npz", "out.npz"})
+        with np.load(self.folder / "whole.npz") as whole, np.load(self.folder / "out.npz") as out:
+            names = sorted(whole.files)
+            if names != sorted(out.files) or any(
+                whole[name].tobytes() != out[name].tobytes() for name in names if name not in CLOCKS
+            ):
+                found.append("the resumed run differs in the saved result")
+        return found
+
+
+RUNS = {"forked": Forked, "command": Command}
+
+
+def file_defects(path: Path) -> list[str]:
+    """Say whether a file is half written."""
+    if not path.exists():
+        return []
+    try:
+        with np.load(path) as file:
+            for name in file.files:
+                file[name]
+    except Exception as error:
+        return [f"a half-written file: {type(error).__name__}"]
+    return []
+
+
+def draft_defects(folder: Path, expected: set[str]) -> list[str]:
+    """Name what a finished run has left lying about."""
+    left = sorted({path.name for path in folder.iterdir()} - expected)
+    return [f"files left behind: {len(left)} drafts"] if left else []

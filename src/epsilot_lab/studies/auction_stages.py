@@ -1,0 +1,117 @@
+"""Where an auction's time goes: bids a row of every phase, pivots, processor seconds of the stages.
+
+    python -m epsilot_lab auction-stages [--case "2-d squared, random weights"] [--scale 0.3]
+        [--seed 0] [--rtol 1e-9] [--set unsold_early=5e-4 min_phase_ratio=1]
+
+The cases are those of large.py; ``--set`` changes fields of AuctionTuning.
+Counts do not depend on how busy the machine is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from epsilot.engine import driver
+from epsilot.kernels import auction as kernels
+from epsilot.kernels import network
+from epsilot.solvers import auction
+from epsilot.solvers.auction import MarketState
+
+from .large import CASES, drawn
+
+STAGES: dict[str, tuple[Any, str]] = {
+    "auction": (auction.AuctionLevels, "step"),
+    "set-up of rounds": (auction.Auction, "_open"),
+    "pivots": (auction, "pivot"),
+    "certificates": (driver.Driver, "_evaluate"),
+}
+
+
+class Log:
+    """What a run has done: bids of phases by level, pivots, and seconds by stage."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, int] = {}
+        self.bids: dict[int, list[int]] = {}
+        self.spent: Counter[str] = Counter()
+        self.pivots = self.walked = 0
+
+    def phase(self, state: MarketState) -> None:
+        """Note a phase that has ended."""
+        self.rows[state.level] = state.leasts.size
+        self.bids.setdefault(state.level, []).append(int(state.counts[kernels.BIDS]))
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is known, a level or a sum a line."""
+        for level, ends in self.bids.items():
+            n, begins = self.rows[level], [0, *ends[:-1]]
+            parts = ", ".join(f"{(y - x) / n:.1f}" for x, y in zip(begins, ends, strict=True))
+            yield f"{n} rows: {parts} bids a row"
+        yield f"{self.pivots} pivots, {self.walked / max(self.pivots, 1):.0f} nodes each"
+        yield ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in self.spent.items())
+
+
+@contextmanager
+def watched(log: Log) -> Iterator[None]:
+    """Let a log see phases, pivots and stages inside the block."""
+    end, pivots = auction.AuctionLevels._end, network.pivots
+
+    def ended(self: auction.AuctionLevels, state: MarketState) -> None:
+        end(self, state)
+        log.phase(state)
+
+    def pivoted(*arguments: Any) -> Any:
+        found = pivots(*arguments)
+        log.pivots, log.walked = log.pivots + found[0], log.walked + found[3]
+        return found
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(auction.AuctionLevels, "_end", ended))
+        stack.enter_context(patch.object(network, "pivots", pivoted))
+        for stage, (owner, name) in STAGES.items():
+            call = _counted(getattr(owner, name), stage, log.spent)
+            stack.enter_context(patch.object(owner, name, call))
+        yield
+
+
+def _counted(function: Callable[..., Any], stage: str, spent: Counter[str]) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        began = time.process_time()
+        found = function(*arguments)
+        spent[stage] += time.process_time() - began
+        return found
+
+    return call
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the study with the words of a command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", default="2-d squared, random weights", choices=list(CASES))
+    parser.add_argument("--scale", type=float, default=0.3, help="share of the case's size")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rtol", type=float, default=1e-9)
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="settings")
+    options = parser.parse_args(argv)
+    with ExitStack() as stack:
+        for setting in options.settings:
+            name, _, value = setting.partition("=")
+            kept = type(getattr(auction.TUNING, name))(float(value))
+            changed = replace(auction.TUNING, **{name: kept})
+            stack.enter_context(patch.object(auction, "TUNING", changed))
+        case = CASES[options.case]
+        drawn(case, options.seed, options.rtol, 1e-4)(method="auction")  # compile
+        call = drawn(case, options.seed, options.rtol, options.scale)
+        log = Log()
+        began = time.process_time()
+        with watched(log):
+            result = call(method="auction")
+    print("\n".join(log.lines()))
+    print(f"{time.process_time() - began:.2f} s in all, gap {result.gap / result.value:.1e}")

@@ -1,0 +1,231 @@
+"""A transport loss forward and backward: epsilot beside POT, GeomLoss and OTT, with audits.
+
+python -m epsilot_lab gradients [--out docs/results/gradients] [--sizes 64 256] [--toy]
+
+Each rival gets the same points, 2-d and 64-d, and returns the value and its gradient in the points
+of one side. Milliseconds of processor time, medians of interleaved rounds, each framework on one
+thread. *Error* is the distance of the value from the certified optimum, relative to it: what a
+rival computes instead of transport shows there. Those that are not installed are left out. A second
+table has the coupling of a minibatch for flow matching: `match` beside `ot.emd` on all distances.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ot
+import torch
+
+import epsilot
+import epsilot.torch
+from epsilot.files import write_atomically
+
+from ..document import markdown_row
+from ..environment import machine, versions
+from ..measuring import in_turns
+
+SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
+DIMENSIONS = (2, 64)
+#: What else computes, by the names of distributions.
+FRAMEWORKS = ("torch", "geomloss", "ott-jax", "jax")
+#: Sizes and dimensions of minibatches: points in the plane, and pictures of 32 x 32 in colours.
+MINIBATCHES = [(n, d) for d in (2, 3072) for n in (64, 256, 1024, 4096)]
+#: Seconds of a turn: calls that take less are repeated, as training repeats them.
+SHORTEST = 0.05
+#: Regularisation of entropic rivals, as a share of the mean cost.
+SHARE = 0.01
+#: Times POT's time that were aimed at: below this size, and from it on.
+AIM_FROM, AIM_BELOW = 256, 1.2
+
+Rival = Callable[[], tuple[float, Any]]
+
+
+def leaf(x: Any) -> torch.Tensor:
+    return torch.tensor(x, requires_grad=True)
+
+
+def ours(x: Any, y: Any, reg: float) -> Rival:
+    def run() -> tuple[float, Any]:
+        points = leaf(x)
+        value = epsilot.torch.transport_cost(points, torch.from_numpy(y), n_threads=1)
+        value.backward()
+        return value.item(), points.grad.numpy()
+
+    return run
+
+
+def pot(x: Any, y: Any, reg: float) -> Rival:
+    weights = torch.full((len(x),), 1 / len(x), dtype=torch.float64)
+
+    def run() -> tuple[float, Any]:
+        points = leaf(x)
+        value = ot.emd2(weights, weights, ot.dist(points, torch.from_numpy(y)), numItermax=10**8)
+        value.backward()
+        return value.item(), points.grad.numpy()
+
+    return run
+
+
+def our_divergence(x: Any, y: Any, reg: float) -> Rival:
+    def run() -> tuple[float, Any]:
+        points = leaf(x)
+        value = epsilot.torch.divergence(points, torch.from_numpy(y), reg, n_threads=1)
+        value.backward()
+        return value.item(), points.grad.numpy()
+
+    return run
+
+
+def geomloss(x: Any, y: Any, reg: float) -> Rival:
+    from geomloss import SamplesLoss
+
+    # Its cost is half the square, so that values and blur² are half as large.
+    loss = SamplesLoss("sinkhorn", p=2, blur=(reg / 2) ** 0.5, scaling=0.9, backend="tensorized")
+
+    def run() -> tuple[float, Any]:
+        points = leaf(x)
+        value = 2 * loss(points, torch.from_numpy(y))
+        value.backward()
+        return value.item(), points.grad.numpy()
+
+    return run
+
+
+def ott(x: Any, y: Any, reg: float) -> Rival:
+    import jax
+    from ott.geometry.pointcloud import PointCloud
+    from ott.tools.sinkhorn_divergence import sinkhorn_divergence
+
+    jax.config.update("jax_enable_x64", True)
+
+    def loss(points: Any, others: Any) -> Any:
+        found = sinkhorn_divergence(PointCloud, points, others, epsilon=reg)
+        return found[0] if isinstance(found, tuple) else found.divergence
+
+    both = jax.jit(jax.value_and_grad(loss))
+    others = jax.numpy.asarray(y)
+
+    def run() -> tuple[float, Any]:
+        value, slope = jax.block_until_ready(both(jax.numpy.asarray(x), others))
+        return float(value), np.asarray(slope)
+
+    return run
+
+
+#: name -> how it is prepared, the package it needs, the largest size at which it is run
+RIVALS: dict[str, tuple[Callable[[Any, Any, float], Rival], str, int]] = {
+    "epsilot": (ours, "epsilot", 4096),
+    "ot.emd2": (pot, "ot", 4096),
+    "epsilot divergence": (our_divergence, "epsilot", 1024),
+    "GeomLoss divergence": (geomloss, "geomloss", 1024),
+    "OTT divergence": (ott, "ott", 1024),
+}
+
+
+def rows_of(n: int, d: int, rounds: int) -> list[tuple[str, ...]]:
+    """Return a row for each rival on clouds of n points in d dimensions."""
+    rng = np.random.default_rng([n, d])
+    x, y = rng.normal(size=(n, d)), rng.normal(size=(n, d)) + 0.5
+    reg = SHARE * 2 * d
+    result = epsilot.solve_sample(x, y, rtol=1e-9)
+    plan = result.plan_operator.tosparse()
+    slope = 2 * (plan.sum(axis=1)[:, None] * x - plan @ y)
+    ready = {
+        name: prepare(x, y, reg)
+        for name, (prepare, package, largest) in RIVALS.items()
+        if n <= largest and find_spec(package) is not None
+    }
+    for call in ready.values():
+        call()
+    runs = in_turns(ready, rounds, SHORTEST)
+    base = runs["ot.emd2"].median.processor
+    rows = []
+    for name, run in runs.items():
+        value, found = run.result
+        took = run.median.processor
+        verdict = ""
+        if name == "epsilot":
+            aim = 1.0 if n >= AIM_FROM else AIM_BELOW
+            verdict = f"at most {aim:g}: {'yes' if took <= aim * base else 'no'}"
+        rows.append(
+            (
+                str(d),
+                str(n),
+                name,
+                f"{1e3 * took:.2f}",
+                f"{took / base:.2f}",
+                verdict,
+                f"{abs(value - result.value) / result.value:.1e}",
+                f"{np.linalg.norm(found - slope) / np.linalg.norm(slope):.1e}",
+            )
+        )
+    return rows
+
+
+def row_of_match(n: int, d: int, rounds: int) -> tuple[str, ...]:
+    """Return a row on the coupling of two minibatches of n points in d dimensions."""
+    rng = np.random.default_rng([n, d])
+    x, y = (torch.from_numpy(rng.normal(size=(n, d)).astype(np.float32)) for _ in range(2))
+    weights = np.full(n, 1 / n)
+
+    def paired() -> torch.Tensor:
+        return epsilot.torch.match(x, y, n_threads=1)
+
+    def planned() -> Any:
+        costs = (torch.cdist(x, y) ** 2).numpy().astype(np.float64)
+        return ot.emd(weights, weights, costs, numItermax=10**8)
+
+    rivals = {"match": paired, "ot.emd": planned}
+    for call in rivals.values():
+        call()
+    runs = in_turns(rivals, rounds, SHORTEST)
+    took, base = (runs[name].median.processor for name in rivals)
+    pairs = runs["match"].result, torch.from_numpy(runs["ot.emd"].result.argmax(axis=1))
+    value, other = (((x.double() - y[j].double()) ** 2).sum(-1).mean().item() for j in pairs)
+    apart = f"{(value - other) / other:.0e}"
+    return str(d), str(n), f"{1e3 * took:.2f}", f"{1e3 * base:.2f}", f"{took / base:.2f}", apart
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the study with the words of a command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--toy", action="store_true", help="a trial: seconds")
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    sizes, rounds = ((16,), 1) if options.toy else (options.sizes, options.rounds)
+    columns = (
+        "d", "n", "loss", "ms", "of ot.emd2", "aim", "error of value", "of gradient",
+    )  # fmt: skip
+    lines = [columns, ("---",) * len(columns)]
+    for d in DIMENSIONS:
+        for n in sizes:
+            new = rows_of(n, d, rounds if n < 2048 else min(rounds, 3))
+            print("\n".join(markdown_row(line) for line in new), flush=True)
+            lines += new
+    header = ("d", "n", "match, ms", "ot.emd, ms", "ratio", "cost above ot.emd's")
+    matches = [header, ("---",) * len(header)]
+    for n, d in [(16, 2)] if options.toy else MINIBATCHES:
+        matches.append(row_of_match(n, d, rounds if n < 2048 else min(rounds, 3)))
+        print(markdown_row(matches[-1]), flush=True)
+    setting = machine() | versions(*FRAMEWORKS)
+    text = "\n\n".join(
+        [
+            "# Transport losses, forward and backward",
+            "`python -m epsilot_lab gradients --out docs/results/gradients`",
+            "; ".join(f"{name} {value}" for name, value in setting.items()),
+            "\n".join(map(str.strip, __doc__.split("\n\n")[2].splitlines())),
+            "\n".join(markdown_row(line) for line in lines),
+            "\n".join(markdown_row(line) for line in matches),
+        ]
+    )
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_atomically(options.out / "summary.md", lambda file: file.write(text.encode() + b"\n"))

@@ -1,0 +1,192 @@
+"""Large problems, exactly and to 1 %: processor and wall seconds, peak memory, certified gap.
+
+    python -m epsilot_lab large docs/results/large/solves.jsonl           # what is missing
+    python -m epsilot_lab large docs/results/large/solves.jsonl --show    # medians of what is there
+
+Every solve is a process of its own, whose kernels are compiled before the clock starts; a line of
+the file is one solve, and lines that are there are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import epsilot
+from epsilot.files import write_atomically
+
+from ..document import markdown_row
+from ..dotmark import CLASSES, pair
+from ..environment import machine, versions
+from ..instances import images
+from ..measuring import timed
+
+
+class Case(NamedTuple):
+    """A problem, and the wall seconds aimed at: to 1 % and to 1e-9."""
+
+    kind: str  # points, uniform or weighted; a class of images; or the paper's, stored
+    size: int  # points, or pixels a side
+    d: int
+    metric: str
+    aims: tuple[float | None, float | None] = (None, None)
+
+
+def _images(name: str, metric: str, aims: dict[int, tuple[float, float]]) -> dict[str, Case]:
+    short = {"sqeuclidean": "squared", "cityblock": "l1"}[metric]
+    return {
+        f"{name} {side} x {side}, {short}": Case(name, side, 2, metric, aim)
+        for side, aim in aims.items()
+    }
+
+
+SQUARED = {64: (0.1, 0.2), 128: (0.8, 1.5), 256: (5.0, 10.0)}
+L1 = {64: (0.01, 0.01), 128: (0.1, 0.1), 256: (0.5, 0.5), 512: (4.0, 4.0), 1024: (10.0, 30.0)}
+L1_NOISE = {64: (0.03, 0.03), 128: (0.2, 0.2), 256: (2.0, 2.0), 512: (25.0, 25.0)}
+CASES = {
+    "2-d squared, uniform": Case("uniform", 100_000, 2, "sqeuclidean", (3, 6)),
+    "2-d squared, random weights": Case("weighted", 100_000, 2, "sqeuclidean", (8, 15)),
+    "2-d Euclidean, uniform": Case("uniform", 100_000, 2, "euclidean", (10, 20)),
+    "3-d squared, random weights": Case("weighted", 100_000, 3, "sqeuclidean", (6, 12)),
+    "10-d squared, uniform, 20,000": Case("uniform", 20_000, 10, "sqeuclidean"),
+    "64-d squared, uniform, 10,000": Case("uniform", 10_000, 64, "sqeuclidean"),
+    **_images("GRFmoderate", "sqeuclidean", SQUARED),
+    **_images("WhiteNoise", "sqeuclidean", SQUARED),
+    **_images("GRFmoderate", "cityblock", L1),
+    **_images("WhiteNoise", "cityblock", L1_NOISE),
+    "the paper's images 100 x 100, l1, stored": Case("stored", 100, 2, "cityblock"),
+    "2-d squared, uniform, a million": Case("uniform", 1_000_000, 2, "sqeuclidean", (120, 300)),
+}
+TARGETS = (1e-2, 1e-9)
+N_SEEDS = 3
+#: Seconds of a solve that is run twice.
+SHORT = 3.0
+
+
+def drawn(case: Case, seed: int, rtol: float, scale: float) -> Callable[[], epsilot.Result]:
+    """Draw an instance of a share of the size; return its solve, by the method that a user gets."""
+    size = max(2, round(scale * case.size))
+    keywords = {"metric": case.metric, "rtol": rtol, "on_limit": "ignore"}
+    if case.kind == "stored":
+        return partial(epsilot.solve, *images(size, seed), rtol=rtol, on_limit="ignore")
+    if case.kind in CLASSES:
+        return partial(epsilot.solve_grid, *map(_unit, pair(case.kind, size, seed)), **keywords)
+    rng = np.random.default_rng([seed, size, case.d])
+    X, Y = rng.random((2, size, case.d))
+    has_weights = case.kind == "weighted"
+    a, b = (_unit(rng.random(size) + 0.01) if has_weights else None for _ in "ab")
+    return partial(epsilot.solve_sample, X, Y, a, b, **keywords)
+
+
+def _unit(x: Any) -> Any:
+    return x / x.sum()
+
+
+def child(case: str, seed: int, rtol: float, scale: float) -> None:
+    """Print what one solve took, as a line of JSON."""
+    is_image = CASES[case].kind in CLASSES or CASES[case].kind == "stored"
+    drawn(CASES[case], 0, rtol, scale * (0.2 if is_image else 0.05))()
+    call = drawn(CASES[case], seed, rtol, scale)
+    seconds, result = timed(call)
+    if seconds.wall < SHORT:  # much of which may have been loading kernels
+        seconds, result = timed(call)
+    line = {
+        "case": case, "seed": seed, "rtol": rtol, "gap": result.gap / result.value,
+        "cpu": seconds.processor, "wall": seconds.wall,
+        "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "converged": result.converged, "value": result.value, "method": result.method,
+    }  # fmt: skip
+    print(json.dumps(line))
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the solves of a file."""
+    return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
+
+
+def run(path: Path, names: list[str], n_seeds: int, scale: float) -> None:
+    """Run what is missing, one process a solve."""
+    done = {(x["case"], x["seed"], x["rtol"]) for x in read(path)}
+    for seed in range(n_seeds):
+        for case in names:
+            for rtol in TARGETS:
+                if (case, seed, rtol) in done:
+                    continue
+                numbers = map(str, (seed, rtol, scale))
+                command = [sys.executable, "-m", "epsilot_lab", "large", "--child", case, *numbers]
+                made = subprocess.run(command, capture_output=True, text=True, check=True)
+                with path.open("a") as file:
+                    file.write(made.stdout.splitlines()[-1] + "\n")
+                line = json.loads(made.stdout.splitlines()[-1])
+                print(f"{case}, seed {seed}, {rtol:g}: {line['wall']:.2f} s", flush=True)
+
+
+def table(lines: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Yield the medians over seeds, a row for each problem and target."""
+    yield (
+        "problem",
+        "method",
+        "to",
+        "wall s",
+        "aim",
+        "processor s",
+        "peak MiB",
+        "largest gap",
+        "runs",
+    )
+    for case, described in CASES.items():
+        for rtol, aim in zip(TARGETS, described.aims, strict=True):
+            mine = [x for x in lines if (x["case"], x["rtol"]) == (case, rtol)]
+            if mine:
+                cpu, wall, size = (median(x[key] for x in mine) for key in ("cpu", "wall", "MiB"))
+                yield (
+                    case,
+                    mine[-1]["method"],
+                    f"{rtol:g}",
+                    f"{wall:.2f}",
+                    "" if aim is None else f"{aim:g}",
+                    f"{cpu:.2f}",
+                    f"{size:.0f}",
+                    f"{max(x['gap'] for x in mine):.0e}",
+                    str(len(mine)),
+                )
+
+
+def show(path: Path) -> None:
+    """Print the table, and write it beside the lines."""
+    header, *rows = table(read(path))
+    text = "\n".join(map(markdown_row, [header, ("---",) * len(header), *rows]))
+    print(text)
+    facts = "; ".join(f"{name} {value}" for name, value in (machine() | versions()).items())
+    head = f"# Large problems\n\n`python -m epsilot_lab large {path}`\n\n{facts}\n\n"
+    write_atomically(
+        path.with_name("summary.md"), lambda file: file.write((head + text + "\n").encode())
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run, show, or be the process of one solve."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["--child"]:
+        child(argv[1], int(argv[2]), float(argv[3]), float(argv[4]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--seeds", type=int, default=N_SEEDS)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the sizes, for a trial")
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args(argv)
+    if not options.show:
+        run(options.path, options.cases, options.seeds, options.scale)
+    show(options.path)

@@ -1,0 +1,465 @@
+"""Time epsilot in turns with other implementations of the same computation.
+
+    python -m epsilot_lab races simplex --sizes 1024 4096     # one race
+    python -m epsilot_lab races partial --out docs/results/beyond
+    python -m epsilot_lab races regot --toy                   # seconds, to see that it runs
+
+A race yields the rows of a table. All competitors take turns, so that a busy machine slows them
+alike. Seconds are of the processor unless a column says otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import ot
+
+import epsilot
+from epsilot import parallel
+from epsilot.geometry import Dense, Grid, PointCloud
+from epsilot.problems.problem import Additive, Entropic, make_problem
+from epsilot.solvers import make_solver
+from epsilot.solvers.apdagd import APDAGD
+from epsilot.solvers.arc_simplex import basic_flow
+from epsilot.solvers.restricted_simplex import RestrictedSimplex, RestrictedState, first_basis
+
+from ..document import Block, Command, Table, environment_table, to_markdown, write_text
+from ..dotmark import CLASSES, pair
+from ..environment import machine, versions
+from ..instances import FAMILIES, ODD_COSTS, Instance, clouds, images, points, random, squared
+from ..measuring import in_turns, repeated, timed
+
+Row = tuple[str, ...]
+Calls = dict[str, Callable[[], Any]]
+#: Sizes and seeds -> rows
+Rows = Callable[[Sequence[int], int], Iterator[Row]]
+
+
+@dataclass(frozen=True)
+class Race:
+    """A table: title, columns, rows by sizes and seeds, and the usual sizes and toy sizes."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Rows
+    sizes: tuple[int, ...]
+    toy: tuple[int, ...]
+    seeds: int = 3
+
+
+def _compile() -> None:
+    """Compile the methods that auto may choose for matrices."""
+    for method in ("exact", "restricted_simplex"):
+        epsilot.solve(random(64, 0)[0], method=method)
+
+
+# -- POT's network simplex ---------------------------------------------------------------------
+
+
+def _first_round(M: Any, a: Any, b: Any) -> tuple[RestrictedSimplex, Additive, RestrictedState]:
+    """Sweep, and choose the arcs of the first restricted problem."""
+    problem = make_problem(M, a, b)
+    target = Additive(problem.geometry, 0.0, problem.p, problem.q)
+    solver = RestrictedSimplex().resolved("certificate", problem)
+    rng = np.random.default_rng(0)
+    state, _ = solver.init(target, rng)
+    for _ in range(solver.sweeps * len(solver.etas or ())):
+        solver.step(target, state, rng)
+    solver._open(target, state)
+    return solver, target, state
+
+
+def _our_simplex(solver: RestrictedSimplex, target: Additive, state: RestrictedState) -> float:
+    state = deepcopy(state)
+    first_basis(target, state)
+    while state.round == 0:
+        solver._pivots(target, state)
+    i, j, flow = basic_flow(state)
+    return float(target.geometry.entries(i, j) @ flow)
+
+
+def _their_simplex(target: Additive, i: Any, j: Any, row: Any, lam: Any) -> float:
+    from ot.lp.emd_wrap import emd_c_sparse
+
+    unit = target.geometry.bounds[1]
+    costs = target.geometry.entries(i, j) / unit
+    q = target.q * (target.p.sum() / target.q.sum())
+    ends = i.astype(np.uint64), j.astype(np.uint64)
+    with warnings.catch_warnings(action="ignore"):
+        found = emd_c_sparse(np.array(target.p), q, *ends, costs, 10**8, row / unit, lam / unit)
+    return float(found[3]) * unit
+
+
+def _simplex_seconds(M: Any, a: Any, b: Any) -> tuple[int, float, float]:
+    """Return the number of arcs, and the least wall seconds of POT's simplex and of ours."""
+    solver, target, state = _first_round(M, a, b)
+    n, m = target.shape
+    i, j = state.sources.astype(np.int64), state.targets.astype(np.int64) - n
+    i, j = np.divmod(np.unique(i * m + j), m)
+    calls = {
+        "theirs": lambda: _their_simplex(target, i, j, state.row, state.lam),
+        "ours": lambda: _our_simplex(solver, target, state),
+    }
+    first = in_turns(calls, 1)
+    theirs, ours = (runs.result for runs in first.values())
+    assert theirs is not None
+    assert ours is not None
+    assert math.isclose(theirs, ours, rel_tol=1e-7)
+    found = in_turns(calls, 3)
+    return i.size, found["theirs"].least.wall, found["ours"].least.wall
+
+
+def simplex(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: both simplex codes on the arcs of the first restricted problem."""
+    for size in sizes:
+        for name, family in FAMILIES.items():
+            if name == "mnist":
+                continue
+            found = [_simplex_seconds(*family.build(size, seed)) for seed in range(seeds)]
+            arcs, theirs, ours = (median(x) for x in zip(*found, strict=True))
+            cells = f"{1e3 * theirs:.3g}", f"{1e3 * ours:.3g}", f"{theirs / ours:.2f}"
+            yield f"{family.n_points(size)}", family.label, f"{arcs:.0f}", *cells
+
+
+def unusual_costs(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: auto and ``ot.emd2`` on costs and weights that no benchmark family has."""
+    _compile()
+    for n in sizes:
+        for name, build in ODD_COSTS.items():
+            rows = [_beside_emd2(*build(n, seed)) for seed in range(seeds)]
+            emd2, *ours = (median(x) for x in zip(*rows, strict=True))
+            cells = [f"{emd2:.0f}"]
+            for milliseconds, rounds in (ours[:2], ours[2:]):
+                cells += [f"{milliseconds:.0f}", f"{rounds}", f"{emd2 / milliseconds:.1f}"]
+            yield name, f"{n}", *cells
+
+
+def _beside_emd2(M: Any, a: Any, b: Any) -> list[float]:
+    """Return milliseconds of emd2, then milliseconds and rounds of ours to each accuracy."""
+    theirs, value = timed(lambda: ot.emd2(a, b, M, numItermax=10**8))
+    found = [1e3 * theirs.wall]
+    for rtol in (1e-2, 1e-6):
+        ours, result = timed(partial(epsilot.solve, M, a, b, rtol=rtol))
+        assert result.converged
+        assert abs(result.value - value) <= max(rtol * abs(value), 1e-11 * M.max())
+        found += [1e3 * ours.wall, len(result.history)]
+    return found
+
+
+# -- lines and grids ---------------------------------------------------------------------------
+
+
+def line(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: exact transport between points on a line, with the gap it proves."""
+    for n in sizes:
+        for metric in ("sqeuclidean", "euclidean"):
+            for has_weights in (False, True):
+                rng = np.random.default_rng(0)
+                x, y = rng.random(n), rng.random(n) ** 2
+                a, b = (rng.dirichlet(np.ones(n)) if has_weights else None for _ in "ab")
+                cloud = PointCloud(x, y, metric)
+                run = partial(epsilot.solve, cloud, a, b, rtol=1e-9, method="monotone")
+                result = run()
+                taken = repeated(run, 0.3).median.processor
+                words = "random" if has_weights else "equal"
+                gap = abs(result.gap) / result.value
+                yield f"{n:,}", metric, words, f"{taken:.3f}", f"{gap:.0e}"
+
+
+def grid_or_matrix(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: images given as a grid, as a matrix, and as a matrix of unknown entries."""
+    for side in sizes:
+        for name in CLASSES:
+            A, B = pair(name, side, 0)
+            a, b = (x.ravel() / x.sum() for x in (A, B))
+            for metric in ("sqeuclidean", "cityblock"):
+                M = Grid(A.shape, None, metric).block(0, A.size)
+                for rtol in (0.01, 1e-6):
+                    goal: Any = {"rtol": rtol, "normalize": True, "on_limit": "ignore"}
+                    calls: list[Callable[[], epsilot.Result]] = [
+                        partial(epsilot.solve_grid, A, B, metric=metric, **goal),
+                        partial(epsilot.solve, M, a, b, **goal),
+                        partial(epsilot.solve, M, a, b, method="restricted_simplex", **goal),
+                    ]
+                    found = [repeated(call, 1.0, most=3) for call in calls]
+                    results = [runs.result for runs in found if runs.result is not None]
+                    values = [result.value for result in results]
+                    assert np.ptp(values) <= 2.1 * rtol * max(values), values
+                    spent = [runs.least.processor for runs in found]
+                    cells = (
+                        f"{seconds:.4f} ({result.method})"
+                        for seconds, result in zip(spent, results, strict=True)
+                    )
+                    mark = "slower" if spent[0] > min(spent[1:]) else ""
+                    yield name, f"{side}", metric, f"{rtol:g}", *cells, mark
+
+
+# -- partial and unbalanced transport ------------------------------------------------------------
+
+
+def _points(n: int, seed: int) -> Instance:
+    rng = np.random.default_rng(seed)
+    M = squared(*clouds(n, rng, 2, "spread"))
+    a, b = rng.dirichlet(np.ones(n), 2)
+    return M / M.max(), a, b
+
+
+_BEYOND: dict[str, Callable[[int, int], Instance]] = {
+    "images, l1": lambda n, seed: images(math.isqrt(n), seed),
+    "2-d points, squared": _points,
+    "random costs": random,
+}
+MASS = 0.9
+
+
+def _quietly(call: Callable[[], Any]) -> Callable[[], Any]:
+    def silent() -> Any:
+        with warnings.catch_warnings(action="ignore"):
+            return call()
+
+    return silent
+
+
+def _raced(calls: Calls, rounds: int) -> tuple[list[float], list[Any]]:
+    """Return the median processor seconds of all, and what they found."""
+    for call in calls.values():
+        call()
+    runs = in_turns(calls, rounds)
+    return [r.median.processor for r in runs.values()], [r.result for r in runs.values()]
+
+
+def partial_mass(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: 0.9 of the mass, by POT's simplex with dummy points and by ours, exactly."""
+    for n in sizes:
+        for name, draw in _BEYOND.items():
+            times, excess = [], []
+            for seed in range(seeds):
+                M, a, b = draw(n, seed)
+                calls: Calls = {
+                    "theirs": _quietly(partial(ot.partial.partial_wasserstein, a, b, M, m=MASS)),
+                    "ours": partial(epsilot.solve, M, a, b, mass=MASS, rtol=1e-9),
+                }
+                seconds, (plan, result) = _raced(calls, 3)
+                times.append(seconds)
+                audit = epsilot.certify(M, a, b, plan=plan, potentials=result.potentials, mass=MASS)
+                excess.append(audit.gap / result.value)
+            theirs, ours = (median(column) for column in zip(*times, strict=True))
+            ratio = f"{theirs / ours:.1f}"
+            yield name, f"{n}", f"{theirs:.3g}", f"{ours:.3g}", ratio, f"{max(excess):.1e}"
+
+
+def unbalanced(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: KL penalties, totals 1 and 1.4, by POT's mm_unbalanced and by ours to 1 %."""
+    for n in sizes:
+        for name, draw in _BEYOND.items():
+            for price in (0.05, 0.5, 5.0):
+                times, excess, gaps, sweeps = [], [], [], []
+                for seed in range(seeds):
+                    M, a, b = draw(n, seed)
+                    b = 1.4 * b
+                    calls: Calls = {
+                        "theirs": _quietly(partial(ot.unbalanced.mm_unbalanced, a, b, M, price)),
+                        "ours": partial(epsilot.solve, M, a, b, unbalanced=price, rtol=0.01),
+                    }
+                    seconds, (plan, result) = _raced(calls, 3)
+                    times.append(seconds)
+                    audit = epsilot.certify(M, a, b, plan=np.asarray(plan), unbalanced=price)
+                    excess.append(audit.gap / audit.lower)
+                    gaps.append(result.gap / result.lower_bound)
+                    sweeps.append(result.n_iter)
+                theirs, ours = (median(column) for column in zip(*times, strict=True))
+                yield (
+                    *(name, f"{n}", f"{price:g}", f"{theirs:.3g}", f"{max(excess):.2%}"),
+                    *(f"{ours:.3g}", f"{max(gaps):.2%}"),
+                    *(f"{theirs / ours:.1f}", f"{median(sweeps):g}"),
+                )
+
+
+# -- updates of entropic solvers -------------------------------------------------------------------
+
+
+def _entropic(n: int, eta: float) -> tuple[Entropic, Any]:
+    """Return uniform points in the square, squared distances over their maximum."""
+    M = squared(*clouds(n, np.random.default_rng(0)))
+    M /= M.max()
+    made = make_problem(M)
+    return Entropic(made.geometry, eta, made.p, made.q), M
+
+
+def _our_step(method: str, target: Any, n_steps: int, **options: Any) -> Callable[[], float]:
+    """Return a call that measures the processor seconds of a step."""
+    solver: Any = make_solver(method, options).resolved("paper", target)
+    rng = np.random.default_rng(0)
+
+    def seconds() -> float:
+        state, _ = solver.init(target, rng)
+        solver.step(target, state, rng)
+        spent, _ = timed(lambda: [solver.step(target, state, rng) for _ in range(n_steps)])
+        return spent.processor / n_steps
+
+    return seconds
+
+
+def _their_step(
+    function: Callable[..., Any], target: Entropic, M: Any, low: int, high: int
+) -> Callable[[], float]:
+    """Return a call that measures the processor seconds of an iteration of POT."""
+
+    def run(n_iter: int) -> float:
+        limits = {"numItermax": n_iter, "stopThr": 0, "warn": False}
+        spent, _ = timed(lambda: function(target.p, target.q, M, target.eta, **limits))
+        return spent.processor
+
+    return lambda: (run(high) - run(low)) / (high - low)
+
+
+def updates(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: a Greenkhorn update and a log-domain Sinkhorn iteration, on one thread.
+
+    Set OMP_NUM_THREADS=1, which NumPy reads when it is imported.
+    """
+    n_update, n_iterate = sizes
+    (coarse, M_coarse), (fine, M_fine) = _entropic(n_update, 0.05), _entropic(n_iterate, 0.01)
+    calls = [
+        _our_step("greenkhorn", coarse, 2),
+        _their_step(ot.bregman.greenkhorn, coarse, M_coarse, 200, 2200),
+        _our_step("sinkhorn", fine, 4, domain="log"),
+        _their_step(ot.bregman.sinkhorn_log, fine, M_fine, 1, 4),
+    ]
+    with parallel.limit(1):
+        least = np.min([[call() for call in calls] for _ in range(3 * seeds)], axis=0)
+    least *= [1 / (2 * n_update), 1, 2, 1]  # an epoch has 2 n updates, an iteration two half-steps
+    for name, n, ours, theirs in (
+        ("Greenkhorn update", n_update, *least[:2]),
+        ("log-domain Sinkhorn iteration", n_iterate, *least[2:]),
+    ):
+        yield name, f"{n}", f"{1e6 * theirs:.3g}", f"{1e6 * ours:.3g}", f"{theirs / ours:.1f}"
+
+
+def regot(sizes: Sequence[int], seeds: int, residual: float = 1e-3) -> Iterator[Row]:
+    """Yield rows: APDAGD and regot's to one l2 residual of the averaged plan, η = 1e-3 max C."""
+    if importlib.util.find_spec("regot") is None:
+        yield "regot is not installed (pip install regot)", "", "", "", ""
+        return
+    import regot as peer
+
+    for n in sizes:
+        M, a, b = points(n, 0, concentration=5.0)
+        M /= M.max()
+        by_columns, problem = np.asfortranarray(M), Entropic(Dense(M), 1e-3, a, b)
+
+        def errors(n_iter: int, by_columns: Any = by_columns, a: Any = a, b: Any = b) -> Any:
+            found = peer.sinkhorn_apdagd(by_columns, a, b, 1e-3, tol=1e-14, max_iter=n_iter)
+            return np.array(found.mar_errs)
+
+        n_iter = 25
+        while (found := errors(n_iter)).min() > residual:
+            n_iter *= 2
+        n_theirs, n_ours = int(np.argmax(found <= residual)), _reach(problem, residual)
+
+        def alone(problem: Entropic = problem) -> int:
+            with parallel.limit(1):
+                return _reach(problem, residual)
+
+        calls: Calls = {
+            "regot": partial(errors, n_theirs),
+            "epsilot": partial(_reach, problem, residual),
+            "epsilot, 1 thread": alone,
+        }
+        for name, runs in in_turns(calls, seeds).items():
+            steps = n_theirs if name == "regot" else n_ours
+            least = runs.least
+            yield f"{n}", name, f"{steps}", f"{least.wall:.3f}", f"{least.processor:.3f}"
+
+
+def _reach(problem: Entropic, residual: float) -> int:
+    """Run APDAGD until the averaged plan is within an l2 residual; return the iterations."""
+    solver, rng = APDAGD(average=True), np.random.default_rng(0)
+    state, _ = solver.init(problem, rng)
+    while not np.linalg.norm(state.zeta - state.start) <= residual * state.beta or state.beta == 0:
+        solver.step(problem, state, rng)
+    return int(state.n_steps)
+
+
+# -- all races ------------------------------------------------------------------------------------
+
+_SECONDS = ("s POT", "s ours", "times faster")
+RACES: dict[str, Race] = {
+    "simplex": Race(
+        "Our network simplex beside POT's, on the arcs of the first restricted problem",
+        ("n", "problem", "arcs", "POT, ms wall", "ours, ms wall", "times faster"),
+        simplex, (1024, 4096, 8192), (64,),
+    ),
+    "unusual-costs": Race(
+        "auto beside ot.emd2 on unusual costs and weights",
+        ("cost", "n", "emd2, ms wall", "1 %, ms", "rounds", "times faster",
+         "1e-6, ms", "rounds", "times faster"),
+        unusual_costs, (2000,), (64,),
+    ),
+    "line": Race(
+        "Exact transport on a line",
+        ("points", "metric", "weights", "processor s", "relative gap"),
+        line, (10_000, 100_000, 1_000_000), (300,),
+    ),
+    "grid-or-matrix": Race(
+        "Images as a grid, as a matrix, and as a matrix of unknown entries",
+        ("class", "side", "metric", "rtol", "grid s", "matrix s", "entries s", "grid is"),
+        grid_or_matrix, (32, 64), (9,),
+    ),
+    "partial": Race(
+        "0.9 of the mass, beside ot.partial.partial_wasserstein",
+        ("problem", "n", *_SECONDS, "largest excess of POT"),
+        partial_mass, (1024,), (36,),
+    ),
+    "unbalanced": Race(
+        "KL-unbalanced, beside ot.unbalanced.mm_unbalanced",
+        ("problem", "n", "λ", "s POT", "gap of POT", "s ours", "our gap", "times faster", "sweeps"),
+        unbalanced, (256,), (16,),
+    ),
+    "updates": Race(
+        "One update, beside POT, on one thread",
+        ("update", "n", "POT, µs", "ours, µs", "times faster"),
+        updates, (1000, 2048), (20, 20),
+    ),
+    "regot": Race(
+        "APDAGD beside regot's",
+        ("n", "library", "iterations", "s wall", "s processor"),
+        regot, (1000,), (12,),
+    ),
+}  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run races and print their tables; with a folder, write a page."""
+    parser = argparse.ArgumentParser(
+        prog="python -m epsilot_lab races", description="Time epsilot beside other libraries."
+    )
+    parser.add_argument("races", nargs="+", choices=list(RACES))
+    parser.add_argument("--sizes", type=int, nargs="+")
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--toy", action="store_true", help="seconds, to see that it runs")
+    parser.add_argument("--out", type=Path, help="folder of summary.md")
+    options = parser.parse_args(argv)
+    blocks: list[Block] = [Command(f"python -m epsilot_lab races {' '.join(options.races)}")]
+    for name in options.races:
+        race = RACES[name]
+        sizes = options.sizes or (race.toy if options.toy else race.sizes)
+        seeds = options.seeds or (1 if options.toy else race.seeds)
+        blocks.append(Table(race.columns, tuple(race.rows(sizes, seeds)), race.title))
+    blocks.append(environment_table([{"versions": versions(), "machine": machine()}]))
+    text = to_markdown(f"Races: {', '.join(options.races)}", blocks)
+    print(text)
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_text(options.out / "summary.md", text)

@@ -1,0 +1,115 @@
+"""Where the time of method="auto" goes, stage by stage, beside ot.emd2.
+
+python -m epsilot_lab stages [--problems points2] [--sizes 256 4096] [--rtol 1e-2 1e-6] [--seeds 2]
+
+Milliseconds of wall time, medians over repeated solves of each seed; "other" is what remains:
+checks of the input, the driver, the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import ot
+
+import epsilot
+from epsilot.engine import driver
+from epsilot.solvers import exact, restricted_simplex
+
+from ..document import markdown_row
+from ..instances import FAMILIES, Instance
+from ..measuring import repeated, timed
+
+STAGES: dict[str, list[tuple[Any, str]]] = {
+    "sweeps": [(restricted_simplex.RestrictedSimplex, "_sweep")],
+    "arcs": [(restricted_simplex.RestrictedSimplex, "_open")],
+    "simplex": [(restricted_simplex.RestrictedSimplex, "_pivots"), (exact, "simplex")],
+    "certificates": [(driver.Driver, "_evaluate")],
+}
+COLUMNS = ["n", "problem", "rtol", "emd2", "ours", "times faster", "rounds", *STAGES, "other"]
+
+
+@contextmanager
+def watched(spent: Counter[str]) -> Iterator[None]:
+    """Let the functions of each stage add their seconds to ``spent`` inside the block."""
+    with ExitStack() as stack:
+        for stage, places in STAGES.items():
+            for owner, name in places:
+                call = _counted(getattr(owner, name), stage, spent)
+                stack.enter_context(patch.object(owner, name, call))
+        yield
+
+
+def _counted(function: Callable[..., Any], stage: str, spent: Counter[str]) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        seconds, found = timed(lambda: function(*arguments))
+        spent[stage] += seconds.wall
+        spent[f"calls of {stage}"] += 1
+        return found
+
+    return call
+
+
+def measure(instance: Instance, rtol: float, budget: float) -> dict[str, list[float]]:
+    """Return seconds of emd2, of ours and of its stages, and the rounds, of repeated solves."""
+    M, a, b = instance
+    samples: dict[str, list[float]] = {name: [] for name in (*STAGES, "rounds")}
+    spent: Counter[str] = Counter()
+
+    def ours() -> None:
+        spent.clear()
+        assert epsilot.solve(M, a, b, rtol=rtol).converged
+        for stage in STAGES:
+            samples[stage].append(spent[stage])
+        samples["rounds"].append(max(spent["calls of certificates"], 1))
+
+    rival = repeated(lambda: ot.emd2(a, b, M, numItermax=10**8), budget)
+    with watched(spent):
+        own = repeated(ours, budget, 2)
+    for name, runs in (("emd2", rival), ("ours", own)):
+        samples[name] = [seconds.wall for seconds in runs.seconds]
+    return samples
+
+
+def row(family: str, size: int, rtol: float, seeds: int, budget: float) -> list[str]:
+    """Return one line of the table."""
+    found = [measure(FAMILIES[family].build(size, seed), rtol, budget) for seed in range(seeds)]
+    median = {
+        name: statistics.median([x for samples in found for x in samples[name]])
+        for name in found[0]
+    }
+    other = median["ours"] - sum(median[stage] for stage in STAGES)
+    return [
+        str(FAMILIES[family].n_points(size)),
+        FAMILIES[family].label,
+        f"{rtol:g}",
+        *(f"{1e3 * median[name]:.3g}" for name in ("emd2", "ours")),
+        f"{median['emd2'] / median['ours']:.2f}",
+        f"{median['rounds']:.0f}",
+        *(f"{1e3 * x:.3g}" for x in (*(median[stage] for stage in STAGES), other)),
+    ]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the study with the words of a command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", nargs="+", default=["images", "points2-squared", "points2"])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[256, 1024, 4096, 8192])
+    parser.add_argument("--rtol", nargs="+", type=float, default=[1e-2, 1e-6])
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--budget", type=float, default=0.5, help="seconds a problem is repeated")
+    options = parser.parse_args(arguments)
+    for method in ("exact", "restricted_simplex"):  # compile
+        epsilot.solve(*FAMILIES["points2"].build(64, 0), method=method)
+    print(markdown_row(COLUMNS) + "\n" + "|---" * len(COLUMNS) + "|")
+    for size in options.sizes:
+        for family in options.problems:
+            for rtol in options.rtol:
+                cells = row(family, size, rtol, options.seeds, options.budget)
+                print(markdown_row(cells), flush=True)

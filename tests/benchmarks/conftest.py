@@ -1,6 +1,0 @@
-"""The campaign lives beside the benchmarks."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
