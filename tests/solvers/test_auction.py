@@ -12,7 +12,7 @@ from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import arc_simplex
 from epsilot.solvers import auction as markets
-from epsilot.solvers.auction import Auction, MarketState, _market, empty_market
+from epsilot.solvers.auction import Auction, LevelState, _levels, empty_level
 from tuning import tune
 from weights import even, random, sparse, uneven
 
@@ -173,7 +173,7 @@ def test_the_auction_alone_is_optimal_to_its_eps(rng, monkeypatch):
     tune(monkeypatch, markets, unsold_assignment=1e-12)
     n = 400
     X, Y, p = rng.random((n, 2)), rng.random((n, 2)), even(rng, n)
-    state = MarketState(**empty_market())
+    state = LevelState(**empty_level())
     market = markets.CloudAuctionLevels(Embedding(X, Y, 0, 0.0), p, p)
     while not state.is_over:
         market.step(state)
@@ -195,7 +195,7 @@ def test_the_gap_that_is_expected_is_proved(rng, weights, monkeypatch):
     tune(monkeypatch, arc_simplex, pivots_per_step=20)
     X, Y, p, q = rng.random((300, 2)), rng.random((300, 2)), weights(rng, 300), weights(rng, 300)
     solver, target = Auction(), Additive(PointCloud(X, Y), 0.0, p, q)
-    objective, market = Transport(make_problem(PointCloud(X, Y), p, q)), _market(target)
+    objective, market = Transport(make_problem(PointCloud(X, Y), p, q)), _levels(target)
     state, _ = solver.init(target, rng)
     expected, proved = [], []
     while state.round == 0:

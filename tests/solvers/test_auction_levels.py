@@ -9,7 +9,7 @@ from epsilot.kernels import network
 from epsilot.problems.problem import Additive
 from epsilot.solvers import arc_simplex
 from epsilot.solvers import auction as markets
-from epsilot.solvers.auction import Auction, _basic_plan, _market
+from epsilot.solvers.auction import Auction, _basic_plan, _levels
 from tuning import tune
 
 
@@ -59,7 +59,7 @@ def level_costs(market, state, metric):
 
 
 def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng, monkeypatch):
-    solver, market = Auction(), _market(target)
+    solver, market = Auction(), _levels(target)
     state, _ = solver.init(target, rng)
     n_levels, step = 0, markets.AuctionLevels.step
     metric = target.geometry.metric
@@ -69,9 +69,9 @@ def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng
         if state.is_over:  # about to open a finer level
             n_levels += 1
             C, (p, q) = level_costs(market, state, metric), market.masses(state)
-            np.testing.assert_array_equal(state.leasts, (C + state.asked).min(axis=1))
+            np.testing.assert_array_equal(state.leasts, (C + state.prices).min(axis=1))
             exact = ot.emd2(p / p.sum(), q / q.sum(), C)
-            dual = p @ state.leasts - q @ state.asked
+            dual = p @ state.leasts - q @ state.prices
             assert exact - 1.01 * state.eps <= dual <= exact + 1e-12 * C.max()
         return step(self, state)
 
@@ -82,7 +82,7 @@ def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng
 
 
 def test_every_basis_has_a_feasible_plan(target, rng):
-    solver, market = Auction(), _market(target)
+    solver, market = Auction(), _levels(target)
     state, _ = solver.init(target, rng)
     bigs, missing = [], []
     while not (market.is_finest(state) and state.round > 0):

@@ -1,4 +1,4 @@
-"""Which η or ε to solve for, and when to move on: a published constant, or a continuation."""
+"""Schedules of η or ε: one constant target, or a decreasing sequence of targets."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class ContinuationTuning:
 
     min_eta: float = 1e-7  # share of max C below which exponents (f + g - C) / η lose accuracy
     warm_eta: float = 0.002  # first η as a share of max C, with given potentials and without an ε
-    warm_ratio: float = 16.0  # with an ε: multiple of the η proved to suffice; runs end at 4 to 18
+    warm_ratio: float = 16.0  # with an ε: multiple of the η that is proved to suffice
 
 
 TUNING = ContinuationTuning()
 
 
 class Schedule(Protocol[T]):
-    """Chooses the targets a solver runs through: one η, or a decreasing sequence of them."""
+    """A choice of targets for a solver: one η or ε, or a decreasing sequence of them."""
 
     @property
     def tolerance(self) -> float | None:
-        """Tolerance of the published rule if that, not the certificate, ends the run."""
+        """Tolerance of the published rule, if that rule ends the run."""
 
     @property
     def evaluate_after(self) -> float | None:
-        """Share of all operations after which a certificate is due; None: when it is wanted."""
+        """Share of all operations between certificates; None: only at the method's request."""
 
     def first(self) -> T:
         """Return the first target."""
@@ -56,10 +56,10 @@ class Schedule(Protocol[T]):
         """Look at a new certificate; numbers to remember go to ``run.measured``."""
 
     def after(self, target: T, signal: Signal, run: RunState) -> T | None:
-        """Return the next target if it is time to move on, else None."""
+        """Return the next target, or None to keep the current one."""
 
     def is_last(self, target: T) -> bool:
-        """Tell whether a method that has finished this target has finished the run."""
+        """Tell whether the run ends when the method has finished this target."""
 
 
 AnySchedule: TypeAlias = Schedule[Any]
@@ -68,7 +68,7 @@ AnySchedule: TypeAlias = Schedule[Any]
 def make_schedule(
     solver: AnySolver, inner: Problem, goal: Goal, *, is_published: bool, is_warm: bool
 ) -> AnySchedule:
-    """Return how a method approaches the unregularised problem."""
+    """Return the schedule of a method for the unregularised problem."""
     if is_published:
         target, tolerance = solver.published(inner, goal.allowed(-goal.offset))
         return ConstantSchedule(target, tolerance, 0.5)  # evaluated for the record only
@@ -85,7 +85,7 @@ class ByWork:
 
     @property
     def evaluate_after(self) -> float | None:
-        """Share of all operations after which a certificate is due; None: when it is wanted."""
+        """Share of all operations between certificates; None: only at the method's request."""
         raise NotImplementedError
 
     def is_due(self, target: object, signal: Signal, run: RunState) -> bool:
@@ -115,17 +115,17 @@ class ConstantSchedule(ByWork, Generic[T]):
         return self.target
 
     def after(self, target: T, signal: Signal, run: RunState) -> T | None:
-        """Stay."""
+        """Return None: the target never changes."""
         return None
 
     def is_last(self, target: T) -> bool:
-        """Tell that no other target follows."""
+        """Return True: no other target follows."""
         return True
 
 
 @dataclass(frozen=True)
 class EtaContinuation(ByWork):
-    """η falls while the bias of the current η, not the marginal error, holds the gap open.
+    """Decrease η while its bias, not the marginal error, dominates the gap.
 
     At the entropic optimum the certified gap is at most η H(p) and usually below η,
     while a violation δ adds about δ ‖C‖∞ / 2. So η is halved once δ ‖C‖∞ is below a share of
@@ -141,11 +141,11 @@ class EtaContinuation(ByWork):
 
     @property
     def _unit(self) -> float:
-        """‖C‖∞, or 1 where all costs are equal and any η does."""
+        """‖C‖∞, or 1 where all costs are equal."""
         return self.problem.cost_max or 1.0
 
     def at(self, level: float) -> Entropic:
-        """Return the problem with this η, smoothed only if an empty row or column is left."""
+        """Return the problem with this η; smooth its marginals only if a mass is zero."""
         p, q = self.problem.p, self.problem.q
         if p.min() == 0 or q.min() == 0:
             weight = min(0.01, level / (8 * self._unit))
@@ -153,7 +153,7 @@ class EtaContinuation(ByWork):
         return Entropic(self.problem.geometry, level, p, q)
 
     def first(self) -> Entropic:
-        """Return the problem with the largest η; good potentials start near the last one."""
+        """Return the problem with the first η, which is small after a warm start."""
         floor = self._floor(-math.inf)
         start = self.pace.start * self._unit
         if self.is_warm:
@@ -192,11 +192,11 @@ class EtaContinuation(ByWork):
 
 @dataclass(frozen=True)
 class EpsilonRefinement(ByWork):
-    """ε falls, each run of a direct method starting from the potentials of the one before.
+    """Decrease ε; each run of a direct method starts from the potentials of the previous one.
 
-    The first ε is a share of the bracket that the independent plan and the zero potential give,
-    or the goal itself for a method that does not profit from warm starts. A relative goal is
-    known only when the optimum nearly is, so with one every method starts crudely.
+    The first ε is a share of the gap between the independent plan and the zero potential. Methods
+    that gain nothing from warm starts begin with the goal itself. A relative goal is known only
+    near the optimum, so with one every method starts from a large ε.
     """
 
     problem: Problem
@@ -206,7 +206,7 @@ class EpsilonRefinement(ByWork):
 
     @property
     def evaluate_after(self) -> float | None:
-        """As often as the method likes."""
+        """Share of all operations between certificates, as the method prefers."""
         return self.pace.evaluate_after
 
     def at(self, level: float) -> Additive:
@@ -214,7 +214,7 @@ class EpsilonRefinement(ByWork):
         return Additive(self.problem.geometry, level, self.problem.p, self.problem.q)
 
     def first(self) -> Additive:
-        """Return the problem with a crude ε, or with the wanted one."""
+        """Return the problem with a large first ε, or with the goal's."""
         problem, start = self.problem, self.pace.start
         if self.goal.rtol is None and start == 0:
             return self.at(self.goal.allowed(-math.inf))
@@ -223,17 +223,17 @@ class EpsilonRefinement(ByWork):
         return self.at(self._bounded((start or 0.25) * (upper - lower), lower))
 
     def after(self, target: Additive, signal: Signal, run: RunState) -> Additive | None:
-        """Move to a smaller ε when the method has finished or the certificate has."""
+        """Move to a smaller ε when the method has finished, or the gap is below ε."""
         if not signal.is_finished and run.gap > target.level:
             return None
         level = self._bounded(min(run.gap, target.level) / self.pace.factor, run.lower)
         return self.at(level) if level < target.level else None
 
     def is_last(self, target: Additive) -> bool:
-        """Tell whether no smaller ε makes sense."""
+        """Tell whether ε is as small as float64 can certify."""
         return target.level <= self._bounded(0.0, -math.inf)
 
     def _bounded(self, level: float, lower: float) -> float:
-        """Return an ε no smaller than the goal, nor than what float64 arithmetic can certify."""
+        """Return an ε that is at least the goal, and at least what float64 can certify."""
         limit = least_gap(self.problem.cost_max or 1.0)
         return max(level, self.goal.allowed(lower), limit)

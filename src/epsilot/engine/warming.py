@@ -1,4 +1,4 @@
-"""Compiling a method's kernels before its clock starts."""
+"""Compile a method's kernels before its clock starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..problems.balanced import Transport
 from ..problems.problem import Entropic, Problem, Target
 from ..solvers.base import AnySolver
 
-#: Methods that are compiled, with their options, for the kinds of cost they met.
+#: Compiled methods: solver class, geometry class and options.
 _warm: set[tuple[type[AnySolver], type[Geometry], str]] = set()
 
 
@@ -33,7 +33,7 @@ def warm_up(solver: AnySolver, target: Target) -> float:
 
 
 def _compile(solver: AnySolver, target: Target) -> None:
-    """Reach every kernel of a solver on a tiny instance."""
+    """Run a solver on a tiny instance, so that every kernel compiles."""
     geometry = target.geometry.miniature()
     n, m = geometry.shape
     tiny = dataclasses.replace(target, geometry=geometry, p=np.full(n, 1 / n), q=np.full(m, 1 / m))

@@ -67,7 +67,7 @@ _classes: dict[str, type[AnySolver]] = {}
 
 @dataclass(frozen=True)
 class Method:
-    """A line of the table of methods."""
+    """A row of the table of methods."""
 
     name: str
     family: str
@@ -78,7 +78,7 @@ class Method:
     solves_entropic: bool
     measured: str
     options: tuple[str, ...]
-    costs: str  # which ones it takes
+    costs: str  # cost types that the method supports
 
 
 def register(name: str, solver: type[AnySolver], auto: str | None = None) -> None:
@@ -140,7 +140,7 @@ def solver_class(name: str) -> type[AnySolver]:
 def make_solver(
     name: str, options: dict[str, object], keywords: Mapping[str, str] | None = None
 ) -> AnySolver:
-    """Return a solver with its options, or say which it does not have or cannot use.
+    """Return a solver with its options; reject unknown options and values.
 
     ``keywords`` are the arguments of the caller, by every name that a user may give them.
     """
@@ -188,9 +188,9 @@ def appendix_c(name: str) -> dict[str, object]:
 
 
 def options_of(solver: AnySolver) -> dict[str, object]:
-    """Return the options a solver runs with, or those of the one that it stands for."""
-    asked: AnySolver = getattr(solver, "asked", solver)
-    return {name: getattr(asked, name) for name in _option_names(type(asked))}
+    """Return the options of a solver, or of the one that it replaces."""
+    named: AnySolver = getattr(solver, "replaced", solver)
+    return {name: getattr(named, name) for name in _option_names(type(named))}
 
 
 @cache

@@ -46,7 +46,7 @@ class AAMState:
     x: Vector  # main point
     w: Vector  # momentum
     betas: Vector  # β of the last two iterations, the older first
-    start: Vector  # where all began
+    start: Vector  # first point
     average: Matrix  # x̂, weighted average of the plans of y; empty if not kept
     phi: float = math.inf  # dual value at x, in units of η
     weight_sum: float = 0.0  # A = sum of the weights a
@@ -59,7 +59,7 @@ class AAMState:
 
 
 class Oracle(NamedTuple):
-    """φ and its gradient at a point, and the exact minimisation of one block from there."""
+    """The dual value and gradient at a point, with the data to minimise one block exactly."""
 
     z: Vector
     log_sums: Vector
@@ -68,7 +68,7 @@ class Oracle(NamedTuple):
     gradient: Vector
     norm: float  # squared l2 norm of the gradient
     W: Matrix | None  # row-wise scaled entries of the plan, if kept
-    top: Vector | None  # and their scales
+    top: Vector | None  # scales of those rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +79,8 @@ class AAM(EntropicSolver[AAMState]):
 
     From y between the main point x and the momentum w, the block with the larger gradient is
     minimised exactly, at no cost beyond the gradient of y, and the momentum moves along the
-    gradient. Only :math:`φ(y) \le φ(x)` (S1) and :math:`<∇φ(y), w - y> \ge 0` (S2) are asked of
-    y by the proof, and of the line search here.
+    gradient. The proof, and the line search here, require only :math:`φ(y) \le φ(x)` (S1) and
+    :math:`<∇φ(y), w - y> \ge 0` (S2).
 
     Parameters
     ----------
@@ -294,10 +294,10 @@ class AAM(EntropicSolver[AAMState]):
             top=top,
         )
 
-    # -- the published stop, and the answer --------------------------------------------------
+    # -- the published stop, plans and potentials ----------------------------------------------
 
     def _test(self, problem: Entropic, state: AAMState) -> None:
-        """Measure what rounding adds to the average, and the primal-dual gap."""
+        """Measure the cost that rounding adds to the average, and the primal-dual gap."""
         core = Explicit(state.average)
         ones = np.ones(problem.shape[1])
         cost = float(core.price(problem.geometry, ones, 0 * ones)[1].sum())
@@ -329,12 +329,12 @@ class AAM(EntropicSolver[AAMState]):
 
 
 def minimized(problem: Entropic, oracle: Oracle) -> tuple[Vector, float]:
-    """Return the point with its more violated block minimised, and by how much φ falls."""
+    """Return the point with its more violated block minimised, and the decrease of φ."""
     rows, cols = block(problem, True), block(problem, False)
     g = oracle.gradient
     own = rows if dot(g[rows], g[rows]) >= dot(g[cols], g[cols]) else cols
     x = rescaled(problem, oracle.z, own, oracle.log_sums[own])
-    # The fall is KL(p, r) = sum p (d + exp(-d) - 1), d = log(p / r), which neither cancels nor
+    # The decrease is KL(p, r) = sum p (d + exp(-d) - 1), d = log(p / r), which neither cancels nor
     # overflows where r underflows.
     log_r, p = oracle.log_sums[own] - oracle.log_mass, masses(problem)[own]
     d = log_masses(problem)[own] - log_r
@@ -344,8 +344,8 @@ def minimized(problem: Entropic, oracle: Oracle) -> tuple[Vector, float]:
 def is_solved(oracle: Oracle, decrease: float) -> bool:
     """Tell whether the dual is solved to machine precision.
 
-    Pinsker's inequality makes the fall at least a quarter of the squared gradient norm; less
-    is round-off.
+    By Pinsker's inequality the decrease is at least a quarter of the squared gradient norm. A
+    smaller one is round-off.
     """
     return not (oracle.norm > SOLVED and decrease >= oracle.norm / 8)
 

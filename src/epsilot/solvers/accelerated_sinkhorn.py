@@ -45,7 +45,7 @@ class AcceleratedSinkhornState:
 class AcceleratedSinkhorn(
     JointPlan[AcceleratedSinkhornState], EntropicSolver[AcceleratedSinkhornState]
 ):
-    r"""Nesterov's estimate sequence on the lse-dual, with two exact block updates a step.
+    r"""Accelerate the lse-dual by Nesterov's estimate sequence, with two block updates per step.
 
     .. math:: φ(u, v) = \log\|X(u, v)\|_1 - <u, p> - <v, q>
 

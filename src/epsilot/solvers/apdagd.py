@@ -36,7 +36,7 @@ class APDAGDState:
 
     zeta: Vector  # ζ, the dual-averaging point
     e: Vector  # the point the objective decreases along
-    start: Vector  # where both began
+    start: Vector  # first point of both
     X: Matrix  # averaged plan; empty if it is not kept
     smooth: float  # M, the estimate of the smoothness
     value: float = math.inf  # φ(e)
@@ -89,7 +89,7 @@ class APDAGD(EntropicSolver[APDAGDState]):
         rule=PRIMAL_DUAL,
         departure="its rule is tested at steps that grow by a tenth",
     )
-    # Restarts cost acceleration: few of them, and from an η that is already small.
+    # Restarts lose acceleration, so there are few of them, from an η that is already small.
     pace: ClassVar[Pace] = Pace(start=0.025, factor=4.0, share=2.0)
     #: First and largest M, in units of 1/η.
     smoothness: ClassVar[tuple[float, float]] = (1.0, 2.0)
@@ -105,7 +105,7 @@ class APDAGD(EntropicSolver[APDAGDState]):
         return dot(d, d)
 
     def resolved(self, stop: str, problem: Problem) -> Self:
-        """Decide whether to keep the average; a certificate leaves no rule to test."""
+        """Decide whether to keep the average, and which rule to test."""
         rule = (self.rule or self.own_rule) if stop == "paper" else "violation"
         average = rule == "duality" or keeps_average(self.average, stop, problem)
         return replace(self, average=average, rule=rule)
@@ -219,13 +219,12 @@ def _oracle(problem: Entropic, w: Vector) -> tuple[float, Vector]:
 
 @dataclass(frozen=True, kw_only=True)
 class APDAMD(APDAGD):
-    r"""APDAGD with the l∞ norm in its line search.
+    r"""Run APDAGD with the l∞ norm in its line search.
 
     .. math:: φ(e') ≤ φ(w) + <∇φ(w), e'-w> + \tfrac M2 \|e'-w\|_∞^2
 
-    With the mirror map everybody uses, ‖z-z'‖²/(2n) with δ = n, the published recursion turns
-    into APDAGD's on renaming a to n a; the norm is all that is left of the mirror. The test is
-    the stricter one, so APDAMD is the more cautious method.
+    With the usual mirror map, ‖z-z'‖²/(2n) with δ = n, the published recursion is APDAGD's with a
+    renamed to n a. Only the norm differs. Its test is stricter, so APDAMD takes shorter steps.
 
     Parameters
     ----------

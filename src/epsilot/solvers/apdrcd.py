@@ -42,8 +42,8 @@ class APDRCD(EntropicSolver[APDRCDState]):
     .. math:: ψ(τ, λ) = η \sum_{ij} e^{(τ_i+λ_j-C_{ij})/η} - <τ, p> - <λ, q>
 
     A step is an epoch of n + m coordinate steps. The exact average of the plans would need the
-    whole plan after every one of them; instead the plan of one step of the epoch, drawn with
-    probability proportional to its weight, stands for all: an unbiased average at O(n) a step.
+    whole plan after every one of them. Instead the plan of one step of the epoch, drawn with
+    probability proportional to its weight, replaces all: an unbiased average at O(n) per step.
 
     Parameters
     ----------
@@ -134,17 +134,17 @@ class APDRCD(EntropicSolver[APDRCDState]):
         return lam[:n], lam[n:]
 
 
-#: Matrix entries that one epoch goes through: many steps where the matrix is small.
+#: Matrix entries per epoch of greedy steps: many steps where the matrix is small.
 _EPOCH_ENTRIES = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True)
 class APDGCD(APDRCD):
-    """APDRCD along the coordinate of largest gradient.
+    """Run APDRCD along the coordinate of the largest gradient.
 
     The full gradient costs a pass over the plan, so the exact average is free. There is no
-    proof of convergence, and the steps are about as many as APDRCD's at n times the price: it
-    is here for comparison.
+    proof of convergence. It takes about as many steps as APDRCD, each n times as expensive. It
+    is included for comparison.
 
     Parameters
     ----------
@@ -163,10 +163,10 @@ class APDGCD(APDRCD):
         year=2020,
         needs_dense=True,
     )
-    patience: ClassVar[int] = 100_000  # a minute or two; more would not be a result but a wait
+    patience: ClassVar[int] = 100_000  # a minute or two
 
     def step(self, problem: Entropic, state: APDRCDState, rng: Generator) -> Work:
-        """Take as many greedy steps as make up an epoch."""
+        """Take the greedy steps of one epoch."""
         n, m = problem.shape
         n_steps = steps_per_epoch(n, m)
         b, sums = np.concatenate([problem.p, problem.q]), np.empty(n + m)

@@ -1,4 +1,8 @@
-"""Rounds of a network simplex on a growing set of arcs, a number of pivots at a time."""
+"""Solve transport by a network simplex on a growing set of arcs.
+
+A round solves the problem restricted to some arcs. Arcs of negative reduced cost then join, and
+the next round starts from the last basis.
+"""
 
 from __future__ import annotations
 
@@ -30,34 +34,34 @@ class ArcSimplexTuning:
 TUNING = ArcSimplexTuning()
 
 
-#: Numbers of nodes and arcs, as kernels.network has them.
+#: Indices of nodes and arcs, as kernels.network takes them.
 Nodes: TypeAlias = NDArray[np.uint32]
 
 
 @dataclass(kw_only=True)
 class RoundState:
-    """Potentials, the arcs of a restricted problem and a basis of it."""
+    """Potentials, the arcs of a restricted problem, and a basis."""
 
-    row: Vector  # row potential, while a round lasts that at its start
-    lam: Vector  # column potential, likewise
+    row: Vector  # row potential at the start of the round
+    lam: Vector  # column potential at the start of the round
     round: int  # restricted problems solved
     is_open: bool  # whether a round has begun and not ended
-    sources: Nodes  # nodes that the arcs of the restricted problem join, columns counted from n
+    sources: Nodes  # source nodes of the arcs; columns are counted from n
     targets: Nodes
     arc_costs: Vector  # their costs
-    reduced: Vector  # their reduced costs at the start of the round, over the largest cost
-    at: int  # where pricing goes on
+    reduced: Vector  # their reduced costs at the start of the round, divided by max C
+    at: int  # arc at which pricing continues
     links: Nodes  # the basis: see kernels.network
     is_up: NDArray[np.bool_]
     flow: Vector
     node_prices: Vector
     big: float  # price of artificial arcs
-    pivots: int  # pivots of the round under way
+    pivots: int  # pivots in the current round
     is_done: bool  # no arc has a negative reduced cost, or a limit of pivots or rounds is reached
 
     @property
     def has_basis(self) -> bool:
-        """Whether a first round has begun."""
+        """Whether the first round has begun."""
         return self.round > 0 or self.is_open
 
     @property
@@ -66,7 +70,7 @@ class RoundState:
         return *self.links.reshape(6, -1), self.is_up, self.flow, self.node_prices
 
     def is_basis(self) -> bool:
-        """Tell whether sizes and places of saved arcs and a saved basis belong together."""
+        """Tell whether saved arcs and a saved basis have consistent sizes and indices."""
         nodes, arcs = self.flow.size, self.sources.size
         sizes = (
             (self.links.size, 6 * nodes),
@@ -87,7 +91,7 @@ class RoundState:
         return bool(is_inside and is_tree and (preds.size == 0 or preds.max() < arcs))
 
 
-def no_rounds() -> dict[str, Any]:
+def empty_rounds() -> dict[str, Any]:
     """Return the fields of a state before its first round, without potentials."""
     none, nobody = np.zeros(0), np.zeros(0, dtype=np.uint32)
     return {
@@ -111,7 +115,7 @@ def no_rounds() -> dict[str, Any]:
 def begin(
     state: RoundState, shape: tuple[int, int], i: Index, j: Index, costs: Vector, unit: float
 ) -> None:
-    """Begin with arcs from rows to columns and their costs; ``crash`` makes the basis."""
+    """Open the first round with arcs and their costs; ``crash`` then builds the basis."""
     n, m = shape
     nodes = n + m + 1
     state.sources, state.targets = i.astype(np.uint32), (j + n).astype(np.uint32)
@@ -126,8 +130,8 @@ def begin(
 def crash(state: RoundState, masses: tuple[Vector, Vector], order: Index) -> None:
     """Build a basis from the forest of the first arcs in an order.
 
-    A cycle through the root costs ``big`` and a reduced cost: ``big`` must outweigh the least one,
-    or flow on that cycle would grow without bound.
+    A cycle through the root costs ``big`` plus a reduced cost. ``big`` must outweigh the least
+    reduced cost, else flow on that cycle would grow without bound.
     """
     p, q = masses
     state.big = max(state.big, -2 * float(state.reduced.min(initial=0.0)))
@@ -138,7 +142,7 @@ def crash(state: RoundState, masses: tuple[Vector, Vector], order: Index) -> Non
 def reopen(
     state: RoundState, i: Index, j: Index, costs: Vector, unit: float, tolerance: float
 ) -> None:
-    """Begin another round with more arcs; if none is negative, the last basis is optimal."""
+    """Open another round with more arcs; without negative arcs the last basis is optimal."""
     n = state.row.size
     state.at = state.sources.size  # new arcs are priced first
     state.sources = np.concatenate([state.sources, i.astype(np.uint32)])
@@ -151,14 +155,14 @@ def reopen(
 
 
 def _reduced(state: RoundState, n: int, unit: float) -> Vector:
-    """Return the reduced costs of the arcs under the potentials, over the largest cost."""
+    """Return the reduced costs of the arcs under the potentials, divided by max C."""
     rows, cols = state.sources, state.targets - np.uint32(n)
     reduced: Vector = (state.arc_costs - state.row[rows] - state.lam[cols]) / unit
     return reduced
 
 
 def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
-    """Improve the basis; at its optimum, end the round with the new potentials."""
+    """Pivot; at an optimal basis, end the round with the new potentials."""
     pivots, state.at, priced, walked = network.pivots(
         state.sources,
         state.targets,
@@ -171,7 +175,7 @@ def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
     state.pivots += pivots
     is_endless = state.pivots > TUNING.max_pivots + TUNING.max_pivots_per_node * state.flow.size
     if pivots < TUNING.pivots_per_step or is_endless:
-        # Less mass on artificial arcs is rounding, and missing from a plan that is feasible.
+        # Less mass on artificial arcs is round-off: the plan lacks it and is feasible.
         is_short = network.shortage(state.tree, 0.0) > UNSETTLED
         if is_short and state.big < TUNING.max_artificial_price and not is_endless:
             network.shortage(state.tree, 7 * state.big)
@@ -195,14 +199,14 @@ def duals(state: RoundState, unit: float) -> Potentials:
 
 
 def basic_arcs(state: RoundState) -> tuple[Nodes, Vector]:
-    """Return the numbers of the basis' arcs that carry mass, without artificial ones, and it."""
+    """Return the basic arcs that carry flow, without artificial ones, and their flow."""
     preds = state.links.reshape(6, -1)[1]
     used = np.flatnonzero((preds[:-1] != network.ARTIFICIAL) & (state.flow[:-1] > 0))
     return preds[used], state.flow[used]
 
 
 def basic_flow(state: RoundState) -> tuple[Index, Index, Vector]:
-    """Return rows and columns of the basis' arcs that carry mass, and it."""
+    """Return rows, columns and flow of the basic arcs that carry flow."""
     arcs, flow = basic_arcs(state)
     i, j = state.sources[arcs].astype(np.int64), state.targets[arcs].astype(np.int64)
     return i, j - state.row.size, flow

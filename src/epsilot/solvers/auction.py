@@ -1,9 +1,13 @@
-"""Exact transport by a multiscale auction that hands over to a network simplex.
+"""Exact transport by a multiscale auction, completed by a network simplex.
 
-An auction with falling ε runs through coarse versions of the problem and then the problem itself,
-every row looking at a short list of columns only (``market``). Its prices and pieces leave a
-simplex little to do: the arcs of the lists, a basis from the pieces, rounds in which negative arcs
-join (``rounds``). Nothing needs the cost matrix.
+An auction with falling ε solves coarse versions of the problem first, then the problem itself. Each
+row bids for a short list of columns only. The simplex starts from the result: the arcs of the lists
+and a basis from the flow that the auction found. Negative arcs then join round by round
+(``arc_simplex``). No step needs the cost matrix.
+
+A level is a transport problem between the cells of a depth of two trees, or between the points.
+Its prices come from the level before by two c-transforms, its lists from searches in the tree of
+its columns. The state consists of plain arrays, so that a run can be saved at any step.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from .arc_simplex import (
     begin,
     crash,
     duals,
-    no_rounds,
+    empty_rounds,
     pivot,
     reopen,
 )
@@ -95,8 +99,8 @@ TUNING = AuctionTuning()
 
 
 @dataclass(kw_only=True)
-class MarketState:
-    """The auction of one level. Names of several arrays stand for one after the other."""
+class LevelState:
+    """The auction of one level; some arrays hold several quantities, one after the other."""
 
     is_flipped: bool  # whether the problem's columns are the rows that bid
     rows: Index  # rows that bid, in the order of their tree
@@ -107,14 +111,14 @@ class MarketState:
     fine_y: Vector
     level: int  # levels begun
     is_selling: bool  # whether a phase has begun and not ended
-    is_ripe: bool  # whether the phase that has just ended may satisfy a loose goal
-    wanted: float  # relative gap from which on a plan on the way is worth a certificate
+    is_promising: bool  # whether the last phase may satisfy a loose goal
+    certified_gap: float  # relative gap from which an intermediate plan is worth a certificate
     is_over: bool  # whether the last phase of the level has ended
     eps: float
     last_eps: float
-    early: float  # mass that may be left when a phase ends
-    enough: float  # and when the last one does
-    small: float  # mass below which rows go last
+    early: float  # mass that may be unsold when a phase ends
+    enough: float  # mass that may be unsold when the last phase ends
+    small: float  # mass below which rows bid last
     x: Vector  # points or cells of the level
     y: Vector
     nodes: Vector  # tree of the level's columns
@@ -163,27 +167,29 @@ class MarketState:
 
     @property
     def leasts(self) -> Vector:
-        """Least cost + price of every row of the level, under the prices a phase ended with."""
+        """Least cost + price of every row, under the prices at the end of a phase."""
         return np.asarray(self.by_row.reshape(4, -1)[3])
 
     @property
-    def asked(self) -> Vector:
+    def prices(self) -> Vector:
         """Prices of the level's columns."""
         return np.asarray(self.by_column.reshape(4, -1)[0])
 
     @property
-    def may_be_left(self) -> float:
-        """Mass with which the phase under way may end."""
+    def allowed_unsold(self) -> float:
+        """Mass that may be unsold when the current phase ends."""
         return self.early if self.eps > self.last_eps else self.enough
 
-    def ripen(self, gap: float) -> None:
-        """Note the relative gap of a plan on the way, and whether it is worth a certificate."""
-        self.is_ripe = gap <= self.wanted
-        if self.is_ripe:
-            self.wanted = TUNING.second_certified_gap if gap > TUNING.second_certified_gap else 0.0
+    def record_gap(self, gap: float) -> None:
+        """Record the relative gap of a plan, and whether it is worth a certificate."""
+        self.is_promising = gap <= self.certified_gap
+        if self.is_promising:
+            self.certified_gap = (
+                TUNING.second_certified_gap if gap > TUNING.second_certified_gap else 0.0
+            )
 
     def is_arranged(self, n: int, m: int) -> bool:
-        """Tell whether rows, columns, masses and points of a saved market belong together."""
+        """Tell whether saved rows, columns, masses and points have consistent sizes."""
         sides = (
             (self.rows, self.weights, self.fine_x, n),
             (self.cols, self.quotas, self.fine_y, m),
@@ -195,8 +201,8 @@ class MarketState:
             for index, weights, points, size in sides
         )
 
-    def is_market(self) -> bool:
-        """Tell whether sizes and places of a saved level belong together."""
+    def is_level(self) -> bool:
+        """Tell whether a saved level has consistent sizes and indices."""
         n, m, size = self.by_row.size // 4, self.heads.size, self.pieces.size // 3
         k = self.list_cols.size // max(n, 1)
         sizes = (
@@ -224,8 +230,8 @@ class MarketState:
         return all(x.size == 0 or -1 <= x.min() <= x.max() < end for x, end in places)
 
 
-def empty_market() -> dict[str, Any]:
-    """Return the fields of a market before its first level."""
+def empty_level() -> dict[str, Any]:
+    """Return the fields of a state before its first level."""
     none, nothing = np.zeros(0), np.zeros(0, dtype=np.int32)
     nobody = np.zeros(0, dtype=np.int64)
     return {
@@ -238,8 +244,8 @@ def empty_market() -> dict[str, Any]:
         "fine_y": none,
         "level": 0,
         "is_selling": False,
-        "is_ripe": False,
-        "wanted": TUNING.first_certified_gap,
+        "is_promising": False,
+        "certified_gap": TUNING.first_certified_gap,
         "is_over": False,
         "eps": 0.0,
         "last_eps": 0.0,
@@ -262,27 +268,27 @@ def empty_market() -> dict[str, Any]:
 
 
 class AuctionLevels:
-    """The auction on a problem, whose state is elsewhere: levels, phases and what they find.
+    """The levels and phases of an auction on any cost; a separate state holds the arrays.
 
     Parameters
     ----------
     geometry : Geometry
-        Its costs.
+        The costs.
     p, q : (n,), (m,) arrays
-        Its masses.
+        The masses.
     """
 
     def __init__(self, geometry: Geometry, p: Vector, q: Vector) -> None:
         self.geometry, self.p, self.q = geometry, p, q
 
-    def step(self, state: MarketState) -> Work:
-        """Open a level, or sell for a while in a phase of it."""
+    def step(self, state: LevelState) -> Work:
+        """Open a level, or make a number of bids in the current phase."""
         if state.rows.size == 0:
             self.arrange(state)
         if state.level == 0 or state.is_over:
             self._open(state)
             return Work.of(arc_tested=state.list_cols.size)
-        state.is_ripe, read = False, state.counts[kernels.READ]
+        state.is_promising, read = False, state.counts[kernels.READ]
         if not state.is_selling:
             state.eps /= TUNING.eps_factor
             if state.eps < TUNING.min_phase_ratio * state.last_eps:
@@ -292,32 +298,32 @@ class AuctionLevels:
         self._sell(state)
         return Work.of(arc_tested=int(state.counts[kernels.READ] - read))
 
-    # -- what depends on the kind of cost: here, any ---------------------------------------
+    # -- parts that depend on the kind of cost: here, any cost ------------------------------
 
-    def arrange(self, state: MarketState) -> None:
-        """Choose who bids, and the order of rows and columns: the fewer bid for the others."""
+    def arrange(self, state: LevelState) -> None:
+        """Choose the rows and columns with mass, in their order."""
         rows, cols = np.flatnonzero(self.p > 0), np.flatnonzero(self.q > 0)
         state.is_flipped = False
         state.rows, state.cols = rows, cols
         state.weights, state.quotas = self.p[rows], self.q[cols]
 
-    def depths(self, state: MarketState) -> list[int]:
+    def depths(self, state: LevelState) -> list[int]:
         """Return the depths of the levels' cells; the last is that of the points themselves."""
         return [0]
 
-    def is_finest(self, state: MarketState) -> bool:
-        """Tell whether the level under way is that of the points themselves."""
+    def is_finest(self, state: LevelState) -> bool:
+        """Tell whether the current level is that of the points themselves."""
         return state.level == len(self.depths(state))
 
-    def masses(self, state: MarketState) -> tuple[Vector, Vector]:
-        """Return the masses of the rows and columns of the level under way."""
+    def masses(self, state: LevelState) -> tuple[Vector, Vector]:
+        """Return the masses of the rows and columns of the current level."""
         return state.weights, state.quotas
 
-    def _level(self, state: MarketState) -> tuple[Vector, Vector, Vector]:
-        """Return masses of the next level's rows and columns, and first prices."""
+    def _level(self, state: LevelState) -> tuple[Vector, Vector, Vector]:
+        """Return the masses of the next level's rows and columns, and its first prices."""
         return state.weights, state.quotas, np.zeros(state.cols.size)
 
-    def search(self, state: MarketState, rows: Integers) -> None:
+    def search(self, state: LevelState, rows: Integers) -> None:
         """Write new lists for some rows."""
         market = state.market
         prices = np.full(self.q.size, np.inf)
@@ -330,20 +336,20 @@ class AuctionLevels:
         market.thresholds[rows] = thresholds
         state.leasts[rows] = costs[:, 0] + prices[cols[:, 0]]
 
-    def _bid(self, state: MarketState, until: int) -> tuple[int, float]:
-        """Let rows bid until they wait for lists, or enough bids are made."""
-        why, small = kernels.bid(state.market, state.eps, state.may_be_left, until, state.small)
+    def _bid(self, state: LevelState, until: int) -> tuple[int, float]:
+        """Bid until rows need new lists, or the number of bids is reached."""
+        why, small = kernels.bid(state.market, state.eps, state.allowed_unsold, until, state.small)
         return int(why), float(small)
 
-    def refresh(self, state: MarketState) -> None:
-        """Prepare searches under prices that have risen."""
+    def refresh(self, state: LevelState) -> None:
+        """Prepare searches under higher prices."""
 
-    def costs(self, state: MarketState, i: Index, j: Index) -> Vector:
+    def costs(self, state: LevelState, i: Index, j: Index) -> Vector:
         """Return the costs of pairs of rows and columns in the auction's order."""
         return self.geometry.entries(state.rows[i], state.cols[j])
 
     def cheap_arcs(
-        self, state: MarketState, f: Vector, g: Vector, k: int, bar: float
+        self, state: LevelState, f: Vector, g: Vector, k: int, bar: float
     ) -> tuple[Index, Index]:
         """Return the arcs of reduced cost below ``bar`` among the k least of every row."""
         prices = np.full(self.q.size, np.inf)
@@ -354,14 +360,14 @@ class AuctionLevels:
         i, s = np.nonzero(costs - f[:, None] - g[place[cols]] < bar)
         return i, place[cols[i, s]]
 
-    def rough_row(self, state: MarketState) -> Vector:
-        """Return a row potential for all bidding rows from the level under way."""
+    def rough_row(self, state: LevelState) -> Vector:
+        """Return a row potential for all bidding rows from the current level."""
         return state.leasts.copy()
 
     # -- levels and phases -----------------------------------------------------------------
 
-    def _open(self, state: MarketState) -> None:
-        """Begin a level: masses, prices, lists and the first ε."""
+    def _open(self, state: LevelState) -> None:
+        """Open a level: masses, prices, lists and the first ε."""
         before = self.dual(state) if state.level else None
         p, q, prices = self._level(state)
         n, m = p.size, q.size
@@ -386,11 +392,11 @@ class AuctionLevels:
         state.level += 1
         state.is_over = False
 
-    def _set_pace(self, state: MarketState, off: float) -> None:
-        """Set the level's ε's, in units of the usual step from one value of a list to the next.
+    def _set_pace(self, state: LevelState, off: float) -> None:
+        """Set the first and last ε of the level, in units of the mean spacing of values in a list.
 
-        The first is not below what the level before and the dual of this one differ by: prices
-        that are further off than their steps would take very many bids.
+        The first ε is at least the difference between the duals of this level and the previous
+        one: prices that are off by many steps of ε would take very many bids.
         """
         market = state.market
         k = market.cols.shape[1]
@@ -420,13 +426,13 @@ class AuctionLevels:
         state.eps = TUNING.eps_factor * first
         state.last_eps = last * spread
 
-    def _sell(self, state: MarketState) -> None:
-        """Let rows bid, renewing lists on the way; end the phase when enough is sold."""
+    def _sell(self, state: LevelState) -> None:
+        """Bid and renew lists; end the phase when little mass is unsold."""
         counts = state.counts
         n = state.leasts.size
         until = counts[kernels.BIDS] + min(TUNING.max_bids_per_step, TUNING.max_bids_per_row * n)
         is_hopeless = until > 4 * TUNING.max_bids_per_row * n
-        bids, n_idle = -1, 0  # bids at the last search, and rows searched for since the last bid
+        bids, n_idle = -1, 0  # bids at the last search; rows searched since the last bid
         while True:
             why, state.small = self._bid(state, until)
             if why == kernels.FULL:
@@ -443,8 +449,8 @@ class AuctionLevels:
         if why != kernels.ENOUGH or is_hopeless:
             self._end(state)
 
-    def _end(self, state: MarketState) -> None:
-        """End a phase: every row's least value under the prices it ended with."""
+    def _end(self, state: LevelState) -> None:
+        """End a phase: compute the least value of every row under its last prices."""
         self.refresh(state)
         market = state.market
         stale = np.arange(state.leasts.size, dtype=np.int32)
@@ -452,23 +458,23 @@ class AuctionLevels:
         if not state.is_over:
             stale = stale[: kernels.stale_rows(market, state.leasts, stale)]
         self.search(state, stale)
-        state.ripen(self.gap(state) if self.is_finest(state) else math.inf)
+        state.record_gap(self.gap(state) if self.is_finest(state) else math.inf)
 
-    def adopt(self, state: MarketState, g: Vector) -> float:
-        """Let a column potential be the prices of the level under way; return its dual value."""
-        state.asked[:] = -g
+    def adopt(self, state: LevelState, g: Vector) -> float:
+        """Set the prices of the current level from a column potential; return the dual value."""
+        state.prices[:] = -g
         self.search(state, np.arange(state.leasts.size, dtype=np.int32))
         return self.dual(state)
 
-    def dual(self, state: MarketState) -> float:
-        """Return the dual value of the level under way."""
+    def dual(self, state: LevelState) -> float:
+        """Return the dual value of the current level."""
         p, q = self.masses(state)
-        return dot(p, state.leasts) - dot(q, state.asked)
+        return dot(p, state.leasts) - dot(q, state.prices)
 
-    def gap(self, state: MarketState) -> float:
-        """Return the relative gap of what the finest level has sold, with a corner for the rest.
+    def gap(self, state: LevelState) -> float:
+        """Return the relative gap of the flow so far, completed by a north-west corner plan.
 
-        Nothing is proved by it: it tells whether a proof is worth its while.
+        This estimate proves nothing. It decides whether a certificate is worth its time.
         """
         market = state.market
         i, j, flow = kernels.corner(market.excess, market.unsold, TUNING.negligible_mass)
@@ -477,13 +483,13 @@ class AuctionLevels:
 
 
 class CloudAuctionLevels(AuctionLevels):
-    """The auction between points in few dimensions: trees are searched, cells make the levels."""
+    """The auction between points in few dimensions, with searches in k-d trees."""
 
     def __init__(self, embedding: Embedding, p: Vector, q: Vector) -> None:
         self.embedding, self.p, self.q = embedding, p, q
 
-    def arrange(self, state: MarketState) -> None:
-        """Put the points in the order of their trees; the fewer ones bid for the others."""
+    def arrange(self, state: LevelState) -> None:
+        """Sort the points by their trees; the smaller cloud bids for the larger one."""
         X, Y, *_ = self.embedding
         rows, cols = np.flatnonzero(self.p > 0), np.flatnonzero(self.q > 0)
         state.is_flipped = rows.size > cols.size
@@ -493,12 +499,12 @@ class CloudAuctionLevels(AuctionLevels):
         )
 
     def _ordered(self, points: Matrix, masses: Vector, kept: Index) -> tuple[Index, Vector, Vector]:
-        """Return the kept points' numbers in tree order, their masses and the points, flat."""
+        """Return the indices of the kept points in tree order, their masses and coordinates."""
         tree = self.embedding.tree_of(points if kept.size == len(points) else points[kept])
         order = kept[tree.order]
         return order, masses[order], tree.points.ravel()
 
-    def depths(self, state: MarketState) -> list[int]:
+    def depths(self, state: LevelState) -> list[int]:
         """Return the depths of the levels' cells; the last is that of the points themselves."""
         size = max(state.rows.size, state.cols.size)
         deepest = (size * size).bit_length() // 2  # log2 of the size, rounded
@@ -510,36 +516,36 @@ class CloudAuctionLevels(AuctionLevels):
             2 * deepest + 2
         ]
 
-    def _points(self, state: MarketState) -> tuple[Matrix, Matrix]:
+    def _points(self, state: LevelState) -> tuple[Matrix, Matrix]:
         width = state.fine_x.size // state.rows.size
         return state.x.reshape(-1, width), state.y.reshape(-1, width)
 
-    def _fine(self, state: MarketState) -> Embedding:
+    def _fine(self, state: LevelState) -> Embedding:
         """Return the points in the auction's order."""
         X, Y = state.fine_x.reshape(state.rows.size, -1), state.fine_y.reshape(state.cols.size, -1)
         return self.embedding._replace(X=X, Y=Y)
 
-    def _priced(self, state: MarketState) -> Priced:
+    def _priced(self, state: LevelState) -> Priced:
         """Return the tree of the level's columns."""
         _, Y = self._points(state)
         nodes = state.nodes.reshape(-1, 3 * Y.shape[1] + 1)
-        return Priced(Y, state.asked, self.embedding.metric, self.embedding.shift, nodes)
+        return Priced(Y, state.prices, self.embedding.metric, self.embedding.shift, nodes)
 
-    def masses(self, state: MarketState) -> tuple[Vector, Vector]:
-        """Return the masses of the rows and columns of the level under way."""
+    def masses(self, state: LevelState) -> tuple[Vector, Vector]:
+        """Return the masses of the rows and columns of the current level."""
         X, Y, *_ = self._fine(state)
         depth = self.depths(state)[state.level - 1]
         return cells(X, state.weights, depth)[1], cells(Y, state.quotas, depth)[1]
 
-    def adopt(self, state: MarketState, g: Vector) -> float:
-        """Let a column potential be the prices of the level under way; return its dual value."""
+    def adopt(self, state: LevelState, g: Vector) -> float:
+        """Set the prices of the current level from a column potential; return the dual value."""
         _, Y = self._points(state)
         metric, shift = self.embedding.metric, self.embedding.shift
         state.nodes = Tree.ordered(Y).priced(-g, metric, shift).nodes.ravel()
         return super().adopt(state, g)
 
-    def _level(self, state: MarketState) -> tuple[Vector, Vector, Vector]:
-        """Set the next level's points; return its masses and prices from the level before."""
+    def _level(self, state: LevelState) -> tuple[Vector, Vector, Vector]:
+        """Set the next level's points; return its masses, and prices from the previous level."""
         metric, shift = self.embedding.metric, self.embedding.shift
         X, Y, *_ = self._fine(state)
         depth = self.depths(state)[state.level]
@@ -554,39 +560,39 @@ class CloudAuctionLevels(AuctionLevels):
         return p, q, prices
 
     def _first_prices(self, X: Matrix, Y: Matrix, p: Vector, q: Vector) -> Vector:
-        """Return prices for which a translation is optimal where that is what costs ask for."""
+        """Return first prices: zero, or with squared distances those of a translation."""
         square = metric_of(self.embedding.metric).square
         if square == 0:
             return np.zeros(len(Y))
         move = rmatvec(X, p) - rmatvec(Y, q)
         return 2 * square * matvec(Y - Y.mean(axis=0), move)
 
-    def search(self, state: MarketState, rows: Integers) -> None:
+    def search(self, state: LevelState, rows: Integers) -> None:
         """Write new lists for some rows."""
         market, (X, _) = state.market, self._points(state)
-        room = market.cols, market.costs, state.leasts, market.thresholds
-        self.embedding.least_columns(self._priced(state), X, rows, *room)
+        out = market.cols, market.costs, state.leasts, market.thresholds
+        self.embedding.least_columns(self._priced(state), X, rows, *out)
 
-    def _bid(self, state: MarketState, until: int) -> tuple[int, float]:
-        """Let rows bid, and search while few of them wait."""
+    def _bid(self, state: LevelState, until: int) -> tuple[int, float]:
+        """Bid, and search new lists while few rows need them."""
         priced, (X, Y) = self._priced(state), self._points(state)
         why, small = kernels.bid_and_search(
-            state.market, state.eps, state.may_be_left, until, state.small, X, Y, *priced.args
+            state.market, state.eps, state.allowed_unsold, until, state.small, X, Y, *priced.args
         )
         return int(why), float(small)
 
-    def refresh(self, state: MarketState) -> None:
-        """Raise the bounds of the tree to the prices."""
+    def refresh(self, state: LevelState) -> None:
+        """Update the bounds of the tree to the current prices."""
         self._priced(state).refresh()
         state.counts[kernels.SEARCHED] = 0
 
-    def costs(self, state: MarketState, i: Index, j: Index) -> Vector:
+    def costs(self, state: LevelState, i: Index, j: Index) -> Vector:
         """Return the costs of pairs of rows and columns in the auction's order."""
         X, Y = self._points(state)
         return pair_costs(self.embedding._replace(X=X, Y=Y), i, j)
 
     def cheap_arcs(
-        self, state: MarketState, f: Vector, g: Vector, k: int, bar: float
+        self, state: LevelState, f: Vector, g: Vector, k: int, bar: float
     ) -> tuple[Index, Index]:
         """Return the arcs of reduced cost below ``bar`` among the k least of every row."""
         X, Y = self._points(state)
@@ -599,20 +605,20 @@ class CloudAuctionLevels(AuctionLevels):
         i, s = np.nonzero(costs - f[:, None] - g[cols] < bar)
         return i, cols[i, s].astype(np.int64)
 
-    def rough_row(self, state: MarketState) -> Vector:
-        """Return a row potential for all bidding rows from the level under way."""
+    def rough_row(self, state: LevelState) -> Vector:
+        """Return a row potential for all bidding rows from the current level."""
         if self.is_finest(state):
             return state.leasts.copy()
         return self.embedding.ctransform(self._priced(state), self._fine(state).X)
 
 
 def relative_gap(cost: float, dual: float) -> float:
-    """Return how far a plan's cost is above a lower bound, as a share of it."""
+    """Return the gap between a plan's cost and a lower bound, divided by the cost."""
     return (cost - dual) / cost if cost > 0 else math.inf
 
 
-def _grow(state: MarketState) -> None:
-    """Make room for twice as many pieces."""
+def _grow(state: LevelState) -> None:
+    """Double the capacity for pieces of flow."""
     size = state.pieces.size // 3
     pieces, links = np.zeros((3, 2 * size)), np.full((4, 2 * size), -1, dtype=np.int32)
     pieces[:, :size], links[:, :size] = (
@@ -625,23 +631,26 @@ def _grow(state: MarketState) -> None:
 
 
 @dataclass(kw_only=True)
-class AuctionState(MarketState, RoundState):
-    """A market first, then the rounds of a simplex, in the market's order of rows and columns."""
+class AuctionState(LevelState, RoundState):
+    """The auction's arrays, then the simplex's, in the auction's order of rows and columns."""
 
-    far: float  # cost of what a corner plan moves, a unit of mass
+    far: float  # cost per unit of mass that a north-west corner plan moves
 
     def fits(self, problem: Additive) -> bool:
-        """Tell whether arrays that were read have sizes and places that belong together."""
+        """Tell whether saved arrays have consistent sizes and indices."""
         n, m = problem.shape
         if self.is_flipped:
             n, m = m, n
-        is_same = self.is_arranged(n, m) and self.is_market() and self.is_basis()
+        is_same = self.is_arranged(n, m) and self.is_level() and self.is_basis()
         return bool(is_same)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Auction(DirectSolver[AuctionState]):
-    """Auction from coarse to fine, then simplex rounds; a step is some bids or some pivots."""
+    """Solve by an auction from coarse to fine, then by simplex rounds.
+
+    A step is a number of bids, or a number of pivots.
+    """
 
     about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
@@ -670,7 +679,7 @@ class Auction(DirectSolver[AuctionState]):
             is_served = is_flat and (n * m > TUNING.max_tied_entries or not metric.has_ties)
         if not is_served:
             return None
-        # Rows and columns without mass are left out, of which images may have many.
+        # The auction leaves out rows and columns without mass; images may have many.
         n, m = int((problem.p > 0).sum()), int((problem.q > 0).sum())
         model = cost_model("auction" if is_square else "auction of distances")
         reason = "an auction from coarse to fine needs few columns of each point"
@@ -683,100 +692,100 @@ class Auction(DirectSolver[AuctionState]):
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[AuctionState, Work]:
-        """Start with nothing: the first step opens the coarsest level."""
+        """Return an empty state: the first step opens the coarsest level."""
         none = np.zeros(0)
-        return AuctionState(row=none, lam=none, far=0.0, **empty_market(), **no_rounds()), Work()
+        return AuctionState(row=none, lam=none, far=0.0, **empty_level(), **empty_rounds()), Work()
 
     def step(self, problem: Additive, state: AuctionState, rng: Generator) -> Work:
-        """Sell for a while; when a level is sold, hand over to the simplex and pivot."""
-        market = _market(problem)
+        """Bid; when the auction of a level has ended, pivot."""
+        levels = _levels(problem)
         if not state.is_over:
-            return market.step(state)
-        is_finest = market.is_finest(state)
-        if not (is_finest or state.is_open or state.round == 0) and self._is_settled(market, state):
-            return _leave_level(market, state)
+            return levels.step(state)
+        is_finest = levels.is_finest(state)
+        if not (is_finest or state.is_open or state.round == 0) and self._is_settled(levels, state):
+            return _leave_level(levels, state)
         work, unit = Work(), problem.geometry.cost_unit
         tolerance = TUNING.tolerance if is_finest else TUNING.coarse_tolerance * state.eps / unit
         if not state.is_open:
-            work.record(self._open(market, state, unit, tolerance))
+            work.record(self._open(levels, state, unit, tolerance))
             if state.is_done and not is_finest:
-                work.record(_leave_level(market, state))
+                work.record(_leave_level(levels, state))
         if state.is_open:
             work.record(pivot(state, unit, tolerance))
-            state.ripen(self._gap(market, state) if is_finest else math.inf)
+            state.record_gap(self._gap(levels, state) if is_finest else math.inf)
         return work
 
-    def _is_settled(self, market: AuctionLevels, state: AuctionState) -> bool:
-        """Take a coarse level's prices from the simplex; tell whether they are good enough."""
+    def _is_settled(self, levels: AuctionLevels, state: AuctionState) -> bool:
+        """Set a coarse level's prices from the simplex; tell whether they are accurate enough."""
         arcs, flow = basic_arcs(state)
-        off = dot(state.arc_costs[arcs], flow) - market.adopt(state, state.lam)
+        off = dot(state.arc_costs[arcs], flow) - levels.adopt(state, state.lam)
         return off <= state.eps or state.round >= TUNING.max_coarse_rounds
 
-    def _gap(self, market: AuctionLevels, state: AuctionState) -> float:
-        """Return the relative gap of the basis to the auction's prices; infinite if far."""
-        if state.round > 0 or not state.wanted > 0:
+    def _gap(self, levels: AuctionLevels, state: AuctionState) -> float:
+        """Return the relative gap of the basis under the auction's prices, infinite if large."""
+        if state.round > 0 or not state.certified_gap > 0:
             return math.inf
         arcs, flow = basic_arcs(state)
         cost = dot(state.arc_costs[arcs], flow)
         dual = dot(state.weights, state.row) + dot(state.quotas, state.lam)
         missing = network.shortage(state.tree, 0.0)
         expected = relative_gap(cost + missing * state.far, dual)
-        if missing <= ROUND_OFF or expected > state.wanted:
+        if missing <= ROUND_OFF or expected > state.certified_gap:
             return expected if missing <= ROUND_OFF else math.inf
         plan = _basic_plan(state)
-        return relative_gap(dot(market.costs(state, plan.i, plan.j), plan.flow), dual)
+        return relative_gap(dot(levels.costs(state, plan.i, plan.j), plan.flow), dual)
 
     def _open(
-        self, market: AuctionLevels, state: AuctionState, unit: float, tolerance: float
+        self, levels: AuctionLevels, state: AuctionState, unit: float, tolerance: float
     ) -> Work:
-        """Begin the first round from the auction's pieces, or another with negative arcs."""
+        """Open the first round from the auction's flow, or another with negative arcs."""
         if state.round == 0:
-            p, q = market.masses(state)
+            p, q = levels.masses(state)
             i, j, flow = kernels.arcs(state.market)
             rest = _left(p, q, i, j, flow)
             first, mass = i.size, float(rest[2].sum())
             i, j = np.concatenate((i, rest[0])), np.concatenate((j, rest[1]))
-            state.row, state.lam = state.leasts.copy(), -state.asked
-            begin(state, (p.size, q.size), i, j, market.costs(state, i, j), unit)
+            state.row, state.lam = state.leasts.copy(), -state.prices
+            begin(state, (p.size, q.size), i, j, levels.costs(state, i, j), unit)
             state.far = dot(state.arc_costs[first:], rest[2]) / mass if mass > 0 else 0.0
-            # The tree prefers much flow, then small reduced costs.
+            # The tree takes arcs of large flow first, then of small reduced cost.
             key = np.abs(state.reduced)
             key[:first][flow > 0] = -flow[flow > 0]
             state.big = max(TUNING.artificial_price * state.eps / unit, TUNING.min_artificial_price)
             crash(state, (p, q), np.argsort(key, kind="stable"))
         else:
             bar = -2 * tolerance * unit
-            i, j = market.cheap_arcs(state, state.row, state.lam, TUNING.max_new_arcs, bar)
-            reopen(state, i, j, market.costs(state, i, j), unit, tolerance)
+            i, j = levels.cheap_arcs(state, state.row, state.lam, TUNING.max_new_arcs, bar)
+            reopen(state, i, j, levels.costs(state, i, j), unit, tolerance)
         return Work.of(arc_tested=state.sources.size)
 
     def signal(self, problem: Additive, state: AuctionState) -> Signal:
-        """Ask for certificates on the way to a first optimum, and after every round."""
-        is_between = state.round > 0 and not state.is_open and _market(problem).is_finest(state)
-        return Signal(is_finished=state.is_done, wants_certificate=is_between or state.is_ripe)
+        """Request certificates of promising plans, and after every round."""
+        is_between = state.round > 0 and not state.is_open and _levels(problem).is_finest(state)
+        return Signal(is_finished=state.is_done, wants_certificate=is_between or state.is_promising)
 
     def candidates(self, problem: Additive, state: AuctionState) -> list[tuple[Core, Vector]]:
-        """Return the plan of the basis, or what the auction has sold with a corner for the rest."""
+        """Return the plan of the basis, or the auction's flow completed by a corner plan."""
         if state.rows.size == 0:
             return []
-        market = _market(problem)
-        if state.has_basis and market.is_finest(state):
+        levels = _levels(problem)
+        if state.has_basis and levels.is_finest(state):
             plan = _basic_plan(state)
             i, j, flow = plan.i, plan.j, plan.flow
         else:
-            i, j, flow = self._sold(market, state)
-        f, g = self._potentials(problem, market, state)
+            i, j, flow = self._sold(levels, state)
+        f, g = self._potentials(problem, levels, state)
         if state.is_flipped:
             row, i, j = _spread(g, state.cols, problem.shape[0]), state.cols[j], state.rows[i]
         else:
             row, i, j = _spread(f, state.rows, problem.shape[0]), state.rows[i], state.cols[j]
         return [(Arcs(problem.shape, i, j, flow), row)]
 
-    def _sold(self, market: AuctionLevels, state: AuctionState) -> tuple[Index, Index, Vector]:
-        """Return what is sold on the finest level, and a corner plan of the rest."""
+    def _sold(self, levels: AuctionLevels, state: AuctionState) -> tuple[Index, Index, Vector]:
+        """Return the flow of the finest level, completed by a north-west corner plan."""
         none = np.zeros(0, dtype=np.int64)
         i, j, flow = none, none, np.zeros(0)
-        if market.is_finest(state):
+        if levels.is_finest(state):
             i, j, flow = kernels.arcs(state.market)
             held = flow > 0
             i, j, flow = i[held], j[held], flow[held]
@@ -787,52 +796,52 @@ class Auction(DirectSolver[AuctionState]):
         return i, j, np.bincount(place, flow, keys.size).astype(np.float64, copy=False)
 
     def _potentials(
-        self, problem: Additive, market: AuctionLevels, state: AuctionState
+        self, problem: Additive, levels: AuctionLevels, state: AuctionState
     ) -> Potentials:
-        """Return potentials in the market's order; a first basis' own are far off for long."""
-        if state.has_basis and market.is_finest(state):
+        """Return potentials in the auction's order; those of the first basis are inaccurate."""
+        if state.has_basis and levels.is_finest(state):
             is_first = state.round == 0
             return (state.row, state.lam) if is_first else duals(state, problem.geometry.cost_unit)
-        f = market.rough_row(state)
-        if not market.is_finest(state):
+        f = levels.rough_row(state)
+        if not levels.is_finest(state):
             return f, np.zeros(state.cols.size)
-        return f, -state.asked
+        return f, -state.prices
 
     def potentials(self, problem: Additive, state: AuctionState) -> Potentials:
         """Return the current duals; columns and rows without mass have -inf."""
         n, m = problem.shape
         if state.rows.size == 0:
             return np.zeros(n), np.zeros(m)
-        f, g = self._potentials(problem, _market(problem), state)
+        f, g = self._potentials(problem, _levels(problem), state)
         if state.is_flipped:
             return _spread(g, state.cols, n), _spread(f, state.rows, m)
         return _spread(f, state.rows, n), _spread(g, state.cols, m)
 
 
-def _market(problem: Additive) -> AuctionLevels:
-    """Return the auction for a problem's kind of cost."""
+def _levels(problem: Additive) -> AuctionLevels:
+    """Return the levels of an auction for a problem's kind of cost."""
     embedding = problem.geometry.embedding
     if embedding is None:
         return AuctionLevels(problem.geometry, problem.p, problem.q)
     return CloudAuctionLevels(embedding, problem.p, problem.q)
 
 
-def _leave_level(market: AuctionLevels, state: AuctionState) -> Work:
-    """Forget the simplex of a coarse level, whose prices the market has, and open the next."""
-    for name, value in no_rounds().items():
+def _leave_level(levels: AuctionLevels, state: AuctionState) -> Work:
+    """Discard the simplex of a coarse level, and open the next level."""
+    for name, value in empty_rounds().items():
         setattr(state, name, value)
-    return market.step(state)
+    return levels.step(state)
 
 
 def _left(p: Vector, q: Vector, i: Index, j: Index, flow: Vector) -> tuple[Index, Index, Vector]:
-    """Return the corner plan of what arcs leave of the masses."""
+    """Return the north-west corner plan of the masses that arcs leave."""
     left, right = p - np.bincount(i, flow, p.size), q - np.bincount(j, flow, q.size)
     found: tuple[Index, Index, Vector] = kernels.corner(left, right, TUNING.negligible_mass)
     return found
 
 
 def _basic_plan(state: AuctionState) -> Arcs:
-    """Return the plan of the basis, with a corner for what artificial arcs carry."""
+    """Return the plan of the basis, rounded where artificial arcs carry mass."""
     basis = Arcs((state.rows.size, state.cols.size), *basic_flow(state))
     if network.shortage(state.tree, 0.0) <= ROUND_OFF:
         return basis

@@ -1,4 +1,4 @@
-"""The one protocol every method follows, and what most of them share."""
+"""The protocol of solvers, and defaults for the families of solvers."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from .method_info import MethodInfo
 
 @dataclass(frozen=True)
 class Pace:
-    """How a method likes its continuation in η, or a direct one in ε (see ``schedules``)."""
+    """Parameters of the continuation in η, or in ε for direct methods (see ``schedules``)."""
 
-    start: float = 0.1  # first η as a share of ‖C‖∞, or first ε as a share of a crude bracket
-    factor: float = 2.0  # by which η or ε falls
-    share: float = 2.0  # of η, that violation times ‖C‖∞ may reach before η falls
-    warm_up: int = 2  # steps that reach every kernel of the method; 0 if it has none
-    #: Share of all operations between two certificates; None: only when the method wants one.
+    start: float = 0.1  # first η as a share of ‖C‖∞, or first ε as a share of a crude gap
+    factor: float = 2.0  # by which η or ε falls per stage
+    share: float = 2.0  # η falls once violation times ‖C‖∞ is at most this share of η
+    warm_up: int = 2  # steps that compile every kernel of the method; 0 if it has none
+    #: Share of all operations between two certificates; None: only at the method's request.
     evaluate_after: float | None = 0.1
 
 
 class Signal(NamedTuple):
-    """What a state says to the run: how far its marginals are off, and what should happen now."""
+    """A solver's report to the run loop after a step."""
 
     violation: float = math.inf  # l1 marginal violation as last measured; infinite if never
-    is_finished: bool = False  # the method has done all it can for this target
-    wants_certificate: bool = False  # this is a moment to evaluate
+    is_finished: bool = False  # more steps would not improve this target
+    wants_certificate: bool = False  # the method requests a certificate now
 
     @property
     def has_overflowed(self) -> bool:
-        """Whether the violation was measured and is no number."""
+        """Whether the measured violation is NaN."""
         return math.isnan(self.violation)
 
 
@@ -58,7 +58,7 @@ S = TypeVar("S")
 
 
 class Published(NamedTuple, Generic[T]):
-    """What a method's paper prescribes for ε: the target, and the tolerance of its rule."""
+    """The procedure of a method's paper for ε: target, and tolerance of its stopping rule."""
 
     target: T
     tolerance: float
@@ -67,17 +67,17 @@ class Published(NamedTuple, Generic[T]):
 class Solver(Protocol[T, S]):
     """An algorithm: frozen options, with the iterate kept in a separate state of type S.
 
-    It works on targets of type T, entropic ones or those with an ε. ``init`` and ``step`` return
-    the work they did; a step is an epoch, about as much work as one pass over the cost. No solver
-    times, prints, certifies or stops itself: its ``signal`` says where it is.
+    Targets of type T are entropic problems, or problems with an ε. ``init`` and ``step`` return
+    the work they did. A step is an epoch: about the work of one pass over the cost. No solver
+    times, prints, certifies or stops itself; it reports to the run loop by ``signal``.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     about: ClassVar[MethodInfo]
     pace: ClassVar[Pace]
-    #: Epochs after which a run ends if the user sets no limit.
+    #: Maximum number of epochs if the user sets no limit.
     patience: ClassVar[int]
-    #: Whether it runs through coarse versions of the problem by itself.
+    #: Whether the method solves coarse versions of the problem first, by itself.
     starts_itself: ClassVar[bool]
 
     @classmethod
@@ -88,7 +88,7 @@ class Solver(Protocol[T, S]):
         """
 
     def resolved(self, stop: str, problem: Problem) -> Solver[T, S]:
-        """Return the solver with options left open (None) filled in for a stop mode."""
+        """Return the solver with unset options (None) filled in for a stop mode."""
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes that a run needs beyond the cost and O(n + m)."""
@@ -102,7 +102,7 @@ class Solver(Protocol[T, S]):
         """Advance the state in place by one epoch."""
 
     def signal(self, target: T, state: S, /) -> Signal:
-        """Return what the state says to the run."""
+        """Return the violation, and whether to stop or to certify."""
 
     def candidates(self, target: T, state: S, /) -> list[tuple[Core, Vector]]:
         """Return (plan, row potential) pairs worth certifying, the guaranteed one first.
@@ -115,13 +115,13 @@ class Solver(Protocol[T, S]):
         """Return the current potentials in cost units, for warm starts."""
 
     def published(self, problem: Problem, epsilon: float) -> Published[T]:
-        """Return what the method's paper prescribes for ε."""
+        """Return the target and tolerance that the method's paper prescribes for ε."""
 
     def meets_published_rule(self, target: T, state: S, tolerance: float, /) -> bool:
         """Tell whether the method's paper would stop here."""
 
 
-#: A solver of whatever kind a name stands for.
+#: A solver of any kind.
 AnySolver: TypeAlias = Solver[Any, Any]
 
 
@@ -137,11 +137,11 @@ class _Defaults:
         return None
 
     def resolved(self, stop: str, problem: Problem) -> Self:
-        """Return the solver itself: it leaves no option open."""
+        """Return the solver itself: it has no unset options."""
         return self
 
     def memory(self, problem: Problem) -> int:
-        """Return the bytes of averaged plans: what is averaged, and its share in the sum.
+        """Return the bytes of an averaged plan and of the plan that joins it.
 
         Methods that read the whole cost hold one more array of its size.
         """
@@ -151,19 +151,19 @@ class _Defaults:
 
 
 class UnpublishedSolver(_Defaults):
-    """Defaults of methods for problems that no published procedure is for."""
+    """Defaults of methods for problems without a published procedure."""
 
     def published(self, problem: Problem, epsilon: float) -> NoReturn:
-        """Return nothing: objectives that such a method serves say so before."""
+        """Raise an error: objectives of such methods reject ``stop="paper"`` earlier."""
         raise NotImplementedError
 
     def meets_published_rule(self, target: object, state: object, tolerance: float) -> bool:
-        """Tell that no published rule ends the run."""
+        """Return False: no published rule exists."""
         return False
 
 
 class Measured(Protocol):
-    """A state that knows its marginal violation."""
+    """A state with its marginal violation."""
 
     violation: float  # l1, as last measured
 
@@ -179,7 +179,7 @@ class EntropicSolver(_Defaults, Generic[M]):
         return published_parameters(problem, epsilon)
 
     def signal(self, problem: Entropic, state: M) -> Signal:
-        """Return the violation measured by the last step; one that vanishes can be certified."""
+        """Return the last violation; request a certificate when it is zero."""
         violation = float(state.violation)
         return Signal(violation, False, violation == 0)
 
@@ -189,18 +189,18 @@ class EntropicSolver(_Defaults, Generic[M]):
 
 
 class Finite(Protocol):
-    """A state of a method that comes to an end."""
+    """A state of a method that terminates by itself."""
 
     @property
     def is_done(self) -> bool:
-        """Whether it has come to its end."""
+        """Whether the method has terminated."""
 
 
 F = TypeVar("F", bound=Finite)
 
 
 class DirectSolver(_Defaults, Generic[F]):
-    """Defaults of methods for the unregularised problem, which come to an end by themselves."""
+    """Defaults of methods for the unregularised problem, which terminate by themselves."""
 
     pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0)
 
@@ -209,23 +209,23 @@ class DirectSolver(_Defaults, Generic[F]):
         return Published(Additive(problem.geometry, epsilon, problem.p, problem.q), 0.0)
 
     def signal(self, problem: Additive, state: F) -> Signal:
-        """Return whether the method has finished, which is when certifying makes sense."""
+        """Request a certificate when the method has terminated."""
         return Signal(is_finished=state.is_done, wants_certificate=state.is_done)
 
     def meets_published_rule(self, problem: Additive, state: F, tolerance: float) -> bool:
-        """Stop when the method says that it has finished."""
+        """Stop when the method has terminated."""
         return state.is_done
 
 
 class Potential(Protocol):
-    """A state that is its two potentials."""
+    """A state with a row and a column potential."""
 
     row: Vector
     lam: Vector
 
 
 class DualPlan:
-    """Plan and potentials of a state that holds ``row`` and ``lam``."""
+    """Plan and potentials of a state with ``row`` and ``lam``."""
 
     def candidates(self, problem: Entropic, state: Potential) -> list[tuple[Core, Vector]]:
         """Return the Gibbs plan of the current potentials, and the row potential."""
@@ -256,6 +256,6 @@ def l1(x: Vector) -> float:
 
 
 def centred(f: Vector, g: Vector) -> Potentials:
-    """Shift potentials to (f - t, g + t), with the t for which their sup norm is least."""
+    """Shift potentials to (f - t, g + t) with the t that minimises their sup norm."""
     t = (max(f.max(), -g.min()) - max(g.max(), -f.min())) / 2
     return f - t, g + t

@@ -38,7 +38,7 @@ TUNING = BoxNewtonTuning()
 
 
 class Quadratic(NamedTuple):
-    r"""min g·δ + c δᵀHδ over |δ| <= ρ, with H = [[diag d1, X], [Xᵀ, diag d2]]."""
+    r"""The problem min g·δ + c δᵀHδ over |δ| <= ρ, with H = [[diag d1, X], [Xᵀ, diag d2]]."""
 
     X: Core
     d1: Vector
@@ -50,7 +50,7 @@ class Quadratic(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A step, the model's value there, and what it took."""
+    """A step, the model's value there, and the work it took."""
 
     rows: Vector
     cols: Vector
@@ -81,10 +81,10 @@ def measure(model: Quadratic, rows: Vector, cols: Vector, s: Vector, t: Vector) 
 
 
 def sweep(model: Quadratic, s: Vector) -> Move:
-    """Minimise over all rows given the columns, then over all columns: each is a clip."""
+    """Minimise over all rows given the columns, then over all columns, by clipping."""
     c, radius = 2 * model.factor, model.radius
     d1, d2 = np.maximum(model.d1, 1e-300), np.maximum(model.d2, 1e-300)
-    with np.errstate(over="ignore"):  # a row without mass: the clip decides
+    with np.errstate(over="ignore"):  # a row without mass is clipped
         rows = np.clip(-(model.g_rows / c + s) / d1, -radius, radius)
         t = model.X.cols(rows)
         cols = np.clip(-(model.g_cols / c + t) / d2, -radius, radius)
@@ -92,7 +92,7 @@ def sweep(model: Quadratic, s: Vector) -> Move:
 
 
 def minimise(model: Quadratic, is_exact: bool = False) -> Move:
-    """Sweep until two thirds of the possible decrease are proved; solve if that takes long."""
+    """Sweep until two thirds of the possible decrease are proved; solve exactly if that fails."""
     n, m = model.X.shape
     zeros = np.zeros(n), np.zeros(m)
     move = measure(model, *zeros, *zeros)
@@ -118,7 +118,7 @@ def sweeps(model: Quadratic, move: Move, limit: int) -> Move:
 
 
 def active_set(model: Quadratic, move: Move) -> Move:
-    """Fix what the multipliers push against the box, solve for the rest, and repeat."""
+    """Fix the entries that the multipliers push against the box, solve for the rest, repeat."""
     c, radius = 2 * model.factor, model.radius
     n = model.d1.size
     d = np.maximum(np.concatenate([model.d1, model.d2]), 1e-300)
@@ -185,7 +185,7 @@ class BoxNewtonState:
     row: Vector  # row potential τ
     lam: Vector  # column potential λ
     X: Matrix  # the plan, on stored costs; else empty
-    spare: Matrix  # room for the plan of a trial step
+    spare: Matrix  # buffer for the plan of a trial step
     r: Vector  # X 1
     c: Vector  # Xᵀ 1
     objective: float = math.inf  # sum X - <p, τ/η> - <q, λ/η>
@@ -197,7 +197,7 @@ class BoxNewtonState:
 
 @dataclass(frozen=True, kw_only=True)
 class BoxNewton(HasConstants, EntropicSolver[BoxNewtonState], DualPlan):
-    r"""Minimise a quadratic model of the entropic dual over a box, again and again.
+    r"""Minimise quadratic models of the entropic dual over boxes.
 
     With a = τ/η, b = λ/η the dual is :math:`f = \sum_{ij} e^{a_i+b_j-C_{ij}/η} - p·a - q·b`. In the
     box :math:`\|δ\|_\infty \le ρ` it lies below :math:`f + g·δ + c δ^\top Hδ` with
@@ -308,7 +308,7 @@ class NewtonTrial(NamedTuple):
 def evaluate(problem: Entropic, row: Vector, lam: Vector, out: Matrix) -> NewtonTrial:
     """Return a trial point, with its plan in ``out`` unless that is empty."""
     geometry, eta = problem.geometry, problem.eta
-    with np.errstate(over="ignore"):  # a step that is too long overflows, and is refused
+    with np.errstate(over="ignore"):  # a step that is too long overflows, and is rejected
         if out.size:
             for rows in row_blocks(*out.shape):
                 out[rows] = geometry.gibbs(row, lam, eta, rows.start, rows.stop)

@@ -18,7 +18,7 @@ from .base import DirectSolver, Pace
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants, check_choices
 
-#: Integer costs below this leave room for sums of a few of them in int32.
+#: Integer costs below this can be added a few times in int32.
 MAX_INT32_COST = 1 << 27
 #: Masses times this are still exact to a fraction of a unit in float64.
 MAX_THETA = float(1 << 50)
@@ -89,7 +89,7 @@ class DijkstraDFS(HasConstants, DirectSolver[DijkstraState]):
         rule=A_PRIORI,
         needs_rows=True,
     )
-    # A certificate costs several phases, and the a-priori rule is what ends the run.
+    # A certificate costs several phases, and the a-priori rule ends the run.
     pace: ClassVar[Pace] = Pace(start=0.25, factor=4.0, evaluate_after=1.0)
 
     def __post_init__(self) -> None:
@@ -206,12 +206,12 @@ def _push_phases(state: DijkstraState, counts: Index) -> int:
 
 
 def integer_costs(problem: Additive, unit: float) -> Integers:
-    """Return ⌊C / u⌋ in the smallest integer type that is safe, a block of rows at a time."""
+    """Return ⌊C / u⌋ in the smallest safe integer type, block by block of rows."""
     n, m = problem.shape
     largest = problem.geometry.bounds[1] / unit
     c = np.empty((n, m), np.int32 if largest < MAX_INT32_COST else np.int64)
     for rows in row_blocks(n, m):
-        # Costs that are multiples of u in exact arithmetic must not fall below themselves.
+        # Costs that are multiples of u in exact arithmetic must not be rounded down.
         c[rows] = np.floor(problem.geometry.block(rows.start, rows.stop) / unit + 1e-9)
     return c
 
@@ -224,7 +224,7 @@ def _chain(start: int, stop: int) -> Index:
 
 
 def _enlarge(state: DijkstraState) -> None:
-    """Double the room for entries of flow."""
+    """Double the capacity for entries of flow."""
     size = state.amount.size
     links = _chain(size, 2 * size)
     links[-1] = state.head[-1]

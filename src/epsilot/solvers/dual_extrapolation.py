@@ -23,7 +23,7 @@ MAX_PROX_ROUNDS = 50
 
 
 class Point(NamedTuple):
-    """A minimiser of <s, .> + r: its plan by potentials, the plan's marginals, y and the value."""
+    """A minimiser of <s, .> + r: plan, marginals of the plan, y and value."""
 
     plan: Gibbs
     x: Potentials
@@ -34,7 +34,7 @@ class Point(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class DualExtrapolationState:
-    """The sum s of operators (in five numbers and vectors), z = Prox(s), and the average of w."""
+    """The sum s of operators (in five arrays and numbers), z = Prox(s), and the average of w."""
 
     row_sum: Vector  # sum of μ y_w over rows
     col_sum: Vector
@@ -62,7 +62,7 @@ class DualExtrapolationState:
 
 @dataclass(frozen=True, kw_only=True)
 class DualExtrapolation(HasConstants, DirectSolver[DualExtrapolationState]):
-    r"""Solve transport as a bilinear game by two proximal steps an iteration.
+    r"""Solve transport as a bilinear game, by two proximal steps per iteration.
 
     .. math:: \min_{X\in\Delta}\max_{|y|\le1} <C,X> + P[y_r·(X1-p) + y_c·(X^\top1-q)]
 
@@ -111,13 +111,13 @@ class DualExtrapolation(HasConstants, DirectSolver[DualExtrapolationState]):
         return (2.0, 10.0, 3.0) if self.constants == "published" else (0.5, 8.0, math.sqrt(0.75))
 
     def delta(self, problem: Additive) -> float:
-        """Return how far from optimal a proximal step may be, ε / (8 κ) in scaled units."""
+        """Return the accuracy of proximal steps, ε / (8 κ) in scaled units."""
         return problem.epsilon / problem.geometry.cost_unit / (8 * self.numbers[2])
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[DualExtrapolationState, Work]:
-        """Start at the minimiser of r, or where a run that found the potentials would be."""
+        """Start at the minimiser of r, or at a point that matches given potentials."""
         n, m = problem.shape
         P, beta, kappa = self.numbers
         size = P * (beta * log(n * m) + 2)
@@ -148,7 +148,7 @@ class DualExtrapolation(HasConstants, DirectSolver[DualExtrapolationState]):
     def _resume(
         self, problem: Additive, state: DualExtrapolationState, f: Vector, g: Vector
     ) -> Work:
-        """Move to where a run would be whose average so far had these potentials."""
+        """Move to the point of a run whose average so far had these potentials."""
         scale = self.numbers[0] * problem.geometry.cost_unit
         sigma = state.range * problem.geometry.cost_unit / (4 * problem.epsilon)
         state.sigma = sigma
@@ -193,7 +193,7 @@ class DualExtrapolation(HasConstants, DirectSolver[DualExtrapolationState]):
         return Point(plan, x, y, value, n_rounds)
 
     def step(self, problem: Additive, state: DualExtrapolationState, rng: Generator) -> Work:
-        """Look ahead to w, then move s by the operator at w; retry if the step was too long."""
+        """Extrapolate to w, then move s by the operator at w; retry if the step was too long."""
         P, _, kappa0 = self.numbers
         n, m = problem.shape
         delta = self.delta(problem)

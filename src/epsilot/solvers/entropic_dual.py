@@ -19,7 +19,7 @@ from ..problems.duals import lse_dual, softmin
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Entropic, Problem
 
-#: Stands for the logarithm of an empty mass, so that potentials stay finite.
+#: Replaces the logarithm of a zero mass, so that potentials stay finite.
 LOG_EMPTY = -690.0
 
 
@@ -29,7 +29,7 @@ def masses(problem: Entropic) -> Vector:
 
 
 def log_masses(problem: Entropic) -> Vector:
-    """Return the logarithms of p and q, those of empty masses replaced by log 1e-300."""
+    """Return log p followed by log q, with log 1e-300 for zero masses."""
     out: Vector = np.maximum(np.concatenate([problem.log_p, problem.log_q]), LOG_EMPTY)
     return out
 
@@ -40,7 +40,7 @@ def joined(problem: Entropic, potentials: Potentials | None) -> Vector:
 
 
 def block(problem: Entropic, is_row: bool) -> slice:
-    """Return where the rows, or the columns, are in z."""
+    """Return the slice of z that holds the rows, or the columns."""
     n = problem.shape[0]
     return slice(0, n) if is_row else slice(n, None)
 
@@ -83,7 +83,7 @@ J = TypeVar("J", bound=Joint)
 
 
 class JointPlan(Generic[J]):
-    """Plan and potentials of a state that holds ``z``."""
+    """Plan and potentials of a state with ``z``."""
 
     def candidates(self, problem: Entropic, state: J) -> list[tuple[Core, Vector]]:
         """Return the Gibbs plan of the current potentials, and the row potential."""
@@ -97,10 +97,10 @@ class JointPlan(Generic[J]):
 
 
 def keeps_average(average: bool | None, stop: str, problem: Problem) -> bool:
-    """Decide whether to keep an averaged plan, a dense array, where the user left it open.
+    """Decide whether to keep an averaged plan, a dense array, unless the user decided.
 
-    The published guarantees are for the average; with a certificate it is a second candidate
-    that pays where the cost is dense too.
+    The published guarantees hold for the average. With a certificate the average is a second
+    candidate, worth its memory where the cost is dense too.
     """
     return stop == "paper" or problem.geometry.is_dense if average is None else average
 
@@ -132,7 +132,7 @@ def moments(
     n, m = geometry.shape
     if geometry.is_dense:
         i = int(np.argmax(f))
-        level = float(f[i] + (g - geometry.row(i)).max())  # guessed from one row, and checked
+        level = float(f[i] + (g - geometry.row(i)).max())  # a guess from one row, checked below
         r, costs, c = np.empty(n), np.empty(n), ColumnSums(m)
         geometry.sweep(kernels.moments_at, ByRow(f), g, 1 / eta, level, ByRow(r), ByRow(costs), c)
         mass = float(r.sum())

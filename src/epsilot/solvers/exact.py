@@ -1,4 +1,4 @@
-"""Exact methods that find a vertex and its potentials in one step: POT's network simplex."""
+"""Exact methods that solve in one step, among them POT's network simplex."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .method_info import A_PRIORI, MethodInfo, Order
 
 @dataclass(slots=True)
 class VertexState:
-    """The basis the simplex ended with."""
+    """Optimal potentials and the arcs of an optimal vertex."""
 
     row: Vector  # row potential
     lam: Vector  # column potential
@@ -33,12 +33,12 @@ class VertexState:
 
 
 class OneStep(DirectSolver[VertexState]):
-    """A simplex whose only step solves."""
+    """An exact method whose only step solves the problem."""
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[VertexState, Work]:
-        """Start from the independent plan of no entries."""
+        """Start without arcs, from given potentials or zeros."""
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
         no_arcs = np.zeros(0, dtype=np.int64)
@@ -55,12 +55,12 @@ class OneStep(DirectSolver[VertexState]):
 
 @dataclass(frozen=True)
 class OnePoint(OneStep):
-    """Write down the only plan of a problem with one row or one column, in one step.
+    """Return the only feasible plan of a problem with one row or one column.
 
-    It stands for an exact method, whose name and options the result shows.
+    It replaces the exact method that the user named, whose name and options the result shows.
     """
 
-    asked: AnySolver
+    replaced: AnySolver
 
     about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
@@ -76,12 +76,12 @@ class OnePoint(OneStep):
 
     @classmethod
     def instead_of(cls, solver: AnySolver, problem: Problem) -> AnySolver:
-        """Return the solver itself unless it is exact and one side has a single point."""
+        """Return this solver for one-point problems of exact methods, else the given one."""
         is_settled = 1 in problem.shape and solver.about.exactness == "exact"
         return cls(solver) if is_settled else solver
 
     def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
-        """Solve: all mass goes to or comes from the one point, and f_i + g_j = C_ij everywhere."""
+        """Move all mass to or from the one point, with f_i + g_j = C_ij everywhere."""
         n, m = problem.shape
         state.i, state.j = np.divmod(np.arange(n * m), m)
         state.flow = problem.p.copy() if m == 1 else problem.q.copy()
@@ -95,10 +95,10 @@ class OnePoint(OneStep):
 class ExactTuning:
     """Tuning parameters of POT's network simplex."""
 
-    entry_seconds: float = 1e-7  # that POT takes per entry of the cost, about
-    node_seconds: float = 8e-6  # and per node of the longer side
-    max_inline_seconds: float = 0.8  # beyond, it runs in a process, which can be ended
-    handicap: float = 0.8  # of its offer: other simplexes may need a second round
+    entry_seconds: float = 1e-7  # predicted time of POT per entry of the cost
+    node_seconds: float = 8e-6  # predicted time of POT per node of the longer side
+    max_inline_seconds: float = 0.8  # longer runs take place in a process, which can be ended
+    handicap: float = 0.8  # of its offer; other simplex methods may need a second round
 
 
 TUNING = ExactTuning()
@@ -111,7 +111,7 @@ class Exact(OneStep):
     Parameters
     ----------
     max_pivots : int
-        Simplex pivots before it gives up; the certificate then shows what is missing.
+        Maximum number of pivots; the certificate shows the gap that is left after them.
     """
 
     max_pivots: int = 100_000_000
@@ -142,12 +142,12 @@ class Exact(OneStep):
         return Offer(reason, model.seconds(n, m), int(model.bytes * n * m), TUNING.handicap)
 
     def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
-        """Solve."""
+        """Solve the problem by POT."""
         n, m = problem.shape
         C = problem.geometry.matrix()
         unit = problem.geometry.cost_unit  # POT's tolerances are absolute
         plan, u, v = simplex(problem.p, problem.q, C if unit == 1.0 else C / unit, self.max_pivots)
-        # A comparison first: nonzero of floats is ten times slower.
+        # Compare first: flatnonzero of floats is ten times slower.
         state.i, state.j = np.divmod(np.flatnonzero(plan.ravel() > 0), m)
         state.flow = plan[state.i, state.j]
         state.row, state.lam = unit * u, unit * v
@@ -156,7 +156,7 @@ class Exact(OneStep):
 
 
 def simplex(p: Vector, q: Vector, C: Matrix, max_pivots: int) -> tuple[Matrix, Vector, Vector]:
-    """Return POT's optimal plan and duals, without its checks where all masses are positive."""
+    """Return POT's optimal plan and duals; skip its checks where all masses are positive."""
     if p.min() > 0 and q.min() > 0:
         given = p, q * (p.sum() / q.sum()), C, max_pivots, 1
         if (

@@ -26,7 +26,7 @@ from .entropic_dual import JointPlan, block, log_masses, log_sums, masses
 from .method_info import MethodInfo, Order
 from .options import check_choices
 
-#: Epochs of n + m updates after which the running sums are summed afresh.
+#: Epochs of n + m updates after which the running sums are recomputed.
 EPOCHS_PER_SUM = 2
 
 
@@ -37,7 +37,7 @@ class CoordinateState:
     z: Vector  # row potential τ, then column potential λ
     sums: Vector  # running row sums, then column sums
     h: Vector  # violations ρ(p, r), then ρ(q, c)
-    errors: Vector  # l1 distance of the rows, and of the columns, from their masses
+    errors: Vector  # l1 error of the rows, and of the columns
     tops: Vector  # largest violation of the rows, and of the columns
     n_epochs: int = 0  # done so far
     violation: float = math.inf  # l1 marginal violation
@@ -72,14 +72,14 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
     _scans: ClassVar[int] = 1  # passes over h that choose a coordinate
 
     def _choice(self, rng: Generator, n_updates: int) -> tuple[float, Vector]:
-        """Return the power of the violations and the uniform numbers that choose."""
+        """Return the power of the violations, and the random numbers that choose coordinates."""
         raise NotImplementedError
 
     def __post_init__(self) -> None:
         check_choices(self, start=("rows", "zero"))
 
     def resolved(self, stop: str, problem: Problem) -> Self:
-        """Start from a plan of mass 1 and certify one, unless the paper's are asked for."""
+        """Start from a plan of mass 1 and certify one, unless ``stop="paper"``."""
         is_paper = stop == "paper"
         start = ("zero" if is_paper else "rows") if self.start is None else self.start
         is_normalized = not is_paper if self.is_normalized is None else self.is_normalized
@@ -88,7 +88,7 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
     def init(
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[CoordinateState, Work]:
-        """Start from exact rows, so that nothing can overflow, or from zero potentials."""
+        """Start from exact rows, which cannot overflow, or from zero potentials."""
         n, m = problem.shape
         work = Work.of(scale=n * m, both_marginals=n * m)
         if self.start == "zero" and potentials is None:
@@ -143,7 +143,7 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
         return l1(sums - masses(problem))
 
     def candidates(self, problem: Entropic, state: CoordinateState) -> list[tuple[Core, Vector]]:
-        """Return the plan of the current potentials, scaled to mass 1 if so resolved."""
+        """Return the plan of the current potentials, scaled to mass 1 with ``is_normalized``."""
         n = problem.shape[0]
         row, lam = (x.copy() for x in self.potentials(problem, state))
         if self.is_normalized:
@@ -153,7 +153,7 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
     def meets_published_rule(
         self, problem: Entropic, state: CoordinateState, tolerance: float
     ) -> bool:
-        """Stop on the violation of freshly summed marginals, not on the running sums alone."""
+        """Stop on the violation of recomputed marginals, not on the running sums alone."""
         if state.violation > tolerance:
             return False
         self._sum_afresh(problem, state)
@@ -189,7 +189,7 @@ class StochasticSinkhorn(CoordinateDescent):
     r"""Update a random row or column, drawn with probability :math:`h_I^α / \sum_i h_i^α`.
 
     The violations :math:`h = (ρ(p, r), ρ(q, c))` are those of Greenkhorn. The run stops on the
-    realised violation, so the guarantee holds for the run in hand, not in expectation.
+    realised violation, so the guarantee holds for this run, not in expectation.
 
     Parameters
     ----------

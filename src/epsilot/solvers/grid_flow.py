@@ -53,12 +53,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(slots=True, kw_only=True)
 class GridFlowState:
-    """The basis on the grid that is worked on; its arrays are as long as the finest needs."""
+    """The basis on the current grid; its arrays have the length of the finest grid."""
 
-    supply: Integers  # what each cell of the finest grid sends (or lacks), in units of mass
+    supply: Integers  # surplus of each cell of the finest grid, in units of mass
     level: int  # halvings of the finest grid
     steps: int = 0  # taken on this grid
-    at: int = 0  # tile of cells where pricing goes on
+    at: int = 0  # tile of cells at which pricing continues
     left: int = 0  # tiles that may still have a negative reduced cost
     links: NDArray[np.uint32]  # the basis: see kernels.network
     is_up: NDArray[np.bool_]
@@ -67,7 +67,7 @@ class GridFlowState:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the grid that is worked on is solved."""
+        """Whether the current grid is solved."""
         return self.left == 0
 
     @property
@@ -76,12 +76,12 @@ class GridFlowState:
         return self.is_optimal and self.level == 0
 
     def tree(self, n_cells: int) -> tuple[NDArray[np.generic], ...]:
-        """Return the basis of a grid of so many cells, as kernels take it."""
+        """Return the basis of a grid with this number of cells, as kernels take it."""
         rest = self.is_up, self.flow, self.prices
         return tuple(x[: n_cells + 1] for x in (*self.links, *rest))
 
     def fits(self, problem: Additive) -> bool:
-        """Tell whether a saved state is one of this problem, and its basis whole."""
+        """Tell whether a saved state belongs to this problem and has a valid basis."""
         field, n = field_of(problem), self.supply.size
         sizes = {x.size for x in (self.is_up, self.flow, self.prices)}
         if n != field.n_cells or sizes != {n + 1} or not 0 <= self.level <= field.n_levels:
@@ -92,7 +92,7 @@ class GridFlowState:
         return is_within and kernels.is_basis(self.tree(supply.size), supply, costs, shape)
 
     def coarse(self, field: Field) -> Integers:
-        """Return what each cell of the grid that is worked on sends."""
+        """Return the surplus of each cell of the current grid."""
         supply = self.supply
         for level in range(self.level):
             supply = kernels.halved(supply, field.at(level), field.at(level + 1))
@@ -100,11 +100,11 @@ class GridFlowState:
 
 
 class Field(NamedTuple):
-    """The box of cells that holds both grids, and the units in which it is solved."""
+    """The box of cells that contains both grids, and the units of the solution."""
 
     shape: Integers  # of the box, three axes
     costs: Integers  # of a step along each axis, in units of length
-    length: float  # that unit
+    length: float  # unit of length
     rows: Index | slice  # cells of the sources in the box
     cols: Index | slice  # and of the targets
 
@@ -118,7 +118,7 @@ class Field(NamedTuple):
         return math.prod(self.at(level).tolist())
 
     def n_tiles(self, level: int) -> int:
-        """Return the number of tiles that these cells are priced by."""
+        """Return the number of tiles in which the cells are priced."""
         return math.prod(kernels.tiles(self.at(level))[1].tolist())
 
     def at(self, level: int) -> Integers:
@@ -127,7 +127,7 @@ class Field(NamedTuple):
 
     @property
     def n_levels(self) -> int:
-        """Halvings that leave no side longer than the coarsest one."""
+        """Number of halvings down to the coarsest grid."""
         longest = int(self.shape.max())
         return max(0, (-(-longest // TUNING.max_coarsest_side) - 1).bit_length())
 
@@ -138,13 +138,13 @@ class Field(NamedTuple):
         return out
 
     def difference(self, problem: Additive) -> Vector:
-        """Return what each cell has more than it shall have."""
+        """Return the surplus of each cell: its mass in p minus its mass in q."""
         return self.spread(problem.p, self.rows) - self.spread(problem.q, self.cols)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridFlow(DirectSolver[GridFlowState]):
-    """Pivots on grids from coarse to fine; a step is some of them."""
+    """Pivot on grids from coarse to fine; a step is a number of pivots."""
 
     about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
@@ -175,7 +175,7 @@ class GridFlow(DirectSolver[GridFlowState]):
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[GridFlowState, Work]:
-        """Start from a comb on the coarsest grid; trees near given potentials are worse."""
+        """Start from a comb on the coarsest grid; trees built from given potentials are worse."""
         field = field_of(problem)
         n = field.n_cells
         state = GridFlowState(
@@ -189,14 +189,14 @@ class GridFlow(DirectSolver[GridFlowState]):
         return state, self._open(field, state, kernels.comb(field.at(state.level)))
 
     def _open(self, field: Field, state: GridFlowState, marks: NDArray[np.uint8]) -> Work:
-        """Begin a level from a spanning tree of its grid."""
+        """Open a level from a spanning tree of its grid."""
         tree, shape = state.tree(marks.size), field.at(state.level)
         kernels.basis(marks, state.coarse(field), field.costs, shape, tree)
         state.steps, state.at, state.left = 0, 0, field.n_tiles(state.level)
         return Work.of(vector=4 * marks.size)
 
     def step(self, problem: Additive, state: GridFlowState, rng: Generator) -> Work:
-        """Pivot for a while, on the next finer grid if this one is solved."""
+        """Pivot, on the next finer grid if the current one is solved."""
         field, work = field_of(problem), Work()
         if state.is_optimal and state.level > 0:
             marks = self._marks(field, state, state.level - 1)
@@ -221,7 +221,7 @@ class GridFlow(DirectSolver[GridFlowState]):
         return marks
 
     def signal(self, problem: Additive, state: GridFlowState) -> Signal:
-        """Ask for a certificate when the finest grid or one near it is solved, and now and then."""
+        """Request a certificate when a fine grid is solved, and at intervals on the finest."""
         level, n = state.level, state.supply.size
         if state.is_optimal:
             is_telling = (
@@ -234,7 +234,7 @@ class GridFlow(DirectSolver[GridFlowState]):
         return Signal(is_finished=state.is_done, wants_certificate=wants)
 
     def candidates(self, problem: Additive, state: GridFlowState) -> list[tuple[Core, Vector]]:
-        """Return the plan of the tree on the finest grid, and the potential of this one."""
+        """Return the plan of the tree on the finest grid, and the potential of the current grid."""
         field = field_of(problem)
         tree = state.tree(field.n_cells)
         if state.level > 0:
@@ -256,7 +256,7 @@ class GridFlow(DirectSolver[GridFlowState]):
 
 
 def _box(lattice: Lattice) -> tuple[int, ...]:
-    """Return the shape of the box that holds both grids, and the shortest paths between them."""
+    """Return the shape of the box that contains both grids and all shortest paths."""
     return tuple(map(max, lattice.shape_a, lattice.shape_b))
 
 
@@ -278,7 +278,7 @@ def field_of(problem: Additive) -> Field:
 
 
 def _cells(box: tuple[int, ...], part: tuple[int, ...], kept: Index | None = None) -> Index | slice:
-    """Return the numbers in a box of the (kept) cells of a part with the same origin."""
+    """Return the indices in a box of the (kept) cells of a part with the same origin."""
     if box == part:
         return slice(None) if kept is None else kept
     index = np.asarray(np.ravel_multi_index(np.indices(part).reshape(len(part), -1), box))
@@ -288,8 +288,8 @@ def _cells(box: tuple[int, ...], part: tuple[int, ...], kept: Index | None = Non
 def whole_lengths(spacing: Vector, shape: Integers) -> tuple[Integers, float]:
     """Return spacings as whole numbers of a unit, and that unit.
 
-    It is the least spacing if the others are multiples of it, and a tiny share of the diameter
-    otherwise. Axes without a step do not matter.
+    The unit is the least spacing if the others are multiples of it, else a tiny share of the
+    diameter. Axes of one cell do not matter.
     """
     used = spacing[shape > 1]
     if used.size == 0:
@@ -307,7 +307,7 @@ def whole_lengths(spacing: Vector, shape: Integers) -> tuple[Integers, float]:
 def as_integers(difference: Vector) -> tuple[Integers, int]:
     """Return masses as whole numbers of 2**-bits of total 0, and the bits.
 
-    What rounding leaves over goes to the largest.
+    The largest number takes the rest that rounding leaves.
     """
     moved = float(np.maximum(difference, 0).sum())
     bits = TUNING.mass_bits - math.frexp(moved)[1] if moved > 0 else 0
@@ -331,7 +331,7 @@ def interpolated(f: NDArray[np.float64], shape: Integers) -> NDArray[np.float64]
 
 
 def plan_of(problem: Additive, field: Field, supply: Integers, flows: Integers) -> Arcs:
-    """Return the plan of a flow: its parcels, and the mass that stays where it is."""
+    """Return the plan of a flow: its parcels, and the mass that does not move."""
     difference = field.difference(problem)
     _, bits = as_integers(difference)
     source, target, mass = kernels.parcels(supply, flows, field.shape)
@@ -343,7 +343,7 @@ def plan_of(problem: Additive, field: Field, supply: Integers, flows: Integers) 
 
 
 def _place(field: Field, part: Index | slice, cells: Index) -> Index:
-    """Return the numbers that cells of the box have in a part of it."""
+    """Return the indices of cells of the box in a part of it."""
     if isinstance(part, slice):
         return cells
     place = np.zeros(field.n_cells, dtype=np.int64)

@@ -23,15 +23,15 @@ from .options import check_choices
 
 @dataclass(slots=True, kw_only=True)
 class HybridState:
-    """The primal iterate through its logarithm, -inv C + f⊕g, and the dual one, w = (u, v)."""
+    """The primal iterate as its logarithm, -inv C + f⊕g, and the dual iterate w = (u, v)."""
 
     inv: float  # a, the inverse temperature of X
     fg: Vector  # f, g
     log_mass: float  # logarithm of the normaliser of exp(-a C + f⊕g)
     AX: Vector  # row sums of X, then its column sums
     w: Vector  # dual iterate
-    w_old: Vector  # the one before
-    start: Vector  # where w began
+    w_old: Vector  # previous dual iterate
+    start: Vector  # first w
     sigma: float  # σ, primal step
     step: float  # dual step
     X: Matrix  # plan averaged with weights ``step``; empty if it is not kept
@@ -91,7 +91,7 @@ class HybridPrimalDual(EntropicSolver[HybridState]):
         check_choices(self, form=("line_search", "accelerated", "plain"))
 
     def resolved(self, stop: str, problem: Problem) -> HybridPrimalDual:
-        """Decide whether to keep the average; the plain form is a method of its own kind."""
+        """Decide whether to keep the average; the plain form is a direct method."""
         average = keeps_average(self.average, stop, problem)
         if self.form == "plain":
             return _Plain(form="plain", average=average)
@@ -100,7 +100,7 @@ class HybridPrimalDual(EntropicSolver[HybridState]):
     def init(
         self, problem: Target, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[HybridState, Work]:
-        """Start from the uniform plan and zero potentials, or from a plan of given ones."""
+        """Start from the uniform plan and zero potentials, or from given potentials."""
         n, m = problem.shape
         size = n + m
         log_size = log(max(n * m, 2))
@@ -184,7 +184,7 @@ class HybridPrimalDual(EntropicSolver[HybridState]):
         return is_near_optimal(problem, state.X, dual)
 
     def candidates(self, problem: Target, state: HybridState) -> list[tuple[Core, Vector]]:
-        """Return the averages of plan and potentials, and the current plan with its own."""
+        """Return the averaged plan and potentials, and the current ones."""
         n = problem.shape[0]
         row, lam = self.potentials(problem, state)
         found: list[tuple[Core, Vector]] = []
@@ -212,7 +212,7 @@ def plain_iterations(epsilon: float, cost_max: float, n: int, m: int) -> int:
 
 
 class PrimalStep(NamedTuple):
-    """A primal step of some length: the extrapolated dual, and the plan it leads to."""
+    """A trial primal step: the extrapolated dual, and the resulting plan."""
 
     step: float
     sigma: float
@@ -264,14 +264,14 @@ def _is_too_long(state: HybridState, trial: PrimalStep) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plain(DirectSolver[HybridState], HybridPrimalDual):  # type: ignore[misc]
-    """The form without regularisation, which follows the protocol of direct methods."""
+    """The form without regularisation, as a direct method."""
 
     about: ClassVar[MethodInfo] = replace(
         HybridPrimalDual.about, solves_entropic=False, rule=A_PRIORI
     )
 
     def step(self, problem: Additive, state: HybridState, rng: Generator) -> Work:  # type: ignore[override]
-        """Take one step; the a-priori number of them proves the gap."""
+        """Take one step; the method ends after the a-priori number of steps."""
         work = HybridPrimalDual.step(self, problem, state, rng)
         n, m = problem.shape
         bound = plain_iterations(problem.epsilon, problem.geometry.bounds[1], n, m)

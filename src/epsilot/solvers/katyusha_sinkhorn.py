@@ -21,13 +21,13 @@ from .base import EntropicSolver, Pace, l1
 from .method_info import MethodInfo, Order
 from .stochastic_steps import TUNING, adapted, coupling, draw_rows, sampled_rows
 
-#: Multiple of the proved mirror step that is tried first; where φ rises it is halved, down to 1.
+#: First multiple of the proved mirror step; it is halved, down to 1, where φ rises.
 MAX_MIRROR_STEP = 24.0
 
 
 @dataclass(slots=True, kw_only=True)
 class KatyushaState:
-    """The three sequences of Katyusha, and what is known at the snapshot."""
+    """The three sequences of Katyusha, and values at the snapshot."""
 
     lam: Vector  # snapshot ṽ
     y: Vector  # points after Sinkhorn's update
@@ -42,14 +42,14 @@ class KatyushaState:
 
 @dataclass(frozen=True, kw_only=True)
 class KatyushaSinkhorn(EntropicSolver[KatyushaState]):
-    r"""Sample rows between two sweeps of Sinkhorn, and gather momentum from them.
+    r"""Take accelerated stochastic steps between two sweeps of Sinkhorn.
 
     Accelerated Sinkhorn couples its points by Nesterov's estimate sequence; here Katyusha's three
     points are coupled, v = τ₁ z + τ₂ ṽ + (1 - τ₁ - τ₂) y, and the column sums at v are those at the
     snapshot ṽ, corrected by a batch of rows. With them z takes a mirror step and y is v after
     Sinkhorn's column update. The mean of the y becomes the snapshot if φ is no higher there, and
-    then its columns are updated exactly. So φ falls by η KL(q | Xᵀ1) in each outer loop, as in a
-    sweep of Sinkhorn, whatever the samples were.
+    then its columns are updated exactly. So for any samples φ falls by η KL(q | Xᵀ1) in each outer
+    loop, as in a sweep of Sinkhorn.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class KatyushaSinkhorn(EntropicSolver[KatyushaState]):
         return Work.of(softmax=n * m, inner=n * m, vector=n)
 
     def _slack(self, problem: Entropic, value: float) -> float:
-        """Return how far φ may rise by rounding alone."""
+        """Return the rise of φ that round-off alone can cause."""
         return 1e-14 * (abs(value) + problem.geometry.bounds[1])
 
     def candidates(self, problem: Entropic, state: KatyushaState) -> list[tuple[Core, Vector]]:
@@ -152,5 +152,5 @@ class KatyushaSinkhorn(EntropicSolver[KatyushaState]):
         return [(Gibbs(problem.geometry, row, lam.copy(), problem.eta), row)]
 
     def potentials(self, problem: Entropic, state: KatyushaState) -> Potentials:
-        """Return the row potential that goes with the snapshot, and the snapshot."""
+        """Return the row potential of the snapshot, and the snapshot."""
         return softmin(problem.log_p, state.lse, problem.eta), state.lam

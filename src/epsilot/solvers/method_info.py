@@ -1,4 +1,4 @@
-"""What is known of a method: who published it, what is proved of it, and what was measured."""
+"""Method metadata: references, proven complexity, measured cost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Order:
 
     @property
     def text(self) -> str:
-        """The bound in full."""
+        """The bound with logarithms and ‖C‖."""
         logs = {0.0: "", 0.5: "√log n", 1.0: "log n", 2.0: "log² n"}
         log = logs.get(self.log, f"(log n){_power(self.log)}")
         factors = [f"n{_power(self.n)}", f"‖C‖{_power(self.eps)}" if self.eps else "", log]
@@ -40,8 +40,8 @@ class Order:
         return f"n{_power(self.n)}{below}"
 
 
-#: What ends a run with ``stop="paper"``: Appendix C's rule, that of the primal-dual methods, and
-#: that of methods which come to an end by themselves.
+#: Stopping rules of ``stop="paper"``: Appendix C's, that of the primal-dual methods, and that of
+#: methods which terminate by themselves.
 APPENDIX_C = "violation ≤ ε'/2 (Appendix C)"
 PRIMAL_DUAL = "rounding and duality gap ≤ ε/6 each"
 A_PRIORI = "its own end, proved beforehand"
@@ -49,16 +49,16 @@ A_PRIORI = "its own end, proved beforehand"
 
 @dataclass(frozen=True, kw_only=True)
 class MethodInfo:
-    """The record of a method, which tables, documentation and experiments are derived from."""
+    """Metadata of a method, from which tables, documentation and experiments are derived."""
 
     family: str
     paper: str
     year: int  # of the first paper named
     orders: tuple[Order, ...] = ()  # the proved bound is their sum, the leading one first
-    note: str = "no proof"  # says what is known instead, where there are none
+    note: str = "no proof"  # shown in place of a proved bound
     is_in_table1: bool = False  # whether the paper compares with it there
-    rule: str = APPENDIX_C  # what ends a run with stop="paper": the rule of the method's own paper
-    departure: str = ""  # what stop="paper" runs that the method's paper does not print
+    rule: str = APPENDIX_C  # stopping rule of the method's own paper, for stop="paper"
+    departure: str = ""  # how stop="paper" differs from the method's paper
     exactness: str = "to any ε"
     solves_entropic: bool = True
     needs_rows: bool = False
@@ -66,16 +66,16 @@ class MethodInfo:
     needs_lattice: bool = False
     needs_line: bool = False
     form: str = "balanced"  # of the problems it solves: the ``form`` of their objectives
-    needs_small: bool = False  # few enough nodes for the sets of a small tree
+    needs_small: bool = False  # needs at most 512 nodes
 
     @property
     def complexity(self) -> str:
-        """The proved bound, or what is said in place of one."""
+        """The proved bound, or the note in its place."""
         return " + ".join(order.text for order in self.orders) or self.note
 
     @property
     def costs(self) -> str:
-        """Which costs it takes."""
+        """Cost types that the method supports."""
         if self.form != "balanced":
             return f"any, {self.form}"
         if self.needs_small:
@@ -91,7 +91,7 @@ class MethodInfo:
 
 
 def _power(exponent: float) -> str:
-    """Return an exponent as one writes it: nothing, ², ³, ^2.5, ^(7/3)."""
+    """Return an exponent as text: empty for 1, else ², ³, ^2.5, ^(7/3)."""
     value = Fraction(exponent).limit_denominator(12)
     if value.denominator > 2:
         return f"^({value})"
@@ -100,19 +100,19 @@ def _power(exponent: float) -> str:
 
 @dataclass(frozen=True)
 class Growth:
-    """About ``operations`` at n = 100 and ε = 0.05 max C, growing as n^a ε^-b; measured."""
+    """Measured growth: ``operations`` at n = 100 and ε = 0.05 max C, times n^a ε^-b."""
 
     operations: float
     a: float
     b: float
-    speed: float = 1.2e9  # operations a second
+    speed: float = 1.2e9  # operations per second
 
     def at(self, n: int, eps: float) -> float:
-        """Return the operations expected."""
+        """Return the expected number of operations."""
         return self.operations * math.pow(n / 100, self.a) * math.pow(0.05 / eps, self.b)
 
 
-#: What is expected, for each stop, of a method that was not measured.
+#: Growth assumed for methods that were not measured, by stop mode.
 UNMEASURED = {"paper": Growth(5e8, 2.3, 1.2), "certificate": Growth(1e7, 2.2, 1.2)}
 
 
@@ -122,7 +122,7 @@ def measured_operations(name: str) -> str:
 
 
 def growth(name: str, stop: str) -> Growth:
-    """Return how the operations grow, on the synthetic images, with a stop."""
+    """Return the growth of operations on the synthetic images, for a stop mode."""
     found = _measured().get(name, {}).get("growth", {}).get(stop)
     return UNMEASURED[stop] if found is None else Growth(*found)
 

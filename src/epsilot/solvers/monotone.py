@@ -20,13 +20,13 @@ from .cost_models import Offer, cost_model
 from .exact import OneStep, VertexState
 from .method_info import MethodInfo, Order
 
-#: Bytes a point: both orders, the path with its flow, potentials, and trees of a certificate.
-POINT_BYTES = 400
+#: Bytes per point for both orders, the path, its flow, potentials, and trees of a certificate.
+BYTES_PER_POINT = 400
 
 
 @dataclass(frozen=True, kw_only=True)
 class Monotone(OneStep):
-    """Sort, match and price, in one step."""
+    """Match sorted points from left to right, and derive potentials, in one step."""
 
     about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
@@ -50,10 +50,10 @@ class Monotone(OneStep):
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of orders, path and potentials, all O(n)."""
-        return POINT_BYTES * sum(problem.shape)
+        return BYTES_PER_POINT * sum(problem.shape)
 
     def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
-        """Solve."""
+        """Match the points."""
         line = problem.geometry.line
         assert line is not None
         n, m = problem.shape

@@ -1,4 +1,4 @@
-"""Options of a method must be of the types its dataclass says, and among its choices."""
+"""Check the types and values of a method's options."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LARGEST = 2**63 - 1
 
 
 def converted(method: str, cls: type, options: dict[str, object]) -> dict[str, object]:
-    """Return options as plain Python values of their types, or say which one is not."""
+    """Return options as plain Python values; reject values of a wrong type."""
     hints = _hints(cls) if options else {}
     return {name: _convert(method, name, value, hints[name]) for name, value in options.items()}
 
@@ -79,7 +79,7 @@ def _described(kind: object) -> str:
 
 
 def check_choices(solver: DataclassInstance, **choices: tuple[str, ...]) -> None:
-    """Refuse options that are none of their choices; None leaves open those it is default of."""
+    """Reject options that are not among their choices; None is allowed where it is the default."""
     defaults = {field.name: field.default for field in dataclasses.fields(solver)}
     for name, known in choices.items():
         value = getattr(solver, name)
@@ -89,7 +89,7 @@ def check_choices(solver: DataclassInstance, **choices: tuple[str, ...]) -> None
 
 @dataclass(frozen=True, kw_only=True)
 class HasConstants:
-    """The option of methods that run with other constants than the published ones."""
+    """The option ``constants`` of methods with practical constants beside the published ones."""
 
     constants: str | None = None
 

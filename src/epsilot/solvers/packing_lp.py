@@ -20,7 +20,7 @@ from .base import DirectSolver, Pace
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants
 
-#: (L in units of 1/μ, μ in units of the practical one): what is tried when T steps do not do.
+#: Attempts: (L in units of 1/μ, μ in units of the practical one). Each follows T failed steps.
 LADDER = {
     "practical": ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (4.0, 0.5)),
     "safe": ((4.0, 1.0), (4.0, 0.5)),
@@ -58,7 +58,7 @@ class Rung(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class PackingState:
-    """The two iterates (Z, and Z + g D), their marginals, and where on the ladder the run is."""
+    """The two iterates (Z, and Z + g D), their marginals, and the current rung of the ladder."""
 
     Z: Matrix
     D: Matrix
@@ -73,7 +73,7 @@ class PackingState:
     rung: int = -1
     n_epochs: int = 0  # on this rung
     n_steps: int = 0  # on this rung
-    n_total: int = 0  # steps in all
+    n_total: int = 0  # on all rungs
     is_done: bool = False
 
 
@@ -135,7 +135,7 @@ class PackingLP(HasConstants, DirectSolver[PackingState]):
                 float((np.minimum(problem.p[i], problem.q) * (1 - C[i] / unit)).max())
                 for i in range(n)
             )
-            a = a or 1.0  # every cost is the largest: nothing to pack
+            a = a or 1.0  # all costs are equal: there is nothing to pack
             mu = epsilon / (4 * log(held * (n + m) / epsilon))
             L = 4 / mu
         n_steps = math.ceil(3 * held * L * log(1 / epsilon))
@@ -144,7 +144,7 @@ class PackingLP(HasConstants, DirectSolver[PackingState]):
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[PackingState, Work]:
-        """Start from almost nothing on the first rung."""
+        """Start from an almost empty packing on the first rung."""
         n, m = problem.shape
         state = PackingState(
             Z=np.zeros((n, m)),

@@ -69,7 +69,7 @@ _CHOICES = {
 
 @dataclass(slots=True, kw_only=True)
 class PDASMDState:
-    """The three sequences of Katyusha, what is known at the snapshot, and the running sums."""
+    """The three sequences of Katyusha, values at the snapshot, and the running sums."""
 
     lam: Vector  # snapshot ṽ
     y: Vector  # proximal sequence
@@ -81,7 +81,7 @@ class PDASMDState:
     plan_sum: Matrix  # D_s
     column_sum: Vector  # its column sums
     best_lam: Vector  # snapshot of least φ so far, where an adaptive run restarts
-    best_lse: Vector  # what is known there
+    best_lse: Vector  # log-normalisers there
     best_mu: Vector
     best_value: float = np.inf
     n_outer: int = 0  # s, since the last restart
@@ -95,8 +95,8 @@ class PDASMD(EntropicSolver[PDASMDState]):
     """Descend the semi-dual by variance-reduced, accelerated stochastic mirror steps.
 
     A step is one outer loop: ⌈n/B⌉ inner steps on sampled rows, then one pass over C for the
-    next snapshot (and for the averaged plan, where it is kept). Options left None follow the
-    stop mode: the paper's constants, or the sharp ones with adaptive steps.
+    next snapshot, and for the averaged plan if it is kept. Unset options (None) follow the stop
+    mode: the paper's constants, or sharp ones with adaptive steps.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class PDASMD(EntropicSolver[PDASMDState]):
                 raise InvalidProblem(f"{name} is {value}; it must be positive.")
 
     def resolved(self, stop: str, problem: Problem) -> Self:
-        """Fill open options with the printed constants, or with the sharp ones."""
+        """Fill unset options with the printed constants, or with the sharp ones."""
         is_paper = stop == "paper"
         rows = self._inner_steps(problem.shape[0]) * self.batch_size
         most = max(TUNING.max_loop_rows, 1000 * problem.shape[0])
@@ -255,7 +255,7 @@ class PDASMD(EntropicSolver[PDASMDState]):
 
     @property
     def _is_compiled(self) -> bool:
-        """Whether a kernel knows the norm and the mirror map."""
+        """Whether a kernel exists for the norm and the mirror map."""
         return self.norm in ("linf", "l2") and self.mirror == "euclidean"
 
     def _map(self, size: int) -> Mirror:
@@ -287,7 +287,7 @@ class PDASMD(EntropicSolver[PDASMDState]):
     def _move(self, problem: Entropic, state: PDASMDState, lam: Vector) -> Work:
         """Take the snapshot at λ: log-normalisers and full gradient (step 4 of the next loop).
 
-        In float32 while that tells the violation, then in float64 for good.
+        The pass is in float32 while the violation is large, then in float64.
         """
         unit, _ = self._unit(problem) if state.is_single else (1.0, None)
         columns = ColumnSums(lam.size)
@@ -332,10 +332,10 @@ class PDASMD(EntropicSolver[PDASMDState]):
         state.best_mu, state.best_value = state.mu.copy(), state.value
 
     def _update_columns(self, problem: Entropic, state: PDASMDState) -> Work:
-        """Move the snapshot, and y and z with it, to λ_j + η log(q_j / (q + μ)_j) if φ agrees.
+        """Move the snapshot, y and z by η log(q_j / (q + μ)_j) unless φ rises.
 
-        The column sums q + μ are known; the log-normalisers there, which are Sinkhorn's row
-        update, take a pass. φ falls by η KL(q | q + μ) at least.
+        The column sums q + μ are known. The log-normalisers at the new point, which are
+        Sinkhorn's row update, take a pass. φ falls by at least η KL(q | q + μ).
         """
         lam, lse, mu, value = state.lam, state.lse.copy(), state.mu, state.value
         slack, move = self._slack(problem, state), column_move(problem, problem.q + mu)
@@ -350,12 +350,12 @@ class PDASMD(EntropicSolver[PDASMDState]):
         return work
 
     def _slack(self, problem: Entropic, state: PDASMDState) -> float:
-        """Return how far φ may rise by rounding alone."""
+        """Return the rise of φ that round-off alone can cause."""
         slack = 1e-14 * (abs(state.value) + problem.geometry.bounds[1])
         return slack + TUNING.float32_value_error * problem.eta if state.is_single else slack
 
     def _safeguard(self, problem: Entropic, state: PDASMDState) -> None:
-        """Lengthen the step if φ fell; else go back to the best snapshot with half the step."""
+        """Lengthen the step if φ fell; else return to the best snapshot with half the step."""
         has_fallen = state.value <= state.best_value + self._slack(problem, state)
         state.step_scale = adapted(state.step_scale, self._longest, has_fallen=has_fallen)
         if has_fallen:
@@ -367,7 +367,7 @@ class PDASMD(EntropicSolver[PDASMDState]):
         state.y, state.z, state.n_outer = state.lam.copy(), state.lam.copy(), 0
         state.plan_sum[:], state.column_sum[:], state.weight_sum = 0, 0, 0.0
 
-    # -- what others ask ---------------------------------------------------------------------
+    # -- plans, potentials and the published rule ----------------------------------------------
 
     def candidates(self, problem: Entropic, state: PDASMDState) -> list[tuple[Core, Vector]]:
         """Return the averaged plan if there is one, and the plan of the snapshot."""
@@ -380,7 +380,7 @@ class PDASMD(EntropicSolver[PDASMDState]):
         return found
 
     def potentials(self, problem: Entropic, state: PDASMDState) -> Potentials:
-        """Return the row potential that goes with the snapshot, and the snapshot."""
+        """Return the row potential of the snapshot, and the snapshot."""
         return softmin(problem.log_p, state.lse, problem.eta), state.lam
 
     def meets_published_rule(self, problem: Entropic, state: PDASMDState, tolerance: float) -> bool:
@@ -391,12 +391,12 @@ class PDASMD(EntropicSolver[PDASMDState]):
             return False
         if l1(state.column_sum / state.weight_sum - problem.q) > tolerance:
             return False
-        dual = state.value + problem.eta * entropy(problem.p)  # which semi_dual leaves out
+        dual = state.value + problem.eta * entropy(problem.p)  # semi_dual omits the entropy
         return is_near_optimal(problem, state.plan_sum / state.weight_sum, dual)
 
 
 def _frozen(x: Vector) -> Vector:
-    """Return a read-only view, whoever owns the array: kernels then compile for one type only."""
+    """Return a read-only view, so that kernels compile for one type only."""
     x = x.view()
     x.setflags(write=False)
     return x
@@ -413,7 +413,7 @@ class PDASGD(PDASMD):
     """Descend the semi-dual by variance-reduced, accelerated stochastic gradient steps.
 
     :class:`PDASMD` with the l2 norm. The Euclidean variance bound (Allen-Zhu 2017) makes the
-    step constant 3 enough, which is the default with a certificate; the listing has 9.
+    step constant 3 sufficient: the default with a certificate. The listing has 9.
     """
 
     norm: str = "l2"

@@ -1,9 +1,10 @@
-"""Exact transport by a network simplex on the few arcs that entropic potentials point at.
+"""Exact transport by a network simplex on the few arcs that entropic potentials select.
 
-Crude potentials from float32 Sinkhorn sweeps with falling η leave few arcs of small reduced
-cost per row; a network simplex solves the problem on them, from a tree of their least
-ones; arcs whose reduced cost is negative under its duals are added, and it goes on from its last
-basis, until the certificate (over *all* arcs, in float64) meets the goal or no such arc is left.
+Float32 Sinkhorn sweeps with falling η give crude potentials. Under these, few arcs per row have a
+small reduced cost. A network simplex solves the problem on them, from a tree of the least ones.
+Arcs whose reduced cost is negative under its duals then join, and the simplex continues from its
+last basis. The run ends when the certificate (over *all* arcs, in float64) meets the goal, or when
+no negative arc is left.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..problems.plan import Arcs, Core, Gibbs
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from ..wording import shown
-from .arc_simplex import RoundState, basic_flow, begin, crash, duals, no_rounds, pivot, reopen
+from .arc_simplex import RoundState, basic_flow, begin, crash, duals, empty_rounds, pivot, reopen
 from .base import DirectSolver, Pace, Signal
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
@@ -36,12 +37,12 @@ from .method_info import A_PRIORI, MethodInfo
 class RestrictedSimplexTuning:
     """Tuning parameters of the restricted simplex."""
 
-    #: Shares of the usual cost.
+    #: Regularisations of the sweeps, as shares of the usual cost.
     etas: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0004, 0.00015)
     min_eta_nodes: float = 0.6  # least η times n + m: smaller ones select arcs no better
     min_eta: float = 5e-7  # as a share of max C: below, float32 exponents are round-off
-    max_potential_range: float = 16.0  # of potentials beside costs: beyond, they are noise
-    n_sampled_rows: int = 16  # rows whose median cost is taken
+    max_potential_range: float = 16.0  # in units of max C; potentials beyond are noise
+    n_sampled_rows: int = 16  # rows that give the median cost
     max_median_ratio: int = 16  # multiple of the median above which costs are unusual
     max_listed_arcs: int = 64  # per row; more are found by sorting the row
     first_tolerance: float = 1e-11  # share of max C below which arcs are negative, in round 1
@@ -55,7 +56,7 @@ class RestrictedSimplexTuning:
 TUNING = RestrictedSimplexTuning()
 
 
-#: Numbers between these have all their digits in float32.
+#: Least and largest normal float32 numbers.
 FLOAT32_RANGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 Floats = TypeVar("Floats", np.float32, np.float64)
@@ -63,13 +64,13 @@ Floats = TypeVar("Floats", np.float32, np.float64)
 
 @dataclass(kw_only=True)
 class RestrictedState(RoundState):
-    """Potentials of the sweeps first, then the rounds of a simplex."""
+    """Potentials of the sweeps, then the rounds of the simplex."""
 
-    usual: float  # cost that the regularisations are shares of
+    usual: float  # unit of the regularisations: see ``usual_cost``
     sweep: int  # sweeps done
 
     def fits(self, problem: Additive) -> bool:
-        """Tell whether arrays that were read have sizes and places that belong together."""
+        """Tell whether saved arrays have consistent sizes and indices."""
         n, m = problem.shape
         is_whole = self.flow.size == (n + m + 1 if self.has_basis else 0)
         return (self.row.size, self.lam.size) == (n, m) and is_whole and self.is_basis()
@@ -77,7 +78,9 @@ class RestrictedState(RoundState):
 
 @dataclass(frozen=True, kw_only=True)
 class RestrictedSimplex(DirectSolver[RestrictedState]):
-    """Sweeps, then simplex rounds; a step is one sweep or some pivots.
+    """Select arcs by Sinkhorn sweeps, then solve by rounds of a simplex on them.
+
+    A step is one sweep, or a number of pivots.
 
     Parameters
     ----------
@@ -152,17 +155,17 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[RestrictedState, Work]:
-        """Start from zero potentials; given ones replace the sweeps but the last η's."""
+        """Start from zero potentials; given ones replace all sweeps but those of the last η."""
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
         done = 0 if potentials is None else self._n_sweeps - self.sweeps
         state = RestrictedState(
-            row=row.copy(), lam=lam.copy(), usual=usual_cost(problem), sweep=done, **no_rounds()
+            row=row.copy(), lam=lam.copy(), usual=usual_cost(problem), sweep=done, **empty_rounds()
         )
         return state, Work()
 
     def step(self, problem: Additive, state: RestrictedState, rng: Generator) -> Work:
-        """Do one sweep, or some pivots of a restricted problem, chosen first if there is none."""
+        """Do one sweep, or pivot on a restricted problem, and choose its arcs first."""
         if state.sweep < self._n_sweeps:
             return self._sweep(problem, state)
         work = Work()
@@ -193,12 +196,12 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         move = log(np.maximum(problem.q, 1e-300)) - log(columns.total)
         state.row = f.astype(np.float64) * unit
         move *= np.where(np.abs(move) < kernels.NEAR, self.omega, 1.0)
-        # A column out of float32's range is brought back step by step.
+        # The clip returns a column beyond the range of float32 step by step.
         state.lam = state.lam + eta * np.clip(move, -60.0, 60.0)
         return Work.of(both_marginals=n * m)
 
     def _open(self, problem: Additive, state: RestrictedState) -> Work:
-        """Begin a round: choose the first arcs and a basis, or add negative arcs."""
+        """Open a round: choose the first arcs and a basis, or add negative arcs."""
         n, m = problem.shape
         if state.round == 0:
             tame_potentials(problem, state)
@@ -226,12 +229,12 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         )
 
     def signal(self, problem: Additive, state: RestrictedState) -> Signal:
-        """Ask for a certificate after a simplex round."""
+        """Request a certificate after a simplex round."""
         is_between = state.round > 0 and not state.is_open
         return Signal(is_finished=state.is_done, wants_certificate=is_between)
 
     def candidates(self, problem: Additive, state: RestrictedState) -> list[tuple[Core, Vector]]:
-        """Return the plan of the basis; before a first round has ended, that of the sweeps."""
+        """Return the plan of the basis, and the plan of the sweeps until the first round ends."""
         found: list[tuple[Core, Vector]] = []
         if state.round == 0:
             core = Gibbs(problem.geometry, state.row, state.lam, self._eta(problem, state))
@@ -247,7 +250,7 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
 
 
 def usual_cost(problem: Additive) -> float:
-    """Return the largest cost or, if a few are much larger than most, a multiple of the median."""
+    """Return max C or, if a few costs are much larger than most, a multiple of the median."""
     n, _ = problem.shape
     rows = np.unique(np.linspace(0, n - 1, TUNING.n_sampled_rows).astype(np.int64))
     costs = np.concatenate([problem.geometry.row(i) for i in rows])
@@ -258,7 +261,7 @@ def usual_cost(problem: Additive) -> float:
 
 
 def tame_potentials(problem: Additive, state: RestrictedState) -> None:
-    """Replace potentials out of all proportion to the costs by clipped, c-transformed ones."""
+    """Clip and c-transform potentials whose range is far beyond that of the costs."""
     unit = problem.geometry.cost_unit
     if max(np.ptp(state.row), np.ptp(state.lam)) <= TUNING.max_potential_range * unit:
         return
@@ -273,7 +276,7 @@ def first_basis(problem: Additive, state: RestrictedState) -> None:
 
 
 def mixed(keys: Index) -> Index:
-    """Return the keys in another order, in which neighbours come from all over the problem."""
+    """Return the keys in an order whose neighbours come from distant parts of the problem."""
     stride = max(math.isqrt(keys.size), 1)
     padded = np.pad(keys, (0, -keys.size % stride), constant_values=-1)
     turned = padded.reshape(-1, stride).T.ravel()
@@ -288,8 +291,8 @@ def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Index:
     slack = 4 * np.finfo(np.float32).eps * (1 + np.abs(f).max() + np.abs(g).max())
     cols, values = _no_arcs(n, k, np.float32)
     if k <= TUNING.max_listed_arcs:
-        room = ByRow(values), ByRow(cols)
-        problem.geometry.sweep(k_least.least_of_rows, ByRow(f), g, slack, *room, unit=unit)
+        out = ByRow(values), ByRow(cols)
+        problem.geometry.sweep(k_least.least_of_rows, ByRow(f), g, slack, *out, unit=unit)
     else:
         for start, stop, C in problem.geometry.single_blocks(unit):
             cols[start:stop] = np.argsort(C - g, axis=1, kind="stable")[:, :k]
@@ -299,8 +302,8 @@ def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Index:
 def arcs_of_heavy(p: Vector, q: Vector, k: int) -> Index:
     """Return the keys of all arcs of rows, and columns, that serve more than k others.
 
-    These are the k heaviest of each, as far as they have the mass of k of the others: more arcs
-    than are kept anyway there are then never.
+    These are the k heaviest rows and columns, as far as each has the mass of k others. So they
+    add at most as many arcs as are kept anyway.
     """
     n, m = p.size, q.size
     rows, cols = _heaviest(p, k, k / m), _heaviest(q, k, k / n)
@@ -309,7 +312,7 @@ def arcs_of_heavy(p: Vector, q: Vector, k: int) -> Index:
 
 
 def _heaviest(masses: Vector, k: int, least: float) -> Index:
-    """Return the places of the k largest masses that have at least some mass."""
+    """Return the indices of the k largest masses that are at least ``least``."""
     order = np.argsort(-masses, kind="stable")[:k]
     return order[masses[order] >= least]
 
@@ -319,13 +322,13 @@ def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: fl
     n, m = problem.shape
     cols, values = _no_arcs(n, min(k, m), np.float64)
     bar = -least * problem.geometry.cost_unit
-    room = ByRow(values), ByRow(cols)
-    problem.geometry.sweep(k_least.negative_of_rows, ByRow(row), lam, bar, *room)
+    out = ByRow(values), ByRow(cols)
+    problem.geometry.sweep(k_least.negative_of_rows, ByRow(row), lam, bar, *out)
     return (np.arange(n)[:, None] * m + cols)[values < np.inf]
 
 
 def _no_arcs(n: int, k: int, dtype: type[Floats]) -> tuple[Index, NDArray[Floats]]:
-    """Return room for the places and values of k arcs for each of n nodes."""
+    """Return empty arrays for the columns and values of k arcs per row."""
     return np.zeros((n, k), dtype=np.int64), np.full((n, k), np.inf, dtype=dtype)
 
 
@@ -337,6 +340,6 @@ def staircase(p: Vector, q: Vector) -> Index:
     i = np.concatenate([[0], np.cumsum(is_row)])
     j = np.concatenate([[0], np.cumsum(~is_row)])
     keys = i * m + j
-    corners = keys[:-1] + np.where(is_row, 1, m)  # both ways round a corner, for ties
+    corners = keys[:-1] + np.where(is_row, 1, m)  # both ways around a corner, for ties
     inside = (np.where(is_row, j[:-1], i[:-1]) + 1) < np.where(is_row, m, n)
     return np.concatenate([keys, corners[inside]])

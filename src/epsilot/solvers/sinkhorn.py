@@ -63,9 +63,9 @@ def safe_limit(omega: float) -> float:
     r"""Return the largest log t for which an update with ω is safe.
 
     Multiplying row i by t**ω lowers the exp-dual by
-    :math:`p_i (ω \log t - t^{ω-1} + 1/t)`, a plain update by :math:`p_i(\log t - 1 + 1/t)`. Safe
-    is what reaches half of the ratio ω(2 - ω) that the two have near t = 1, so that the dual
-    falls at every update by a fixed share of what Sinkhorn would do.
+    :math:`p_i (ω \log t - t^{ω-1} + 1/t)`, a plain update by :math:`p_i(\log t - 1 + 1/t)`. Near
+    t = 1 their ratio is ω(2 - ω). An update is safe if it reaches half of that ratio. So every
+    update lowers the dual by a fixed share of the decrease of a plain update.
     """
     if omega == 1:
         return math.inf
@@ -85,7 +85,7 @@ def safe_limit(omega: float) -> float:
 
 
 def next_omega(omega: float, rate: float) -> float:
-    r"""Return the ω to use after the error fell by ``rate`` a sweep with the current one.
+    r"""Return the next ω, given the factor ``rate`` by which the error fell per sweep.
 
     The rate λ of an underrelaxed iteration tells the rate μ² of the plain one,
     :math:`(λ + ω - 1)^2 = λ ω^2 μ^2`, and that the best :math:`ω = 2 / (1 + \sqrt{1 - μ^2})`.
@@ -93,7 +93,7 @@ def next_omega(omega: float, rate: float) -> float:
     """
     if not rate < 1:
         return 1 + TUNING.retreat * (omega - 1)
-    if rate <= omega - 1:  # at or beyond the best ω: the rate no longer tells μ
+    if rate <= omega - 1:  # at or beyond the best ω: the rate does not determine μ
         return omega
     excess = rate + omega - 1
     plain = min(excess * excess / (rate * omega * omega), 1.0)
@@ -102,13 +102,13 @@ def next_omega(omega: float, rate: float) -> float:
 
 @dataclass(slots=True, kw_only=True)
 class Relaxed:
-    """Potentials under overrelaxed sweeps, and what the choice of ω needs."""
+    """Potentials under overrelaxed sweeps, and the data for the choice of ω."""
 
     row: Vector  # row potential τ
     lam: Vector  # column potential λ
     omega: float  # overrelaxation in use
     violation: float = math.inf  # l1 marginal violation of the current plan
-    reference: float = math.inf  # violation since which the rate is measured
+    reference: float = math.inf  # violation when the measurement of the rate began
     n_steps: int = 0  # steps done
 
     @property
@@ -118,11 +118,11 @@ class Relaxed:
 
     @property
     def step_omega(self) -> float:
-        """The overrelaxation of the next step; the first sweeps after a new η are plain."""
+        """The overrelaxation of the next step; the first sweeps with a new η are plain."""
         return self.omega if self.n_sweeps >= TUNING.plain_sweeps else 1.0
 
     def adapt(self) -> None:
-        """Choose ω again after each window, from the rate at which the violation fell."""
+        """Choose ω after each window, from the rate at which the violation fell."""
         n_sweeps = self.n_sweeps % TUNING.window_sweeps
         if n_sweeps == TUNING.settling_sweeps:
             self.reference = self.violation
@@ -135,7 +135,7 @@ class Relaxed:
 
 @dataclass(slots=True, kw_only=True)
 class LogState(Relaxed):
-    """Potentials, and the log-sums that the next half-step needs."""
+    """Potentials, and the log-sums for the next half-step."""
 
     lse: Vector  # log-sum-exp of the block to be updated next
     is_row_next: bool = True  # which block that is
@@ -150,18 +150,18 @@ class LogState(Relaxed):
         return state, Work.of(scale=entries, lse=entries)
 
     def fits(self, problem: Entropic) -> bool:
-        """Tell whether the sizes are those of a problem."""
+        """Tell whether the state has the sizes of a problem."""
         n, m = problem.shape
         sizes = self.row.size, self.lam.size, self.lse.size
         return sizes == (n, m, n if self.is_row_next else m)
 
     @property
     def n_sweeps(self) -> float:
-        """Sweeps done; one is a column update, then a row update, and the first a row update."""
+        """Sweeps done: a column update, then a row update; the first one is a row update."""
         return (self.n_steps + 1) / 2
 
     def advance(self, problem: Entropic) -> Work:
-        """Update one block; the pass that measures the other is what its update needs."""
+        """Update one block; the pass that measures the other block also prepares its update."""
         geometry, eta = problem.geometry, problem.eta
         n, m = problem.shape
         if self.is_row_next:
@@ -180,7 +180,7 @@ class LogState(Relaxed):
     def _relaxed(
         self, old: Vector, log_mass: Vector, mass: Vector, eta: float
     ) -> tuple[Vector, float]:
-        """Return the updated block, and how far its marginal is from the mass."""
+        """Return the updated block, and the l1 error of its marginal."""
         omega = self.step_omega
         if omega == 1:
             return softmin(log_mass, self.lse, eta), 0.0
@@ -204,7 +204,7 @@ class KernelState(Relaxed):
     def of(
         cls, problem: Entropic, row: Vector, lam: Vector, omega: float, is_plain: bool
     ) -> tuple[KernelState, Work]:
-        """Return the state at given potentials, absorbed unless exp(-C/η) itself will do."""
+        """Return the state at given potentials; absorb them unless exp(-C/η) suffices."""
         n, m = problem.shape
         v = exp((lam - lam.max()) / problem.eta)
         state = cls(
@@ -222,7 +222,7 @@ class KernelState(Relaxed):
         return state, state.build(problem) if is_kept else state.absorb(problem)
 
     def advance(self, problem: Entropic) -> Work:
-        """Update v from the sums of the last sweep, then u, and sum the columns anew."""
+        """Update v from the sums of the last sweep, then u, and sum the columns again."""
         n, m = problem.shape
         work = Work.of(inner=2 * n * m, vector=8 * (n + m))
         with np.errstate(all="ignore"):
@@ -249,7 +249,7 @@ class KernelState(Relaxed):
         return work
 
     def _update_rows(self, problem: Entropic, omega: float) -> float:
-        """Update u and the column sums; return how far the rows are from p."""
+        """Update u and the column sums; return the l1 error of the rows."""
         n, m = problem.shape
         count = n_chunks(n * m, n)
         parts, errors = np.empty((count, m)), np.empty(count)
@@ -266,7 +266,7 @@ class KernelState(Relaxed):
         self.lam = self.base_lam + problem.eta * log(self.v)
 
     def absorb(self, problem: Entropic) -> Work:
-        """Take one iteration in the log domain and make its potentials those of the kernel."""
+        """Do one iteration in the log domain; the kernel absorbs its potentials."""
         n, m = problem.shape
         self.base_lam = softmin_cols(problem, softmin_rows(problem, self.lam))
         self.base_row = softmin_rows(problem, self.base_lam)
@@ -289,17 +289,17 @@ SinkhornState = LogState | KernelState
 class Sinkhorn(EntropicSolver[SinkhornState], DualPlan):
     """Alternate exact minimisation of the dual over τ and λ.
 
-    In the log domain a step is one half-step: a block update, then one pass over C whose sums
-    are both the stopping test and what the next half-step starts from. With a stored kernel a
-    step is a whole sweep that reads the kernel once.
+    In the log domain a step is one half-step: a block update, then one pass over C, whose sums
+    serve the stopping test and the next half-step. With a stored kernel a step is a whole sweep
+    that reads the kernel once.
 
     Parameters
     ----------
     domain : {"auto", "log", "kernel", "absorption"}
-        Log-sum-exp over the cost (any geometry, any η); or products with exp(-C/η) stored, which
-        needs max C/η < 300; or with the kernel of absorbed potentials, which are absorbed anew
-        whenever the scalings grow large. "auto" stores a kernel on dense costs, and with
-        ``stop="paper"`` is "log".
+        "log": log-sum-exp over the cost, for any geometry and any η. "kernel": products with a
+        stored exp(-C/η), for max C/η < 300. "absorption": products with a stored kernel that
+        absorbs the potentials whenever the scalings grow large. "auto" stores a kernel on dense
+        costs, and is "log" with ``stop="paper"``.
     relaxation : float, optional
         Exponent ω in [1, 2) of each update; 1 is Sinkhorn's own. Updates that would not lower
         the dual enough fall back to 1. By default adapted to the observed rate, and 1 with
@@ -341,7 +341,7 @@ class Sinkhorn(EntropicSolver[SinkhornState], DualPlan):
         return Offer(reason, seconds, TUNING.node_bytes * (n + m))
 
     def resolved(self, stop: str, problem: Problem) -> Self:
-        """Run the printed method with ``stop="paper"``, unless told otherwise."""
+        """Choose the printed method with ``stop="paper"``, for options that are unset."""
         geometry = problem.geometry
         if self.domain in ("kernel", "absorption") and not geometry.is_dense:
             raise InvalidProblem(

@@ -1,4 +1,4 @@
-"""The compiled simplex of batches on one small problem, as a method among the others."""
+"""The compiled simplex of batches, as a method for one small problem."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .method_info import A_PRIORI, MethodInfo
 class SmallSimplex(OneStep):
     """Solve the linear program by pivots on a tree of at most 512 nodes, in one step.
 
-    Equal masses are matched by shortest augmenting paths. What the pivots do not settle, because
-    float64 has too few digits for the costs, POT's simplex does.
+    Equal masses are matched by shortest augmenting paths. Where float64 has too few digits for the
+    costs, and pivots find no optimum, POT's simplex solves the problem.
     """
 
     about: ClassVar[MethodInfo] = MethodInfo(
@@ -48,7 +48,7 @@ class SmallSimplex(OneStep):
         return Offer(reason, model.seconds(n, m), int(model.bytes * n * m))
 
     def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
-        """Solve."""
+        """Solve the problem by compiled pivots, or by POT."""
         n, m = problem.shape
         arcs, flow = np.empty((2, n + m), np.int64), np.empty(n + m)
         row, lam = np.empty(n), np.empty(m)

@@ -1,14 +1,14 @@
 r"""Stochastic steps on sampled rows of the cost: batches and the inner loop of PDASMD.
 
-The paper lets a batch of B rows lower the weight of the snapshot, τ₂ = 1/(2B), and leaves the steps
-as they are; outer loops then grow like √B. The variance that B rows leave also allows steps B times
-as long, as long as those are within what the whole dual, which is smoother than its rows, allows:
+In the paper a batch of B rows lowers the weight of the snapshot, τ₂ = 1/(2B), and the steps keep
+their length; the number of outer loops then grows like √B. The variance of B rows also allows steps
+B times as long, up to the limit of the whole dual, which is smoother than its rows:
 
 .. math:: L_⋄ = \max(L, \bar L / B), \quad τ_2 = \bar L / (2 B L_⋄), \quad α = 1 / (c τ_1 L_⋄)
 
-Then outer loops do not grow at all up to B = L̄ / L (``docs/section6.md`` has the proof). The
-Hessian of the dual is at most that of its first part, diag(Xᵀ1) / η, so the largest column sum
-stands for L.
+The number of outer loops then stays the same up to B = L̄ / L (``docs/section6.md`` has the proof).
+The Hessian of the dual is at most that of its first part, diag(Xᵀ1) / η, so the largest column sum
+replaces L.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ..kernels import pdasmd as kernels
 from ..kernels.vectors import exp
 from ..problems.problem import Entropic
 
-#: What the listing does, and steps as long as the batch allows: for independent rows, and for one
-#: row of each of B strata of equal mass.
+#: "paper": the step lengths of the listing. "long": steps as long as the batch allows. "strata":
+#: the same, with one row from each of B strata of equal mass.
 BATCHINGS = ("paper", "long", "strata")
 
 
@@ -50,14 +50,14 @@ TUNING = StochasticStepsTuning()
 
 
 class Coupling(NamedTuple):
-    """What a batch does to an outer loop."""
+    """The constants of an outer loop that depend on the batch."""
 
     smoothness: float  # L⋄ η, or L̄ η in the listing
     tau2: float
 
 
 def check_batching(batching: str, norm: str, *, is_euclidean: bool) -> None:
-    """Refuse long steps in other norms than l2: in l∞ the dual is no smoother than its rows."""
+    """Reject long steps in norms other than l2: in l∞ the dual is no smoother than its rows."""
     if batching != "paper" and not (norm == "l2" and is_euclidean):
         raise InvalidProblem(
             f"batching is {batching!r} with norm={norm!r}; steps as long as a batch allows are for "
@@ -76,9 +76,9 @@ def coupling(batching: str, batch_size: int, smoothness: float, largest_column: 
 def draw_rows(
     rng: Generator, p: Vector, n_inner: int, batch_size: int, batching: str
 ) -> tuple[int, Index]:
-    """Draw the step of step 15, and the rows of step 8, in proportion to their masses.
+    """Draw the index of step 15, and the rows of step 8, with probabilities from their masses.
 
-    A row of each stratum has the right expectation as well, and no more variance.
+    One row per stratum has the same expectation, and no more variance.
     """
     cumulative = np.cumsum(p)
     if batching != "strata":
@@ -90,7 +90,7 @@ def draw_rows(
 
 
 def run_inner_loop(C: FloatArray, rows: Index, sample: Index, *args: object) -> None:
-    """Run the inner steps of a sample, with helpers where a batch is large enough."""
+    """Run the inner steps of a sample, on several threads where a batch is large enough."""
     n_batch, m = sample.shape[1], C.shape[1]
     work = np.empty((4, m), dtype=C.dtype)
     if n_batch == 1:
@@ -116,7 +116,7 @@ def run_inner_loop(C: FloatArray, rows: Index, sample: Index, *args: object) -> 
 def sampled_rows(
     geometry: Geometry, sample: Index, unit: float, dtype: type[np.floating]
 ) -> Iterator[tuple[int, FloatArray, Index, Index]]:
-    """Yield (first step, rows of C / unit, their places, components) for all of the sample."""
+    """Yield (first step, rows of C / unit, indices into them, row numbers) of a sample."""
     m = geometry.shape[1]
     if dtype is np.float32:
         ((_, _, C),) = geometry.single_blocks(unit)
@@ -144,7 +144,7 @@ class Steps(NamedTuple):
 
     @classmethod
     def of(cls, n_outer: int, tau2: float, h: float, scale: float) -> Self:
-        """Return the constants after some outer loops, for a multiple of the proved mirror step."""
+        """Return the constants after ``n_outer`` loops, for a multiple of the mirror step."""
         tau1 = 2 / (n_outer + 4)
         return cls(tau1, tau2, scale * h / tau1, h)
 
@@ -155,7 +155,7 @@ def adapted(scale: float, longest: float, *, has_fallen: bool, shortest: float =
 
 
 class Sequences(Protocol):
-    """The sequences of a state, and what is known at its snapshot."""
+    """The sequences of a state, with the log-normalisers and gradient at its snapshot."""
 
     lam: Vector  # ṽ
     y: Vector
@@ -165,9 +165,9 @@ class Sequences(Protocol):
 
 
 def step_operations(norm: str) -> int:
-    """Return the operations of an inner step for each column, beside those of its rows.
+    """Return the operations of an inner step per column, without those of its rows.
 
-    Other norms than l∞ and l2 take powers; a mirror map is not counted.
+    Norms other than l∞ and l2 take powers. Mirror maps are not counted.
     """
     return {"linf": 14, "l2": 11}.get(norm, 20)
 
@@ -185,7 +185,7 @@ def take_steps(
 ) -> tuple[Vector, Vector]:
     """Advance y and z through a sample in a kernel; return the mean of the y, and one of them.
 
-    All is relative to the snapshot, so that it vanishes with the distance from there.
+    Values are relative to the snapshot, so that round-off vanishes with the distance from it.
     """
     tau1, tau2, alpha, h = steps
     m = problem.shape[1]
@@ -211,7 +211,7 @@ def take_mirror_steps(
     norm: str,
     mirror: Mirror,
 ) -> tuple[Vector, Vector]:
-    """Do the same in any norm and with any mirror map, which no kernel knows (steps 7 to 11)."""
+    """Advance y and z in any norm and with any mirror map, in NumPy (steps 7 to 11)."""
     tau1, tau2, alpha, h = steps
     z, y, found = state.z, state.y, []
     for rows in sample:

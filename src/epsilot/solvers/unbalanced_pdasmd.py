@@ -43,7 +43,7 @@ TUNING = UnbalancedPDASMDTuning()
 
 @dataclass(slots=True, kw_only=True)
 class UnbalancedPDASMDState:
-    """The three sequences of Katyusha, what is known at the snapshot, the box and the reference."""
+    """The three sequences of Katyusha, values at the snapshot, the box and the reference."""
 
     lam: Vector  # snapshot ṽ
     y: Vector  # gradient sequence
@@ -51,28 +51,28 @@ class UnbalancedPDASMDState:
     lse: Vector  # log-normalisers of all rows at ṽ
     masses: Vector  # of the rows at ṽ, the A_i
     columns: Vector  # column sums of the plan at ṽ
-    low: Vector  # ends of the box
+    low: Vector  # lower ends of the box
     high: Vector
-    most: Vector  # of the masses of rows, on the box; empty in adaptive runs
+    most: Vector  # largest masses of rows on the box; empty in adaptive runs
     U: Vector  # reference exp(U ⊕ V - κ C): -1, 0 and κ = 0 for the entropy
     V: Vector
     sharpness: float  # κ + 1/η
     step_scale: float  # multiple of the mirror step
-    mass: float = math.inf  # of the optimal plan, at most
+    mass: float = math.inf  # upper bound on the mass of the optimal plan
     value: float = math.inf  # φ(ṽ)
     violation: float = math.inf  # ‖∇φ(ṽ)‖₁
-    first_violation: float = math.inf  # the one that the reference began with
+    first_violation: float = math.inf  # at the start of the reference
     n_outer: int = 0  # s, since the last restart
     n_loops: int = 0  # outer loops since the last reference that lowered φ
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnbalancedPDASMD(UnpublishedSolver):
-    r"""Descend the semi-dual by variance-reduced, accelerated steps, each back onto a box.
+    r"""Descend the semi-dual by variance-reduced, accelerated steps, each projected onto a box.
 
     Rows are drawn by their masses. An outer loop has ⌈n / B⌉ inner steps and one pass over the cost
-    for the next snapshot, which then is moved by the best constant. Without an entropy, a few outer
-    loops are made for the objective plus :math:`η KL(X | X_k)`, and their plan is the next X_k.
+    for the next snapshot, to which the best constant is added. Without an entropy, a few outer
+    loops minimise the objective plus :math:`η KL(X | X_k)`, and their plan is the next X_k.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         return state, self._begin(self._dual(problem, state), state)
 
     def step(self, problem: Penalised, state: UnbalancedPDASMDState, rng: Generator) -> Work:
-        """Do one outer loop; without an entropy, make the plan a new reference where it is time."""
+        """Do one outer loop; without an entropy, update the reference first if it is due."""
         before = self._refer(problem, state)
         dual, n_inner = self._dual(problem, state), -(-problem.shape[0] // self.batch_size)
         kept = dataclasses.replace(state, lse=state.lse.copy(), masses=state.masses.copy())
@@ -158,13 +158,13 @@ class UnbalancedPDASMD(UnpublishedSolver):
         return problem.eta or usual * proximal_eta(problem, self.step_share)
 
     def _dual(self, problem: Penalised, state: UnbalancedPDASMDState) -> SemiDual:
-        """Return what is minimised."""
+        """Return the semi-dual that the current steps minimise."""
         if not problem.eta:
             problem = dataclasses.replace(problem, eta=self._eta(problem))
         return SemiDual(problem, state.U, state.V, state.sharpness)
 
     def _begin(self, dual: SemiDual, state: UnbalancedPDASMDState) -> Work:
-        """Make the box and the constants of a reference, and start in the box."""
+        """Compute the box and the constants of a reference, and start in the box."""
         n, m = dual.problem.shape
         state.low, state.high = np.full(m, -np.inf), np.full(m, np.inf)
         state.lse[:] = np.inf
@@ -183,9 +183,9 @@ class UnbalancedPDASMD(UnpublishedSolver):
         return work
 
     def _refer(self, problem: Penalised, state: UnbalancedPDASMDState) -> Work:
-        """Without an entropy, hold what follows to the plan of the snapshot, once that is near.
+        """Without an entropy, make the plan of the snapshot the reference once it is accurate.
 
-        Its columns are the best ones beside its rows: potentials that are off would add up.
+        The column potential is updated exactly first: errors of references would add up.
         """
         is_near = (
             state.n_loops > 0 and state.violation <= TUNING.reference_ratio * state.first_violation
@@ -203,7 +203,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         )
 
     def _update_columns(self, dual: SemiDual, state: UnbalancedPDASMDState) -> Work:
-        """Move the snapshot to the best columns beside its rows, and y and z with it."""
+        """Update the columns of the snapshot exactly, given its rows; move y and z along."""
         move = dual.column_move(state.lam, state.columns)
         lam, state.y, state.z = (
             np.clip(x + move, state.low, state.high) for x in (state.lam, state.y, state.z)
@@ -211,8 +211,8 @@ class UnbalancedPDASMD(UnpublishedSolver):
         return Work.of(vector=18 * lam.size) + self._move(dual, state, lam)
 
     def _steps(self, dual: SemiDual, state: UnbalancedPDASMDState) -> tuple[Steps, Vector]:
-        """Return the constants of an outer loop, and what rows are drawn in proportion to."""
-        eta, curvature = dual.problem.eta, dual.problem.eta / dual.problem.price_b  # the penalty's
+        """Return the constants of an outer loop, and the weights by which rows are drawn."""
+        eta, curvature = dual.problem.eta, dual.problem.eta / dual.problem.price_b  # of the penalty
         if self.is_adaptive:
             law, wanted = state.masses, exp(dual.log_wanted(state.lam))
             smoothness = stochastic_steps.TUNING.column_growth * float(
@@ -254,7 +254,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         return Work.of(softmax=n_rows * m, vector=n_rows * (m + 6) + n_inner * 20 * m)
 
     def _move(self, dual: SemiDual, state: UnbalancedPDASMDState, lam: Vector) -> Work:
-        """Take the snapshot at λ, moved by the best constant that keeps it in the box."""
+        """Take the snapshot at λ plus the best constant that keeps it in the box."""
         problem, used = dual.problem, dual.problem.q > 0
         n, m = problem.shape
         columns = ColumnSums(m)
@@ -275,14 +275,14 @@ class UnbalancedPDASMD(UnpublishedSolver):
         return Work.of(softmax=n * m, inner=n * m, vector=12 * n + 16 * m)
 
     def _slack(self, dual: SemiDual, value: float) -> float:
-        """Return how far φ may rise by rounding alone."""
+        """Return the rise of φ that round-off alone can cause."""
         size = cost_size(dual.problem) * float(dual.problem.p.sum())
         return 1e-14 * (abs(value) + size)
 
-    # -- what others ask ---------------------------------------------------------------------
+    # -- plans and potentials ------------------------------------------------------------------
 
     def signal(self, problem: Penalised, state: UnbalancedPDASMDState) -> Signal:
-        """Return the violation, and whether it is nothing, or no exponent may grow."""
+        """Return the violation, and whether it is negligible or exponents are at their limit."""
         if problem.eta:
             is_finished = state.violation <= TUNING.negligible_violation * float(state.masses.sum())
         else:
@@ -299,5 +299,5 @@ class UnbalancedPDASMD(UnpublishedSolver):
         return [(Gibbs(problem.geometry, row, column, dual.zeta), f)]
 
     def potentials(self, problem: Penalised, state: UnbalancedPDASMDState) -> Potentials:
-        """Return the row potential that goes with the snapshot, and the snapshot."""
+        """Return the row potential of the snapshot, and the snapshot."""
         return self._dual(problem, state).row_potential(state.lse), state.lam

@@ -48,8 +48,8 @@ def proximal_eta(problem: Penalised, share: float | None = None) -> float:
     """Return the first η of the proximal term, by default a share that depends on the prices."""
     size = cost_size(problem)
     if share is None:
-        is_dear = min(problem.price_a, problem.price_b) > TUNING.high_price * size
-        share = TUNING.high_price_eta if is_dear else TUNING.low_price_eta
+        is_high = min(problem.price_a, problem.price_b) > TUNING.high_price * size
+        share = TUNING.high_price_eta if is_high else TUNING.low_price_eta
     return share * size
 
 
@@ -59,7 +59,7 @@ def next_eta(eta: float, sharpness: float, change: float) -> float:
 
 
 def is_sharpest(problem: Penalised, sharpness: float) -> bool:
-    """Tell whether no exponent may grow."""
+    """Tell whether exponents are at their limit."""
     return sharpness * cost_size(problem) > TUNING.max_exponent
 
 
@@ -91,9 +91,9 @@ class UnbalancedSinkhornState:
 class UnbalancedSinkhorn(UnpublishedSolver):
     r"""Alternate exact maximisation of the dual over f and g, each jointly with a constant.
 
-    With an entropy that is the whole method. Without one, each sweep is made for the objective
-    plus :math:`η KL(X | X_k)`, where X_k is the plan so far: plans stay of the form
-    exp(U ⊕ V - κ C), κ grows by 1/η a sweep, and no regularisation is left in the limit.
+    With an entropy that is the whole method. Without one, each sweep is a step for the objective
+    plus :math:`η KL(X | X_k)`, where X_k is the plan so far. Plans keep the form
+    exp(U ⊕ V - κ C), κ grows by 1/η per sweep, and no regularisation is left in the limit.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
     def init(
         self, problem: Penalised, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[UnbalancedSinkhornState, Work]:
-        """Start from the independent plan, or with an entropy from potentials alone."""
+        """Start from the independent plan, or from potentials alone with an entropy."""
         n, m = problem.shape
         f, g = (np.zeros(n), np.zeros(m)) if potentials is None else map(np.copy, potentials)
         if problem.eta:
@@ -154,7 +154,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
         return Work.of(lse=2 * geometry.pass_entries, vector=20 * (n + m))
 
     def signal(self, problem: Penalised, state: UnbalancedSinkhornState) -> Signal:
-        """Return whether nothing changes any more, or no exponent may grow."""
+        """Finish when potentials no longer change, or exponents are at their limit."""
         is_finished = state.change == 0 or (
             not problem.eta and is_sharpest(problem, state.sharpness)
         )
@@ -176,7 +176,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
 
 
 def _shifted(problem: Penalised, f: Vector, g: Vector, eta: float) -> Potentials:
-    """Return the best f and constant, jointly, given the best f and g without a constant."""
+    """Return f and g after joint maximisation over f and a constant."""
     a, b = problem.price_a, problem.price_b
     charges = log_charge(problem.p, f, a) - log_charge(problem.q, g, b)
     t = charges / (1 / b + 1 / (eta + a))
@@ -196,12 +196,11 @@ class ClippedSinkhornState:
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedSinkhorn(UnpublishedSolver):
-    """Maximise the dual over rows and columns in turn; each maximum is Sinkhorn's, clipped.
+    """Maximise the dual over rows and columns in turn, by clipped Sinkhorn updates.
 
-    In total variation a potential stays between plus and minus the price of a miss, and the best
-    constant moves between rows and columns. Where the mass
-    is fixed, potentials are at most 0, and µ, the price of mass, is maximised over jointly with
-    either block.
+    In total variation a potential stays between plus and minus the marginal penalty, and the best
+    constant moves between rows and columns. Where the mass is fixed, potentials are at most 0, and
+    the dual is maximised over µ, the price of mass, jointly with either block.
     """
 
     about: ClassVar[MethodInfo] = MethodInfo(
@@ -240,7 +239,7 @@ class ClippedSinkhorn(UnpublishedSolver):
         return Work.of(lse=2 * geometry.pass_entries, vector=20 * (n + m))
 
     def signal(self, problem: Clipped, state: ClippedSinkhornState) -> Signal:
-        """Return whether nothing changes any more."""
+        """Finish when potentials no longer change."""
         is_finished = state.change == 0
         violation = math.nan if math.isnan(state.change) else math.inf
         return Signal(violation, is_finished, is_finished)

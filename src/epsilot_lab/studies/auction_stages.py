@@ -22,7 +22,7 @@ from epsilot.engine import driver
 from epsilot.kernels import auction as kernels
 from epsilot.kernels import network
 from epsilot.solvers import auction
-from epsilot.solvers.auction import MarketState
+from epsilot.solvers.auction import LevelState
 
 from .large import CASES, drawn
 
@@ -43,7 +43,7 @@ class Log:
         self.spent: Counter[str] = Counter()
         self.pivots = self.walked = 0
 
-    def phase(self, state: MarketState) -> None:
+    def phase(self, state: LevelState) -> None:
         """Note a phase that has ended."""
         self.rows[state.level] = state.leasts.size
         self.bids.setdefault(state.level, []).append(int(state.counts[kernels.BIDS]))
@@ -63,7 +63,7 @@ def watched(log: Log) -> Iterator[None]:
     """Let a log see phases, pivots and stages inside the block."""
     end, pivots = auction.AuctionLevels._end, network.pivots
 
-    def ended(self: auction.AuctionLevels, state: MarketState) -> None:
+    def ended(self: auction.AuctionLevels, state: LevelState) -> None:
         end(self, state)
         log.phase(state)
 
