@@ -84,6 +84,22 @@ def test_an_unknown_keyword_is_a_type_error_that_suggests_the_nearest(name, mean
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        lambda **k: epsilot.solve_sample([0.0, 1.0], [0.0, 2.0], **k),
+        lambda **k: epsilot.solve_grid([1.0, 2.0], [2.0, 1.0], **k),
+        lambda **k: epsilot.solve_batch([M34], **k),
+        lambda **k: epsilot.solve_sample_batch([[0.0, 1.0]], [[0.0, 2.0]], **k),
+        lambda **k: epsilot.pairwise([[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]], **k),
+    ],
+)
+@pytest.mark.parametrize("method", ["auto", "sinkhorn"])
+def test_every_call_rejects_an_unknown_keyword_before_it_solves(call, method):
+    with pytest.raises(UnknownOption, match="'verbose'; did you mean progress"):
+        call(verbose=True, method=method)
+
+
+@pytest.mark.parametrize(
     ("keywords", "sentence"),
     [
         ({"zzz": 1}, r"^solve\(\) has no argument 'zzz'; leave it out"),

@@ -11,12 +11,13 @@ from ..distributed.cluster import Cluster
 from ..engine.batch.engine import BatchConfig, BatchGoal, ClusterSolver, run_batch, solve_here
 from ..engine.batch.problems import Many, clouds_of, source_of
 from ..engine.batch.result import BatchResult, Pairing
-from ..engine.request import Request
+from ..engine.request import Request, meant_keywords
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own
 from ..geometry.coordinates import check_metric
 from ..metrics import MetricLike
 from ..problems import kinds
+from ..solvers import check_option_names
 from ..wording import shown
 
 if TYPE_CHECKING:
@@ -191,6 +192,8 @@ def make_config(
         if keywords.get(name) is not None:
             raise InvalidProblem(f"{name} was given for many problems; {why}.")
     request = Request.of(keywords | {"on_limit": "ignore"})
+    if request.options:
+        check_option_names(request.method, request.options, meant_keywords())
     goal = BatchGoal.of(request, plans=bool(plans), potentials=bool(potentials))
     solver = solve_here if client is None else ClusterSolver(Cluster.of(client))
     return BatchConfig(request, goal, on_error, pairing, checkpoint, resume, solver)

@@ -145,24 +145,38 @@ def make_solver(
     ``keywords`` are the arguments of the caller, by every name that a user may give them.
     """
     cls = solver_class(name)
-    for option in options:
-        if option not in _option_names(cls):
-            raise UnknownOption(_unknown(name, option, keywords or {}))
+    check_option_names(name, options, keywords or {})
     solver: AnySolver = cls(**converted(name, cls, options))
     return solver
 
 
-def _unknown(method: str, option: str, keywords: Mapping[str, str]) -> str:
-    """Say that a method has no such option, and which one or which argument may be meant."""
-    own, word = _option_names(solver_class(method)), option[:LONGEST_SHOWN]
-    near = difflib.get_close_matches(word, [*own, *keywords], n=1)
-    others = [name for name in REGISTRY if option in _option_names(solver_class(name))]
+def check_option_names(
+    method: str, options: Mapping[str, object], keywords: Mapping[str, str]
+) -> None:
+    """Reject options that a method does not have, or with "auto" that no method has."""
+    own = () if method == "auto" or not options else _option_names(solver_class(method))
+    for option in options:
+        if option not in own:
+            having = [name for name in REGISTRY if option in _option_names(solver_class(name))]
+            if method != "auto" or not having:
+                raise UnknownOption(_unknown(method, option, own, having, keywords))
+
+
+def _unknown(
+    method: str,
+    option: str,
+    own: tuple[str, ...],
+    having: list[str],
+    keywords: Mapping[str, str],
+) -> str:
+    """Return the error for an unknown option, with the option or the argument that may be meant."""
+    near = difflib.get_close_matches(option[:LONGEST_SHOWN], [*own, *keywords], n=1)
     if near and near[0] in own:
         return f"{method} has no option {shown(option)}; did you mean {near[0]}?"
-    if others:
+    if having:
         return (
-            f"{method} has no option {shown(option)}, which {' and '.join(others[:3])} have "
-            f"(leave it out, or pass method={others[0]!r})."
+            f"{method} has no option {shown(option)}, which {' and '.join(having[:3])} have "
+            f"(leave it out, or pass method={having[0]!r})."
         )
     remedy = f"did you mean {keywords[near[0]]}?" if near else "leave it out (see help)."
     return f"solve() has no argument {shown(option)}; {remedy}"
