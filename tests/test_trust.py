@@ -9,7 +9,7 @@ import pytest
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.errors import CertificateError
-from epsilot.problems.balanced import EntropicTransport, Transport
+from epsilot.problems.balanced import EntropicObjective, Transport
 from epsilot.problems.plan import Gibbs
 from epsilot.problems.problem import make_problem
 from epsilot.problems.rounding import round_onto
@@ -321,7 +321,7 @@ def test_no_rounding_of_a_shift_lifts_potentials_above_the_costs(seed):
 
 
 def test_a_constant_costs_an_entropic_bound_no_digits(rng):
-    objective = EntropicTransport(make_problem(RANDOM), 0.05)
+    objective = EntropicObjective(make_problem(RANDOM), 0.05)
     f = rng.integers(0, 2**20, 20) / 2**20  # so that adding 2**30 rounds nothing
     assert objective.dual(f + 2.0**30)[1] == pytest.approx(objective.dual(f)[1], abs=1e-13)
 

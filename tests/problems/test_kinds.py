@@ -2,8 +2,9 @@
 
 import inspect
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ from epsilot.problems import kinds
 from epsilot.problems.balanced import Balanced, Transport
 from epsilot.problems.kinds import KindEntry, KindKeyword
 from epsilot.problems.problem import make_problem
+from epsilot.solvers import register, unregister
+from epsilot.solvers.method_info import MethodInfo
+from epsilot.solvers.small_simplex import SmallSimplex
 
 M = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0]])
 
@@ -121,3 +125,32 @@ def test_a_command_has_the_options():
     assert list(inspect.signature(command).parameters) == ["eps", "factor", "power", "other"]
     command(eps=1.0, factor=2.0, power=1, other=None)
     assert asked[0].kind == Stretched(2.0, 1)
+
+
+@dataclass(frozen=True)
+class ToyTransport(Transport):
+    """An objective that only methods for its own form serve."""
+
+    form: ClassVar[str] = "toy"
+    method_refusal: ClassVar[str] = "does not solve toys."
+
+
+class ToySimplex(SmallSimplex):
+    """A method for that form, and for no other."""
+
+    about: ClassVar[MethodInfo] = replace(SmallSimplex.about, form="toy")
+
+
+def test_a_form_of_its_own_is_one_word_of_the_kind_and_of_its_methods(monkeypatch):
+    monkeypatch.setattr(Stretched, "objective", lambda self, problem, reg: ToyTransport(problem))
+    register("toy_simplex", ToySimplex)
+    try:
+        assert (
+            solve(M, factor=2.0, method="toy_simplex").value == 2 * solve(M, method="exact").value
+        )
+        with pytest.raises(InvalidProblem, match="sinkhorn does not solve toys"):
+            solve(M, factor=2.0, method="sinkhorn")
+        with pytest.raises(InvalidProblem, match="toy_simplex solves other problems"):
+            solve(M, method="toy_simplex")
+    finally:
+        unregister("toy_simplex")

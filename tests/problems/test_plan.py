@@ -6,10 +6,10 @@ import pytest
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.engine.storage import pack_plan
-from epsilot.files.arrays import Saved
+from epsilot.files.arrays import SavedArrays
 from epsilot.geometry import Dense
 from epsilot.problems.plan import CORES as KINDS
-from epsilot.problems.plan import Arcs, Around, Explicit, Gibbs, Plan, plus
+from epsilot.problems.plan import Arcs, Correction, Explicit, Gibbs, Plan, add_arcs
 from sample_problems import M34
 
 PLAN = epsilot.solve(M34).plan_operator
@@ -17,13 +17,13 @@ GEOMETRY = Dense(M34)
 RNG = np.random.default_rng(7)
 X34 = RNG.random((3, 4)) / 12
 F, G = RNG.normal(size=3), RNG.normal(size=4)
-AROUND = Around(RNG.random(3), RNG.random(4), RNG.random(3), RNG.random(4))
+AROUND = Correction(RNG.random(3), RNG.random(4), RNG.random(3), RNG.random(4))
 CORES = {
     "gibbs": Gibbs(GEOMETRY, F, G, 0.5),
     "explicit": Explicit(X34),
     "arcs": Arcs.of(np.where(X34 > 0.04, X34, 0.0)),
     "no arcs": Arcs.none((3, 4)),
-    "more arcs": plus(Gibbs(GEOMETRY, F, G, 0.5), Arcs.of(np.where(X34 > 0.04, X34, 0.0))),
+    "more arcs": add_arcs(Gibbs(GEOMETRY, F, G, 0.5), Arcs.of(np.where(X34 > 0.04, X34, 0.0))),
     "plan": Plan(Explicit(X34), AROUND, 0.7),
     "plan of a plan": Plan(Plan(Gibbs(GEOMETRY, F, G, 0.5), AROUND, 0.7), AROUND),
 }
@@ -69,17 +69,17 @@ def test_an_embedded_core_is_zero_elsewhere(name):
 @cores
 def test_a_core_comes_back_from_its_arrays(name):
     core = CORES[name]
-    again = type(core).from_arrays(Saved(core.arrays()), GEOMETRY)
+    again = type(core).from_arrays(SavedArrays(core.arrays()), GEOMETRY)
     np.testing.assert_array_equal(dense(again), dense(core))
     outer = Plan(core)
     np.testing.assert_array_equal(
-        dense(Plan.from_arrays(Saved(outer.arrays()), GEOMETRY)), dense(outer)
+        dense(Plan.from_arrays(SavedArrays(outer.arrays()), GEOMETRY)), dense(outer)
     )
 
 
 def test_an_arc_that_a_file_names_twice_carries_both_flows():
     arrays = {"i": np.array([1, 1, 0]), "j": np.array([2, 2, 0]), "flow": np.array([0.5, 0.25, 1])}
-    arcs = Arcs.from_arrays(Saved(arrays), GEOMETRY)
+    arcs = Arcs.from_arrays(SavedArrays(arrays), GEOMETRY)
     assert dense(arcs)[1, 2] == 0.75
     np.testing.assert_array_equal(dense(arcs).sum(axis=1), arcs.marginals()[0])
 
@@ -100,9 +100,9 @@ def test_names_in_files_are_those_of_the_format(name, names):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_known_by_its_mark(kind):
     (core,) = (core for name, core in CORES.items() if type(core) is kind and name != "no arcs")
-    assert kind.mark in core.arrays()
+    assert kind.file_key in core.arrays()
     assert not any(
-        kind.mark in other.arrays()
+        kind.file_key in other.arrays()
         for other in CORES.values()
         if type(other) in KINDS and type(other) is not kind
     )
@@ -157,7 +157,7 @@ def test_arrays_of_a_file_are_not_believed(name):
     kind, changes, words = WRONG[name]
     arrays = {k: x for k, x in (ARRAYS[kind] | changes).items() if x is not None}
     with pytest.raises(InvalidProblem, match=words):
-        Plan.from_arrays(Saved(arrays), GEOMETRY)
+        Plan.from_arrays(SavedArrays(arrays), GEOMETRY)
 
 
 REFUSED = {

@@ -6,7 +6,7 @@ import pytest
 from epsilot.geometry import Dense, Grid
 from epsilot.problems.plan import Arcs, Explicit, Gibbs, Plan
 from epsilot.problems.problem import make_problem
-from epsilot.problems.support import EMPTY, Support
+from epsilot.problems.support import NEGLIGIBLE_MASS, Support
 
 COST = np.arange(12.0).reshape(3, 4)
 ROWS, COLS = [0.5, 0.0, 0.5], [0.25, 0.25, 0.0, 0.5]
@@ -45,7 +45,7 @@ def test_what_is_found_is_lifted_to_the_whole_problem(core):
     ("geometry", "a", "b"),
     [
         (Dense(COST), [0.25, 0.25, 0.5], [0.25] * 4),
-        (Dense(COST), [0.25, 2 * EMPTY, 0.75], [0.25] * 4),
+        (Dense(COST), [0.25, 2 * NEGLIGIBLE_MASS, 0.75], [0.25] * 4),
         (Grid((30,), (40,), "cityblock", 1.0), np.repeat(ROWS, 10) / 10, np.repeat(COLS, 10) / 10),
     ],
     ids=["nothing empty", "nearly empty", "cannot be restricted"],

@@ -16,7 +16,7 @@ from ..engine.request import Request
 from ..engine.seeds import generator
 from ..errors import InvalidProblem
 from ..geometry.coordinates import as_points
-from ..problems.problem import no_weights
+from ..problems.problem import describe_bad_weights
 
 
 def barycenter_sample(
@@ -130,7 +130,7 @@ def _masses(a: ArrayLike, name: str, size: int) -> Vector:
         raise InvalidProblem(f"{name} has shape {x.shape}; it must have shape ({size},).")
     total = float(x.sum())
     if not (x.min() >= 0 and 0 < total < math.inf):
-        raise InvalidProblem(no_weights(x, name))
+        raise InvalidProblem(describe_bad_weights(x, name))
     return np.asarray(x / total)
 
 

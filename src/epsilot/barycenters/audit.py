@@ -11,7 +11,7 @@ from .._types import Matrix, Vector
 from ..engine.execute import execute as execute_member
 from ..engine.request import Request
 from ..errors import InvalidProblem
-from ..problems.certificate import AUDITED, Certificate
+from ..problems.certificate import AUDIT_TOLERANCE, Certificate
 from ..problems.plan import Core
 from .bounds import above, below, check, onto
 from .execute import execute
@@ -61,4 +61,4 @@ def audit(
     check(family, upper.value, lower.value)
     high, low = family.to_user(upper.value), family.to_user(lower.value)
     error = upper.marginal_error + abs(total / family.mass - 1)
-    return Certificate(high, low, high - low, family.mass * error, error <= AUDITED)
+    return Certificate(high, low, high - low, family.mass * error, error <= AUDIT_TOLERANCE)

@@ -16,10 +16,10 @@ from .._types import Matrix, Potentials, Vector
 from ..errors import CertificateError
 from ..kernels.proof import FEASIBLE, are_consistent
 from ..kernels.vectors import dot, shrink
-from ..problems.certificate import BUG
+from ..problems.certificate import BUG_NOTE
 from ..problems.objective import Objective, crude_plan, least_costs
 from ..problems.plan import Core, Plan
-from ..problems.rounding import tame
+from ..problems.rounding import remove_overflow
 from .family import Family
 
 
@@ -50,7 +50,7 @@ def common_marginal(family: Family, cores: Sequence[Core]) -> Vector:
     brought = np.empty(family.shape)
     for k, (core, member) in enumerate(zip(cores, family.members, strict=True)):
         p = member.problem.p
-        core, r, _ = tame(core, p)
+        core, r, _ = remove_overflow(core, p)
         s = np.empty(p.size)
         shrink(r, p, s)
         brought[k] = core.cols(s)
@@ -77,9 +77,9 @@ def above(family: Family, cores: Sequence[Core], b: Vector | None = None) -> Abo
 
 def _added(plan: Plan, member: Objective) -> float:
     """Return what the rank-one term of a rounded plan costs."""
-    if plan.around is None:
+    if plan.correction is None:
         return 0.0
-    return dot(plan.around.e, member.problem.geometry.matvec(plan.around.d))
+    return dot(plan.correction.e, member.problem.geometry.matvec(plan.correction.d))
 
 
 def below(family: Family, G: Matrix) -> Below:
@@ -129,7 +129,7 @@ def prove(
     feasible.
     """
     if not (b.min() >= 0 and abs(float(b.sum()) - 1) <= FEASIBLE):
-        raise CertificateError(f"the barycentre is no histogram of the common mass. {BUG}")
+        raise CertificateError(f"the barycentre is no histogram of the common mass. {BUG_NOTE}")
     proved = [
         onto(member, b).prove_plan(plan) for member, plan in zip(family.members, plans, strict=True)
     ]
@@ -143,5 +143,5 @@ def check(family: Family, upper: float, lower: float) -> None:
     """Raise unless two bounds are finite and do not contradict each other."""
     if not are_consistent(upper, lower, max(member.size for member in family.members)):
         raise CertificateError(
-            f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG}"
+            f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG_NOTE}"
         )

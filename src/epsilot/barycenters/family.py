@@ -18,18 +18,18 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..kernels.proof import cost_offset
 from ..kernels.vectors import distance
-from ..problems.balanced import EntropicTransport, Transport
+from ..problems.balanced import EntropicObjective, Transport
 from ..problems.objective import Objective
 from ..problems.problem import (
     Problem,
     check_size,
-    frozen,
-    infinite,
-    no_weights,
-    ordinary,
-    tolerance_of,
+    describe_bad_weights,
+    describe_infinite_cost,
+    read_only,
+    to_ordinary_size,
+    totals_rtol,
 )
-from ..problems.support import EMPTY, Support
+from ..problems.support import NEGLIGIBLE_MASS, Support
 
 #: One cost for all histograms, or one for each.
 Costs: TypeAlias = ArrayLike | Geometry | Sequence[ArrayLike | Geometry]
@@ -81,7 +81,7 @@ class Family:
     def eta(self) -> float | None:
         """The regularisation that is part of the problem, if one is."""
         first = self.members[0]
-        return first.eta if isinstance(first, EntropicTransport) else None
+        return first.eta if isinstance(first, EntropicObjective) else None
 
     @cached_property
     def shift(self) -> float:
@@ -141,7 +141,7 @@ def make_family(
     memory.ask(n_bytes, f"a barycentre of {len(rows)} histograms", "use fewer or smaller ones")
     problems = _scaled(geometries, masses, mass)
     members: list[Objective] = [
-        Transport(problem) if reg is None else EntropicTransport.of(problem, float(reg))
+        Transport(problem) if reg is None else EntropicObjective.of(problem, float(reg))
         for problem in problems
     ]
     return Family(tuple(members), _supports([x.problem for x in members]), w)
@@ -207,9 +207,9 @@ def _masses(
             )
         total = float(x.sum())
         if not (x.min() >= 0 and 0 < total < math.inf):
-            raise InvalidProblem(no_weights(x, f"A[{k}]"))
+            raise InvalidProblem(describe_bad_weights(x, f"A[{k}]"))
         totals.append(total)
-    tolerance = max(tolerance_of(x) for x in rows)
+    tolerance = max(totals_rtol(x) for x in rows)
     for k, total in enumerate(totals):
         if not normalize and abs(total - totals[0]) > tolerance * totals[0]:
             raise InvalidProblem(
@@ -217,13 +217,13 @@ def _masses(
                 "equal (pass normalize=True to rescale all to 1)."
             )
     mass = 1.0 if normalize else totals[0]
-    return [frozen(x / total) for x, total in zip(rows, totals, strict=True)], mass
+    return [read_only(x / total) for x, total in zip(rows, totals, strict=True)], mass
 
 
 def shares(weights: ArrayLike | None, k: int) -> Vector:
     """Return weights of k histograms, of total 1."""
     if weights is None:
-        return frozen(np.full(k, 1.0 / k))
+        return read_only(np.full(k, 1.0 / k))
     w = numeric(weights, "weights")
     if w.shape != (k,):
         raise InvalidProblem(
@@ -231,15 +231,15 @@ def shares(weights: ArrayLike | None, k: int) -> Vector:
         )
     total = float(w.sum())
     if not (w.min() >= 0 and 0 < total < math.inf):
-        raise InvalidProblem(no_weights(w, "weights"))
-    is_lost = (w > 0) & (w / total <= EMPTY)
+        raise InvalidProblem(describe_bad_weights(w, "weights"))
+    is_lost = (w > 0) & (w / total <= NEGLIGIBLE_MASS)
     if is_lost.any():
         i = int(np.argmax(is_lost))
         raise InvalidProblem(
             f"weights[{i}] is {w[i]:.3g} of a total of {total:.3g}; weights must be 0 or above "
-            f"{EMPTY:.0e} of the total for float64 to hold potentials (set it to zero)."
+            f"{NEGLIGIBLE_MASS:.0e} of the total for float64 to hold potentials (set it to zero)."
         )
-    return frozen(w / total)
+    return read_only(w / total)
 
 
 def _scaled(geometries: list[Geometry], masses: list[Vector], mass: float) -> list[Problem]:
@@ -247,13 +247,13 @@ def _scaled(geometries: list[Geometry], masses: list[Vector], mass: float) -> li
     for geometry in geometries:
         low, high = geometry.bounds
         if not high - low < math.inf:
-            raise InvalidProblem(infinite(geometry))
+            raise InvalidProblem(describe_infinite_cost(geometry))
     size = max(max(map(abs, geometry.bounds)) for geometry in geometries)
     check_size(size, mass)
     made: dict[int, tuple[Geometry, float, float]] = {}
     for geometry in geometries:
         if id(geometry) not in made:
-            scaled, unit = ordinary(geometry, size)
+            scaled, unit = to_ordinary_size(geometry, size)
             offset = cost_offset(*scaled.bounds)
             made[id(geometry)] = scaled.shifted(-offset), offset, unit
     if len({unit for _, _, unit in made.values()}) > 1:
@@ -261,7 +261,7 @@ def _scaled(geometries: list[Geometry], masses: list[Vector], mass: float) -> li
             f"the costs reach {size:.3g} and cannot all be brought to an ordinary size; divide "
             "them by one number first."
         )
-    nothing = frozen(np.zeros(geometries[0].shape[1]))
+    nothing = read_only(np.zeros(geometries[0].shape[1]))
     return [
         Problem(made[id(x)][0], p, nothing, made[id(x)][1], mass, made[id(x)][2])
         for x, p in zip(geometries, masses, strict=True)
@@ -270,7 +270,7 @@ def _scaled(geometries: list[Geometry], masses: list[Vector], mass: float) -> li
 
 def _supports(problems: list[Problem]) -> tuple[Support, ...]:
     """Return what methods work on: costs without empty rows, where copies of them are small."""
-    kept = [np.flatnonzero(problem.p > EMPTY) for problem in problems]
+    kept = [np.flatnonzero(problem.p > NEGLIGIBLE_MASS) for problem in problems]
     stored = {id(x.geometry): x.geometry.shape[0] for x in problems if x.geometry.is_dense}
     if sum(rows.size for rows in kept) > MOST_COPIES * sum(stored.values()) and stored:
         return tuple(map(Support.all, problems))
@@ -283,7 +283,12 @@ def _supports(problems: list[Problem]) -> tuple[Support, ...]:
             found.append(Support.all(problem))
             continue
         inner = Problem(
-            geometry, frozen(problem.p[rows]), problem.q, problem.offset, problem.mass, problem.unit
+            geometry,
+            read_only(problem.p[rows]),
+            problem.q,
+            problem.offset,
+            problem.mass,
+            problem.unit,
         )
         found.append(Support(problem, inner, rows, slice(None)))
     return tuple(found)

@@ -9,7 +9,7 @@ import numpy as np
 from .._types import Matrix
 from ..geometry.base import Halved
 from ..problems.balanced import Transport
-from ..problems.problem import Problem, frozen
+from ..problems.problem import Problem, read_only
 from ..problems.support import Support
 from .family import Family
 
@@ -38,9 +38,9 @@ def coarser(family: Family) -> CoarseFamily | None:
     halved = geometry.halved()
     if halved is None:
         return None
-    nothing = frozen(np.zeros(halved.geometry.shape[1]))
+    nothing = read_only(np.zeros(halved.geometry.shape[1]))
     problems = [
-        Problem(halved.geometry, frozen(halved.pool(x.p)), nothing, x.offset, x.mass, x.unit)
+        Problem(halved.geometry, read_only(halved.pool(x.p)), nothing, x.offset, x.mass, x.unit)
         for x in (member.problem for member in family.members)
     ]
     members, supports = tuple(map(Transport, problems)), tuple(map(Support.all, problems))

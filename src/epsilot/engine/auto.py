@@ -31,8 +31,8 @@ class Choice:
 
 def choose(objective: Objective) -> Choice:
     """Return the method for an objective: its own, or the fastest exact one that serves it."""
-    if objective.own_method is not None:
-        return Choice(*objective.own_method, 0.0, 0)
+    if objective.default_method is not None:
+        return Choice(*objective.default_method, 0.0, 0)
     problem = objective.problem
     offers = _offers(problem) or _offers(problem, is_fallback=True)
     method = min(offers, key=lambda name: offers[name].seconds * offers[name].handicap)

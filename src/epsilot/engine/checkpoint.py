@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import CertificateError, InvalidProblem
 from ..files import StrPath
-from ..files.arrays import Arrays, Saved
+from ..files.arrays import Arrays, SavedArrays
 from ..problems.objective import RunObjective
 from ..problems.problem import Target
 from ..wording import first_line, named, shown
@@ -124,7 +124,7 @@ def _read_state(state: DataclassInstance, arrays: Arrays, target: Target) -> Non
                 grown.add(arrays[key].size)
             if fresh.size == 0 or fits is not None:
                 wanted = arrays[key].shape
-        saved = Saved(arrays).array(key, wanted, fresh.dtype)
+        saved = SavedArrays(arrays).array(key, wanted, fresh.dtype)
         setattr(state, name, saved if isinstance(value, np.ndarray) else type(value)(saved.item()))
     if not (len(grown) <= 1 if fits is None else fits(target)):
         raise ValueError("arrays of the state do not fit together")

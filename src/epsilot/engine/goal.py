@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..errors import InvalidProblem
 from ..kernels import proof
 from ..kernels.proof import LARGEST, SMALLEST
-from ..problems.certificate import LEAST_GAP
+from ..problems.certificate import MIN_DEFAULT_GAP
 from ..problems.objective import RunObjective
 from .request import Request
 
@@ -64,7 +64,7 @@ def make_goal(objective: RunObjective, request: Request) -> Goal:
         _check_reachable(name, gap, objective.scale, mass * unit)
         return Goal(eps=gap, slack=objective.slack)
     if objective.default_gap is not None:
-        return Goal(eps=objective.default_gap, floor=LEAST_GAP, slack=objective.slack)
+        return Goal(eps=objective.default_gap, floor=MIN_DEFAULT_GAP, slack=objective.slack)
     rtol = RTOL if request.rtol is None else float(request.rtol)
     size = objective.optimum_scale
     return Goal(rtol=rtol, offset=objective.shift, size=size, slack=objective.slack)

@@ -12,7 +12,7 @@ from .._types import Fields, Matrix, Potentials, Vector
 from ..arguments import check_positive
 from ..display.text import counted
 from ..errors import InvalidProblem
-from ..files.arrays import Saved
+from ..files.arrays import SavedArrays
 from ..problems.certificate import Certificate
 from ..problems.kinds import Kind
 from ..problems.objective import Slopes
@@ -273,7 +273,7 @@ def recertify(
         )
     try:
         plan = unpack_plan(arrays, problem)
-        f = Saved(arrays).vector("f", (n,))
+        f = SavedArrays(arrays).vector("f", (n,))
         if not isinstance(header["is_entropic"], bool):
             raise ValueError("is_entropic is neither true nor false")
         reg = float(header["reg"]) if header["is_entropic"] else None

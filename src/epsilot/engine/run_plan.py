@@ -91,14 +91,14 @@ def _check_fit(
     """
     about, problem, geometry = solver.about, objective.problem, objective.problem.geometry
     if not objective.is_served_by(about):
-        raise InvalidProblem(f"{name} {objective.unserved}")
+        raise InvalidProblem(f"{name} {objective.method_refusal}")
     if stop == "paper" and goal.eps is None:
         raise InvalidProblem(
             "stop='paper' needs eps, from which the published constants follow; pass eps=..., "
             "or stop='certificate'."
         )
-    if stop == "paper" and objective.unpublished is not None:
-        raise InvalidProblem(objective.unpublished)
+    if stop == "paper" and objective.paper_refusal is not None:
+        raise InvalidProblem(objective.paper_refusal)
     if about.needs_lattice and geometry.lattice is None:
         raise InvalidProblem(
             f"{name} cannot solve {_described(whole)}; it needs masses on grids with the metric "
@@ -122,7 +122,7 @@ def _check_fit(
         memory.ask(solver.memory(problem), f"{name} on {n:,} x {m:,}", "use method='sinkhorn'")
     if is_missing or (about.needs_rows and not geometry.has_rows):
         what = "an explicit cost matrix" if about.needs_dense else "rows of the cost"
-        other, _ = objective.own_method or ("sinkhorn", "")
+        other, _ = objective.default_method or ("sinkhorn", "")
         raise InvalidProblem(
             f"{name} needs {what}, which {_described(whole)} cannot give cheaply; use "
             f"method={other!r}, or pass a dense cost."

@@ -17,7 +17,7 @@ import numpy as np
 from .._types import Fields, Json
 from ..errors import InvalidProblem, UnsavedWarning
 from ..files import StrPath, check_own, read_archive, write_atomically
-from ..files.arrays import Arrays, Saved
+from ..files.arrays import Arrays, SavedArrays
 from ..problems.plan import Plan
 from ..problems.problem import Problem
 from ..wording import named
@@ -88,4 +88,4 @@ def pack_plan(plan: Plan) -> Arrays:
 
 def unpack_plan(arrays: Arrays, problem: Problem) -> Plan:
     """Return the plan of a problem from the arrays of a file, which may be anybody's."""
-    return Plan.from_arrays(Saved(arrays).under("plan"), problem.geometry)
+    return Plan.from_arrays(SavedArrays(arrays).under("plan"), problem.geometry)

@@ -430,15 +430,15 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedArrays:
     """The arrays of a file whose names begin with a prefix."""
 
     arrays: Mapping[str, Array]
     prefix: str = ""
 
-    def under(self, name: str) -> Saved:
+    def under(self, name: str) -> SavedArrays:
         """Return the arrays whose names begin with ``name.`` after this prefix."""
-        return Saved(self.arrays, f"{self.prefix}{name}.")
+        return SavedArrays(self.arrays, f"{self.prefix}{name}.")
 
     def __contains__(self, name: str) -> bool:
         return self.prefix + name in self.arrays

@@ -13,14 +13,14 @@ from ..errors import CertificateError, InvalidProblem
 from ..geometry import Geometry
 from ..kernels.proof import LARGEST
 from ..kernels.vectors import are_at_most, below, exp, log
-from .certificate import BUG, LEAST_GAP
-from .duals import both_centred, softmin
-from .objective import Abilities, Objective, Slopes, linear
+from .certificate import BUG_NOTE, MIN_DEFAULT_GAP
+from .duals import centred_slopes, softmin
+from .objective import MethodForm, Objective, Slopes, linear
 from .plan import Plan
 from .problem import Entropic, Problem, make_problem
 
 #: Share of the largest cost up to which an arc's reduced cost is rounding.
-TIGHT = 1e-11
+TIGHT_RTOL = 1e-11
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Transport(Objective):
         """Return <p, f> + <q, g> of feasible potentials."""
         f, g = potentials
         if not are_at_most(f, self.problem.geometry.ctransform_rows(g)):
-            raise CertificateError(f"the potentials exceed the costs. {BUG}")
+            raise CertificateError(f"the potentials exceed the costs. {BUG_NOTE}")
         return linear(self.problem, potentials)
 
     def is_tight(self, plan: Plan, potentials: Potentials) -> bool:
@@ -66,12 +66,12 @@ class Transport(Objective):
             return True
         (f, g), geometry = potentials, self.problem.geometry
         excess = geometry.entries(arcs.i, arcs.j) - f[arcs.i] - g[arcs.j]
-        return bool((excess <= TIGHT * self.problem.scale).all())
+        return bool((excess <= TIGHT_RTOL * self.problem.scale).all())
 
     @property
     def slopes(self) -> Slopes | None:
         """The potentials, centred: weights keep their totals."""
-        return both_centred
+        return centred_slopes
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
         """Return potentials with f_i + g_j <= M_ij in floating point.
@@ -107,15 +107,15 @@ def row_feasible(geometry: Geometry, g: Vector) -> Vector:
 
 
 #: Largest regularisation, as a multiple of the largest cost.
-LARGEST_REG = 1e30
+MAX_REG_RATIO = 1e30
 #: Beyond the logarithm of any number of float64.
-MOST_LOGARITHM = 1e4
+MAX_LOGARITHM = 1e4
 #: The gap to reach if none is asked for, as a share of the largest cost.
-DEFAULT_GAP = 1e-6
+DEFAULT_ENTROPIC_GAP = 1e-6
 
 
 @dataclass(frozen=True)
-class EntropicTransport(Objective):
+class EntropicObjective(Objective):
     """min <C, X> - η H(X); any potentials prove <p, f> + <q, g> - η log Σ exp((f + g - C) / η)."""
 
     eta: float
@@ -123,12 +123,14 @@ class EntropicTransport(Objective):
     quantity: ClassVar[str] = "entropic objective"
     is_entropic: ClassVar[bool] = True
     accuracy: ClassVar[str] = "tol"
-    unserved: ClassVar[str] = (
+    method_refusal: ClassVar[str] = (
         "does not solve the entropic problem; use eps or rtol with it, or another "
         "method with reg (sinkhorn)."
     )
-    unpublished: ClassVar[str | None] = "stop='paper' chooses η from eps; pass eps instead of reg."
-    own_method: ClassVar[tuple[str, str] | None] = (
+    paper_refusal: ClassVar[str | None] = (
+        "stop='paper' chooses η from eps; pass eps instead of reg."
+    )
+    default_method: ClassVar[tuple[str, str] | None] = (
         "sinkhorn",
         "the entropic problem is Sinkhorn's own",
     )
@@ -143,7 +145,7 @@ class EntropicTransport(Objective):
         check_regularisation(reg, problem)
         return cls(replace(problem, geometry=problem.geometry.exact), reg / problem.unit)
 
-    def is_served_by(self, method: Abilities) -> bool:
+    def is_served_by(self, method: MethodForm) -> bool:
         """Tell whether a method solves the entropic problem."""
         return method.solves_entropic and super().is_served_by(method)
 
@@ -154,7 +156,7 @@ class EntropicTransport(Objective):
     @property
     def default_gap(self) -> float:
         """A share of the largest cost, or what float64 can certify."""
-        return max(DEFAULT_GAP * (self.problem.scale or 1.0), LEAST_GAP * self.scale)
+        return max(DEFAULT_ENTROPIC_GAP * (self.problem.scale or 1.0), MIN_DEFAULT_GAP * self.scale)
 
     @property
     def scale(self) -> float:
@@ -209,7 +211,7 @@ class EntropicTransport(Objective):
     @property
     def slopes(self) -> Slopes | None:
         """The potentials, centred: weights keep their totals."""
-        return both_centred
+        return centred_slopes
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
         """Return potentials whose plan exp((f + g - M) / reg) has the user's mass."""
@@ -220,17 +222,17 @@ class EntropicTransport(Objective):
 def check_regularisation(reg: float, problem: Problem) -> None:
     """Refuse a regularisation out of all proportion to the costs."""
     size = problem.unit * problem.scale
-    least, most = (share * (size or 1.0) for share in (problem.geometry.finest_eta, LARGEST_REG))
+    least, most = (share * (size or 1.0) for share in (problem.geometry.finest_eta, MAX_REG_RATIO))
     if not least <= reg <= most:
         raise InvalidProblem(
             f"reg is {reg:.3g} for costs of size {size:.3g}; it must be at least {least:.1g} and "
             f"at most {most:.1g} to be within the range of float64 (use eps or rtol for the "
             "problem without regularisation)."
         )
-    if not max(problem.mass, 1.0) * reg <= LARGEST / MOST_LOGARITHM:
+    if not max(problem.mass, 1.0) * reg <= LARGEST / MAX_LOGARITHM:
         raise InvalidProblem(
             f"reg is {reg:.3g} and the weights sum to {problem.mass:.3g}; their product must be at "
-            f"most {LARGEST / MOST_LOGARITHM:.0e} for float64 to hold entropies (rescale)."
+            f"most {LARGEST / MAX_LOGARITHM:.0e} for float64 to hold entropies (rescale)."
         )
 
 
@@ -261,4 +263,4 @@ class Balanced:
 
 def objective_of(problem: Problem, *, reg: float | None = None) -> Objective:
     """Return the objective to minimise: the cost, or with ``reg`` the entropic objective."""
-    return Transport(problem) if reg is None else EntropicTransport.of(problem, float(reg))
+    return Transport(problem) if reg is None else EntropicObjective.of(problem, float(reg))

@@ -8,11 +8,11 @@ from typing import Generic, NamedTuple, TypeVar
 from ..kernels.proof import ROUND_OFF
 
 #: The least gap that is asked for by default, likewise: one that can be certified.
-LEAST_GAP = 2 * ROUND_OFF
+MIN_DEFAULT_GAP = 2 * ROUND_OFF
 #: l1 distance from its marginals that a plan of mass 1 may have that somebody else computed.
-AUDITED = 1e-9
+AUDIT_TOLERANCE = 1e-9
 
-BUG = "This is a bug in epsilot; please report it with the problem."
+BUG_NOTE = "This is a bug in epsilot; please report it with the problem."
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ..kernels.vectors import dot, exp, log
 from .problem import Entropic
 
 #: A column sum that is a smaller share of its mass is taken for this share.
-LEAST_SHARE = 1e-15
+MIN_COLUMN_SHARE = 1e-15
 
 
 def softmin(log_mass: Vector, lse: Vector, eta: float) -> Vector:
@@ -37,7 +37,7 @@ def column_move(problem: Entropic, columns: Vector) -> Vector:
     φ falls by η KL(q | c) at least.
     """
     q = problem.q
-    kept = np.maximum(columns, LEAST_SHARE * q)
+    kept = np.maximum(columns, MIN_COLUMN_SHARE * q)
     return -problem.eta * log(np.divide(kept, q, out=np.ones_like(q), where=q > 0))
 
 
@@ -71,7 +71,7 @@ def centred(potential: Vector) -> tuple[Vector, float]:
     return np.where(is_finite, potential - mean, 0.0), mean
 
 
-def both_centred(potentials: Potentials) -> Potentials:
+def centred_slopes(potentials: Potentials) -> Potentials:
     """Return slopes of a value in weights that keep their totals, and so feel no constant."""
     f, g = potentials
     return centred(f)[0], centred(g)[0]
@@ -83,7 +83,7 @@ def finite_slopes(slopes: Vector) -> Vector:
     return slopes if is_finite.all() else np.where(is_finite, slopes, slopes[is_finite].mean())
 
 
-def as_they_are(potentials: Potentials) -> Potentials:
+def free_slopes(potentials: Potentials) -> Potentials:
     """Return slopes of a value in weights that are free, where they are the potentials."""
     f, g = potentials
     return finite_slopes(f), finite_slopes(g)

@@ -22,18 +22,24 @@ from ..errors import CertificateError
 from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
 from .balanced import check_regularisation
-from .certificate import BUG, LEAST_GAP
+from .certificate import BUG_NOTE, MIN_DEFAULT_GAP
 from .duals import finite_slopes
 from .objective import Objective, Slopes
 from .plan import Core, Plan
 from .problem import Penalised, Problem
-from .rounding import Rounded, round_onto, tame
-from .unbalanced_base import DEAR, ROUNDING, UnbalancedObjective, check_growth, internal_prices
+from .rounding import Rounded, remove_overflow, round_onto
+from .unbalanced_base import (
+    HIGH_PENALTY_RATIO,
+    ROUNDING,
+    UnbalancedObjective,
+    check_growth,
+    internal_prices,
+)
 
 #: The gap to reach with ``reg`` if none is asked for, as a share of costs times masses.
-DEFAULT_GAP = 1e-6
+DEFAULT_ENTROPIC_GAP = 1e-6
 #: Relative misfits up to this size have their divergence summed as a series, of so many terms.
-NEAR, N_TERMS = 0.1, 16
+SERIES_RADIUS, SERIES_TERMS = 0.1, 16
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,11 @@ class KullbackLeibler(UnbalancedObjective):
 
     quantity: ClassVar[str] = "unbalanced transport cost (KL)"
     form: ClassVar[str] = Penalised.form
-    unserved: ClassVar[str] = (
+    method_refusal: ClassVar[str] = (
         "solves balanced problems; use unbalanced_sinkhorn, which is what auto takes, "
         "unbalanced_pdasmd, or unbalanced_type='tv'."
     )
-    own_method: ClassVar[tuple[str, str] | None] = (
+    default_method: ClassVar[tuple[str, str] | None] = (
         "unbalanced_sinkhorn",
         "it solves unbalanced problems",
     )
@@ -100,9 +106,9 @@ class KullbackLeibler(UnbalancedObjective):
         Where missing a marginal costs much more than moving mass, the plan may instead get the
         marginals that are best if moving is free, whichever is cheaper.
         """
-        core, *_ = tame(core, self.problem.p)
+        core, *_ = remove_overflow(core, self.problem.p)
         found = self._scaled(core)
-        if min(self.price_a, self.price_b) <= DEAR * self.cost_size:
+        if min(self.price_a, self.price_b) <= HIGH_PENALTY_RATIO * self.cost_size:
             return found
         rounded = self._onto_marginals(core)
         return min(found, rounded, key=lambda x: self.value(x.plan, x.cost))
@@ -119,14 +125,14 @@ class KullbackLeibler(UnbalancedObjective):
     def _scaled(self, core: Core) -> Rounded:
         """Return the best multiple of a plan, or the plan with the sums of a side that is kept."""
         p, q = self.problem.p, self.problem.q
-        around, error = self.keeping(core, np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0))
-        _, cost, shipped = core.price(self.problem.geometry, around.t, around.d)
-        plan = Plan(core, around)
+        correction, error = self.keeping(core, np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0))
+        _, cost, shipped = core.price(self.problem.geometry, correction.t, correction.d)
+        plan = Plan(core, correction)
         paid = plan.priced(cost, shipped)
         if math.inf in (self.price_a, self.price_b):
             return Rounded(plan, paid, error)
         factor = self._best_factor(plan, paid)
-        scaled = Plan(core, around._replace(s=factor * around.s))
+        scaled = Plan(core, correction._replace(s=factor * correction.s))
         return Rounded(scaled, factor * paid, error)
 
     def _best_factor(self, plan: Plan, cost: float) -> float:
@@ -203,7 +209,7 @@ class KullbackLeibler(UnbalancedObjective):
         """Return the bound of potentials below the costs."""
         f, g = potentials
         if not (self.problem.geometry.ctransform_rows(g) >= f).all():
-            raise CertificateError(f"the potentials exceed the costs. {BUG}")
+            raise CertificateError(f"the potentials exceed the costs. {BUG_NOTE}")
         return self._bound(f, g)
 
     @property
@@ -232,7 +238,7 @@ class EntropicKullbackLeibler(KullbackLeibler):
     @property
     def default_gap(self) -> float:
         """A share of costs times masses."""
-        return max(DEFAULT_GAP * self.round_off_size, LEAST_GAP * self.scale)
+        return max(DEFAULT_ENTROPIC_GAP * self.round_off_size, MIN_DEFAULT_GAP * self.scale)
 
     def row_potential(self, g: Vector) -> Vector:
         """Return the exact row update."""
@@ -326,9 +332,9 @@ def divergence(r: Vector, p: Vector) -> float:
     """
     used = p > 0
     r, p = r[used], p[used]
-    x, is_near = (r - p) / p, np.abs(r - p) < NEAR * p
+    x, is_near = (r - p) / p, np.abs(r - p) < SERIES_RADIUS * p
     series, near = np.zeros_like(x), np.where(is_near, x, 0.0)
-    for k in range(N_TERMS, 1, -1):
+    for k in range(SERIES_TERMS, 1, -1):
         series = 1 / (k * (k - 1)) - near * series
     log_ratio_of = log(np.where(r > 0, r / p, 1.0))
     far = np.where(is_near, 0.0, (r * log_ratio_of - (r - p)))
@@ -336,7 +342,7 @@ def divergence(r: Vector, p: Vector) -> float:
 
 
 #: Potential of a column without mass: no plan uses it, and differences of it are numbers.
-UNUSED = -1e40
+UNUSED_POTENTIAL = -1e40
 
 
 class Box(NamedTuple):
@@ -470,7 +476,7 @@ class SemiDual:
             high = penalised_softmin(problem.log_q, lse, problem.eta, b)
         if b < math.inf:
             low = b * (problem.log_q - log(mass))
-        low[q == 0] = high[q == 0] = UNUSED
+        low[q == 0] = high[q == 0] = UNUSED_POTENTIAL
         return Box(np.minimum(low, high), high, mass)
 
     def _most_mass(self, of_p: float, of_q: float, lower: float) -> float:

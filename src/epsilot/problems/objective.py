@@ -17,12 +17,12 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
-from ..files.arrays import Arrays, Saved
+from ..files.arrays import Arrays, SavedArrays
 from ..geometry.constant import Constant
 from ..kernels import proof
 from ..kernels.auction import corner
 from ..kernels.vectors import distance, finite_dot
-from .certificate import AUDITED, BUG, Bracket, Certificate, Proof
+from .certificate import AUDIT_TOLERANCE, BUG_NOTE, Bracket, Certificate, Proof
 from .plan import Arcs, Core, Plan
 from .problem import Problem, Target
 from .rounding import Rounded, round_onto
@@ -33,8 +33,8 @@ from .work import Work, certificate_work
 Slopes: TypeAlias = Callable[[Potentials], Potentials]
 
 
-class Abilities(Protocol):
-    """The abilities of a method that an objective asks for."""
+class MethodForm(Protocol):
+    """The part of a method's record that an objective reads."""
 
     @property
     def solves_entropic(self) -> bool:
@@ -144,7 +144,7 @@ class RunObjective(ABC):
         """Raise unless two bounds are finite and do not contradict each other."""
         if not proof.are_consistent(upper, lower, self.round_off_size):
             raise CertificateError(
-                f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG}"
+                f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG_NOTE}"
             )
 
     @abstractmethod
@@ -175,15 +175,17 @@ class Objective(RunObjective):
     #: A method solves problems of one form, which its record names.
     form: ClassVar[str] = "balanced"
     #: The end of the sentence that refuses a method which cannot serve.
-    unserved: ClassVar[str] = "solves unbalanced problems only (pass unbalanced=λ, or use auto)."
+    method_refusal: ClassVar[str] = (
+        "solves other problems only (pass unbalanced=λ to the unbalanced methods, or use auto)."
+    )
     #: Why no published procedure can be followed, if none can.
-    unpublished: ClassVar[str | None] = None
+    paper_refusal: ClassVar[str | None] = None
     #: The method that is made for this objective, and why, if there is one.
-    own_method: ClassVar[tuple[str, str] | None] = None
+    default_method: ClassVar[tuple[str, str] | None] = None
 
     # -- what a run needs to know ------------------------------------------------------------
 
-    def is_served_by(self, method: Abilities) -> bool:
+    def is_served_by(self, method: MethodForm) -> bool:
         """Tell whether a method can minimise this objective."""
         return method.form == self.form
 
@@ -242,7 +244,7 @@ class Objective(RunObjective):
         return None
 
     @property
-    def movable(self) -> float:
+    def feasible_mass(self) -> float:
         """The mass of some feasible plan."""
         return float(self.problem.p.sum())
 
@@ -327,9 +329,9 @@ class Objective(RunObjective):
         """Return the upper bound that this very plan proves and its cost <C, X>, or raise."""
         error = self.infeasibility(plan)
         if not error <= proof.FEASIBLE:
-            raise CertificateError(f"the plan misses its marginals by {error:.3g}. {BUG}")
+            raise CertificateError(f"the plan misses its marginals by {error:.3g}. {BUG_NOTE}")
         if not plan.is_nonnegative():
-            raise CertificateError(f"the plan has a negative entry. {BUG}")
+            raise CertificateError(f"the plan has a negative entry. {BUG_NOTE}")
         cost = plan.cost(self.problem.geometry)
         return self.value(plan, cost), cost
 
@@ -342,7 +344,7 @@ class Objective(RunObjective):
 
     def answer_from(self, arrays: Arrays) -> tuple[Plan, Potentials] | None:
         """Return the plan and the potentials of a file, which may be anybody's, if it has any."""
-        saved, (n, m) = Saved(arrays), self.problem.shape
+        saved, (n, m) = SavedArrays(arrays), self.problem.shape
         if "best.f" not in saved:
             return None
         plan = Plan.from_arrays(saved.under("plan"), self.problem.geometry)
@@ -365,7 +367,9 @@ class Objective(RunObjective):
         found = self.bracket(core, f)
         upper, lower = self.bounds_to_user(found.upper, found.lower)
         error = self.problem.mass * found.marginal_error
-        return Certificate(upper, lower, upper - lower, error, found.marginal_error <= AUDITED)
+        return Certificate(
+            upper, lower, upper - lower, error, found.marginal_error <= AUDIT_TOLERANCE
+        )
 
 
 def linear(problem: Problem, potentials: Potentials) -> float:
@@ -384,7 +388,7 @@ class CrudePlan(NamedTuple):
 
 def crude_plan(objective: Objective) -> CrudePlan:
     """Return a feasible plan of few entries, and what it proves."""
-    problem, mass = objective.problem, objective.movable
+    problem, mass = objective.problem, objective.feasible_mass
     p, q = (x * (mass / float(x.sum())) for x in (problem.p, problem.q))
     core = Arcs(problem.shape, *corner(p, q, 0.0)).above(0.0)
     plan = objective.rounded(core).plan

@@ -24,17 +24,17 @@ from ..errors import CertificateError, InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..kernels.proof import SMALLEST, to_user
 from ..kernels.vectors import below, dot, exp, log, shortfall, shrink
-from .balanced import DEFAULT_GAP, check_regularisation
-from .certificate import BUG
-from .duals import as_they_are, softmin
+from .balanced import DEFAULT_ENTROPIC_GAP, check_regularisation
+from .certificate import BUG_NOTE
+from .duals import free_slopes, softmin
 from .objective import Objective, Slopes, linear
-from .plan import Around, Core, Plan
-from .problem import Best, Clipped, Problem, check_size, masses, scaled_problem
-from .rounding import Rounded, tame
+from .plan import Core, Correction, Plan
+from .problem import BestPotential, Clipped, Problem, check_size, checked_weights, scaled_problem
+from .rounding import Rounded, remove_overflow
 from .support import Dummies, Support
 
 #: Share of the mass that may be missing of a plan for it to be scaled instead of completed.
-MISSING = 1e-14
+MAX_SCALED_SHORTFALL = 1e-14
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PartialTransport(Objective):
     share: float
 
     quantity: ClassVar[str] = "partial transport cost"
-    unpublished: ClassVar[str | None] = (
+    paper_refusal: ClassVar[str | None] = (
         "stop='paper' follows procedures for balanced problems; leave it out with mass."
     )
 
@@ -74,7 +74,7 @@ class PartialTransport(Objective):
         return self.scale
 
     @property
-    def movable(self) -> float:
+    def feasible_mass(self) -> float:
         """The share."""
         return self.share
 
@@ -87,9 +87,9 @@ class PartialTransport(Objective):
         corner = inner.problem.cost_max or 1.0
         costs = np.zeros(p.size - 1), np.zeros(q.size - 1), corner
         total = float(p.sum())
-        if total > 1 - MISSING:
-            return Dummies.around(inner, costs, (p, q))
-        return OfLowerMass.around(inner, costs, (p, q), total=total)
+        if total > 1 - MAX_SCALED_SHORTFALL:
+            return Dummies.added_to(inner, costs, (p, q))
+        return DummiesOfLowerMass.added_to(inner, costs, (p, q), total=total)
 
     # -- plans -------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ class PartialTransport(Objective):
         share, or what is missing is added where something is left, as a rank-one term.
         """
         p, q, share = self.problem.p, self.problem.q, self.share
-        core, r, c = tame(core, p)
+        core, r, c = remove_overflow(core, p)
         s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
         error = float(np.maximum(r - p, 0).sum() + np.maximum(c - q, 0).sum())
         error += abs(float(r.sum()) - share)
@@ -117,15 +117,15 @@ class PartialTransport(Objective):
         c = core.cols(s)
         shrink(c, q, t)
         total = dot(t, c)
-        if total >= share * (1 - MISSING):
+        if total >= share * (1 - MAX_SCALED_SHORTFALL):
             s *= share / total
             e[:], d[:] = 0.0, 0.0
         else:
             d /= shortfall(c, t, q, d)
         mass, cost, shipped = core.price(self.problem.geometry, t, d)
-        if total < share * (1 - MISSING):
+        if total < share * (1 - MAX_SCALED_SHORTFALL):
             e *= (share - total) / shortfall(mass, s, p, e)
-        plan = Plan(core, Around(s, t, e, d))
+        plan = Plan(core, Correction(s, t, e, d))
         return Rounded(plan, plan.priced(cost, shipped), error)
 
     def infeasibility(self, plan: Plan) -> float:
@@ -154,7 +154,7 @@ class PartialTransport(Objective):
         """Return the bound of potentials that are nowhere positive, with the best µ."""
         f, g = potentials
         if not (f.max() <= 0 and g.max() <= 0):
-            raise CertificateError(f"a potential is positive. {BUG}")
+            raise CertificateError(f"a potential is positive. {BUG_NOTE}")
         return self._bound(potentials, self.problem.geometry.ctransform_rows(g))
 
     def _bound(self, potentials: Potentials, h: Vector) -> float:
@@ -175,7 +175,7 @@ class PartialTransport(Objective):
     @property
     def slopes(self) -> Slopes | None:
         """The potentials: weights are free."""
-        return as_they_are
+        return free_slopes
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
         """Return potentials in the user's units, nowhere positive."""
@@ -184,7 +184,7 @@ class PartialTransport(Objective):
 
 
 @dataclass(frozen=True)
-class OfLowerMass(Dummies):
+class DummiesOfLowerMass(Dummies):
     """Dummies beside weights that were lowered: methods see plans of mass 1, not of ``total``."""
 
     total: float
@@ -221,11 +221,11 @@ class EntropicPartial(PartialTransport):
     form: ClassVar[str] = Clipped.form
     is_entropic: ClassVar[bool] = True
     accuracy: ClassVar[str] = "tol"
-    unserved: ClassVar[str] = (
+    method_refusal: ClassVar[str] = (
         "solves other problems than mass with reg; use clipped_sinkhorn, which is what auto takes, "
         "or eps or rtol instead of reg."
     )
-    own_method: ClassVar[tuple[str, str] | None] = (
+    default_method: ClassVar[tuple[str, str] | None] = (
         "clipped_sinkhorn",
         "it keeps the bounds of potentials",
     )
@@ -250,7 +250,7 @@ class EntropicPartial(PartialTransport):
     @property
     def default_gap(self) -> float:
         """A share of the largest cost, for the mass that is moved."""
-        return DEFAULT_GAP * self.scale
+        return DEFAULT_ENTROPIC_GAP * self.scale
 
     @property
     def scale(self) -> float:
@@ -295,7 +295,7 @@ class EntropicPartial(PartialTransport):
         """Return the bound of potentials that are nowhere positive, with the best µ."""
         f, g = potentials
         if not (f.max() <= 0 and g.max() <= 0):
-            raise CertificateError(f"a potential is positive. {BUG}")
+            raise CertificateError(f"a potential is positive. {BUG_NOTE}")
         return self._entropic_bound(potentials, self.problem.geometry.lse_rows(g, self.eta))
 
     def mass_price(self, potentials: Potentials, lower: float) -> float:
@@ -321,16 +321,16 @@ class PartialTarget(Clipped):
 
     share: float
 
-    def best_rows(self, lse: Vector) -> Best:
+    def best_rows(self, lse: Vector) -> BestPotential:
         """Return the best f <= 0 and µ together."""
         return best_clipped(softmin(self.log_p, lse, self.eta), self.p, self.share, self.eta)
 
-    def best_cols(self, lse: Vector) -> Best:
+    def best_cols(self, lse: Vector) -> BestPotential:
         """Return the best g <= 0 and µ together."""
         return best_clipped(softmin(self.log_q, lse, self.eta), self.q, self.share, self.eta)
 
 
-def best_clipped(h: Vector, weights: Vector, share: float, eta: float) -> Best:
+def best_clipped(h: Vector, weights: Vector, share: float, eta: float) -> BestPotential:
     """Return min(h - µ, 0) and the µ for which Σ p min(1, exp((µ - h) / η)) is the share.
 
     h are the potentials that would fill all rows. Where several rows are nearly full, the search is
@@ -354,13 +354,13 @@ def best_clipped(h: Vector, weights: Vector, share: float, eta: float) -> Best:
     is_full = heights < top
     rest = dot(masses[~is_full], exp((top - heights[~is_full]) / eta))
     level = top + eta * float(log((share - float(masses[is_full].sum())) / rest))
-    return Best(np.minimum(h - level, 0.0), level)
+    return BestPotential(np.minimum(h - level, 0.0), level)
 
 
 #: Share by which the mass to move may exceed what there is: rounding.
-EXCESS = 1e-12
+MASS_RTOL = 1e-12
 #: The least share of the mass there is that can be moved.
-LEAST_SHARE = 1e-250
+MIN_SHARE = 1e-250
 
 
 @dataclass(frozen=True)
@@ -393,9 +393,9 @@ class Partial:
     ) -> Problem:
         """Return a problem whose unit of mass is what sources, targets and dummies have."""
         geometry = as_geometry(M)
-        p, q = masses(geometry, a, b, normalize=normalize)
+        p, q = checked_weights(geometry, a, b, normalize=normalize)
         totals = float(p.sum()), float(q.sum())
-        if not self.mass <= min(totals) * (1 + EXCESS):
+        if not self.mass <= min(totals) * (1 + MASS_RTOL):
             raise InvalidProblem(
                 f"mass is {self.mass:.10g}, a sums to {totals[0]:.10g} and b to {totals[1]:.10g}; "
                 "no more can be moved than either has (pass a smaller mass)."
@@ -407,10 +407,10 @@ class Partial:
         """Return the cost of the mass that is moved, or the entropic objective."""
         check_size(problem.unit * problem.scale, self.mass, "mass is")
         share = min(self.mass / problem.mass, float(problem.p.sum()), float(problem.q.sum()))
-        if not share >= LEAST_SHARE:
+        if not share >= MIN_SHARE:
             raise InvalidProblem(
                 f"mass is {self.mass:.3g} and the weights sum to {problem.mass:.3g}; float64 takes "
-                f"shares down to {LEAST_SHARE:.0e} (lower the weights: none needs to exceed mass)."
+                f"shares down to {MIN_SHARE:.0e} (lower the weights: none needs to exceed mass)."
             )
         if reg is not None:
             return EntropicPartial.of(problem, share, reg)

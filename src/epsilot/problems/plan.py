@@ -23,7 +23,7 @@ from scipy import sparse
 from .._types import Index, Matrix, Vector
 from ..arguments import check_count, check_positive, is_of_dask, is_real, numeric, plain
 from ..errors import InvalidProblem
-from ..files.arrays import Arrays, Saved
+from ..files.arrays import Arrays, SavedArrays
 from ..geometry import Geometry
 from ..geometry.sweeps import row_blocks
 from ..kernels.auction import corner
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 #: Rows or columns of a larger problem that are kept: their indices, or all of them.
-Kept = Index | slice
+KeptIndex = Index | slice
 
 
 class Core(Protocol):
     """A nonnegative matrix K known by its products."""
 
     #: The array by which a file shows that it holds a core of this kind.
-    mark: ClassVar[str]
+    file_key: ClassVar[str]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -65,7 +65,7 @@ class Core(Protocol):
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of K, an array of the caller's own."""
 
-    def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Core:
+    def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Core:
         """Return K on the kept rows and columns of a larger problem, zero elsewhere."""
 
     def cropped(self, geometry: Geometry, raised: float) -> Core:
@@ -81,7 +81,7 @@ class Core(Protocol):
         """Return what a file needs to hold of K."""
 
     @classmethod
-    def from_arrays(cls, saved: Saved, geometry: Geometry) -> Self:
+    def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Self:
         """Return the core that a file holds, or say in a sentence what is wrong with it."""
 
     def is_finite(self) -> bool:
@@ -90,7 +90,7 @@ class Core(Protocol):
     def is_nonnegative(self) -> bool:
         """Tell whether no entry is negative."""
 
-    def tamed(self, p: Vector) -> Core:
+    def without_overflow(self, p: Vector) -> Core:
         """Return a core for which products with vectors do not overflow."""
 
     def arcs(self) -> Arcs | None:
@@ -104,7 +104,7 @@ class Core(Protocol):
         """Return K v, or Kᵀ v, with its entries on the workers; only if ``is_remote``."""
 
 
-class Ordinary:
+class CoreDefaults:
     """What most cores answer alike."""
 
     def detached(self) -> Self:
@@ -115,7 +115,7 @@ class Ordinary:
         """Tell whether nothing has overflowed: entries are sums of masses."""
         return True
 
-    def tamed(self, p: Vector) -> Self:
+    def without_overflow(self, p: Vector) -> Self:
         """Return the core, whose entries are finite."""
         return self
 
@@ -138,7 +138,7 @@ def priced_rows(geometry: Geometry, block: Callable[[int, int], Matrix], v: Vect
     return np.concatenate([matvec(C * block(i, k), v) for i, k, C in geometry.blocks()])
 
 
-def spread(x: Vector, index: Kept, size: int, fill: float) -> Vector:
+def spread(x: Vector, index: KeptIndex, size: int, fill: float) -> Vector:
     """Return a vector of ``size`` with ``x`` at ``index`` and ``fill`` elsewhere."""
     out = np.full(size, fill)
     out[index] = x
@@ -146,14 +146,14 @@ def spread(x: Vector, index: Kept, size: int, fill: float) -> Vector:
 
 
 #: Mass of 1 that the flow on a forest of arcs may leave at its nodes: rounding.
-UNSETTLED = 1e-15
+MAX_UNSETTLED_MASS = 1e-15
 
 
 @dataclass(frozen=True)
-class Arcs(Ordinary):
+class Arcs(CoreDefaults):
     """K with K[i, j] = flow on a few arcs (i, j), each named once, and zero elsewhere."""
 
-    mark: ClassVar[str] = "flow"
+    file_key: ClassVar[str] = "flow"
 
     shape: tuple[int, int]
     i: Index
@@ -207,7 +207,7 @@ class Arcs(Ordinary):
         K[self.i[used] - start, self.j[used]] = self.flow[used]
         return K
 
-    def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Arcs:
+    def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Arcs:
         """Return the arcs between the places that rows and columns have in a larger problem."""
         n, m = geometry.shape
         return Arcs((n, m), np.arange(n)[rows][self.i], np.arange(m)[cols][self.j], self.flow)
@@ -223,7 +223,7 @@ class Arcs(Ordinary):
         return {"i": self.i, "j": self.j, "flow": self.flow}
 
     @classmethod
-    def from_arrays(cls, saved: Saved, geometry: Geometry) -> Arcs:
+    def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Arcs:
         """Return saved arcs, none of which may leave the problem."""
         n, m = geometry.shape
         size = (saved.size("flow"),)
@@ -246,7 +246,7 @@ class Arcs(Ordinary):
         At most n + m - 1 arcs, and every marginal to rounding: the vertex a simplex has found.
         """
         flow = np.empty(self.flow.size)
-        if settle(self.i, self.j, p, q, flow) > UNSETTLED:
+        if settle(self.i, self.j, p, q, flow) > MAX_UNSETTLED_MASS:
             return None
         return Arcs(self.shape, self.i, self.j, flow).above(0.0)
 
@@ -286,10 +286,10 @@ def _binned(places: Index, flow: Vector, others: Index, x: Vector, size: int) ->
 
 
 @dataclass(frozen=True)
-class Explicit(Ordinary):
+class Explicit(CoreDefaults):
     """A dense array."""
 
-    mark: ClassVar[str] = "X"
+    file_key: ClassVar[str] = "X"
 
     X: Matrix
 
@@ -320,7 +320,7 @@ class Explicit(Ordinary):
         """Return rows ``start:stop`` of K."""
         return np.array(self.X[start:stop], dtype=np.float64)
 
-    def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Arcs:
+    def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Arcs:
         """Return the positive entries as arcs of the larger problem."""
         return Arcs.of(self.X).embedded(geometry, rows, cols)
 
@@ -334,7 +334,7 @@ class Explicit(Ordinary):
         return {"X": self.X}
 
     @classmethod
-    def from_arrays(cls, saved: Saved, geometry: Geometry) -> Explicit:
+    def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Explicit:
         """Return a saved array of masses."""
         return cls(saved.masses("X", geometry.shape))
 
@@ -344,10 +344,10 @@ class Explicit(Ordinary):
 
 
 @dataclass(frozen=True)
-class Gibbs(Ordinary):
+class Gibbs(CoreDefaults):
     """K = exp((f + g - C) / η), in O(n + m) memory."""
 
-    mark: ClassVar[str] = "eta"
+    file_key: ClassVar[str] = "eta"
 
     geometry: Geometry
     f: Vector
@@ -391,7 +391,7 @@ class Gibbs(Ordinary):
         f, g = (self.g, self.f) if is_transposed else (self.f, self.g)
         return self.geometry.apply_there(is_transposed, f, g, self.eta, v)
 
-    def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Gibbs:
+    def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Gibbs:
         """Return the plan of potentials that are -inf elsewhere."""
         n, m = geometry.shape
         f, g = spread(self.f, rows, n, -np.inf), spread(self.g, cols, m, -np.inf)
@@ -411,7 +411,7 @@ class Gibbs(Ordinary):
         return {"f": self.f, "g": self.g, "eta": np.array(self.eta)}
 
     @classmethod
-    def from_arrays(cls, saved: Saved, geometry: Geometry) -> Gibbs:
+    def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Gibbs:
         """Return the plan of saved potentials."""
         n, m = geometry.shape
         f, g, eta = saved.vector("f", (n,)), saved.vector("g", (m,)), float(saved.vector("eta", ()))
@@ -420,24 +420,24 @@ class Gibbs(Ordinary):
         return cls(geometry, f, g, eta)
 
     def is_finite(self) -> bool:
-        """Tell whether the potentials are usable: NaN and +inf mark an overflow."""
+        """Tell whether the potentials are usable: NaN and +inf file_key an overflow."""
         return are_between(self.f, -np.inf, np.inf) and are_between(self.g, -np.inf, np.inf)
 
     def is_nonnegative(self) -> bool:
         """Tell that no exponential is negative."""
         return True
 
-    def tamed(self, p: Vector) -> Gibbs:
+    def without_overflow(self, p: Vector) -> Gibbs:
         """Return the plan with row sums p, for potentials whose exponentials overflow."""
         lse = self.geometry.lse_rows(self.g, self.eta)
         return replace(self, f=softmin(log(p), lse, self.eta))
 
 
-def plus(core: Core, more: Arcs) -> Core:
+def add_arcs(core: Core, more: Arcs) -> Core:
     """Return a core with the flow of some arcs added."""
     arcs = core.arcs()
     if arcs is None:
-        return Total(core, more) if more.flow.size else core
+        return PlusArcs(core, more) if more.flow.size else core
     i, j, flow = (
         np.concatenate([getattr(x, name) for x in (arcs, more)]) for name in ("i", "j", "flow")
     )
@@ -445,10 +445,10 @@ def plus(core: Core, more: Arcs) -> Core:
 
 
 @dataclass(frozen=True)
-class Total(Ordinary):
+class PlusArcs(CoreDefaults):
     """K + the flow of some arcs."""
 
-    mark: ClassVar[str] = "more.flow"
+    file_key: ClassVar[str] = "more.flow"
 
     core: Core
     more: Arcs
@@ -494,14 +494,14 @@ class Total(Ordinary):
         flow = self.more.cols(v) if is_transposed else self.more.rows(v)
         return inside + dask.array.from_array(flow, chunks=inside.chunks)
 
-    def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Total:
+    def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> PlusArcs:
         """Return both parts in a larger problem."""
         core = self.core.embedded(geometry, rows, cols)
-        return Total(core, self.more.embedded(geometry, rows, cols))
+        return PlusArcs(core, self.more.embedded(geometry, rows, cols))
 
-    def cropped(self, geometry: Geometry, raised: float) -> Total:
+    def cropped(self, geometry: Geometry, raised: float) -> PlusArcs:
         """Return the first rows and columns of both parts."""
-        return Total(self.core.cropped(geometry, raised), self.more.cropped(geometry, raised))
+        return PlusArcs(self.core.cropped(geometry, raised), self.more.cropped(geometry, raised))
 
     def detached(self) -> Self:
         """Return a core that later changes of the user's arrays do not reach."""
@@ -515,10 +515,10 @@ class Total(Ordinary):
         }
 
     @classmethod
-    def from_arrays(cls, saved: Saved, geometry: Geometry) -> Self:
+    def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Self:
         """Return the core that a file holds, or say in a sentence what is wrong with it."""
         within = saved.under("within")
-        kind: type[Core] = Explicit if Explicit.mark in within else Gibbs
+        kind: type[Core] = Explicit if Explicit.file_key in within else Gibbs
         more = Arcs.from_arrays(saved.under("more"), geometry)
         return cls(kind.from_arrays(within, geometry), more)
 
@@ -530,21 +530,21 @@ class Total(Ordinary):
         """Tell whether no entry is negative."""
         return self.core.is_nonnegative() and self.more.is_nonnegative()
 
-    def tamed(self, p: Vector) -> Total:
+    def without_overflow(self, p: Vector) -> PlusArcs:
         """Return a core for which products with vectors do not overflow."""
-        return replace(self, core=self.core.tamed(p))
+        return replace(self, core=self.core.without_overflow(p))
 
 
 #: Every kind of core that a file can hold beside a plan's scalings.
-CORES: tuple[type[Core], ...] = (Explicit, Arcs, Gibbs, Total)
+CORES: tuple[type[Core], ...] = (Explicit, Arcs, Gibbs, PlusArcs)
 
 
-def core_from_arrays(saved: Saved, geometry: Geometry) -> Core:
+def core_from_arrays(saved: SavedArrays, geometry: Geometry) -> Core:
     """Return the core that a file holds, of whatever kind."""
     for kind in CORES:
-        if kind.mark in saved:
+        if kind.file_key in saved:
             return kind.from_arrays(saved, geometry)
-    names = ", ".join(saved.prefix + kind.mark for kind in CORES)
+    names = ", ".join(saved.prefix + kind.file_key for kind in CORES)
     raise InvalidProblem(f"the file has none of the arrays {names}; write it again.")
 
 
@@ -569,13 +569,13 @@ def lazy_product(plan: Plan, V: DaskArray, is_transposed: bool) -> DaskArray:
 
 
 #: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
-DENSE_LIMIT = 4 << 30
+MAX_DENSE_BYTES = 4 << 30
 #: Plans within one another that a file may hold.
-DEEPEST = 8
+MAX_NESTED_PLANS = 8
 
 
-class Around(NamedTuple):
-    """What rounding puts around a core: the scalings s and t, and the rank-one term e dᵀ."""
+class Correction(NamedTuple):
+    """Scalings s and t and a rank-one term e dᵀ, by which rounding corrects a core."""
 
     s: Vector
     t: Vector
@@ -583,14 +583,14 @@ class Around(NamedTuple):
     d: Vector
 
     @classmethod
-    def nothing(cls, shape: tuple[int, int]) -> Around:
+    def nothing(cls, shape: tuple[int, int]) -> Correction:
         """Return scalings by 1, and a term of 0."""
         n, m = shape
         return cls(np.ones(n), np.ones(m), np.zeros(n), np.zeros(m))
 
 
 @dataclass(frozen=True)
-class Plan(Ordinary):
+class Plan(CoreDefaults):
     """X = mass (diag(s) K diag(t) + e dᵀ), or mass K, usable as a linear operator.
 
     ``X @ V``, ``X.T @ U``, ``X.row(i)``, ``X.marginals()``, ``X.toarray()`` and
@@ -609,10 +609,10 @@ class Plan(Ordinary):
     3
     """
 
-    mark: ClassVar[str] = "core"
+    file_key: ClassVar[str] = "core"
 
     core: Core
-    around: Around | None = None
+    correction: Correction | None = None
     mass: float = 1.0
 
     @property
@@ -633,21 +633,21 @@ class Plan(Ordinary):
 
     def rows(self, v: Vector) -> Vector:
         """Return X v."""
-        if self.around is None:
+        if self.correction is None:
             return self.mass * self.core.rows(v)
-        s, t, e, d = self.around
+        s, t, e, d = self.correction
         return self.mass * (s * self.core.rows(t * v) + e * dot(d, v))
 
     def cols(self, u: Vector) -> Vector:
         """Return Xᵀ u."""
-        if self.around is None:
+        if self.correction is None:
             return self.mass * self.core.cols(u)
-        s, t, e, d = self.around
+        s, t, e, d = self.correction
         return self.mass * (t * self.core.cols(s * u) + d * dot(e, u))
 
     def marginals(self) -> tuple[Vector, Vector]:
         """Return X 1 and Xᵀ 1."""
-        if self.around is None:
+        if self.correction is None:
             r, c = self.core.marginals()
             return (r, c) if self.mass == 1 else (self.mass * r, self.mass * c)
         n, m = self.shape
@@ -660,11 +660,11 @@ class Plan(Ordinary):
 
     def remote_product(self, v: Vector, is_transposed: bool) -> DaskArray:
         """Return X v, or Xᵀ v, with its entries on the workers."""
-        if self.around is None:
+        if self.correction is None:
             return self.mass * self.core.remote_product(v, is_transposed)
         import dask.array
 
-        s, t, e, d = self.around
+        s, t, e, d = self.correction
         if is_transposed:
             s, t, e, d = t, s, d, e
         inside = self.core.remote_product(t * v, is_transposed)
@@ -677,60 +677,62 @@ class Plan(Ordinary):
 
     def is_nonnegative(self) -> bool:
         """Tell whether no entry is negative."""
-        parts = self.around or ()
+        parts = self.correction or ()
         return self.core.is_nonnegative() and all(bool((x >= 0).all()) for x in parts)
 
-    def embedded(self, geometry: Geometry, rows: Kept, cols: Kept) -> Plan:
+    def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Plan:
         """Return X on the kept rows and columns of a larger problem, zero elsewhere."""
         core = self.core.embedded(geometry, rows, cols)
-        if self.around is None:
+        if self.correction is None:
             return Plan(core, None, self.mass)
         n, m = geometry.shape
-        s, e = (spread(x, rows, n, 0.0) for x in (self.around.s, self.around.e))
-        t, d = (spread(x, cols, m, 0.0) for x in (self.around.t, self.around.d))
-        return Plan(core, Around(s, t, e, d), self.mass)
+        s, e = (spread(x, rows, n, 0.0) for x in (self.correction.s, self.correction.e))
+        t, d = (spread(x, cols, m, 0.0) for x in (self.correction.t, self.correction.d))
+        return Plan(core, Correction(s, t, e, d), self.mass)
 
     def cropped(self, geometry: Geometry, raised: float) -> Plan:
         """Return X on the first rows and columns."""
         n, m = geometry.shape
         core = self.core.cropped(geometry, raised)
-        if self.around is None:
+        if self.correction is None:
             return Plan(core, None, self.mass)
-        s, t, e, d = self.around
-        return Plan(core, Around(s[:n], t[:m], e[:n], d[:m]), self.mass)
+        s, t, e, d = self.correction
+        return Plan(core, Correction(s[:n], t[:m], e[:n], d[:m]), self.mass)
 
     def detached(self) -> Plan:
         """Return a plan that later changes of the user's arrays do not reach."""
-        return Plan(self.core.detached(), self.around, self.mass)
+        return Plan(self.core.detached(), self.correction, self.mass)
 
     def arrays(self) -> Arrays:
         """Return the scalings, and the core's arrays; those of a plan within this one apart."""
-        around = self.around or Around.nothing(self.shape)
-        arrays: Arrays = around._asdict()
+        correction = self.correction or Correction.nothing(self.shape)
+        arrays: Arrays = correction._asdict()
         if self.mass != 1:
             arrays["mass"] = np.array(self.mass)
         inside = self.core.arrays()
         if isinstance(self.core, Plan):
-            inside = {f"{self.mark}.{name}": x for name, x in inside.items()}
+            inside = {f"{self.file_key}.{name}": x for name, x in inside.items()}
         return arrays | inside
 
     @classmethod
-    def from_arrays(cls, saved: Saved, geometry: Geometry) -> Plan:
+    def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Plan:
         """Return the plan that a file holds, or say in a sentence what is wrong with it."""
         n, m = geometry.shape
-        inside = saved.under(cls.mark)
-        if inside.prefix.count(cls.mark) > DEEPEST:
-            raise InvalidProblem(f"the file holds a plan within {DEEPEST} others; write it again.")
+        inside = saved.under(cls.file_key)
+        if inside.prefix.count(cls.file_key) > MAX_NESTED_PLANS:
+            raise InvalidProblem(
+                f"the file holds a plan within {MAX_NESTED_PLANS} others; write it again."
+            )
         is_nested = "s" in inside
         core = cls.from_arrays(inside, geometry) if is_nested else core_from_arrays(saved, geometry)
         s, e = (saved.masses(name, (n,)) for name in ("s", "e"))
         t, d = (saved.masses(name, (m,)) for name in ("t", "d"))
         mass = float(saved.masses("mass", ())) if "mass" in saved else 1.0
-        return cls(core, Around(s, t, e, d), mass)
+        return cls(core, Correction(s, t, e, d), mass)
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
         """Return X v, (C * X) v and C d: a plan can be the core of another."""
-        own = self.around or Around.nothing(self.shape)
+        own = self.correction or Correction.nothing(self.shape)
         mass, cost, shipped = self.core.price(geometry, own.t * v, d)
         held = own.d * v
         extra = own.e * geometry.matvec(held) if held.any() and own.e.any() else 0.0
@@ -739,23 +741,23 @@ class Plan(Ordinary):
 
     def cost(self, geometry: Geometry) -> float:
         """Return <C, X>."""
-        arcs = self.core.arcs() if self.around is None else None
+        arcs = self.core.arcs() if self.correction is None else None
         if arcs is not None:
             return self.mass * arcs.cost(geometry)
-        around = self.around or Around.nothing(self.shape)
-        _, cost, shipped = self.core.price(geometry, around.t, around.d)
+        correction = self.correction or Correction.nothing(self.shape)
+        _, cost, shipped = self.core.price(geometry, correction.t, correction.d)
         return self.priced(cost, shipped)
 
     def priced(self, cost: Vector, shipped: Vector) -> float:
         """Return <C, X> from (C * K) t and C d."""
-        s, _, e, _ = self.around or Around.nothing(self.shape)
+        s, _, e, _ = self.correction or Correction.nothing(self.shape)
         return self.mass * (dot(s, cost) + dot(e, shipped))
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return rows ``start:stop`` of X as an array."""
         X = self.core.block(start, stop)
-        if self.around is not None:
-            s, t, e, d = self.around
+        if self.correction is not None:
+            s, t, e, d = self.correction
             X *= s[start:stop, None]
             X *= t
             X += e[start:stop, None] * d
@@ -780,15 +782,15 @@ class Plan(Ordinary):
         arcs = self.core.arcs()
         if arcs is None:
             return float(sum(entropy(X) for _, X in self.blocks()))
-        if self.around is None:
+        if self.correction is None:
             return entropy(self.mass * arcs.flow)
-        s, t, e, d = self.around
+        s, t, e, d = self.correction
         i, j, e = arcs.i, arcs.j, self.mass * e
         term = e[i] * d[j]
         of_term = entropy(e) * float(d.sum()) + float(e.sum()) * entropy(d)
         return of_term - entropy(term) + entropy(self.mass * (s[i] * arcs.flow * t[j]) + term)
 
-    def toarray(self, limit: int = DENSE_LIMIT) -> Matrix:
+    def toarray(self, limit: int = MAX_DENSE_BYTES) -> Matrix:
         """Return X as an (n, m) array, if it takes at most ``limit`` bytes."""
         n, m = self.shape
         most = check_positive("limit", limit)
@@ -809,7 +811,7 @@ class Plan(Ordinary):
         if not (is_real(least) and least >= 0):
             raise InvalidProblem(f"threshold is {shown(least)}; it must be a number >= 0.")
         K = self.core.arcs()
-        s, t, e, _ = self.around or Around.nothing(self.shape)
+        s, t, e, _ = self.correction or Correction.nothing(self.shape)
         if K is not None and not e.any():
             flow = self.mass * (s[K.i] * K.flow * t[K.j])
             return replace(K, flow=flow).above(least).tosparse()
@@ -818,7 +820,7 @@ class Plan(Ordinary):
 
     def scaled(self, factor: float) -> Plan:
         """Return factor X."""
-        return Plan(self.core, self.around, self.mass * factor)
+        return Plan(self.core, self.correction, self.mass * factor)
 
 
 @dataclass(frozen=True)

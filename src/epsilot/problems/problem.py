@@ -24,7 +24,7 @@ from ..kernels.vectors import log
 _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
 _TOTALS_FLOAT64 = 1e-9
 # Vectors of n + m numbers that every run holds, at least.
-VECTORS = 8
+VECTORS_PER_RUN = 8
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def make_problem(
     geometry = as_geometry(M)
     (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
     is_given = a is not None and b is not None  # else the totals differ by rounding at most
-    tolerance = max(tolerance_of(a), tolerance_of(b))
+    tolerance = max(totals_rtol(a), totals_rtol(b))
     if is_given and not normalize and abs(total_a - total_b) > tolerance * total_a:
         raise InvalidProblem(
             f"a sums to {total_a:.10g} and b to {total_b:.10g}; the totals must be equal "
@@ -181,7 +181,7 @@ def make_problem(
     return scaled_problem(geometry, weights_a / total_a, weights_b / total_b, mass)
 
 
-def masses(
+def checked_weights(
     geometry: Geometry, a: ArrayLike | None, b: ArrayLike | None, *, normalize: bool = False
 ) -> tuple[Vector, Vector]:
     """Return checked weights; uniform ones carry whatever mass the other side has."""
@@ -194,9 +194,9 @@ def _both(
 ) -> tuple[tuple[Vector, float], tuple[Vector, float]]:
     """Return the weights of both sides, each with its total."""
     n, m = geometry.shape
-    if VECTORS * 8 * (n + m) > memory.MIN_CHECKED_BYTES:
+    if VECTORS_PER_RUN * 8 * (n + m) > memory.MIN_CHECKED_BYTES:
         what, remedy = f"a problem of {n:,} x {m:,}", "use fewer points or cells"
-        memory.ask(VECTORS * 8 * (n + m), what, remedy)
+        memory.ask(VECTORS_PER_RUN * 8 * (n + m), what, remedy)
     of_a, of_b = _weights(a, "a", n, m), _weights(b, "b", m, n)
     if a is None:
         return _carrying(of_a, of_b), of_b
@@ -215,12 +215,12 @@ def scaled_problem(
     """Return a problem whose costs have an ordinary size and begin at 0, if they can be shifted."""
     low, high = geometry.bounds
     if not high - low < math.inf:
-        raise InvalidProblem(infinite(geometry))
+        raise InvalidProblem(describe_infinite_cost(geometry))
     size = max(abs(low), abs(high))
     check_size(size, mass)
-    geometry, unit = ordinary(geometry, size)
+    geometry, unit = to_ordinary_size(geometry, size)
     offset = cost_offset(*geometry.bounds) if can_shift else 0.0
-    return Problem(geometry.shifted(-offset), frozen(p), frozen(q), offset, mass, unit)
+    return Problem(geometry.shifted(-offset), read_only(p), read_only(q), offset, mass, unit)
 
 
 def check_size(cost: float, mass: float, what: str = "the weights sum to") -> None:
@@ -232,20 +232,20 @@ def check_size(cost: float, mass: float, what: str = "the weights sum to") -> No
         )
 
 
-def ordinary(geometry: Geometry, size: float) -> tuple[Geometry, float]:
+def to_ordinary_size(geometry: Geometry, size: float) -> tuple[Geometry, float]:
     """Return a geometry of ordinary size, and the power of two that it was divided by."""
     power = scaling_power(size)
     scaled = geometry.rescaled(-power) if power else None
     return (geometry, 1.0) if scaled is None else (scaled, math.ldexp(1.0, power))
 
 
-def frozen(x: Vector) -> Vector:
+def read_only(x: Vector) -> Vector:
     """Return a vector that can no longer be written to."""
     x.setflags(write=False)
     return x
 
 
-def infinite(geometry: Geometry) -> str:
+def describe_infinite_cost(geometry: Geometry) -> str:
     """Name the first cost that is not finite."""
     for start, _, C in geometry.blocks():
         for i, j in np.argwhere(~np.isfinite(C))[:1]:
@@ -259,7 +259,7 @@ def infinite(geometry: Geometry) -> str:
     )
 
 
-def tolerance_of(w: object) -> float:
+def totals_rtol(w: object) -> float:
     """Return the relative difference of totals that is rounding in weights of this type."""
     if w is None:
         return 0.0
@@ -283,11 +283,11 @@ def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float
         )
     total = float(x.sum())
     if not (x.min() >= 0 and 0 < total < math.inf):
-        raise InvalidProblem(no_weights(x, name))
+        raise InvalidProblem(describe_bad_weights(x, name))
     return x, total
 
 
-def no_weights(x: Vector, name: str) -> str:
+def describe_bad_weights(x: Vector, name: str) -> str:
     """Say what is wrong with weights."""
     for bad, what, remedy in (
         (~np.isfinite(x), "must be finite", "remove or repair that entry"),
@@ -304,7 +304,7 @@ def no_weights(x: Vector, name: str) -> str:
     )
 
 
-class Best(NamedTuple):
+class BestPotential(NamedTuple):
     """The best potential of the rows, or of the columns, with the best constant beside it."""
 
     potential: Vector
@@ -318,7 +318,7 @@ class Clipped(Entropic, ABC):
     form: ClassVar[str] = "partial or TV with reg"
 
     @abstractmethod
-    def best_rows(self, lse: Vector) -> Best:
+    def best_rows(self, lse: Vector) -> BestPotential:
         """Return the best rows, given log Σ_j exp((g_j - C_ij) / η - 1)."""
 
     def translated(self, f: Vector, g: Vector) -> Potentials:
@@ -326,5 +326,5 @@ class Clipped(Entropic, ABC):
         return f, g
 
     @abstractmethod
-    def best_cols(self, lse: Vector) -> Best:
+    def best_cols(self, lse: Vector) -> BestPotential:
         """Return the best columns, given log Σ_i exp((f_i - C_ij) / η - 1)."""

@@ -9,10 +9,10 @@ import numpy as np
 from .._types import Vector
 from ..geometry import Geometry
 from ..kernels.vectors import are_between, shortfall, shrink
-from .plan import Arcs, Around, Core, Plan
+from .plan import Arcs, Core, Correction, Plan
 
 #: Multiples of the mass there is, and sums, beyond which products with a plan may overflow.
-TOO_LARGE, MOST = 1e100, 1e280
+MAX_SUM_RATIO, MAX_SUM = 1e100, 1e280
 
 
 class Rounded(NamedTuple):
@@ -42,7 +42,7 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     geometry : Geometry, optional
         Prices the result.
     """
-    core, r, c = tame(core, p)
+    core, r, c = remove_overflow(core, p)
     s, t = np.empty(p.size), np.empty(q.size)
     error = shrink(r, p, s) + shrink(c, q, t)
     arcs = core.arcs()
@@ -62,18 +62,20 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
     else:
         mass, cost, shipped = core.price(geometry, t, d)
     shortfall(mass, s, p, e)
-    plan = Plan(core, Around(s, t, e, d))
+    plan = Plan(core, Correction(s, t, e, d))
     return Rounded(plan, plan.priced(cost, shipped), error)
 
 
-def tame(core: Core, p: Vector) -> tuple[Core, Vector, Vector]:
+def remove_overflow(core: Core, p: Vector) -> tuple[Core, Vector, Vector]:
     """Return a core whose products do not overflow, and its sums of rows and of columns."""
     r, c = core.marginals()
-    if _are_below(TOO_LARGE, r, c) or _are_below(min(TOO_LARGE * float(p.sum()), MOST), r, c):
+    if _are_below(MAX_SUM_RATIO, r, c) or _are_below(
+        min(MAX_SUM_RATIO * float(p.sum()), MAX_SUM), r, c
+    ):
         return core, r, c
-    core = core.tamed(p)
+    core = core.without_overflow(p)
     r, c = core.marginals()
-    if _are_below(MOST, r, c):
+    if _are_below(MAX_SUM, r, c):
         return core, r, c
     nothing = Arcs.none(core.shape)  # exponents have no digits left
     return nothing, *nothing.marginals()

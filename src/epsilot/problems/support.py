@@ -11,14 +11,14 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..geometry.extended import extended
 from ..kernels.vectors import are_between
-from .plan import Arcs, Core, Kept, spread
+from .plan import Arcs, Core, KeptIndex, spread
 from .problem import Problem
 from .work import Work, certificate_work
 
 #: Masses of 1 that no method need look at: their logarithms and products leave the range of floats.
-EMPTY = 1e-200
+NEGLIGIBLE_MASS = 1e-200
 #: The least mass that is looked at.
-ABOVE = math.nextafter(EMPTY, 1.0)
+LEAST_MASS = math.nextafter(NEGLIGIBLE_MASS, 1.0)
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Support:
 
     whole: Problem
     problem: Problem
-    rows: Kept
-    cols: Kept
+    rows: KeptIndex
+    cols: KeptIndex
 
     @classmethod
     def all(cls, problem: Problem) -> Self:
@@ -42,9 +42,14 @@ class Support:
         Rows and columns next to empty go too: rounding gives them what they miss. A geometry that
         cannot be restricted keeps everything, and so do masses that are all next to empty.
         """
-        if are_between(problem.p, ABOVE, np.inf) and are_between(problem.q, ABOVE, np.inf):
+        if are_between(problem.p, LEAST_MASS, np.inf) and are_between(
+            problem.q, LEAST_MASS, np.inf
+        ):
             return cls.all(problem)
-        rows, cols = np.flatnonzero(problem.p > EMPTY), np.flatnonzero(problem.q > EMPTY)
+        rows, cols = (
+            np.flatnonzero(problem.p > NEGLIGIBLE_MASS),
+            np.flatnonzero(problem.q > NEGLIGIBLE_MASS),
+        )
         is_any = rows.size > 0 and cols.size > 0
         geometry = problem.geometry.restricted(rows, cols) if is_any else None
         if geometry is None:
@@ -93,7 +98,7 @@ class Dummies(Support):
     raised: float
 
     @classmethod
-    def around(
+    def added_to(
         cls,
         inner: Support,
         costs: tuple[Vector, Vector, float],

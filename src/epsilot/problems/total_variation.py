@@ -23,18 +23,18 @@ from ..errors import CertificateError, InvalidProblem
 from ..geometry import Geometry
 from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import below, exp, finite_dot
-from .balanced import DEFAULT_GAP, check_regularisation
-from .certificate import BUG, LEAST_GAP
-from .duals import as_they_are, softmin
+from .balanced import DEFAULT_ENTROPIC_GAP, check_regularisation
+from .certificate import BUG_NOTE, MIN_DEFAULT_GAP
+from .duals import free_slopes, softmin
 from .kullback_leibler import rounding_factor
 from .objective import Slopes
-from .plan import Arcs, Core, Plan, plus
-from .problem import Best, Clipped, Problem
-from .rounding import Rounded, tame
+from .plan import Arcs, Core, Plan, add_arcs
+from .problem import BestPotential, Clipped, Problem
+from .rounding import Rounded, remove_overflow
 from .support import Dummies, Support
 from .unbalanced_base import (
-    DEAR,
-    MOST_GROWTH,
+    HIGH_PENALTY_RATIO,
+    MAX_GROWTH_EXPONENT,
     ROUNDING,
     UnbalancedObjective,
     check_growth,
@@ -42,10 +42,10 @@ from .unbalanced_base import (
     internal_prices,
 )
 
-#: Prices above DEAR times the largest cost are lowered to this multiple of it for methods.
-HIGH_PRICE = 4.0
+#: Methods see penalties above HIGH_PENALTY_RATIO times the largest cost lowered to this multiple.
+LOWERED_PENALTY_RATIO = 4.0
 #: Steps of float64 by which the bounds of potentials are narrower than the prices: rounding.
-NARROWER = 16 * float(np.finfo(float).eps)
+BOUND_MARGIN = 16 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class TotalVariation(UnbalancedObjective):
         problem = self.problem
         detours = Detours.of(problem.geometry, self.price_a, self.price_b)
         p, q = problem.p, problem.q
-        return WithDetours.around(
+        return WithDetours.added_to(
             Support.all(problem),
             (detours.to_rows, detours.to_cols, 0.0),
             (np.append(p, q.sum()), np.append(q, p.sum())),
@@ -100,10 +100,10 @@ class TotalVariation(UnbalancedObjective):
     def rounded(self, core: Core) -> Rounded:
         """Return the plan itself, with the sums of a side that must be kept."""
         p, q = self.problem.p, self.problem.q
-        core, *_ = tame(core, p)
-        around, error = self.keeping(core, np.ones_like(p), np.ones_like(q))
-        _, cost, shipped = core.price(self.problem.geometry, around.t, around.d)
-        plan = Plan(core, around)
+        core, *_ = remove_overflow(core, p)
+        correction, error = self.keeping(core, np.ones_like(p), np.ones_like(q))
+        _, cost, shipped = core.price(self.problem.geometry, correction.t, correction.d)
+        plan = Plan(core, correction)
         return Rounded(plan, plan.priced(cost, shipped), error)
 
     def infeasibility(self, plan: Plan) -> float:
@@ -130,7 +130,7 @@ class TotalVariation(UnbalancedObjective):
         # Neighbouring floats are not both whole numbers, which some geometries do not round.
         large, (n, m) = math.sqrt(2) * self.size, self.problem.shape
         f, g = np.full(n, large), np.full(m, math.nextafter(large, math.inf))
-        return NARROWER * self.size + 4 * self.problem.geometry.ctransform_error(f, g)
+        return BOUND_MARGIN * self.size + 4 * self.problem.geometry.ctransform_error(f, g)
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
         """Return feasible potentials made from any row potential, and the bound they prove.
@@ -157,9 +157,9 @@ class TotalVariation(UnbalancedObjective):
         """Return the bound of potentials below the costs and within the prices."""
         f, g = potentials
         if not (self.problem.geometry.ctransform_rows(g) >= f).all():
-            raise CertificateError(f"the potentials exceed the costs. {BUG}")
+            raise CertificateError(f"the potentials exceed the costs. {BUG_NOTE}")
         if not (f.min() >= -self.price_a and g.min() >= -self.price_b):
-            raise CertificateError(f"a potential is below what mass costs. {BUG}")
+            raise CertificateError(f"a potential is below what mass costs. {BUG_NOTE}")
         return self._bound(f, g)
 
     def _bound(self, f: Vector, g: Vector) -> float:
@@ -172,7 +172,7 @@ class TotalVariation(UnbalancedObjective):
     @property
     def slopes(self) -> Slopes | None:
         """The potentials: weights are free."""
-        return as_they_are
+        return free_slopes
 
 
 def price_excess(price_a: float, price_b: float, cost: float) -> float:
@@ -188,9 +188,11 @@ def price_excess(price_a: float, price_b: float, cost: float) -> float:
 def lowered_prices(price_a: float, price_b: float, cost: float) -> tuple[float, float]:
     """Return prices that are lower by the same amount and have the same optimal plans."""
     least = min(price_a, price_b)
-    if not 0 < DEAR * cost < least:
+    if not 0 < HIGH_PENALTY_RATIO * cost < least:
         return price_a, price_b
-    return HIGH_PRICE * cost + (price_a - least), HIGH_PRICE * cost + (price_b - least)
+    return LOWERED_PENALTY_RATIO * cost + (price_a - least), LOWERED_PENALTY_RATIO * cost + (
+        price_b - least
+    )
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,7 @@ class Detours:
         i, j = np.append(self.rows, self.cols_from), np.append(self.rows_to, self.cols)
         # Both detours may take the same arc.
         flow = sparse.coo_array((np.append(vanishing, appearing), (i, j)), shape=(n, m))
-        return plus(core, Arcs.of(flow).above(0.0))
+        return add_arcs(core, Arcs.of(flow).above(0.0))
 
 
 @dataclass(frozen=True)
@@ -279,11 +281,11 @@ class EntropicTotalVariation(TotalVariation):
     form: ClassVar[str] = Clipped.form
     is_entropic: ClassVar[bool] = True
     accuracy: ClassVar[str] = "tol"
-    unserved: ClassVar[str] = (
+    method_refusal: ClassVar[str] = (
         "solves other problems than unbalanced_type='tv' with reg; use clipped_sinkhorn, which is "
         "what auto takes, or eps or rtol instead of reg."
     )
-    own_method: ClassVar[tuple[str, str] | None] = (
+    default_method: ClassVar[tuple[str, str] | None] = (
         "clipped_sinkhorn",
         "it keeps the bounds of potentials",
     )
@@ -299,7 +301,7 @@ class EntropicTotalVariation(TotalVariation):
         p, q = problem.mass * problem.p, problem.mass * problem.q
         exact = replace(problem, geometry=problem.geometry.exact, p=p, q=q, mass=1.0)
         prices, eta = internal_prices(problem, price_a, price_b, reg), reg / problem.unit
-        check_growth(problem, prices, sum(prices) / MOST_GROWTH + eta)
+        check_growth(problem, prices, sum(prices) / MAX_GROWTH_EXPONENT + eta)
         return cls(exact, *prices, eta)
 
     # -- what a run needs to know ------------------------------------------------------------
@@ -316,7 +318,7 @@ class EntropicTotalVariation(TotalVariation):
     @property
     def default_gap(self) -> float:
         """A share of costs times masses."""
-        return max(DEFAULT_GAP * self.round_off_size, LEAST_GAP * self.scale)
+        return max(DEFAULT_ENTROPIC_GAP * self.round_off_size, MIN_DEFAULT_GAP * self.scale)
 
     @property
     def size(self) -> float:
@@ -359,7 +361,7 @@ class EntropicTotalVariation(TotalVariation):
         """Return the bound of potentials that are nowhere below what mass costs."""
         f, g = potentials
         if not (f.min() >= -self.price_a and g.min() >= -self.price_b):
-            raise CertificateError(f"a potential is below what mass costs. {BUG}")
+            raise CertificateError(f"a potential is below what mass costs. {BUG_NOTE}")
         lse = self.problem.geometry.lse_rows(g, self.eta) - 1
         mass = float(exp(f / self.eta + lse).sum()) * rounding_factor(f, g, self.eta)
         bound = self._bound(f, g) - self.eta * mass
@@ -373,15 +375,15 @@ class VariationTarget(Clipped):
     price_a: float
     price_b: float
 
-    def best_rows(self, lse: Vector) -> Best:
+    def best_rows(self, lse: Vector) -> BestPotential:
         """Return what fills the rows, within the prices."""
         h = softmin(self.log_p, lse, self.eta)
-        return Best(np.clip(h, -self.price_a, self.price_a), 0.0)
+        return BestPotential(np.clip(h, -self.price_a, self.price_a), 0.0)
 
-    def best_cols(self, lse: Vector) -> Best:
+    def best_cols(self, lse: Vector) -> BestPotential:
         """Return what fills the columns, within the prices."""
         k = softmin(self.log_q, lse, self.eta)
-        return Best(np.clip(k, -self.price_b, self.price_b), 0.0)
+        return BestPotential(np.clip(k, -self.price_b, self.price_b), 0.0)
 
     def translated(self, f: Vector, g: Vector) -> Potentials:
         """Return (f + t, g - t) with the best t that the prices allow.

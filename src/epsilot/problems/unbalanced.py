@@ -16,8 +16,8 @@ from ..wording import shown
 from .balanced import objective_of
 from .kullback_leibler import KullbackLeibler
 from .objective import Objective
-from .problem import Problem, make_problem, masses, scaled_problem
-from .support import EMPTY
+from .problem import Problem, checked_weights, make_problem, scaled_problem
+from .support import NEGLIGIBLE_MASS
 from .total_variation import EntropicTotalVariation, TotalVariation
 
 #: How a marginal that is missed is charged.
@@ -85,13 +85,14 @@ class Unbalanced:
         if self.is_hard:
             return make_problem(M, a, b, normalize=normalize)
         geometry = as_geometry(M)
-        p, q = masses(geometry, a, b, normalize=normalize)
+        p, q = checked_weights(geometry, a, b, normalize=normalize)
         totals = float(p.sum()), float(q.sum())
         unit = sum(totals)
-        if not min(totals) / unit > EMPTY:
+        if not min(totals) / unit > NEGLIGIBLE_MASS:
             raise InvalidProblem(
                 f"a sums to {totals[0]:.3g} and b to {totals[1]:.3g}; float64 takes totals that "
-                f"are finite and within a factor of {1 / EMPTY:.0e} of each other (rescale)."
+                f"are finite and within a factor of {1 / NEGLIGIBLE_MASS:.0e} of each other "
+                "(rescale)."
             )
         return scaled_problem(geometry, p / unit, q / unit, unit, can_shift=False)
 

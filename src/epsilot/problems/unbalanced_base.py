@@ -13,17 +13,17 @@ from ..errors import InvalidProblem
 from ..kernels.proof import LARGEST, SMALLEST, scaling_power
 from ..kernels.vectors import log
 from .objective import Objective
-from .plan import Around, Core
+from .plan import Core, Correction
 from .problem import Problem
 
 #: Largest ratio of prices and costs: beyond, round-off of the one exceeds the other.
-LARGEST_RATIO = 1e13
+MAX_PENALTY_RATIO = 1e13
 #: The share of the mass that must be missed for its price to exceed the rounding of prices.
-LEAST_MISSED = 1e-9
+MIN_MISSED_SHARE = 1e-9
 #: Prices above this multiple of the largest cost make plans keep nearly all of their marginals.
-DEAR = 100.0
+HIGH_PENALTY_RATIO = 100.0
 #: Largest exponent by which negative costs may make masses grow.
-MOST_GROWTH = 300.0
+MAX_GROWTH_EXPONENT = 300.0
 #: Relative accuracy of a product or a sum of few terms.
 ROUNDING = 4 * float(np.finfo(float).eps)
 
@@ -59,13 +59,13 @@ def internal_prices(
             "float64 to hold them (rescale; math.inf keeps a side as it is)."
         )
     low, high = min(prices), max(prices)
-    is_paid = low * missed > LEAST_MISSED * high and high / problem.unit <= LARGEST
-    is_high = high / LARGEST_RATIO > min(low, cost or low) and not is_paid
-    if is_high or cost / LARGEST_RATIO > low:
+    is_paid = low * missed > MIN_MISSED_SHARE * high and high / problem.unit <= LARGEST
+    is_high = high / MAX_PENALTY_RATIO > min(low, cost or low) and not is_paid
+    if is_high or cost / MAX_PENALTY_RATIO > low:
         raise InvalidProblem(
             f"unbalanced is {_shown(prices)} for costs of size {cost:.3g}; float64 certifies "
-            f"prices and costs within a factor of {LARGEST_RATIO:.0e} of each other (pass another "
-            "price; math.inf keeps a side as it is)."
+            f"prices and costs within a factor of {MAX_PENALTY_RATIO:.0e} of each other (pass "
+            "another price; math.inf keeps a side as it is)."
         )
     return price_a / problem.unit, price_b / problem.unit
 
@@ -77,7 +77,7 @@ def check_growth(problem: Problem, prices: tuple[float, float], most: float) -> 
     """
     low = problem.geometry.bounds[0]
     value = problem.unit * problem.scale * problem.mass
-    room = min(MOST_GROWTH, float(log(LARGEST) - log(max(value, 1.0))))
+    room = min(MAX_GROWTH_EXPONENT, float(log(LARGEST) - log(max(value, 1.0))))
     if -low > room * most:
         a, b = (problem.unit * price for price in prices)
         raise InvalidProblem(
@@ -98,7 +98,7 @@ class UnbalancedObjective(Objective):
     price_a: float
     price_b: float
 
-    unpublished: ClassVar[str | None] = (
+    paper_refusal: ClassVar[str | None] = (
         "stop='paper' follows procedures for balanced problems; leave it out with unbalanced."
     )
 
@@ -139,7 +139,7 @@ class UnbalancedObjective(Objective):
         return float(self.problem.p.sum() + self.problem.q.sum())
 
     @property
-    def movable(self) -> float:
+    def feasible_mass(self) -> float:
         """The mass of a side that is kept; the smaller of both if neither is."""
         p, q = float(self.problem.p.sum()), float(self.problem.q.sum())
         if self.price_a == math.inf:
@@ -156,7 +156,7 @@ class UnbalancedObjective(Objective):
         f, g = potentials
         return self.problem.unit * f, self.problem.unit * g
 
-    def keeping(self, core: Core, s: Vector, t: Vector) -> tuple[Around, float]:
+    def keeping(self, core: Core, s: Vector, t: Vector) -> tuple[Correction, float]:
         """Return what gives diag(s) K diag(t) the sums of a side that is kept, and how far it was.
 
         Rows, or columns, are scaled; one that is empty and must not be is spread over the others'
@@ -170,7 +170,7 @@ class UnbalancedObjective(Objective):
         elif self.price_b == math.inf:
             t, d, error = _to_marginal(core.cols(s), q)
             e = p / p.sum() if d.any() else e
-        return Around(s, t, e, d), error
+        return Correction(s, t, e, d), error
 
 
 def _to_marginal(mass: Vector, wanted: Vector) -> tuple[Vector, Vector, float]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._types import Array, Index, Potentials, Vector
 from ..kernels import network
-from ..problems.plan import UNSETTLED
+from ..problems.plan import MAX_UNSETTLED_MASS
 from ..problems.work import Work
 
 
@@ -176,7 +176,7 @@ def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
     is_endless = state.pivots > TUNING.max_pivots + TUNING.max_pivots_per_node * state.flow.size
     if pivots < TUNING.pivots_per_step or is_endless:
         # Less mass on artificial arcs is round-off: the plan lacks it and is feasible.
-        is_short = network.shortage(state.tree, 0.0) > UNSETTLED
+        is_short = network.shortage(state.tree, 0.0) > MAX_UNSETTLED_MASS
         if is_short and state.big < TUNING.max_artificial_price and not is_endless:
             network.shortage(state.tree, 7 * state.big)
             state.big *= 8

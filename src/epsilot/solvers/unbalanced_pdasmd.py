@@ -15,7 +15,7 @@ from ..arguments import check_positive
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..kernels import unbalanced_pdasmd as kernels
 from ..kernels.vectors import exp
-from ..problems.kullback_leibler import UNUSED, SemiDual
+from ..problems.kullback_leibler import UNUSED_POTENTIAL, SemiDual
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Penalised
 from ..problems.work import Work
@@ -119,7 +119,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         lam = np.zeros(m) if potentials is None else potentials[1]
         U, V = (np.full(n, -1.0), np.zeros(m)) if problem.eta else independent(problem)
         state = UnbalancedPDASMDState(
-            lam=np.where(problem.q > 0, lam, UNUSED), y=lam, z=lam, lse=np.empty(n),
+            lam=np.where(problem.q > 0, lam, UNUSED_POTENTIAL), y=lam, z=lam, lse=np.empty(n),
             masses=np.empty(n), columns=np.empty(m), low=lam, high=lam, most=np.empty(0),
             U=np.where(problem.p > 0, U, 0.0), V=np.where(problem.q > 0, V, 0.0),
             sharpness=1 / self._eta(problem),

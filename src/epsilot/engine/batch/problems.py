@@ -28,7 +28,7 @@ from ...kernels.small import Histograms, Problems
 from ...kernels.small_simplex import MOST_NODES
 from ...metrics import METRICS, MetricLike
 from ...problems import support
-from ...problems.problem import make_problem, tolerance_of
+from ...problems.problem import make_problem, totals_rtol
 
 #: Seconds of compiled work in a chunk: what a thread is given, and what Ctrl-C waits for.
 CHUNK_SECONDS = 0.01
@@ -142,7 +142,7 @@ def own(size: int) -> Index:
 
 def masses(weights: Array, starts: Index, normalize: bool) -> Histograms:
     """Return histograms from weights one after the other."""
-    kept = small.without_zeros(flat(weights), starts, np.diff(starts), support.EMPTY)
+    kept = small.without_zeros(flat(weights), starts, np.diff(starts), support.NEGLIGIBLE_MASS)
     return normalized(kept) if normalize else kept
 
 
@@ -294,7 +294,7 @@ class ListChunk:
     def tolerance(self) -> float:
         """Relative difference of totals that is rounding in all of these problems."""
         return min(
-            (tolerance_of(w) for x in self.problems for w in x[1:] if w is not None), default=0.0
+            (totals_rtol(w) for x in self.problems for w in x[1:] if w is not None), default=0.0
         )
 
     def packed(self) -> Problems:
@@ -495,7 +495,7 @@ class Stack:
     def _slice(self, start: int, stop: int) -> StackChunk:
         M = self.M[start:stop] if self.M.ndim == 3 else self.M
         a, b = (w[start:stop] if w is not None and w.ndim == 2 else w for w in (self.a, self.b))
-        tolerance = max(tolerance_of(self.a), tolerance_of(self.b))
+        tolerance = max(totals_rtol(self.a), totals_rtol(self.b))
         return StackChunk(start, stop - start, M, a, b, self.normalize, tolerance)
 
 
@@ -682,7 +682,7 @@ class HistogramPairs:
         return self._slice(k, k + 1)
 
     def _slice(self, start: int, stop: int) -> PairChunk:
-        tolerance = max(tolerance_of(x.given) for x in (self.sources, self.targets))
+        tolerance = max(totals_rtol(x.given) for x in (self.sources, self.targets))
         pairs = self.pairs[start:stop]
         return PairChunk(
             start, self.M, self.sources, self.targets, pairs, self.normalize, tolerance

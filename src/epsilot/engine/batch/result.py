@@ -14,7 +14,7 @@ from scipy import sparse
 from ..._types import Array, Fields, Index, Matrix, Potentials, Vector
 from ...arguments import is_integer, plain
 from ...errors import CertificateError, InvalidProblem
-from ...files.arrays import Arrays, Saved
+from ...files.arrays import Arrays, SavedArrays
 from ...problems.objective import Objective
 from ...problems.plan import Arcs, Plan
 from ...problems.work import Record, Work
@@ -122,7 +122,7 @@ class Plans(Sequence[sparse.csr_array]):
         }
 
     @classmethod
-    def from_arrays(cls, saved: Saved, size: int) -> Self:
+    def from_arrays(cls, saved: SavedArrays, size: int) -> Self:
         """Read the plans of ``size`` problems from an untrusted file."""
         shapes = saved.indices("shapes", (size, 2), MAX_SAVED_INDEX)
         starts = _saved_starts(saved, "starts", size)
@@ -190,7 +190,7 @@ class ManyPotentials(Sequence[Potentials]):
         return {"f_starts": self.f_starts, "f": self.f, "g_starts": self.g_starts, "g": self.g}
 
     @classmethod
-    def from_arrays(cls, saved: Saved, size: int) -> Self:
+    def from_arrays(cls, saved: SavedArrays, size: int) -> Self:
         """Read the potentials of ``size`` problems from an untrusted file."""
         f_starts, g_starts = (_saved_starts(saved, name, size) for name in ("f_starts", "g_starts"))
         f, g = (
@@ -200,7 +200,7 @@ class ManyPotentials(Sequence[Potentials]):
         return cls(f_starts, f, g_starts, g)
 
 
-def _saved_starts(saved: Saved, name: str, size: int) -> Index:
+def _saved_starts(saved: SavedArrays, name: str, size: int) -> Index:
     """Read where the entries of each problem begin, from an untrusted file."""
     starts = saved.indices(name, (size + 1,), MAX_SAVED_INDEX)
     if starts[0] != 0 or (np.diff(starts) < 0).any():
@@ -489,7 +489,7 @@ class BatchResult(Sequence[Result]):
         """Read what :meth:`save` has written."""
         header, arrays = storage.load(path, _FORMAT, "write one with BatchResult.save")
         try:
-            return cls(**_unpacked(header, Saved(arrays)))
+            return cls(**_unpacked(header, SavedArrays(arrays)))
         except (InvalidProblem, KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidProblem(f"{os.fspath(path)} cannot be read: {error}") from None
 
@@ -507,7 +507,7 @@ def _has_value(objective: Objective, stored: Arcs, value: float) -> bool:
     return abs(objective.to_user(upper) - value) <= VALUE_ROUND_OFF * size
 
 
-def _unpacked(header: Fields, saved: Saved) -> dict[str, Any]:
+def _unpacked(header: Fields, saved: SavedArrays) -> dict[str, Any]:
     """Return the fields of a saved batch, each checked."""
     size = int(header["size"])
     numbers = {
