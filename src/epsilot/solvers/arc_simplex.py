@@ -65,6 +65,11 @@ class RoundState:
         return self.round > 0 or self.is_open
 
     @property
+    def is_between_rounds(self) -> bool:
+        """Whether a round has ended and the next one has not begun."""
+        return self.round > 0 and not self.is_open
+
+    @property
     def tree(self) -> tuple[Array, ...]:
         """The basis as kernels take it."""
         return *self.links.reshape(6, -1), self.is_up, self.flow, self.node_prices

@@ -702,7 +702,7 @@ class Auction(DirectSolver[AuctionState]):
         if not state.is_over:
             return levels.step(state)
         is_finest = levels.is_finest(state)
-        if not (is_finest or state.is_open or state.round == 0) and self._is_settled(levels, state):
+        if state.is_between_rounds and not is_finest and self._is_settled(levels, state):
             return _leave_level(levels, state)
         work, unit = Work(), problem.geometry.cost_unit
         tolerance = TUNING.tolerance if is_finest else TUNING.coarse_tolerance * state.eps / unit
@@ -761,7 +761,7 @@ class Auction(DirectSolver[AuctionState]):
 
     def signal(self, problem: Additive, state: AuctionState) -> Signal:
         """Request certificates of promising plans, and after every round."""
-        is_between = state.round > 0 and not state.is_open and _levels(problem).is_finest(state)
+        is_between = state.is_between_rounds and _levels(problem).is_finest(state)
         return Signal(is_finished=state.is_done, wants_certificate=is_between or state.is_promising)
 
     def candidates(self, problem: Additive, state: AuctionState) -> list[tuple[Core, Vector]]:

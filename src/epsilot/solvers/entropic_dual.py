@@ -15,7 +15,7 @@ from ..geometry import Geometry
 from ..geometry.sweeps import SAFE, ByRow, ColumnSums
 from ..kernels import coordinate as kernels
 from ..kernels.vectors import entropy, exp, log
-from ..problems.duals import lse_dual, softmin
+from ..problems.duals import lse_dual, lse_oracle, softmin
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Entropic, Problem
 
@@ -114,6 +114,12 @@ def is_near_optimal(problem: Entropic, X: Matrix, dual: float) -> bool:
     for start, stop, C in problem.geometry.blocks():
         total += float((C * X[start:stop]).sum()) - problem.eta * entropy(X[start:stop])
     return total <= problem.eta * log(max(X.size, 2)) / 2
+
+
+def is_near_optimal_at(problem: Entropic, X: Matrix, z: Vector) -> bool:
+    """Tell whether f(X) + φ(z) <= ε/4, at stacked potentials z."""
+    n = problem.shape[0]
+    return is_near_optimal(problem, X, lse_oracle(problem, z[:n], z[n:])[0])
 
 
 def mix(geometry: Geometry, X: Matrix, f: Vector, g: Vector, eta: float, share: float) -> None:

@@ -230,8 +230,7 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
 
     def signal(self, problem: Additive, state: RestrictedState) -> Signal:
         """Request a certificate after a simplex round."""
-        is_between = state.round > 0 and not state.is_open
-        return Signal(is_finished=state.is_done, wants_certificate=is_between)
+        return Signal(is_finished=state.is_done, wants_certificate=state.is_between_rounds)
 
     def candidates(self, problem: Additive, state: RestrictedState) -> list[tuple[Core, Vector]]:
         """Return the plan of the basis, and the plan of the sweeps until the first round ends."""
