@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_choice, check_flag
@@ -11,14 +10,13 @@ from ..distributed.cluster import Cluster
 from ..engine.batch.engine import BatchConfig, BatchGoal, ClusterSolver, run_batch, solve_here
 from ..engine.batch.problems import Many, clouds_of, source_of
 from ..engine.batch.result import BatchResult, Pairing
-from ..engine.request import Request, meant_keywords
+from ..engine.request import Request, check_path, meant_keywords
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own
 from ..geometry.coordinates import check_metric
 from ..metrics import MetricLike
 from ..problems import kinds
 from ..solvers import check_option_names
-from ..wording import shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -184,8 +182,8 @@ def make_config(
         check_flag(name, flag)
     check_choice("on_error", on_error, ("raise", "collect"))
     for name, path in (("checkpoint", checkpoint), ("resume", resume)):
-        if path is not None and not isinstance(path, (str, os.PathLike)):
-            raise InvalidProblem(f"{name} is {shown(path)}; it must be the path of a file.")
+        if path is not None:
+            check_path(name, path)
     if checkpoint is not None:
         check_own(checkpoint, "epsilot-batch")
     for name, why in SINGLE_ONLY.items():

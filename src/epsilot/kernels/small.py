@@ -193,7 +193,7 @@ MOST = 1e300
 FEW_ROWS = 64
 
 
-class Goal(NamedTuple):
+class SmallGoal(NamedTuple):
     """The gap to reach: ``eps``, or where that is 0 the share ``rtol`` of the lower bound."""
 
     eps: float

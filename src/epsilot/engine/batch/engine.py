@@ -29,8 +29,8 @@ from ...errors import (
 from ...files import StrPath
 from ...kernels.small import (
     Answers,
-    Goal,
     Problems,
+    SmallGoal,
     blank,
     extend_potentials,
     potentials_to_user,
@@ -166,7 +166,7 @@ def solve_packed(chunk: Chunk, goal: BatchGoal) -> tuple[Problems, Answers]:
     """Pack the problems of a chunk and solve them by compiled code, which proves each answer."""
     problems = chunk.packed()
     answers = blank(problems)
-    solve_all(problems, Goal(goal.eps, goal.rtol, chunk.tolerance), answers)
+    solve_all(problems, SmallGoal(goal.eps, goal.rtol, chunk.tolerance), answers)
     return problems, answers
 
 
