@@ -1,4 +1,4 @@
-"""Transport costs that JAX can differentiate, each value and gradient with its certificate.
+"""Transport costs for JAX: certified values with certified gradients.
 
 They work under ``jit``, ``grad`` and ``vmap``: compiled code calls the solvers of
 :func:`epsilot.solve_batch` on the CPU and in float64, and a mapped axis is one batch of problems.

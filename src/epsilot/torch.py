@@ -1,8 +1,8 @@
-"""Transport costs that PyTorch can differentiate, each value and gradient with its certificate.
+"""Transport costs for PyTorch: certified values with certified gradients.
 
-Problems are solved on the CPU in float64, by the solvers of :func:`epsilot.solve_batch`. Tensors of
-other types and on other devices are copied there and back. Gradients come from the solution (no
-iteration is unrolled); there are no second derivatives.
+Problems are solved on the CPU in float64. Tensors of other types and on other devices are copied
+there and back. Gradients come from the solution (no iteration is unrolled); there are no second
+derivatives.
 
 >>> import torch, epsilot.torch
 >>> x = torch.tensor([[0.0], [1.0]], requires_grad=True)

@@ -70,7 +70,7 @@ def test_chunks_do_not_matter(rng, monkeypatch):
     M, a, b = rng.random((200, 9, 12)), rng.random((200, 9)), rng.random((200, 12))
     whole = bits(epsilot.solve_batch(M, a, b, normalize=True, **KEEP))
     for most in (1, 7, 200):
-        monkeypatch.setattr("epsilot.engine.batch.problems.LARGEST_CHUNK", most)
+        monkeypatch.setattr("epsilot.engine.batch.problems.MAX_CHUNK_PROBLEMS", most)
         assert bits(epsilot.solve_batch(M, a, b, normalize=True, **KEEP)) == whole
         assert bits(epsilot.solve_batch(list(M), list(a), list(b), normalize=True, **KEEP)) == whole
 

@@ -128,7 +128,7 @@ REFUSED = [
     (lambda x: losses.transport_cost(None, x), "x is of type NoneType; it must be an array of"),
     (lambda x: losses.divergence(x, x, None), "reg is None; it must be a positive finite number"),
     (lambda x: losses.match(x, x, seed=-1), "seed is -1; it must be an integer, 0 or more"),
-    (lambda x: losses.transport_cost(x, x[:, :1]), "both clouds must live in one space"),
+    (lambda x: losses.transport_cost(x, x[:, :1]), "both must live in one space"),
     (lambda x: losses.transport_cost(jnp.arange(4), x), "x is of type int32; it must be"),
     (lambda x: losses.transport_cost(x, x, metric="l3"), "metric is 'l3'"),
     (lambda x: jax.jit(lambda M: epsilot.solve(M).value)(x), "M is traced by JAX and has no"),

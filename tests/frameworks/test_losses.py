@@ -202,7 +202,7 @@ def test_many_problems_broadcast(x, y, a, b, lead):
 MISFITS = [
     (stack_clouds, ((4,), (5, 2), None, None), "x has shape (4,); it must be (..., n, d)"),
     (stack_clouds, ((4, 2), (0, 2), None, None), "y has shape (0, 2)"),
-    (stack_clouds, ((4, 2), (5, 3), None, None), "both clouds must live in one space"),
+    (stack_clouds, ((4, 2), (5, 3), None, None), "both must live in one space"),
     (stack_clouds, ((4, 2), (5, 2), (5,), None), "a has shape (5,); it must be (..., 4)"),
     (stack_clouds, ((3, 4, 2), (2, 5, 2), None, None), "they must broadcast against each other"),
     (stack_costs, ((4,), None, None), "M has shape (4,); it must be (..., n, m)"),

@@ -219,3 +219,31 @@ def test_functions_refuse_kinds_that_they_do_not_have(name, keywords, sentence, 
         function(x, x, **keywords)
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
         function(x, x, **({"reg": 0.1} if name == "divergence" else {}), other=1)
+
+
+def test_a_refused_problem_of_many_is_named(rng):
+    a, b = weights(rng)
+    a[1] *= 0.1
+    with pytest.raises(epsilot.InvalidProblem, match=r"^problem 1: mass is 0\.4, a sums to"):
+        MatrixLoss(mass=0.4)([rng.random((2, 6, 5)), a, b], [False] * 3)
+
+
+@pytest.mark.parametrize("price", [np.array([0.6, 0.5]), [0.6, 0.5], (np.float64(0.6), 0.5)])
+def test_two_penalties_come_in_any_sequence(price, rng):
+    loss, parts = MatrixLoss(unbalanced=price, reg=0.1), [rng.random((2, 6, 5)), *weights(rng)]
+    expected = MatrixLoss(unbalanced=(0.6, 0.5), reg=0.1)(parts, [False] * 3).value
+    np.testing.assert_array_equal(loss(parts, [False] * 3).value, expected)
+    assert hash(loss) == hash(MatrixLoss(unbalanced=(0.6, 0.5), reg=0.1))
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+def test_infinite_penalties_are_the_balanced_problem(given, rng):
+    M, w = rng.random((1, 6, 5)), (rng.dirichlet(np.ones(6), 1), rng.dirichlet(np.ones(5), 1))
+    parts = [M, *(z if is_given else None for z, is_given in zip(w, given, strict=True))]
+    found, expected = (
+        MatrixLoss(unbalanced=price)(parts, [z is not None for z in parts])
+        for price in ((math.inf, math.inf), None)
+    )
+    np.testing.assert_array_equal(found.value, expected.value)
+    for x, y in zip(found.slopes, expected.slopes, strict=True):
+        np.testing.assert_array_equal(x, y)

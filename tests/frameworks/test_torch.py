@@ -165,7 +165,7 @@ def test_partners(draw):
 REFUSED = [
     (lambda x: losses.transport_cost(x.detach().numpy(), x), "x is of type ndarray; it must be a"),
     (lambda x: losses.transport_cost(x.long(), x), "x is of type torch.int64"),
-    (lambda x: losses.transport_cost(x, x[:, :1]), "both clouds must live in one space"),
+    (lambda x: losses.transport_cost(x, x[:, :1]), "both must live in one space"),
     (lambda x: losses.transport_cost(x, x, x[:3, 0]), "a has shape (3,); it must be (..., 4)"),
     (lambda x: losses.transport_cost(x, x, metric="l3"), "metric is 'l3'; it must be one of"),
     (lambda x: losses.transport_cost_matrix(-x, x[0], x[0]), "a has shape (2,)"),

@@ -12,7 +12,7 @@ from scipy.sparse import sparray
 from .._types import Index, Matrix
 from ..arguments import check_flag, cost_matrix, numeric
 from ..engine.batch.engine import run_batch
-from ..engine.batch.problems import HistogramPairs, rows_of
+from ..engine.batch.problems import PairSource, rows_of
 from ..engine.batch.result import BatchResult, Pairing
 from ..errors import InvalidProblem
 from ..problems.kinds import Kind
@@ -79,7 +79,7 @@ def pairwise(
     else:
         chosen = np.stack(np.divmod(np.arange(shape[0] * shape[1]), max(shape[1], 1)), axis=1)
     pairing = Pairing(shape, chosen, is_symmetric, has_zero_diagonal)
-    problems = HistogramPairs(C, sources, targets, chosen, normalize)
+    problems = PairSource(C, sources, targets, chosen, normalize)
     return run_batch(problems, replace(config, pairing=pairing))
 
 

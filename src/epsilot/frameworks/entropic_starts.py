@@ -1,11 +1,11 @@
-"""Potentials of entropic problems, found where Sinkhorn's algorithm takes long.
+"""Compute warm starts for balanced entropic problems on which Sinkhorn's algorithm is slow.
 
-They are only a start: :func:`epsilot.solve` takes them on, and proves what comes of them.
+:func:`epsilot.solve` continues from these potentials and certifies its own result.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, repeat, takewhile
 from operator import mul
 
@@ -21,24 +21,31 @@ from ..problems.plan import spread
 from ..problems.problem import Entropic, make_problem
 from ..problems.support import Support
 
-#: Most updates of the potential of a cloud with itself, and the change, as shares of the
-#: regularisation and of the potential, that ends them; the change below which they gain speed.
-UPDATES, SETTLED, ROUND_OFF, LINEAR = 60, 1e-12, 1e-14, 0.1
-#: Parts of the new direction and of the last one, where averages would take half of the new one.
-AHEAD, ON = 0.686, 0.0294
-#: Share that is left of the regularisation from one sweep to the next, on its way down.
-COOLING = 0.7
-#: Steps of Newton's that are expected, and rows for which one takes as long as one more sweep.
-NEWTON, WORTH = 5, 50
-#: Steps of either kind at most, and the shortest part of one of Newton's.
-STEPS, SHORTEST = 60, 1e-4
-#: Farthest that a step of Newton's first moves a potential, in units of the regularisation:
-#: clusters that do not touch at all would be moved without end.
-REACH = 32.0
-#: Mass in wrong places, at the largest cost, that a gap allows; and the least that float64 shows.
-SHARE, LEAST_ERROR = 0.2, 1e-14
-#: Change of the dual, as a share of the costs, that is rounding.
-ROUNDING = 1e-14
+
+@dataclass(frozen=True)
+class StartTuning:
+    """Tuning parameters of both starts."""
+
+    # -- the potential of a cloud with itself
+    max_updates: int = 60
+    end_change_per_reg: float = 1e-12  # change of the potential that ends the updates
+    end_change_per_potential: float = 1e-14
+    momentum_change_per_reg: float = 0.1  # change below which momentum is used
+    momentum_step: float = 0.686  # share of the new direction (0.5 without momentum)
+    momentum: float = 0.0294  # share of the last change
+    # -- sweeps at falling regularisations, then Newton's method
+    cooling: float = 0.7  # ratio of consecutive regularisations
+    max_steps: int = 60  # of either kind
+    expected_newton_steps: int = 5
+    rows_per_sweep: int = 50  # rows for which a Newton step takes one sweep longer
+    least_newton_step: float = 1e-4
+    max_move_per_reg: float = 32.0  # by a Newton step: clusters that do not touch move without end
+    gap_share_of_marginals: float = 0.2  # of the gap that wrong marginals may cause
+    least_marginal_error: float = 1e-14  # that float64 can show
+    dual_round_off: float = 1e-14  # change of the dual, per cost, that is rounding
+
+
+TUNING = StartTuning()
 
 
 def shared_potential(geometry: Geometry, weights: Array | None, reg: float) -> Vector:
@@ -48,10 +55,10 @@ def shared_potential(geometry: Geometry, weights: Array | None, reg: float) -> V
         f_i \leftarrow \tfrac12 f_i
         + \tfrac12 \mathrm{reg} \big(\log a_i - \log \sum_j e^{(f_j - C_{ij})/\mathrm{reg}}\big)
 
-    Alternating updates take the longer, the closer the plan is to the identity. The averaged one
-    multiplies errors by (1 - λ) / 2, with λ >= 0 the eigenvalues of the plan (the metrics' kernels
-    are positive definite), so by at most 1/2. Once they are small, a part of the last change is
-    added (Polyak's heavy ball for eigenvalues 1 + λ between 1 and 2): at most 0.172 remains.
+    Alternating updates are slow where the plan is near the identity. The averaged update multiplies
+    errors by (1 - λ) / 2, with λ >= 0 the eigenvalues of the plan (the metrics' kernels are
+    positive definite), so by at most 1/2. Once changes are small, momentum is added (Polyak's heavy
+    ball for eigenvalues 1 + λ between 1 and 2), and errors are multiplied by at most 0.172.
 
     References
     ----------
@@ -60,15 +67,18 @@ def shared_potential(geometry: Geometry, weights: Array | None, reg: float) -> V
     """
     support, target = _entropic(geometry, weights, weights, reg)
     problem = support.problem
-    f, change, ahead, on = np.zeros(problem.p.size), np.zeros(problem.p.size), 0.5, 0.0
-    for _ in range(UPDATES):
-        change = ahead * (softmin_rows(target, f) - f) + on * change
+    f, change, step, momentum = np.zeros(problem.p.size), np.zeros(problem.p.size), 0.5, 0.0
+    for _ in range(TUNING.max_updates):
+        change = step * (softmin_rows(target, f) - f) + momentum * change
         f = f + change
         moved = float(np.abs(change).max())
-        if moved <= max(SETTLED * target.eta, ROUND_OFF * float(np.abs(f).max())):
+        if moved <= max(
+            TUNING.end_change_per_reg * target.eta,
+            TUNING.end_change_per_potential * float(np.abs(f).max()),
+        ):
             break
-        if moved <= LINEAR * target.eta:
-            ahead, on = AHEAD, ON
+        if moved <= TUNING.momentum_change_per_reg * target.eta:
+            step, momentum = TUNING.momentum_step, TUNING.momentum
     return spread(problem.unit * f, support.rows, geometry.shape[0], 0.0)
 
 
@@ -77,9 +87,9 @@ def newton_potentials(
 ) -> Potentials:
     r"""Return potentials whose plan, once its marginals are right, is optimal within about ``gap``.
 
-    Sweeps of Sinkhorn's algorithm at regularisations that fall to ``reg``, and then, wherever the
-    sweeps that are left would take longer, steps of Newton's method for the semi-dual, whose
-    Hessian is (diag(Xᵀ1) - Xᵀ diag(1/p) X) / reg. Its damped steps never lower the dual.
+    The method makes sweeps of Sinkhorn's algorithm at regularisations that fall to ``reg``. Where
+    the remaining sweeps would take longer, it makes Newton steps for the semi-dual, whose Hessian
+    is (diag(Xᵀ1) - Xᵀ diag(1/p) X) / reg. Its damped steps never lower the dual.
 
     References
     ----------
@@ -90,15 +100,18 @@ def newton_potentials(
     zero = np.zeros(problem.q.size)
     g = min((zero, _cooled(target, zero)), key=lambda g: _value(target, g))
     size = max(problem.scale, target.eta)
-    error = max(SHARE * gap / (problem.mass * problem.unit * size), LEAST_ERROR)
-    f, g = (problem.unit * z for z in _settled(target, g, error, ROUNDING * size))
+    error = max(
+        TUNING.gap_share_of_marginals * gap / (problem.mass * problem.unit * size),
+        TUNING.least_marginal_error,
+    )
+    f, g = (problem.unit * z for z in _settled(target, g, error, TUNING.dual_round_off * size))
     return spread(f, support.rows, n, 0.0), spread(g, support.cols, m, 0.0)
 
 
 def _entropic(
     geometry: Geometry, a: Array | None, b: Array | None, reg: float
 ) -> tuple[Support, Entropic]:
-    """Return the part of a problem that has mass, and its target, unless reg is out of range."""
+    """Return the support of a problem and its entropic target; reject reg out of range."""
     problem = make_problem(geometry, a, b)
     check_regularisation(reg, problem)
     support = Support.of(problem)
@@ -107,8 +120,10 @@ def _entropic(
 
 
 def _cooled(target: Entropic, g: Vector) -> Vector:
-    """Return the column potential after a sweep at each of some falling regularisations."""
-    levels = accumulate(repeat(COOLING, STEPS), mul, initial=target.geometry.bounds[1] / 2)
+    """Return the column potential after one sweep at each of several falling regularisations."""
+    levels = accumulate(
+        repeat(TUNING.cooling, TUNING.max_steps), mul, initial=target.geometry.bounds[1] / 2
+    )
     for eta in takewhile(lambda eta: eta > target.eta, levels):
         level = replace(target, eta=eta)
         g = softmin_cols(level, softmin_rows(level, g))
@@ -116,9 +131,12 @@ def _cooled(target: Entropic, g: Vector) -> Vector:
 
 
 def _settled(target: Entropic, g: Vector, error: float, rounding: float) -> Potentials:
-    """Return potentials at which the columns miss their masses by at most ``error``."""
-    before, patience = np.inf, NEWTON * max(target.geometry.shape) / WORTH
-    for _ in range(STEPS):
+    """Return potentials whose column marginals err by at most ``error``."""
+    before, patience = (
+        np.inf,
+        TUNING.expected_newton_steps * max(target.geometry.shape) / TUNING.rows_per_sweep,
+    )
+    for _ in range(TUNING.max_steps):
         f = softmin_rows(target, g)
         swept = softmin_cols(target, f)
         columns = target.q * exp((g - swept) / target.eta)
@@ -132,10 +150,10 @@ def _settled(target: Entropic, g: Vector, error: float, rounding: float) -> Pote
 
 
 def _stepped(target: Entropic, g: Vector, rounding: float) -> Vector:
-    """Return the column potential after a step of Newton's, or as it is if none is any good.
+    """Return the column potential after a Newton step, or unchanged if no step helps.
 
-    The step is halved until it does not raise the semi-dual, or doubled while that lowers it:
-    between clusters that hardly touch it is an exponential, in which a whole step is a short one.
+    The step is halved until it does not raise the semi-dual, or doubled while that lowers it.
+    Between clusters that hardly touch the semi-dual is exponential, and full steps are too short.
     """
     lse = target.geometry.lse_rows(g, target.eta)
     f = softmin(target.log_p, lse, target.eta)
@@ -144,10 +162,14 @@ def _stepped(target: Entropic, g: Vector, rounding: float) -> Vector:
     factor = schur_factor(X, target.p, columns, is_free=True)
     if factor is None:
         return g
-    move = target.eta * np.clip(cholesky_solve(factor, target.q - columns), -REACH, REACH)
+    move = target.eta * np.clip(
+        cholesky_solve(factor, target.q - columns),
+        -TUNING.max_move_per_reg,
+        TUNING.max_move_per_reg,
+    )
     size, found = 1.0, _value(target, g + move)
     while not found <= semi_dual(target, g, lse) + rounding:
-        if size < SHORTEST:
+        if size < TUNING.least_newton_step:
             return g
         size /= 2
         found = _value(target, g + size * move)

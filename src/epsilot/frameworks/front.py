@@ -1,4 +1,4 @@
-"""The loss functions of every framework: signatures, validation and documentation, once.
+"""Declare the loss functions of every framework: signatures, validation and documentation.
 
 An adapter (:mod:`.torch`, :mod:`.jax`) fills in the abstract methods: it checks arrays of its
 framework, hands them to the solver as NumPy arrays, and registers the gradients.
@@ -32,15 +32,15 @@ Shape = tuple[int, ...]
 
 
 class Stacking(NamedTuple):
-    """How problems are stacked: ``lead`` axes of many of them, and the shapes of their parts."""
+    """The shapes of stacked problems: leading axes, and the axes of each argument."""
 
     lead: Shape
-    costs: tuple[Shape, ...]  # of what the cost is made of, without the lead
+    costs: tuple[Shape, ...]  # of the points or costs, without the leading axes
     weights: tuple[Shape | None, ...]  # of a and b; None: not given
 
     @property
     def parts(self) -> tuple[Shape | None, ...]:
-        """Shapes of all parts."""
+        """Shapes of all arguments, without the leading axes."""
         return self.costs + self.weights
 
     @property
@@ -50,7 +50,7 @@ class Stacking(NamedTuple):
 
 
 def stack_clouds(x: Shape, y: Shape, a: Shape | None, b: Shape | None) -> Stacking:
-    """Return how clouds (..., n, d) and (..., m, d) with weights are stacked, or say why not."""
+    """Return the stacking of clouds (..., n, d) and (..., m, d); reject shapes that do not fit."""
     for name, shape in (("x", x), ("y", y)):
         if len(shape) < 2 or 0 in shape:
             raise InvalidProblem(
@@ -59,19 +59,19 @@ def stack_clouds(x: Shape, y: Shape, a: Shape | None, b: Shape | None) -> Stacki
             )
     if x[-1] != y[-1]:
         raise InvalidProblem(
-            f"x has {x[-1]} coordinates a point and y {y[-1]}; both clouds must live in one space."
+            f"x has {x[-1]} coordinates per point and y {y[-1]}; both must live in one space."
         )
     return _stacked({"x": (x, 2), "y": (y, 2)}, (x[-2], y[-2]), a, b)
 
 
 def stack_cloud(x: Shape, a: Shape | None) -> Stacking:
-    """Return how clouds (..., n, d), each with itself, are stacked, or say why not."""
+    """Return the stacking of clouds (..., n, d), each transported to itself."""
     both = stack_clouds(x, x, a, None)
     return Stacking(both.lead, both.costs[:1], both.weights[:1])
 
 
 def stack_costs(M: Shape, a: Shape | None, b: Shape | None) -> Stacking:
-    """Return how costs (..., n, m) with weights are stacked, or say why not."""
+    """Return the stacking of costs (..., n, m); reject shapes that do not fit."""
     if len(M) < 2 or 0 in M:
         raise InvalidProblem(f"M has shape {tuple(M)}; it must be (..., n, m), a cost or many.")
     return _stacked({"M": (M, 2)}, (M[-2], M[-1]), a, b)
@@ -80,7 +80,7 @@ def stack_costs(M: Shape, a: Shape | None, b: Shape | None) -> Stacking:
 def _stacked(
     costs: dict[str, tuple[Shape, int]], sizes: Shape, a: Shape | None, b: Shape | None
 ) -> Stacking:
-    """Return the axes that all parts agree on."""
+    """Return the stacking of arguments whose leading axes broadcast."""
     for name, w, size in (("a", a, sizes[0]), ("b", b, sizes[1])):
         if w is not None and (len(w) < 1 or w[-1] != size):
             raise InvalidProblem(
@@ -120,7 +120,7 @@ class Front(ABC, Generic[T]):
 
     @abstractmethod
     def _checked(self, given: Any, name: str) -> T:
-        """Return an array of floating point numbers, or refuse it in one sentence."""
+        """Return an array of floating point numbers; reject other arguments."""
 
     @abstractmethod
     def _solve(

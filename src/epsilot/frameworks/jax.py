@@ -1,4 +1,4 @@
-"""Adapter between JAX and the loss functions: arrays or tracers in, values with gradients out."""
+"""Adapt the loss functions to JAX: arrays or tracers in, values with gradients out."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ _cost.defvjp(_forward, _backward)
 def _called(
     loss: Loss, arrays: tuple[Traced | None, ...], *, is_sloped: bool
 ) -> tuple[Found, tuple[Traced | None, ...]]:
-    """Call the solver from compiled code; return what it finds, and the slopes in given arrays."""
+    """Call the solver from compiled code; return its answers, and the slopes in given arrays."""
     given = [z for z in arrays if z is not None]
     lead, (n, m) = given[0].shape[:-2], loss.sizes([z.shape for z in given])
     dtype = jnp.result_type(*given)
@@ -160,7 +160,7 @@ def _stacks(stacking: Stacking, arrays: Sequence[Traced | None]) -> list[Traced 
 
 
 def _widened(z: Array) -> Array:
-    """Return an array of a real type of NumPy; bfloat16 is none."""
+    """Return an array of a real type of NumPy, which has no bfloat16."""
     return z if z.dtype.kind == "f" else z.astype(np.float32)
 
 

@@ -24,7 +24,7 @@ from ..api.batch import solve_batch, solve_sample_batch
 from ..api.solve import solve
 from ..arguments import check_positive, is_real, plain
 from ..engine.batch.engine import BatchGoal, solve_packed
-from ..engine.batch.problems import COMPILED, Stack, flat
+from ..engine.batch.problems import COMPILED, StackSource, flat
 from ..engine.batch.result import BatchResult, Plans
 from ..engine.request import Request
 from ..engine.result import Result, Status
@@ -97,8 +97,8 @@ class Loss(ABC):
     def __post_init__(self) -> None:
         for name in ("eps", "rtol", "reg", "tol", "mass", "unbalanced", "n_threads"):
             object.__setattr__(self, name, plain(getattr(self, name)))
-        if isinstance(self.unbalanced, list):
-            object.__setattr__(self, "unbalanced", tuple(self.unbalanced))
+        if isinstance(self.unbalanced, (list, np.ndarray)):
+            object.__setattr__(self, "unbalanced", tuple(map(plain, self.unbalanced)))
         if self.unbalanced in (math.inf, (math.inf, math.inf)):  # both marginals are exact
             object.__setattr__(self, "unbalanced", None)
             object.__setattr__(self, "unbalanced_type", "kl")
@@ -110,9 +110,9 @@ class Loss(ABC):
         Parameters
         ----------
         parts : arrays
-            What the cost is made of, then the weights a and b, or None for uniform ones.
+            The points or costs, then the weights a and b, or None for uniform weights.
         wanted : sequence of bool
-            Of which of them the slopes are wanted.
+            Whether to return the slopes in each of them.
         """
 
     @staticmethod
@@ -156,10 +156,16 @@ class Loss(ABC):
         self, geometries: Sequence[Geometry], a: Array | None, b: Array | None
     ) -> StackAnswers:
         """Solve problems that go through ``solve``: entropic, partial or unbalanced ones."""
-        problems = [(c, *_weights_of(k, a, b)) for k, c in enumerate(geometries)]
+        self.check()
+        solve_one = self._solve_entropic if self.is_balanced else self._solve_free
+        results = []
+        for k, geometry in enumerate(geometries):
+            try:
+                results.append(solve_one(geometry, *_weights_of(k, a, b)))
+            except InvalidProblem as error:
+                raise _numbered(error, k, len(geometries)) from None
         if self.is_balanced:
-            return _stacked([self._solve_entropic(*problem) for problem in problems])
-        results = [self._solve_free(*problem) for problem in problems]
+            return _stacked(results)
         slopes = [result.gradients()[:2] for result in results]
         return _stacked(results)._replace(free_slopes=slopes)
 
@@ -402,7 +408,7 @@ def _joined_answers(parts: Sequence[StackAnswers]) -> StackAnswers:
 
 
 def check_held(z: Array | None, dtype: object, largest: float) -> None:
-    """Refuse numbers beyond the largest of a type, which would become infinite in it."""
+    """Reject numbers that would become infinite in the type of the caller."""
     size = 0.0 if z is None else float(np.max(np.abs(z), where=np.isfinite(z), initial=0.0))
     if size > largest:
         raise InvalidProblem(
@@ -412,13 +418,18 @@ def check_held(z: Array | None, dtype: object, largest: float) -> None:
 
 
 def _is_positive(x: float | None) -> TypeGuard[float]:
-    """Tell whether an argument is what a start can work with; others are refused later."""
+    """Tell whether a number is positive and finite; ``solve`` rejects other values later."""
     return is_real(x) and 0 < x < np.inf
 
 
 def _weights_of(k: int, a: Array | None, b: Array | None) -> tuple[Array | None, Array | None]:
     """Return the weights of problem k."""
     return None if a is None else a[k], None if b is None else b[k]
+
+
+def _numbered(error: InvalidProblem, k: int, size: int) -> InvalidProblem:
+    """Return the refusal of one of many problems, which names its number."""
+    return error if size == 1 else InvalidProblem(f"problem {k}: {error}")
 
 
 def _uninterrupted(result: Result) -> Result:
@@ -434,9 +445,9 @@ def _collected(solve_all: Any, *parts: Array | None, **keywords: Any) -> BatchRe
         *parts, plans=True, potentials=True, on_error="collect", **keywords
     )
     for k, sentence in batch.errors.items():
-        raise InvalidProblem(sentence if len(batch) == 1 else f"problem {k}: {sentence}")
+        raise _numbered(InvalidProblem(sentence), k, len(batch))
     if not batch.is_complete or Status.INTERRUPTED in batch.status:
-        raise KeyboardInterrupt  # also where it was inside the last problem, with none left over
+        raise KeyboardInterrupt
     return batch
 
 
@@ -463,11 +474,10 @@ def _stacked(results: Sequence[Result]) -> StackAnswers:
     return StackAnswers(value, gap, f, g, [r.plan_operator for r in results])
 
 
+# -- slopes in points ----------------------------------------------------------------------------
+
 #: A plan, or some of its rows: a few arcs of a simplex method, or all entries of an entropic plan.
 Flow: TypeAlias = Arcs | Matrix
-
-
-# -- slopes in points ----------------------------------------------------------------------------
 
 
 def point_slopes(plan: Plan | Arcs, x: Matrix, y: Matrix, metric: str) -> tuple[Matrix, Matrix]:
@@ -505,7 +515,7 @@ def _parts(plan: Plan | Arcs) -> Iterator[tuple[int, Flow]]:
 
 
 def _slopes(X: Flow, x: Matrix, y: Matrix, metric: str) -> tuple[Matrix, Matrix]:
-    """Return the slopes of some rows, and what they add to those of the columns."""
+    """Return the slopes of some rows, and their contributions to those of the columns."""
 
     @cache
     def cost() -> Matrix:
@@ -532,13 +542,13 @@ def _by_differences(W: Flow, x: Matrix, y: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _by_angles(X: Flow, x: Matrix, y: Matrix) -> tuple[Matrix, Matrix]:
-    """Return the slopes of 1 - cos: minus what is across the own direction, by the own length."""
+    """Return the slopes of 1 - cos."""
     (u, r), (v, s) = _polar(x), _polar(y)
     return _across(_rows(X, v), u) / -r, _across(_cols(X, u), v) / -s
 
 
 def _across(p: Matrix, unit: Matrix) -> Matrix:
-    """Return what each vector has across a direction of its own."""
+    """Return the component of each vector that is orthogonal to its unit vector."""
     return np.asarray(p - (p * unit).sum(axis=1, keepdims=True) * unit)
 
 
@@ -579,7 +589,7 @@ def _cols(W: Flow, U: Matrix) -> Matrix:
 
 
 def _carried(places: Index, flow: Vector, others: Index, X: Matrix, size: int) -> Matrix:
-    """Return what arcs bring to each place of the rows of X."""
+    """Return the sums of flow times rows of X over the arcs of each place."""
     out = np.empty((size, X.shape[1]))
     binned_rows(places, flow, others, np.ascontiguousarray(X), out)
     return out
@@ -591,17 +601,17 @@ def _carried(places: Index, flow: Vector, others: Index, X: Matrix, size: int) -
 def weight_slopes(
     f: Vector, g: Vector, reg: float, *, are_given: tuple[bool, bool]
 ) -> tuple[Vector, Vector]:
-    """Return the slopes of the value in both weights, wherever they may go together.
+    """Return the slopes of the value in weights of equal totals.
 
-    They are the potentials up to a constant, which only counts where the common total changes:
-    then value must grow by f + g (with ``reg``: + reg, as X log X has the slope log X + 1). Both
-    slopes have half of the constant; weights that were not given are uniform of the other total, so
-    that the given ones bear all of it.
+    They are the potentials up to a constant, which matters only where the common total changes.
+    Then the value grows by f + g (with ``reg``: + reg, as X log X has the slope log X + 1). Both
+    slopes get half of the constant. Weights that were not given are uniform with the total of the
+    others, so the given ones get the whole constant.
 
     Parameters
     ----------
     f, g : (n,), (m,) arrays
-        Potentials; -inf in empty places of an entropic problem, which get the mean slope.
+        Potentials; -inf at zero weights of an entropic problem, which get the mean slope.
     """
     (f, mean_f), (g, mean_g) = centred(f), centred(g)
     price = mean_f + mean_g + reg
@@ -658,7 +668,7 @@ def partners(
 
 
 def _costs(x: Array, y: Array, metric: str) -> Array | None:
-    """Return the costs (k, n, m) where a matrix is the way to the plan, else None."""
+    """Return the costs (k, n, m), or None if the problems are solved without a matrix."""
     (k, n, d), m = x.shape, y.shape[-2]
     if METRICS[metric].square == 1 and d >= MIN_PRODUCT_COORDINATES:
         out = np.empty((k, n, m))
@@ -674,27 +684,24 @@ def _costs(x: Array, y: Array, metric: str) -> Array | None:
 
 
 def _assigned(costs: Array) -> tuple[Index, Vector] | None:
-    """Return the assignments of least costs and their gaps, or None where more is needed.
-
-    Small problems go straight to the compiled solver, which proves each or leaves it alone.
-    """
+    """Solve small assignment problems by compiled code; return None if one is not solved."""
     k, n, m = costs.shape
     if not is_small(n, m):
         return None
     found, gaps = [], []
-    chunks = Stack(k, costs, None, None, normalize=False).chunks(0)
+    chunks = StackSource(k, costs, None, None, normalize=False).chunks(0)
     for _, answers in parallel.in_order(
         partial(solve_packed, goal=BatchGoal(0.0, EXACT_RTOL)), chunks
     ):
         if not answers.n_arcs.all():
             return None
-        found.append(answers.arcs[1].reshape(-1, 2, n)[:, 0])  # there is room for n + m arcs
+        found.append(answers.arcs[1].reshape(-1, 2, n)[:, 0])  # each problem has n + m slots
         gaps.append(answers.numbers[:, 0] - answers.numbers[:, 1])
     return np.concatenate(found), np.concatenate(gaps)
 
 
 def _drawn(plan: sparse.csr_array, rng: np.random.Generator) -> Index:
-    """Return a partner for each row: the one that gets all of its mass, or a draw."""
+    """Draw a partner for each row with the probabilities of the plan."""
     masses = plan.sum(axis=1)
     if not masses.all():
         i = int(np.argmin(masses > 0))

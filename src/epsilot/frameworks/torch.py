@@ -1,4 +1,4 @@
-"""Adapter between PyTorch and the loss functions: tensors in, values with gradients out."""
+"""Adapt the loss functions to PyTorch: tensors in, values with gradients out."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TorchFront(Front[Tensor]):
 
 
 class _Cost(Function):  # type: ignore[misc]
-    """Values of stacked problems; the slopes are computed at once and kept for the backward."""
+    """Values of stacked problems; the forward pass computes the slopes for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, loss: Loss, *tensors: Tensor | None) -> tuple[Tensor, ...]:
@@ -102,7 +102,7 @@ def _stacked(t: Tensor, stacking: Stacking, own: tuple[int, ...]) -> Tensor:
 
 
 def _to_numpy(t: Tensor | None) -> Array | None:
-    """Return the numbers of a tensor on any device; bfloat16, unknown to NumPy, is widened."""
+    """Copy a tensor from any device to NumPy, which has no bfloat16."""
     if t is None:
         return None
     array: Array = (t.float() if t.dtype is torch.bfloat16 else t).detach().cpu().numpy()

@@ -1,7 +1,7 @@
-"""The problems of a batch: how they are given, cut into chunks and packed for compiled code.
+"""Read the problems of a batch, cut them into chunks, and pack chunks for compiled code.
 
 Problems are stacked arrays, lists or iterators, pairs of point clouds, or pairs of histograms that
-share a cost. Each :class:`ProblemSource` yields chunks; a chunk packs its problems side by side.
+share a cost. A :class:`ProblemSource` yields chunks; a chunk packs its problems side by side.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from ...metrics import METRICS, MetricLike
 from ...problems import support
 from ...problems.problem import make_problem, totals_rtol
 
-#: Seconds of compiled work in a chunk: what a thread is given, and what Ctrl-C waits for.
+#: Seconds of work per chunk: a thread solves one chunk at a time, and Ctrl-C waits for it.
 CHUNK_SECONDS = 0.01
-#: Problems of a chunk at most, and at most of those of a batch that is not large.
-LARGEST_CHUNK, SMALL_CHUNK = 4096, 16
+#: Most problems per chunk, and the most per chunk of a small batch.
+MAX_CHUNK_PROBLEMS, SMALL_BATCH_CHUNK = 4096, 16
 
 
-#: A part of all problems: one for all of them, or a stack, a list or an iterator of one for each.
+#: An argument of a batch: one array for all problems, or a stack, a list or an iterator of arrays.
 Many: TypeAlias = ArrayLike | Geometry | Iterable[ArrayLike | Geometry | None]
-#: A part as it came, perhaps wrong: the ordinary path says in which way.
+#: An argument before validation; ``solve`` explains what is wrong with it.
 Unchecked: TypeAlias = Any
 
 
 class GivenProblem(NamedTuple):
-    """A problem as the caller gave it."""
+    """The arguments of one problem, before validation."""
 
     M: Unchecked
     a: Unchecked
@@ -51,7 +51,7 @@ class GivenProblem(NamedTuple):
 
 
 class Chunk(Protocol):
-    """Some problems of a batch, from number ``first`` on: all that a worker has to know."""
+    """Consecutive problems of a batch, from number ``first`` on, with all that a worker needs."""
 
     @property
     def first(self) -> int:
@@ -63,16 +63,16 @@ class Chunk(Protocol):
 
     @property
     def tolerance(self) -> float:
-        """Relative difference of totals that is rounding."""
+        """Relative difference of the totals of a and b that counts as rounding."""
 
     def __len__(self) -> int:
         """Return the number of problems."""
 
     def packed(self) -> Problems:
-        """Return the problems as the compiled solver takes them."""
+        """Pack the problems for the compiled solver."""
 
     def given(self, k: int) -> GivenProblem:
-        """Return the k-th of these problems as the caller gave it."""
+        """Return the arguments of the k-th problem of the chunk."""
 
 
 class ProblemSource(Protocol):
@@ -80,7 +80,7 @@ class ProblemSource(Protocol):
 
     @property
     def size(self) -> int | None:
-        """How many there are, if that is known."""
+        """The number of problems, if it is known."""
 
     def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
         """Yield all problems from number ``first`` on, in chunks of about equal work.
@@ -92,26 +92,30 @@ class ProblemSource(Protocol):
         """Return problem k alone."""
 
     def digest(self) -> str | None:
-        """Return a hash of all problems, if they are at hand."""
+        """Return a hash of all problems, unless they come from an iterator."""
 
 
 def seconds(n: float, m: float) -> float:
-    """Return about how long the compiled solver takes for an n x m problem."""
+    """Estimate the seconds of the compiled solver for an n x m problem."""
     return 1e-6 * (1 + 0.3 * math.sqrt(n * m) + 0.008 * n * m)
 
 
 def largest_chunk(size: int | None) -> int:
-    """Return how many problems a chunk may have; a batch that is known to be small has a few."""
-    return LARGEST_CHUNK if size is None else min(LARGEST_CHUNK, max(SMALL_CHUNK, size // 8))
+    """Return the most problems per chunk; small batches get small chunks."""
+    return (
+        MAX_CHUNK_PROBLEMS
+        if size is None
+        else min(MAX_CHUNK_PROBLEMS, max(SMALL_BATCH_CHUNK, size // 8))
+    )
 
 
 def chunk_size(n: float, m: float, size: int, slowdown: float) -> int:
-    """Return how many n x m problems make a chunk."""
+    """Return the number of n x m problems per chunk."""
     return max(1, min(int(CHUNK_SECONDS / slowdown / seconds(n, m)), largest_chunk(size)))
 
 
 def digest_of(parts: Iterable[object]) -> str:
-    """Return a hash of arrays and other things."""
+    """Return a hash of arrays and other objects."""
     h = hashlib.sha256()
     for x in parts:
         if isinstance(x, Geometry):
@@ -124,30 +128,30 @@ def digest_of(parts: Iterable[object]) -> str:
 
 
 def flat(x: Array) -> Vector:
-    """Return the entries one after the other, read-only: kernels then compile for one type only."""
+    """Return a flat read-only view, so that kernels compile for one array type only."""
     x = np.require(x, np.float64, ("C", "A")).reshape(-1).view()
     x.flags.writeable = False
     return np.asarray(x)
 
 
 def places(sizes: Index) -> Index:
-    """Return where each of some pieces begins, and where the last ends."""
+    """Return the offset of each piece, and the end of the last."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))
 
 
 def own(size: int) -> Index:
-    """Return the numbers of problems that share nothing."""
+    """Return, for problems that share no array, the indices of cost, source and target."""
     return np.repeat(np.arange(size)[:, None], 3, axis=1)
 
 
 def masses(weights: Array, starts: Index, normalize: bool) -> Histograms:
-    """Return histograms from weights one after the other."""
+    """Return histograms from concatenated weights."""
     kept = small.without_zeros(flat(weights), starts, np.diff(starts), support.NEGLIGIBLE_MASS)
     return normalized(kept) if normalize else kept
 
 
 def normalized(side: Histograms) -> Histograms:
-    """Return histograms whose totals count as 1."""
+    """Return histograms with totals of 1."""
     return side._replace(totals=np.where(side.totals > 0, 1.0, side.totals))
 
 
@@ -155,7 +159,7 @@ _REAL = np.dtype(np.float64)
 
 
 def as_matrix(M: object) -> Matrix | None:
-    """Return a cost as an array, or None for what the ordinary path has to look at."""
+    """Return a cost as an array, or None if ``solve`` must validate it."""
     if type(M) is np.ndarray and M.dtype == _REAL and M.ndim == 2 and M.size:
         return M
     try:
@@ -166,7 +170,7 @@ def as_matrix(M: object) -> Matrix | None:
 
 
 def as_weights(w: object, size: int) -> Vector | None:
-    """Return weights as a vector of some size; None if there are none, or none that fit."""
+    """Return weights as a vector of the given size, or None if they are missing or do not fit."""
     if type(w) is np.ndarray and w.dtype == _REAL and w.shape == (size,):
         return w
     try:
@@ -176,12 +180,12 @@ def as_weights(w: object, size: int) -> Vector | None:
     return None if x is None or x.shape != (size,) else x
 
 
-#: A cost and weights that no kernel takes.
+#: A cost and weights that every kernel rejects.
 _NO_COST, _NO_WEIGHTS = np.full((1, 1), np.nan), np.full(1, np.nan)
 
 
 def pack(costs: list[Matrix | None], problems: Sequence[GivenProblem], normalize: bool) -> Problems:
-    """Pack the costs and the weights of problems; what cannot be packed is packed as no problem."""
+    """Pack costs and weights; invalid problems are packed as NaN, which the kernels reject."""
     kept = [_together(C, x.a, x.b) for C, x in zip(costs, problems, strict=True)]
     sizes = np.array([C.shape for C, _, _ in kept], np.int64)
     entries = np.concatenate([C.ravel() for C, _, _ in kept])
@@ -194,7 +198,7 @@ def pack(costs: list[Matrix | None], problems: Sequence[GivenProblem], normalize
 def _together(
     C: Matrix | None, a: object, b: object
 ) -> tuple[Matrix, Vector | None, Vector | None]:
-    """Return a cost and weights that fit each other, or a cost and weights that no kernel takes."""
+    """Return a cost and weights that fit each other, or NaN ones, which every kernel rejects."""
     if C is not None:
         x, y = as_weights(a, C.shape[0]), as_weights(b, C.shape[1])
         if (x is None) == (a is None) and (y is None) == (b is None):
@@ -203,7 +207,7 @@ def _together(
 
 
 def _side(weights: list[Vector | None], sizes: Index, normalize: bool) -> Histograms:
-    """Return the histograms of one side, those that are None being uniform."""
+    """Return the histograms of one side; None stands for uniform weights."""
     is_given = np.array([w is not None for w in weights])
     if not is_given.any():
         return small.uniform_histograms(sizes)
@@ -214,14 +218,14 @@ def _side(weights: list[Vector | None], sizes: Index, normalize: bool) -> Histog
 
 @dataclass(frozen=True)
 class Shared:
-    """One thing for all problems."""
+    """An argument that all problems share."""
 
     value: Unchecked
 
 
 @dataclass(frozen=True)
-class Each:
-    """One thing for each problem."""
+class PerProblem:
+    """An argument with one entry per problem."""
 
     values: Sequence[Unchecked]
 
@@ -230,13 +234,13 @@ class Each:
 
 
 @dataclass(frozen=True)
-class Stream:
-    """One thing for each problem, as long as they come."""
+class FromIterator:
+    """An argument with one entry per problem, from an iterator."""
 
     values: Iterator[Unchecked]
 
 
-Part = Shared | Each | Stream
+Part = Shared | PerProblem | FromIterator
 
 
 def _depth(x: object) -> int:
@@ -251,16 +255,16 @@ def _depth(x: object) -> int:
 
 
 def part(x: Unchecked, name: str, depth: int) -> Part:
-    """Tell whether x, whose things have so many dimensions, is one of them or many."""
+    """Tell whether x is one array of ``depth`` dimensions for all problems, or one per problem."""
     is_list = isinstance(x, (list, tuple))
-    # One entry may be no array at all: it is that problem which is refused, not the list.
+    # An entry that is not an array invalidates its own problem, not the whole list.
     found = 1 + max(map(_depth, x), default=depth) if is_list else _depth(x)
     if found == depth + 1 or (is_list and any(entry is None for entry in x)):
-        return Each(x)
+        return PerProblem(x)
     if x is None or found == depth:
         return Shared(x)
     if found == 0 and isinstance(x, Iterable) and not isinstance(x, (str, bytes, dict)):
-        return Stream(iter(x))
+        return FromIterator(iter(x))
     raise InvalidProblem(
         f"{name} has {found} dimensions; it must have {depth} (for all problems) or "
         f"{depth + 1} (one for each), or be a list or an iterator of such arrays."
@@ -268,8 +272,8 @@ def part(x: Unchecked, name: str, depth: int) -> Part:
 
 
 def n_problems(parts: dict[str, Part]) -> int:
-    """Return the number of problems that lists and stacks agree on."""
-    sizes = {name: len(x) for name, x in parts.items() if isinstance(x, Each)}
+    """Return the number of problems; reject lists and stacks of different lengths."""
+    sizes = {name: len(x) for name, x in parts.items() if isinstance(x, PerProblem)}
     if len(set(sizes.values())) > 1:
         received = " and ".join(f"{name} has {size}" for name, size in sizes.items())
         raise InvalidProblem(
@@ -281,7 +285,7 @@ def n_problems(parts: dict[str, Part]) -> int:
 
 @dataclass(frozen=True)
 class ListChunk:
-    """Problems of any shapes, each as it was given."""
+    """Problems of any shapes, with unchecked arguments."""
 
     first: int
     problems: Sequence[GivenProblem]
@@ -292,34 +296,34 @@ class ListChunk:
 
     @property
     def tolerance(self) -> float:
-        """Relative difference of totals that is rounding in all of these problems."""
+        """Relative difference of totals that counts as rounding in every problem of the chunk."""
         return min(
             (totals_rtol(w) for x in self.problems for w in x[1:] if w is not None), default=0.0
         )
 
     def packed(self) -> Problems:
-        """Return the problems as the compiled solver takes them."""
+        """Pack the problems for the compiled solver."""
         return pack(self.costs(), self.problems, self.normalize)
 
     def costs(self) -> list[Matrix | None]:
-        """Return the cost of each problem, or None where the ordinary path has to look at it."""
+        """Return the cost of each problem, or None if ``solve`` must validate it."""
         return [as_matrix(x.M) for x in self.problems]
 
     def given(self, k: int) -> GivenProblem:
-        """Return the k-th of these problems as the caller gave it."""
+        """Return the arguments of the k-th problem of the chunk."""
         return self.problems[k]
 
 
-#: Makes a chunk of the problems from a number on.
+#: Makes a chunk from the number of its first problem and the problems.
 MakeChunk = Callable[[int, Sequence[GivenProblem]], ListChunk]
 
 
 @dataclass(frozen=True)
-class Listed:
-    """Problems of any shapes: each part is shared, or there is one for each problem."""
+class ListSource:
+    """Problems of any shapes, from shared arguments and lists."""
 
     size: int
-    parts: tuple[Shared | Each, ...]
+    parts: tuple[Shared | PerProblem, ...]
     make: MakeChunk
 
     def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
@@ -340,33 +344,33 @@ class Listed:
 
 
 def _given(*parts: Unchecked) -> GivenProblem:
-    """Return a problem from its parts: the first, or the first two, are the cost."""
+    """Return a problem from its arguments; the first, or the first two, define the cost."""
     *cost, a, b = parts
     return GivenProblem(cost[0] if len(cost) == 1 else tuple(cost), a, b)
 
 
 @dataclass(frozen=True)
-class Streamed:
-    """Problems that come one by one and are not kept."""
+class StreamSource:
+    """Problems from iterators, which are not stored."""
 
     parts: tuple[Part, ...]
     make: MakeChunk
     size: None = None
 
     def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
-        """Yield all problems; an iterator has no others."""
+        """Yield all problems that are left in the iterators."""
         streams = [repeat(x.value) if isinstance(x, Shared) else iter(x.values) for x in self.parts]
         return grouped(map(_given, *streams), first, self.make, slowdown)
 
     def only(self, k: int) -> Chunk:
-        """Refuse: the problem is gone."""
+        """Reject: an iterator does not keep its problems."""
         raise InvalidProblem(
             f"problem {k} came from an iterator and was not kept; pass a list or an array to have "
             "the results of single problems (or plans=True, potentials=True for their arrays)."
         )
 
     def digest(self) -> None:
-        """Say that nothing is known of the problems."""
+        """Return None: an iterator can be read only once."""
 
 
 def grouped(
@@ -376,7 +380,7 @@ def grouped(
     slowdown: float,
     size: int | None = None,
 ) -> Iterator[Chunk]:
-    """Yield chunks of problems as they come, each of about equal work."""
+    """Yield chunks of consecutive problems, of about equal work."""
     most = largest_chunk(size)
     group: list[GivenProblem] = []
     work = 0.0
@@ -399,19 +403,19 @@ def _shape(M: Unchecked) -> tuple[int, int]:
 
 
 def source_of_parts(given: dict[str, tuple[Unchecked, int]], make: MakeChunk) -> ProblemSource:
-    """Return the problems of parts that have so many dimensions each, or one more."""
+    """Return the problems of named arguments; ``given`` has each with its number of dimensions."""
     parts = {name: part(as_numpy(x, name), name, depth) for name, (x, depth) in given.items()}
     size = n_problems(parts)
-    known = tuple(x for x in parts.values() if not isinstance(x, Stream))
+    known = tuple(x for x in parts.values() if not isinstance(x, FromIterator))
     return (
-        Streamed(tuple(parts.values()), make)
+        StreamSource(tuple(parts.values()), make)
         if len(known) < len(parts)
-        else Listed(size, known, make)
+        else ListSource(size, known, make)
     )
 
 
 def source_of(M: Unchecked, a: Unchecked, b: Unchecked, normalize: bool) -> ProblemSource:
-    """Return the problems that a cost and weights, or many of them, describe."""
+    """Return the problems of one cost and weights, or of many."""
 
     def make(first: int, problems: Sequence[GivenProblem]) -> ListChunk:
         return ListChunk(first, problems, normalize)
@@ -422,8 +426,8 @@ def source_of(M: Unchecked, a: Unchecked, b: Unchecked, normalize: bool) -> Prob
         return source
     n, m = M.shape[-2:]
     if any(w is not None and w.shape[-1] != count for w, count in ((a, n), (b, m))):
-        make_problem(*source.only(0).given(0), normalize=normalize)  # says what does not fit
-    return Stack(source.size, M, a, b, normalize)
+        make_problem(*source.only(0).given(0), normalize=normalize)  # raises: the shapes do not fit
+    return StackSource(source.size, M, a, b, normalize)
 
 
 def _is_stackable(x: object) -> bool:
@@ -447,7 +451,7 @@ class StackChunk:
         return self.size
 
     def packed(self) -> Problems:
-        """Return the problems as the compiled solver takes them."""
+        """Pack the problems for the compiled solver."""
         n, m = self.M.shape[-2:]
         of = own(self.size)
         sides = (w is None or w.ndim == 1 for w in (self.a, self.b))
@@ -456,20 +460,20 @@ class StackChunk:
         return Problems(flat(self.M), starts, self._side(self.a, n), self._side(self.b, m), of)
 
     def _side(self, w: Array | None, size: int) -> Histograms:
-        """Return the histograms of one side: as many as there are, or one for all."""
+        """Return the histograms of one side: one per problem, or one for all."""
         if w is None:
             return small.uniform_histograms(np.array([size]))
         return masses(w, places(np.full(w.size // size, size)), self.normalize)
 
     def given(self, k: int) -> GivenProblem:
-        """Return the k-th of these problems as the caller gave it."""
+        """Return the arguments of the k-th problem of the chunk."""
         a, b = (w[k] if w is not None and w.ndim == 2 else w for w in (self.a, self.b))
         return GivenProblem(self.M[k] if self.M.ndim == 3 else self.M, a, b)
 
 
 @dataclass(frozen=True)
-class Stack:
-    """Problems of one shape, stacked or shared arrays of numbers."""
+class StackSource:
+    """Problems of one shape, from stacked or shared arrays."""
 
     size: int
     M: Array
@@ -510,13 +514,13 @@ class CloudChunk(ListChunk):
     metric: MetricLike
 
     def given(self, k: int) -> GivenProblem:
-        """Return the k-th of these problems, with the geometry of its clouds for a cost."""
+        """Return the arguments of the k-th problem; its cost is the geometry of its clouds."""
         M, a, b = self.problems[k]
         X_a, X_b = M
         return GivenProblem(cloud_geometry(X_a, X_b, self.metric), a, b)
 
     def costs(self) -> list[Matrix | None]:
-        """Return the cost of each problem, or None where the ordinary path has to look at it."""
+        """Return the cost of each problem, or None if ``solve`` must validate it."""
         if not isinstance(self.metric, str) or self.metric not in COMPILED:
             return [self._dense(k) for k in range(len(self))]
         clouds = [
@@ -543,7 +547,7 @@ class CloudChunk(ListChunk):
         ]
 
     def _dense(self, k: int) -> Matrix | None:
-        """Return the cost of a metric that is not compiled here."""
+        """Return the cost matrix of a metric that has no compiled kernel for many clouds."""
         try:
             geometry = self.given(k).M
         except InvalidProblem:
@@ -552,12 +556,12 @@ class CloudChunk(ListChunk):
 
 
 def _is_small(problem: GivenProblem) -> bool:
-    """Tell whether the compiled solver may take clouds; costs of others are not computed here."""
+    """Tell whether two clouds are small enough for the compiled solver."""
     return sum(map(_n_kept, problem.M, problem[1:])) <= MOST_NODES
 
 
 def _n_kept(cloud: Unchecked, weights: Unchecked) -> int:
-    """Return the number of points that have mass, as far as it is known."""
+    """Return the number of points with mass, or of all points if the weights are not valid."""
     size = len(cloud) if hasattr(cloud, "__len__") else 0
     known = as_weights(weights, size)
     return size if known is None else int(np.count_nonzero(known))
@@ -571,7 +575,7 @@ def clouds_of(
     metric: MetricLike,
     normalize: bool,
 ) -> ProblemSource:
-    """Return the problems that clouds and weights, or many of them, describe."""
+    """Return the problems of two clouds and weights, or of many."""
 
     def make(first: int, problems: Sequence[GivenProblem]) -> CloudChunk:
         return CloudChunk(first, problems, normalize, metric)
@@ -581,7 +585,7 @@ def clouds_of(
 
 @dataclass(frozen=True)
 class HistogramRows:
-    """Histograms as rows: as they were given, and without their zeros."""
+    """Histograms as rows of a matrix, with and without their zeros."""
 
     given: Array | sparse.csr_array
     kept: Histograms
@@ -601,7 +605,7 @@ class HistogramRows:
 
 
 def rows_of(H: ArrayLike | sparse.sparray, name: str, size: int, normalize: bool) -> HistogramRows:
-    """Return histograms of a size, whose zeros are dropped here once and for all."""
+    """Read histograms of a given size, and drop their zeros once."""
     if hasattr(H, "tocsr"):
         given = sparse.csr_array(H)
         given.sum_duplicates()
@@ -613,8 +617,8 @@ def rows_of(H: ArrayLike | sparse.sparray, name: str, size: int, normalize: bool
         entries, starts = given, places(np.full(len(np.atleast_1d(given)), size))
     if given.ndim != 2 or given.shape[1] != size:
         raise InvalidProblem(
-            f"{name} has shape {given.shape}; it must hold one histogram a row, of one weight for "
-            f"each of the {size} places of the cost."
+            f"{name} has shape {given.shape}; it must hold one histogram per row, with one "
+            f"weight for each of the {size} places of the cost."
         )
     kept = masses(entries, starts, normalize)
     if hasattr(H, "tocsr"):
@@ -625,7 +629,7 @@ def rows_of(H: ArrayLike | sparse.sparray, name: str, size: int, normalize: bool
 
 @dataclass(frozen=True)
 class PairChunk:
-    """Some pairs of histograms."""
+    """Consecutive pairs of histograms."""
 
     first: int
     M: Matrix
@@ -639,7 +643,7 @@ class PairChunk:
         return len(self.pairs)
 
     def packed(self) -> Problems:
-        """Return the problems as the compiled solver takes them."""
+        """Pack the problems for the compiled solver."""
         of = np.zeros((len(self.pairs), 3), np.int64)
         of[:, 1:] = self.pairs
         return Problems(
@@ -653,8 +657,8 @@ class PairChunk:
 
 
 @dataclass(frozen=True)
-class HistogramPairs:
-    """HistogramPairs of histograms and their cost."""
+class PairSource:
+    """Pairs of histograms with one cost."""
 
     M: Matrix
     sources: HistogramRows
@@ -664,7 +668,7 @@ class HistogramPairs:
 
     @property
     def size(self) -> int:
-        """How many pairs there are."""
+        """The number of pairs."""
         return len(self.pairs)
 
     def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
