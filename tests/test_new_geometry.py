@@ -7,6 +7,8 @@ from scipy.spatial.distance import cdist
 import epsilot
 from epsilot.display.page import python_call
 from epsilot.engine import starts
+from epsilot.engine.execute import execute
+from epsilot.engine.request import Request
 from epsilot.geometry.base import Call, Coarser, Halved, Places
 from epsilot.problems.problem import Clipped, Penalised
 from epsilot.solvers import solver_class
@@ -185,22 +187,24 @@ def test_a_coarse_version_starts_it(monkeypatch):
         found = epsilot.solve(cost, a, b, multiscale=True, method="sinkhorn", rtol=0.01)
         assert found.converged
         assert found.lower_bound <= best + 0.25 + ROUND_OFF <= found.value + 2 * ROUND_OFF
-        (f, _), seen = starts.coarse_potentials(cost, a, b, solver()), cost.matrix()
+        (f, _), seen = coarse_potentials(cost, a, b), cost.matrix()
         bound = a @ f + b @ (seen - f[:, None]).min(axis=0)
         assert bound >= 0.9 * (best + 0.25)  # a good start, the shift included
 
 
-def solver():
-    from epsilot.engine.execute import execute
-    from epsilot.engine.request import Request
-
-    return lambda problem, **asked: execute(problem, Request(**asked, on_limit="ignore"))
+def coarse_potentials(cost, a, b):
+    """Return potentials that extend from coarse versions of a problem, coarsest first."""
+    potentials = None
+    for level in starts.coarse_levels(cost, a, b):
+        request = Request(**level.keywords(potentials), on_limit="ignore")
+        potentials = level.extended(execute(level.problem, request))
+    return potentials
 
 
 def test_coarser_versions_start_a_barycentre(monkeypatch):
-    from epsilot.barycenters import scales
+    from epsilot.barycenters import family
 
-    monkeypatch.setattr(scales, "FEW", 10)
+    monkeypatch.setattr(family, "MIN_CELLS_TO_COARSEN", 10)
     x = np.arange(32) * (2 * np.pi / 32)
     H = np.random.default_rng(3).dirichlet(np.ones(32), 2)
     called = []

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.barycenters.family import make_family
-from epsilot.barycenters.scales import coarser
+from epsilot.barycenters.family import coarser, make_family
 
 POWERS = {"cityblock": 1, "sqeuclidean": 2}
 

@@ -7,11 +7,10 @@ import pytest
 from barycenter_problems import make
 
 import epsilot
-from epsilot.barycenters import pdasmd
+from epsilot.barycenters import semi_dual
 from epsilot.barycenters.family import make_family
-from epsilot.barycenters.lbfgs import LBFGS
-from epsilot.barycenters.pdasmd import BlockPDASMD
-from epsilot.barycenters.semi_dual import evaluate, inner
+from epsilot.barycenters.semi_dual import LBFGS, BlockPDASMD, evaluate, inner, quasi_newton
+from epsilot.barycenters.stages import FamilyTarget, Stage
 from epsilot.finite_sum.algorithm import draw
 from tuning import tune
 
@@ -25,6 +24,19 @@ def stored(family):
 def softmax(t):
     e = np.exp(t - t.max())
     return e / e.sum()
+
+
+class Steps:
+    """Steps of a solver at one η, from a point."""
+
+    def __init__(self, solver, family, G, eta=ETA, seed=0):
+        self.solver, self.target = solver, FamilyTarget(family, eta, Stage.FALL)
+        self.rng = np.random.default_rng(seed)
+        self.state, _ = solver.init(self.target, self.rng, (G.ravel(),))
+
+    def next(self):
+        """Take a step; return its work."""
+        return self.solver.step(self.target, self.state, self.rng)
 
 
 def family_and_point(name, rng, size=0.1):
@@ -104,12 +116,13 @@ def listing(family, G, n_outer, seed, constant=3.0):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pdasmd_is_the_listing(name, rng, monkeypatch):
-    tune(monkeypatch, pdasmd, max_mirror_step=0.0)  # no step is too long
+    tune(monkeypatch, semi_dual, max_mirror_step=0.0)  # no step is too long
     family, G = family_and_point(name, rng)
-    loops = BlockPDASMD(seed=5).iteration(family)
+    loops = Steps(BlockPDASMD(), family, G, seed=5)
     before = evaluate(family, G, ETA).value
     for expected in listing(family, G, 4, seed=5):
-        G, error, _ = loops.next(G, ETA)
+        loops.next()
+        G, error = loops.state.columns, loops.state.violation
         np.testing.assert_allclose(G, expected, atol=1e-12)
         at = evaluate(family, G, ETA)
         assert error == pytest.approx(at.error, rel=1e-9)
@@ -119,14 +132,14 @@ def test_pdasmd_is_the_listing(name, rng, monkeypatch):
 
 
 def test_pdasmd_goes_back_when_the_semi_dual_rises(rng, monkeypatch):
-    tune(monkeypatch, pdasmd, max_mirror_step=1e3)
+    tune(monkeypatch, semi_dual, max_mirror_step=1e3)
     family, G = family_and_point("squared", rng)
-    loops = BlockPDASMD().iteration(family)
+    loops = Steps(BlockPDASMD(), family, G, 0.01)
     values = []
     for _ in range(40):
-        G = loops.next(G, 0.01).columns
-        values.append(evaluate(family, G, 0.01).value)
-    assert loops.step_scale < loops.longest
+        loops.next()
+        values.append(evaluate(family, loops.state.columns, 0.01).value)
+    assert loops.state.step_scale < loops.solver.longest
     assert values == sorted(values, reverse=True)
 
 
@@ -135,14 +148,14 @@ def test_a_seed_fixes_the_bits():
     runs = [epsilot.barycenter(*args, method="pdasmd", seed=seed) for seed in (1, 1, 2)]
     values = [run.value for run in runs]
     assert values[0] == values[1] != values[2]
-    assert runs[0].options["seed"] == 1
+    assert [run.seed for run in runs] == [1, 1, 2]
 
 
 def test_work_of_an_outer_loop(rng):
     family, G = family_and_point("squared", rng)
-    loops = BlockPDASMD().iteration(family)
+    loops = Steps(BlockPDASMD(), family, G)
     k, m, n = 4, 15, 15
-    first, second = (loops.next(G, ETA).work for _ in range(2))
+    first, second = (loops.next() for _ in range(2))
     assert second.units == {"softmax": 2 * k * n * m, "inner": k * n * m, "vector": 15 * k * n * m}
     assert first.units["softmax"] == 3 * k * n * m
 
@@ -158,10 +171,11 @@ def inverse_hessian(pairs, H):
 
 def test_directions_of_lbfgs_are_those_of_the_matrix(rng):
     family, G = family_and_point("l1", rng)
-    steps, points = LBFGS(memory=3).iteration(family), []
+    steps, points = Steps(LBFGS(memory=3), family, G), []
     root = np.sqrt(family.weights)[:, None]
     for _ in range(6):
-        G = steps.next(G, ETA).columns
+        steps.next()
+        G = steps.state.columns
         points.append(evaluate(family, G, ETA))
     flat = [(root * x.columns, root * x.gradient) for x in points]
     pairs = [
@@ -173,17 +187,18 @@ def test_directions_of_lbfgs_are_those_of_the_matrix(rng):
     s, y = pairs[-1]
     H = inverse_hessian(pairs, np.diag((s @ y) / (y @ (scale * y)) * scale))
     expected = -(H @ flat[-1][1].ravel()).reshape(G.shape) / root
-    np.testing.assert_allclose(steps._direction(at, ETA), expected, rtol=1e-6, atol=1e-12)
+    found = quasi_newton(family, steps.state, at, ETA, steps.state.slots())
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("eta", [0.1, 1e-3, 1e-5])
 @pytest.mark.parametrize("name", NAMES)
 def test_lbfgs_lowers_the_semi_dual(name, eta, rng):
     family, G = family_and_point(name, rng, size=0.0)
-    steps, value = LBFGS().iteration(family), evaluate(family, G, eta).value
+    steps, value = Steps(LBFGS(), family, G, eta), evaluate(family, G, eta).value
     for _ in range(25):
-        G = steps.next(G, eta).columns
-        now = evaluate(family, G, eta).value
+        steps.next()
+        now = evaluate(family, steps.state.columns, eta).value
         assert now <= value + 1e-14
         value = now
 

@@ -8,10 +8,10 @@ import pytest
 
 import epsilot
 from epsilot.display.progress import Progress
+from epsilot.engine import execute as engine
 from epsilot.engine import starts
 from epsilot.engine.clock import Clock
 from epsilot.engine.driver import Driver
-from epsilot.engine.execute import execute
 from epsilot.engine.goal import make_goal, make_limits
 from epsilot.engine.observers import History, Observer
 from epsilot.engine.request import Request
@@ -54,7 +54,7 @@ def driven(request, observer, *, start=None):
     """Run a request with an observer, perhaps from another start."""
     objective = objective_of(make_problem(RANDOM))
     goal = make_goal(objective, request)
-    course, run = make_run_plan(objective, goal, request, execute), RunState()
+    course, run = make_run_plan(objective, goal, request), RunState()
     driver = Driver(
         objective=objective,
         support=course.support,
@@ -67,7 +67,7 @@ def driven(request, observer, *, start=None):
         clock=Clock(request.max_seconds),
         run=run,
     )
-    return driver.drive(start or course.start)
+    return driver.drive(start(driver) if start else Started(course.start.potentials))
 
 
 def test_observers_are_told_of_steps_certificates_and_points_to_continue_from():
@@ -101,28 +101,48 @@ def test_any_observer_may_end_the_run(stop_at):
 # -- starts ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TwoLooks:
-    """A start that looks twice and hands over potentials."""
-
-    is_warm = True
-    left: list
-
-    def find(self, stage):
-        for _ in range(2):
-            self.left.append(stage.seconds_left())
-            assert not stage.look(None)
-        n, m = RANDOM.shape
-        return Started((np.zeros(n), np.zeros(m)), work=Work.of(vector=5))
+def two_looks(driver):
+    """Return a start during which observers were told twice."""
+    for _ in range(2):
+        assert not driver.look()
+    n, m = RANDOM.shape
+    return Started((np.zeros(n), np.zeros(m)), work=Work.of(vector=5), seconds=7.0)
 
 
 def test_a_start_is_timed_looked_at_and_counted():
-    told, start = Told([]), TwoLooks([])
+    told = Told([])
     request = Request(eps=1e-3, method="restricted_simplex", max_seconds=60, max_iter=0)
-    run = driven(request, told, start=start)
+    run = driven(request, told, start=two_looks)
     assert told.events[:2] == [("starting", 0), ("starting", 0)]
-    assert 0 < start.left[1] < start.left[0] < 60
+    assert run.seconds >= 7.0
     assert run.work.units["vector"] == 5
+
+
+def test_coarse_problems_are_solved_within_the_time_of_the_run(monkeypatch):
+    monkeypatch.setattr(starts, "N_CELLS", 64)
+    monkeypatch.setattr(starts, "N_MIDDLE", 128)
+    monkeypatch.setattr(starts, "LARGE", 300)
+    limits, execute = [], engine.execute
+
+    def noted(problem, request, clock=None):
+        if problem.shape[0] < 300:  # the coarse ones
+            limits.append((problem.shape[0], request.max_seconds, request.seed))
+        return execute(problem, request, clock)
+
+    monkeypatch.setattr(engine, "execute", noted)
+    X, Y = np.random.default_rng(2).normal(size=(2, 300, 2))
+    epsilot.solve_sample(X, Y, multiscale=True, rtol=0.1, max_seconds=60, seed=3)
+    (first, left, seed), (second, less, _) = limits
+    assert first < second < 300
+    assert 0 < less < left < 60
+    assert seed == 3
+
+
+def test_a_start_without_time_leaves_crude_bounds():
+    run = driven(Request(eps=1e-3, method="sinkhorn"), Told([]), start=lambda driver: None)
+    assert run.status is epsilot.Status.MAX_SECONDS
+    assert run.n_iter == 0
+    assert run.lower <= run.upper < math.inf
 
 
 def test_a_live_line_beats_while_a_start_goes_on(monkeypatch):
@@ -142,7 +162,7 @@ def test_a_resumed_run_does_not_start_again(monkeypatch, tmp_path):
     whole = epsilot.solve_sample(X, Y, **keywords)
     path = tmp_path / "run.npz"
     epsilot.solve_sample(X, Y, **keywords, checkpoint=path, max_iter=whole.n_iter // 2)
-    monkeypatch.setattr(starts, "coarse_potentials", None)
+    monkeypatch.setattr(engine, "coarse_levels", None)
     resumed = epsilot.solve_sample(X, Y, **keywords, resume=path)
     assert resumed.value == whole.value
     assert resumed.work.operations == whole.work.operations

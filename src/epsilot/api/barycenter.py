@@ -17,6 +17,7 @@ from ..barycenters.result import BarycenterResult
 from ..engine.request import Request
 from ..errors import InvalidProblem
 from ..geometry import Grid
+from ..problems import kinds
 from ..problems.work import Record
 
 
@@ -32,11 +33,14 @@ def barycenter(
     method: str = "auto",
     max_iter: int | None = None,
     max_seconds: float | None = None,
+    seed: int = 0,
     n_threads: int | None = None,
     callback: Callable[[Record], object] | None = None,
     progress: bool = False,
     on_limit: str = "warn",
     normalize: bool = False,
+    checkpoint: str | None = None,
+    resume: str | None = None,
     **options: object,
 ) -> BarycenterResult:
     r"""Find the barycentre of histograms to a certified accuracy.
@@ -64,8 +68,8 @@ def barycenter(
         stochastic steps on the semi-dual, with a falling η as well; or linear programs on few arcs.
     max_iter, max_seconds : optional
         Limits in steps and in seconds; the result is then still feasible and carries its true gap.
-    n_threads, callback, progress, on_limit
-        As in :func:`solve`.
+    seed, n_threads, callback, progress, on_limit, checkpoint, resume
+        As in :func:`solve`; only ``pdasmd`` draws random numbers.
     normalize : bool
         Rescale every histogram to total 1 instead of refusing unequal totals.
     **options
@@ -86,6 +90,11 @@ def barycenter(
     4.0
     """
     check_flag("normalize", normalize)
+    for name in options.keys() & kinds.keywords().keys():
+        raise InvalidProblem(
+            f"{name} was given; a barycentre moves all mass of every histogram (leave {name} out, "
+            "and rescale histograms with normalize=True)."
+        )
     request = Request(
         eps=eps,
         rtol=rtol,
@@ -94,10 +103,13 @@ def barycenter(
         method=method,
         max_iter=max_iter,
         max_seconds=max_seconds,
+        seed=seed,
         n_threads=n_threads,
         callback=callback,
         progress=progress,
         on_limit=on_limit,
+        checkpoint=checkpoint,
+        resume=resume,
         options=options,
     )
     return execute(make_family(A, M, weights, normalize=normalize, reg=request.reg), request)

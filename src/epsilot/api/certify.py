@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from .._types import Matrix, Potentials
 from ..arguments import numeric
-from ..barycenters.audit import audit as audit_barycenter
+from ..barycenters.execute import audit as audit_barycenter
 from ..barycenters.family import Costs, make_family
 from ..engine.execute import execute
 from ..engine.request import Request

@@ -1,22 +1,30 @@
-"""Iterative Bregman projections in logarithms, with a falling η, overrelaxed or mixed."""
+"""Iterative Bregman projections in logarithms, with a falling η, overrelaxed or accelerated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
-from .._types import Matrix
+from .._types import Matrix, Vector
 from ..arguments import check_count, is_real
 from ..errors import InvalidProblem
-from ..kernels.vectors import exp, log
+from ..kernels.products import cholesky, cholesky_solve
+from ..kernels.vectors import dot, exp, log
 from ..problems.duals import softmin
 from ..problems.work import Work
+from ..solvers.method_info import MethodInfo
 from ..wording import shown
-from .continuation import Continuation, Moved
 from .family import Family
-from .mixing import Mixing
+from .methods import FamilySolver
+from .stages import FamilyTarget
+
+#: Squared residual, relative to the least since the history began, that shows that mixing failed.
+FAILED_RESIDUAL_RATIO = 100.0
+#: Addition to the diagonal of the normal equations, as a share of their trace.
+RIDGE_SHARE = 1e-10
 
 
 class Projected(NamedTuple):
@@ -41,9 +49,105 @@ def projected(family: Family, G: Matrix, eta: float) -> Projected:
     return Projected(eta * (family.mean(log_q) - log_q), family.spread(columns))
 
 
+@dataclass(slots=True)
+class BregmanState:
+    r"""Column potentials, and the steps that Anderson's acceleration mixes.
+
+    x⁺ = T(x) - Σ γ_j ΔT_j, where γ minimises ‖r - Σ γ_j Δr_j‖ and r = T(x) - x (Anderson 1965,
+    *Iterative Procedures for Nonlinear Integral Equations*; Walker, Ni 2011). Differences are kept
+    in turns: the j-th since the history began is in slot j modulo the memory.
+    """
+
+    columns: Matrix
+    violation: float
+    residuals: Matrix  # (memory, k m) differences of residuals
+    images: np.ndarray  # (memory, k, m) differences of T(x)
+    normal: Matrix  # products of the kept differences of residuals, oldest first
+    last_residual: Vector
+    last_image: Matrix
+    least: float  # least squared residual since the history began
+    n_kept: int  # differences since the history began
+    has_last: bool  # whether there is a last residual
+
+    @classmethod
+    def at(cls, G: Matrix, memory: int) -> BregmanState:
+        """Return a state without a history."""
+        k, m = G.shape
+        return cls(
+            columns=G,
+            violation=np.inf,
+            residuals=np.zeros((memory, k * m)),
+            images=np.zeros((memory, k, m)),
+            normal=np.zeros((memory, memory)),
+            last_residual=np.zeros(k * m),
+            last_image=np.zeros((k, m)),
+            least=np.inf,
+            n_kept=0,
+            has_last=False,
+        )
+
+    def forget(self) -> None:
+        """Begin a new history."""
+        self.least, self.n_kept, self.has_last = np.inf, 0, False
+
+    def mixed(self, image: Matrix, weights: Matrix) -> Matrix:
+        """Return the next point, given T(x); ``weights`` are factors of rows in the norm.
+
+        A residual that is far too large drops the history, so that the plain iteration, which
+        converges, goes on.
+        """
+        if len(self.residuals) == 0:
+            return image
+        residual = (weights * (image - self.columns)).ravel()
+        size = dot(residual, residual)
+        if not size <= FAILED_RESIDUAL_RATIO * self.least:
+            self.forget()
+        self.least = min(self.least, size)
+        if self.has_last:
+            self._keep(residual - self.last_residual, image - self.last_image)
+        self.last_residual, self.last_image, self.has_last = residual, image, True
+        return self._combined(residual, image)
+
+    def _slots(self) -> list[int]:
+        """Return the slots of the kept differences, oldest first."""
+        memory = len(self.residuals)
+        return [j % memory for j in range(max(0, self.n_kept - memory), self.n_kept)]
+
+    def _keep(self, residual: Vector, image: Matrix) -> None:
+        """Add differences to the history, in place of the oldest if it is full."""
+        memory = len(self.residuals)
+        if self.n_kept >= memory:
+            self.normal[:-1, :-1] = self.normal[1:, 1:].copy()
+        self.residuals[self.n_kept % memory] = residual
+        self.images[self.n_kept % memory] = image
+        self.n_kept += 1
+        slots = self._slots()
+        n = len(slots)
+        products = [dot(self.residuals[j], residual) for j in slots]
+        self.normal[n - 1, :n] = self.normal[:n, n - 1] = products
+
+    def _combined(self, residual: Vector, image: Matrix) -> Matrix:
+        """Return the image less the best combination of differences."""
+        slots = self._slots()
+        if not slots:
+            return image
+        normal = self.normal[: len(slots), : len(slots)].copy()
+        normal[np.diag_indices(len(slots))] += RIDGE_SHARE * float(normal.trace())
+        factor = cholesky(normal)
+        if factor is None:
+            self.forget()
+            return image
+        products = np.array([dot(self.residuals[j], residual) for j in slots])
+        gamma = cholesky_solve(factor, products)
+        mixed, part = image.copy(), np.empty(image.shape)
+        for share, j in zip(gamma, slots, strict=True):
+            mixed -= np.multiply(share, self.images[j], out=part)
+        return mixed
+
+
 @dataclass(frozen=True, kw_only=True)
-class Bregman(Continuation):
-    """Iterative Bregman projections of one family after the other of marginals, in logarithms.
+class Bregman(FamilySolver):
+    """Iterative Bregman projections of one family of marginals after the other, in logarithms.
 
     Benamou, Carlier, Cuturi, Nenna, Peyré 2015, *Iterative Bregman Projections for Regularized
     Transportation Problems*, for an η that falls when rounding adds little to the gap.
@@ -59,6 +163,10 @@ class Bregman(Continuation):
     relaxation: float = 1.0
     memory: int = 5
 
+    about: ClassVar[MethodInfo] = MethodInfo(
+        family="barycentres", paper="Benamou, Carlier, Cuturi, Nenna, Peyré", year=2015
+    )
+
     def __post_init__(self) -> None:
         check_count("memory", self.memory, 0)
         if not (is_real(self.relaxation) and 0 < self.relaxation < 2):
@@ -66,27 +174,23 @@ class Bregman(Continuation):
                 f"relaxation is {shown(self.relaxation)}; it must be a number between 0 and 2."
             )
 
-    def iteration(self, family: Family) -> Projections:
-        """Return the projections of a family, with nothing to mix yet."""
-        return Projections(family, self)
-
-
-class Projections:
-    """Projections of one family, with the steps that are mixed."""
-
-    def __init__(self, family: Family, method: Bregman) -> None:
+    def remembered_bytes(self, family: Family) -> int:
+        """Return the bytes of the differences that are mixed."""
         k, m = family.shape
-        self.family, self.relaxation = family, method.relaxation
-        self.mixing = Mixing(method.memory, np.sqrt(family.weights)[:, None])
-        self.work = Work.of(lse=2 * family.pass_entries, vector=8 * k * m)
+        return 16 * self.memory * k * m
 
-    def next(self, G: Matrix, eta: float) -> Moved:
-        """Return the next columns and the error before them."""
-        image, error = projected(self.family, G, eta)
+    def init(
+        self, target: FamilyTarget, rng: Generator, potentials: tuple[Vector, ...] | None = None
+    ) -> tuple[BregmanState, Work]:
+        """Return column potentials without a history."""
+        return BregmanState.at(target.columns(potentials), self.memory), Work()
+
+    def step(self, target: FamilyTarget, state: BregmanState, rng: Generator) -> Work:
+        """Project once, and mix with the steps before."""
+        family, (k, m) = target.family, target.family.shape
+        image, error = projected(family, state.columns, target.eta)
         if self.relaxation != 1:
-            image = G + self.relaxation * (image - G)
-        return Moved(self.mixing.next(G, image), error, self.work)
-
-    def clear(self) -> None:
-        """Forget the steps."""
-        self.mixing.clear()
+            image = state.columns + self.relaxation * (image - state.columns)
+        state.columns = state.mixed(image, np.sqrt(family.weights)[:, None])
+        state.violation = error
+        return Work.of(lse=2 * family.pass_entries, vector=8 * k * m)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from scipy import sparse
 
 from .. import processes
@@ -16,26 +17,66 @@ from ..errors import InvalidProblem
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Problem
 from ..problems.work import Work
-from .bregman import Bregman
-from .continuation import FIRST
-from .family import Family
-from .method import Proposal, Start, Step, Steps
+from ..solvers.method_info import MethodInfo
+from .bregman import Bregman, BregmanState
+from .family import Family, FamilyCore
+from .methods import FamilySolver
+from .stages import FamilySchedule, FamilySignal, FamilyTarget, Stage
 
 #: Entries of the costs, without empty rows, up to which all are priced at once.
-LARGEST = 1 << 23
-#: Relative gap to which the potentials that choose the first arcs are computed.
-CRUDE = 0.02
+MAX_PRICED_ENTRIES = 1 << 23
+#: Relative gap of the descent whose potentials choose the first arcs.
+DESCENT_RTOL = 0.02
 #: Reduced costs, as a share of the largest cost, that are zero but for rounding.
-ZERO = 1e-13
-#: Feasibility that HiGHS is asked for, of masses about 1 and costs up to 1.
-TOLERANCE = 1e-10
-#: Arcs from which HiGHS, which may take more than half a second, runs in a process of its own.
-LONG_ARCS = 25_000
+ZERO_REDUCED_COST = 1e-13
+#: Feasibility tolerance of HiGHS, for masses about 1 and costs up to 1.
+HIGHS_TOLERANCE = 1e-10
+#: Arcs above which HiGHS, which may take more than half a second, runs in a process of its own.
+MAX_ARCS_IN_PROCESS = 25_000
+#: Chooses the potentials of the first arcs.
+DESCENT = Bregman()
+
+
+@dataclass(slots=True)
+class ProgramState:
+    """The arcs of the linear program, and its solution; arcs of all histograms in one array."""
+
+    columns: Matrix
+    kept: Index  # arcs i m + j of the program
+    n_kept: Index  # of every histogram
+    paying: Index  # arcs of negative reduced cost, which the next program adds
+    n_paying: Index
+    flow: Vector  # on the arcs that are kept
+    is_solved: bool
+
+    def fits(self, target: FamilyTarget) -> bool:
+        """Tell whether arrays from a file belong together, and to the family."""
+        problems = [support.problem for support in target.family.supports]
+        for arcs, counts in ((self.kept, self.n_kept), (self.paying, self.n_paying)):
+            if counts.size != len(problems) or counts.min() < 0 or counts.sum() != arcs.size:
+                return False
+            for x, problem in zip(_parts(arcs, counts), problems, strict=True):
+                if x.size and not (x.min() >= 0 and x.max() < problem.p.size * problem.shape[1]):
+                    return False
+        return self.flow.size == (self.kept.size if self.is_solved else 0)
+
+
+def _parts(arcs: Index, counts: Index) -> list[Index]:
+    """Return the arcs of every histogram."""
+    return np.split(arcs, np.cumsum(counts)[:-1])
+
+
+def _joined(parts: list[Index]) -> tuple[Index, Index]:
+    """Return the arcs of all histograms in one array, and their numbers."""
+    arcs = np.concatenate(parts).astype(np.int64)
+    return arcs, np.array([x.size for x in parts], dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnGeneration:
+class ColumnGeneration(FamilySolver):
     """Solve the linear program on the arcs of small reduced cost, and price the others.
+
+    Bregman projections find potentials that choose the first arcs.
 
     Parameters
     ----------
@@ -45,37 +86,82 @@ class ColumnGeneration:
 
     arcs: int = 6
 
-    solves_entropic = False
+    about: ClassVar[MethodInfo] = MethodInfo(
+        family="barycentres",
+        paper="Anderes, Borgwardt, Miller",
+        year=2016,
+        solves_entropic=False,
+        needs_dense=True,
+    )
 
     def __post_init__(self) -> None:
         check_count("arcs", self.arcs, 1)
 
-    def steps(self, family: Family, goal: Goal, start: Start | None = None) -> Steps:
-        """Yield steps: those of crude potentials, then one for each linear program."""
-        if family.pass_entries > LARGEST:
+    def check(self, family: Family) -> None:
+        """Refuse costs that are too many to price at once."""
+        if family.pass_entries > MAX_PRICED_ENTRIES:
             raise InvalidProblem(
                 f"the histograms have {family.pass_entries:,} costs to the barycentre; 'exact' "
-                f"serves up to {LARGEST:,} (use method='auto' with rtol)."
+                f"serves up to {MAX_PRICED_ENTRIES:,} (use method='auto' with rtol)."
             )
-        begin = start or Start(np.zeros(family.shape), FIRST * family.cost_max)
-        crude = replace(goal, eps=None, rtol=max(goal.rtol or CRUDE, CRUDE))
-        begin = yield from Bregman().descend(family, crude, begin)
+
+    def schedule(self, family: Family, goal: Goal) -> FamilySchedule:
+        """Return a crude descent of η, then the linear programs."""
+        rtol = max(goal.rtol or DESCENT_RTOL, DESCENT_RTOL)
+        crude = replace(goal, eps=None, rtol=rtol, offset=family.shift)
+        return FamilySchedule(family, goal, crude, last=Stage.PROGRAMS, starts_coarse=False)
+
+    def init(
+        self, target: FamilyTarget, rng: Generator, potentials: tuple[Vector, ...] | None = None
+    ) -> tuple[ProgramState | BregmanState, Work]:
+        """Return column potentials, in the programs' stage with arcs of small reduced cost."""
+        if target.stage is not Stage.PROGRAMS:
+            return DESCENT.init(target, rng, potentials)
+        family, G = target.family, target.columns(potentials)
         problems = [support.problem for support in family.supports]
-        kept = [self._first(x, g, family) for x, g in zip(problems, begin.columns, strict=True)]
-        while True:
-            solved = _solve(family, problems, kept)
-            fresh = [
-                self._paying(problem, arcs, f, g, family.cost_max)
-                for problem, arcs, f, g in zip(
-                    problems, kept, solved.rows, solved.columns, strict=True
-                )
-            ]
-            cores = _cores(family, problems, kept, solved)
-            proposal = Proposal(solved.columns, lambda cores=cores: cores)  # type: ignore[misc]
-            is_last = not any(x.size for x in fresh)
-            work = Work.of(pivot=family.pass_entries)
-            yield Step(work, 0.0, proposal, is_due=True, is_last=is_last)
-            kept = [np.union1d(x, y) for x, y in zip(kept, fresh, strict=True)]
+        kept = [self._first(x, g, family) for x, g in zip(problems, G, strict=True)]
+        empty = np.zeros(0, dtype=np.int64)
+        none = empty, np.zeros(len(problems), dtype=np.int64)
+        return ProgramState(G, *_joined(kept), *none, np.zeros(0), is_solved=False), Work()
+
+    def step(
+        self, target: FamilyTarget, state: ProgramState | BregmanState, rng: Generator
+    ) -> Work:
+        """Solve the program with the arcs that pay, and price all others."""
+        if isinstance(state, BregmanState):
+            return DESCENT.step(target, state, rng)
+        family = target.family
+        problems = [support.problem for support in family.supports]
+        parts = zip(
+            _parts(state.kept, state.n_kept), _parts(state.paying, state.n_paying), strict=True
+        )
+        kept = [np.union1d(x, y) for x, y in parts]
+        solved = _solve(family, problems, kept)
+        paying = [
+            self._paying(problem, arcs, f, g, family.cost_max)
+            for problem, arcs, f, g in zip(problems, kept, solved.rows, solved.columns, strict=True)
+        ]
+        state.kept, state.n_kept = _joined(kept)
+        state.paying, state.n_paying = _joined(paying)
+        state.columns, state.flow, state.is_solved = solved.columns, solved.flow, True
+        return Work.of(pivot=family.pass_entries)
+
+    def signal(self, target: FamilyTarget, state: ProgramState | BregmanState) -> FamilySignal:
+        """Return whether a program was solved, and whether no arc pays."""
+        if isinstance(state, BregmanState):
+            return DESCENT.signal(target, state)
+        is_finished = state.is_solved and state.paying.size == 0
+        return FamilySignal(state.columns, np.inf, is_finished, state.is_solved)
+
+    def candidates(
+        self, target: FamilyTarget, state: ProgramState | BregmanState
+    ) -> list[tuple[FamilyCore, Vector]]:
+        """Return the flows as plans, and the potentials of the program."""
+        if isinstance(state, BregmanState):
+            return DESCENT.candidates(target, state)
+        if not state.is_solved:
+            return []
+        return [(_core(target.family, state), state.columns.ravel())]
 
     def _first(self, problem: Problem, g: Vector, family: Family) -> Index:
         """Return arcs of small reduced cost, with one at least for every row and every column.
@@ -95,15 +181,15 @@ class ColumnGeneration:
     def _paying(
         self, problem: Problem, kept: Index, f: Vector, g: Vector, cost_max: float
     ) -> Index:
-        """Return the least of the arcs whose reduced cost is negative."""
+        """Return arcs of negative reduced cost, the least ones."""
         n, m = problem.shape
         R = (problem.geometry.matrix() - f[:, None] - g).ravel()
         R[kept] = np.inf
-        negative = np.flatnonzero(-ZERO * cost_max > R)
+        negative = np.flatnonzero(-ZERO_REDUCED_COST * cost_max > R)
         return np.asarray(negative[_least(R[negative], self.arcs * (n + m))])
 
 
-class Solved(NamedTuple):
+class ProgramSolution(NamedTuple):
     """Flows on all arcs, one after the other, and potentials, in internal units."""
 
     flow: Vector
@@ -128,7 +214,7 @@ def _central(family: Family) -> int:
     return int(total.argmin())
 
 
-class Program(NamedTuple):
+class LinearProgram(NamedTuple):
     """min <c, x>, A x = b, x >= 0: flows on all arcs, then the barycentre's masses."""
 
     c: Vector
@@ -136,7 +222,7 @@ class Program(NamedTuple):
     b: Vector
 
 
-def _program(family: Family, problems: list[Problem], kept: list[Index]) -> Program:
+def _program(family: Family, problems: list[Problem], kept: list[Index]) -> LinearProgram:
     """Return the program on the kept arcs, with costs up to 1 and masses about 1.
 
     Rows of A are those of a histogram, then the places of the barycentre, for one histogram after
@@ -158,15 +244,15 @@ def _program(family: Family, problems: list[Problem], kept: list[Index]) -> Prog
         first, arc = first + n + m, arc + arcs.size
     places = np.concatenate(rows), np.concatenate(cols)
     A = sparse.csr_array((np.concatenate(signs), places), shape=(first, n_arcs + m))
-    return Program(np.concatenate([*costs, np.zeros(m)]), A, np.concatenate(masses))
+    return LinearProgram(np.concatenate([*costs, np.zeros(m)]), A, np.concatenate(masses))
 
 
-def _solve(family: Family, problems: list[Problem], kept: list[Index]) -> Solved:
+def _solve(family: Family, problems: list[Problem], kept: list[Index]) -> ProgramSolution:
     """Solve the program on the kept arcs."""
     c, A, b = _program(family, problems, kept)
-    tolerances = {f"{x}_feasibility_tolerance": TOLERANCE for x in ("primal", "dual")}
+    tolerances = {f"{x}_feasibility_tolerance": HIGHS_TOLERANCE for x in ("primal", "dual")}
     keywords = {"A_eq": A, "b_eq": b, "method": "highs-ds", "options": tolerances}
-    if c.size > LONG_ARCS:
+    if c.size > MAX_ARCS_IN_PROCESS:
         found = processes.call("scipy.optimize", "linprog", c, **keywords)
     else:
         from scipy.optimize import linprog
@@ -182,7 +268,9 @@ def _solve(family: Family, problems: list[Problem], kept: list[Index]) -> Solved
     return _potentials(family, problems, flow, found.eqlin.marginals)
 
 
-def _potentials(family: Family, problems: list[Problem], flow: Vector, marginals: Vector) -> Solved:
+def _potentials(
+    family: Family, problems: list[Problem], flow: Vector, marginals: Vector
+) -> ProgramSolution:
     """Return flows, and potentials from the duals of the program's rows: they are w_k times those.
 
     A histogram without weight has any potentials.
@@ -195,18 +283,18 @@ def _potentials(family: Family, problems: list[Problem], flow: Vector, marginals
         rows.append(share * marginals[first : first + n])
         columns.append(share * marginals[first + n : first + n + m])
         first += n + m
-    return Solved(flow, rows, np.stack(columns))
+    return ProgramSolution(flow, rows, np.stack(columns))
 
 
-def _cores(
-    family: Family, problems: list[Problem], kept: list[Index], solved: Solved
-) -> list[Core]:
+def _core(family: Family, state: ProgramState) -> FamilyCore:
     """Return the flows as plans of the whole problems."""
     cores: list[Core] = []
     arc = 0
-    for support, problem, arcs in zip(family.supports, problems, kept, strict=True):
+    kept = _parts(state.kept, state.n_kept)
+    for support, arcs in zip(family.supports, kept, strict=True):
+        problem = support.problem
         i, j = np.divmod(arcs, problem.shape[1])
-        plan = Arcs(problem.shape, i, j, solved.flow[arc : arc + arcs.size]).above(0.0)
+        plan = Arcs(problem.shape, i, j, state.flow[arc : arc + arcs.size]).above(0.0)
         cores.append(support.lifted(plan, np.zeros(problem.shape[0]))[0])
         arc += arcs.size
-    return cores
+    return FamilyCore(tuple(cores))

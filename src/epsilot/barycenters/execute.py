@@ -1,119 +1,145 @@
-"""One request on one family: goal, method, run, and the proof of what is returned."""
+"""Run a request on a family of histograms, and audit anybody's barycentre."""
 
 from __future__ import annotations
 
 import dataclasses
-from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
-from .. import parallel
+from .. import memory, parallel
+from .._types import Matrix, Vector
 from ..engine.clock import started
-from ..engine.execute import report_limit
-from ..engine.goal import Goal, make_goal, make_limits
-from ..engine.observers import Callback, Observer, live_line
+from ..engine.execute import drive, report_limit
+from ..engine.execute import execute as execute_member
+from ..engine.goal import Goal, make_goal
 from ..engine.request import Request
 from ..engine.result import Status
+from ..engine.run_plan import RunPlan
+from ..engine.run_state import RunState
+from ..engine.schedules import AnySchedule
+from ..engine.starts import COLD
+from ..errors import InvalidProblem
+from ..problems.certificate import AUDIT_TOLERANCE, Certificate
+from ..problems.plan import Core
+from ..solvers.base import AnySolver
 from ..version import __version__
-from .bounds import onto, prove
-from .drive import Drive, Found
-from .family import Family
-from .method import Method
+from .family import Family, FamilyCore, onto
 from .methods import check_entropic, choose, make_method
 from .result import BarycenterResult
 
-#: Steps after which a run ends, if nothing else is asked for.
-PATIENCE = 100_000
-_NO_LINE: nullcontext[None] = nullcontext()
-
-
-class RunPlan(NamedTuple):
-    """The method of a run, and why it is the one."""
-
-    name: str
-    method: Method
-    choice: str | None
+#: Relative gap of derived potentials, as a multiple of that of derived plans.
+POTENTIALS_RTOL_FACTOR = 10
 
 
 def execute(family: Family, request: Request) -> BarycenterResult:
     """Find a barycentre as requested, and prove the answer."""
-    goal = dataclasses.replace(make_goal(family.largest, request), offset=family.shift)
-    course = _course(family, goal, request)
-    with (
-        parallel.limit(request.n_threads),
-        started(request.max_seconds) as clock,
-        _line(family, goal, course, request) as line,
-    ):
-        observers: list[Observer] = [] if line is None else [line]
-        if request.callback is not None:
-            observers.append(Callback(request.callback))
-        found = Drive(
-            family=family,
-            method=course.method,
-            goal=goal,
-            limits=make_limits(request, PATIENCE),
-            observers=observers,
-            clock=clock,
-        ).run()
-        result = _result(family, found, goal, course)
+    if request.callback is not None:  # which may change the user's arrays
+        family = family.detached()
+    goal = make_goal(family, request)
+    course = _run_plan(family, goal, request)
+    with parallel.limit(request.n_threads), started(request.max_seconds) as clock:
+        run = drive(family, goal, request, course, clock)
+        result = _result(family, run, goal, request, course)
     report_limit(result, request.on_limit)
     return result
 
 
-def _course(family: Family, goal: Goal, request: Request) -> RunPlan:
-    """Return the method that is asked for, or the one that "auto" stands for."""
+def _run_plan(family: Family, goal: Goal, request: Request) -> RunPlan:
+    """Return the requested method, or the choice of "auto", with its stages."""
     chosen = choose(family, goal) if request.method == "auto" else None
     name = request.method if chosen is None else chosen[0]
     method = make_method(name, request.options or {})
     check_entropic(name, method, family)
-    return RunPlan(name, method, None if chosen is None else ": ".join(chosen))
+    method.check(family)
+    memory.ask(method.remembered_bytes(family), f"{name} with this memory", "use a smaller memory")
+    return RunPlan(
+        method=name,
+        choice=None if chosen is None else ": ".join(chosen),
+        solver=cast("AnySolver", method),
+        support=family,
+        start=COLD,
+        schedule=cast("AnySchedule", method.schedule(family, goal)),
+    )
 
 
-def _line(
-    family: Family, goal: Goal, course: RunPlan, request: Request
-) -> AbstractContextManager[Observer | None]:
-    """Return the context of a live line, if there is to be one."""
-    if not request.progress:
-        return _NO_LINE
-    return live_line(course.name, None if goal.eps is None else goal.eps * family.worth, goal.rtol)
-
-
-def _result(family: Family, found: Found, goal: Goal, course: RunPlan) -> BarycenterResult:
-    """Prove the bracket once more, from the very plans and potentials that are returned."""
-    assert found.b is not None
-    upper, lower = found.proof or prove(family, found.b, found.plans, found.potentials)
-    value = family.to_user(upper)
-    lower_bound = min(family.to_user(lower), value)  # rounding does not let them contradict
-    target = family.worth * goal.allowed(lower)
+def _result(
+    family: Family, run: RunState, goal: Goal, request: Request, course: RunPlan
+) -> BarycenterResult:
+    """Prove the bounds once more, from the very plans and potentials that are returned."""
+    upper, lower, _ = run.proof or family.prove(run.plan, run.potentials)
+    value, lower_bound = family.bounds_to_user(upper, lower)
+    target = family.unit * family.mass * goal.allowed(lower)
     converged = value - lower_bound <= target
-    status = found.status
+    status = run.status
     if status is Status.CERTIFIED and not converged:
         status = Status.FINISHED
-    members = [onto(member, found.b) for member in family.members]
-    pairs = list(zip(members, found.plans, found.potentials, strict=True))
+    members = [onto(member, run.plan.b) for member in family.members]
+    triples = list(zip(members, run.plan.plans, run.potentials, strict=True))
+    values = [x.to_user(x.value(plan, plan.cost(x.problem.geometry))) for x, plan, _ in triples]
     return BarycenterResult(
-        barycenter=family.mass * found.b,
-        plans=tuple(plan.detached().scaled(family.mass) for plan in found.plans),
-        potentials=tuple(x.to_user_potentials(pair) for x, _, pair in pairs),
+        barycenter=family.mass * run.plan.b,
+        plans=tuple(plan.detached().scaled(family.mass) for plan in run.plan.plans),
+        potentials=tuple(x.to_user_potentials(pair) for x, _, pair in triples),
         value=value,
         lower_bound=lower_bound,
-        values=np.array(
-            [x.to_user(x.value(plan, plan.cost(x.problem.geometry))) for x, plan, _ in pairs]
-        ),
+        values=np.array(values),
         weights=family.weights,
-        marginal_error=family.mass * found.marginal_error,
+        marginal_error=family.mass * run.marginal_error,
         converged=converged,
         status=status,
-        method=course.name,
-        reg=found.eta * family.worth / family.mass,
+        method=course.method,
+        reg=family.unit * run.eta,
         is_entropic=family.eta is not None,
-        options=dataclasses.asdict(course.method),  # type: ignore[call-overload]
+        seed=request.seed,
+        options=dataclasses.asdict(course.solver),
         version=__version__,
-        n_iter=found.n_iter,
-        work=found.work,
-        seconds=found.seconds,
-        history=list(found.history),
+        n_iter=run.n_iter,
+        work=run.work,
+        seconds=run.seconds,
+        history=list(run.history),
         target=target,
-        choice=course.choice,
+        choice=None if course.choice is None else str(course.choice),
     )
+
+
+def audit(
+    family: Family,
+    b: Vector,
+    cores: Sequence[Core] | None,
+    columns: Matrix | None,
+    derived: Request,
+) -> Certificate:
+    """Return the bounds of a barycentre, with plans and potentials if they are given.
+
+    Parameters
+    ----------
+    b : (m,) array
+        A histogram in the user's units; a different total counts as marginal error.
+    cores : sequence of Core, optional
+        Plans of mass 1; the best ones to b are computed if there are none.
+    columns : (k, m) array, optional
+        Column potentials in internal units; computed if there are none.
+    derived : Request
+        The accuracy of computed plans and potentials.
+    """
+    total = float(b.sum())
+    if not (b.min() >= 0 and 0 < total < np.inf):
+        raise InvalidProblem(
+            "barycenter has negative entries, or no finite positive total; it must be a histogram."
+        )
+    b = b / total
+    if cores is None:
+        cores = [
+            execute_member(onto(member, b).problem, derived).plan_operator.scaled(1 / family.mass)
+            for member in family.members
+        ]
+    if columns is None:
+        rtol = None if derived.rtol is None else POTENTIALS_RTOL_FACTOR * derived.rtol
+        crude = execute(family, dataclasses.replace(derived, rtol=rtol))
+        columns = np.stack([g / family.unit for _, g in crude.potentials])
+    found = family.bracket(FamilyCore(tuple(cores)), columns.ravel(), b)
+    upper, lower = family.bounds_to_user(found.upper, found.lower)
+    error = found.marginal_error + abs(total / family.mass - 1)
+    return Certificate(upper, lower, upper - lower, family.mass * error, error <= AUDIT_TOLERANCE)

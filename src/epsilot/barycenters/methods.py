@@ -1,32 +1,102 @@
-"""The methods of barycentres by name, and which of them "auto" stands for."""
+"""Solvers of barycentres: their common protocol, their names, and the choice of "auto"."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
+from numpy.random import Generator
+
+from .._types import Matrix, Vector
 from ..engine.goal import Goal
 from ..errors import InvalidProblem, UnknownMethod
+from ..problems.work import Work
+from ..solvers.method_info import MethodInfo
 from ..solvers.options import converted
 from ..wording import LONGEST_SHOWN, shown
+from .family import Family, FamilyCore
+from .stages import TUNING, FamilySchedule, FamilySignal, FamilyTarget
 
-if TYPE_CHECKING:
-    from .family import Family
-    from .method import Method
-
-#: Names, each with a sentence for those who choose.
+#: Names, each with a sentence for users who choose.
 METHODS = {
-    "anderson": "iterative Bregman projections with a falling η, accelerated by mixing steps",
+    "anderson": "iterative Bregman projections with a falling η, with Anderson acceleration",
     "ibp": "iterative Bregman projections with a falling η, overrelaxed",
     "lbfgs": "quasi-Newton steps on the semi-dual, with a falling η",
     "pdasmd": "accelerated stochastic steps on the semi-dual, a finite sum, with a falling η",
     "exact": "a linear program on few arcs, with column generation (HiGHS)",
 }
-#: Costs up to which the linear program is quicker, at any accuracy, and at a high one.
-SMALL, MEDIUM = 1 << 16, 1 << 20
-#: Relative gaps from which on steps of first order take too many.
-HIGH = 2e-3
+
+
+@dataclass(frozen=True)
+class BarycenterChoiceTuning:
+    """Sizes and accuracies at which "auto" changes its method."""
+
+    max_exact_entries: int = 1 << 16  # costs for which the linear program is faster
+    max_accurate_entries: int = 1 << 20  # the same, for small gaps
+    small_rtol: float = 2e-3  # relative gap below which first-order methods take too many steps
+
+
+CHOICE = BarycenterChoiceTuning()
+
+
+class FamilyState(Protocol):
+    """State of an iteration: its column potentials, and how far its plans are from a common b."""
+
+    columns: Matrix  # (k, m)
+    violation: float
+
+
+class FamilySolver(ABC):
+    """A solver of barycentres with its options, as the driver runs it.
+
+    A step computes first and changes the state last, so that an abandoned step leaves the state
+    whole.
+    """
+
+    about: ClassVar[MethodInfo]
+    patience: ClassVar[int] = 100_000
+    is_atomic: ClassVar[bool] = True
+
+    def check(self, family: Family) -> None:
+        """Refuse a family that the solver cannot work on."""
+        return
+
+    def remembered_bytes(self, family: Family) -> int:
+        """Return the bytes of the steps that the solver remembers."""
+        return 0
+
+    def schedule(self, family: Family, goal: Goal) -> FamilySchedule:
+        """Return the stages of a run: from coarse grids and large η to the goal."""
+        return FamilySchedule(family, goal, goal)
+
+    @abstractmethod
+    def init(
+        self, target: FamilyTarget, rng: Generator, potentials: tuple[Vector, ...] | None = None
+    ) -> tuple[Any, Work]:
+        """Return the first state, from column potentials as one vector if they are given."""
+
+    @abstractmethod
+    def step(self, target: FamilyTarget, state: Any, rng: Generator) -> Work:
+        """Advance the state in place by one step."""
+
+    def signal(self, target: FamilyTarget, state: Any) -> FamilySignal:
+        """Return the marginal error and the column potentials."""
+        is_finished = target.family.cost_max * state.violation <= TUNING.rounding_share * target.eta
+        return FamilySignal(state.columns, float(state.violation), is_finished)
+
+    def candidates(self, target: FamilyTarget, state: Any) -> list[tuple[FamilyCore, Vector]]:
+        """Return the Gibbs plans of the column potentials; none of a coarser family."""
+        if target.depth > 0:
+            return []
+        G: Matrix = state.columns
+        return [(target.family.gibbs_core(G, target.eta), G.ravel())]
+
+    def potentials(self, target: FamilyTarget, state: FamilyState) -> tuple[Vector]:
+        """Return the column potentials as one vector."""
+        return (state.columns.ravel(),)
 
 
 def choose(family: Family, goal: Goal) -> tuple[str, str]:
@@ -34,23 +104,23 @@ def choose(family: Family, goal: Goal) -> tuple[str, str]:
     entries = family.pass_entries
     is_stored = all(support.problem.geometry.has_rows for support in family.supports)
     if family.eta is not None:
-        return "anderson", "the entropic barycentre is what it iterates on"
-    if is_stored and entries <= SMALL:
+        return "anderson", "it iterates on the entropic barycentre itself"
+    if is_stored and entries <= CHOICE.max_exact_entries:
         return "exact", "a linear program of this size takes less than a second"
-    asked = goal.rtol if goal.eps is None else (goal.eps or 0.0) / family.cost_max
-    if is_stored and entries <= MEDIUM and asked is not None and asked < HIGH:
-        return "exact", "such an accuracy takes too many steps of first order"
+    rtol = goal.rtol if goal.eps is None else (goal.eps or 0.0) / family.cost_max
+    is_accurate = rtol is not None and rtol < CHOICE.small_rtol
+    if is_stored and entries <= CHOICE.max_accurate_entries and is_accurate:
+        return "exact", "first-order methods take too many steps to this accuracy"
     if is_stored and not any(x.problem.geometry.is_separable for x in family.supports):
-        return "lbfgs", "a value and its slope take one pass over such costs"
+        return "lbfgs", "a value and its gradient take one pass over such costs"
     return "anderson", "it needs the fewest passes along the axes"
 
 
-def make_method(name: str, options: dict[str, object]) -> Method:
-    """Return a method with its options, or say which it does not have."""
+def make_method(name: str, options: dict[str, object]) -> FamilySolver:
+    """Return a solver with its options, or raise with its known options."""
     from .bregman import Bregman
     from .column_generation import ColumnGeneration
-    from .lbfgs import LBFGS
-    from .pdasmd import BlockPDASMD
+    from .semi_dual import LBFGS, BlockPDASMD
 
     if name not in METHODS:
         near = difflib.get_close_matches(name[:LONGEST_SHOWN], METHODS, n=1, cutoff=0.5)
@@ -59,7 +129,7 @@ def make_method(name: str, options: dict[str, object]) -> Method:
             f"method {shown(name)} does not find barycentres; it must be one of "
             f"{', '.join(['auto', *METHODS])}{hint}."
         )
-    defaults: dict[str, Method] = {
+    defaults: dict[str, FamilySolver] = {
         "anderson": Bregman(),
         "ibp": Bregman(relaxation=1.8, memory=0),
         "lbfgs": LBFGS(),
@@ -75,13 +145,13 @@ def make_method(name: str, options: dict[str, object]) -> Method:
                 f"{', '.join(known)}."
             )
     values = converted(name, type(method), options)
-    made: Method = dataclasses.replace(method, **values)  # type: ignore[type-var]
+    made: FamilySolver = dataclasses.replace(method, **values)  # type: ignore[type-var]
     return made
 
 
-def check_entropic(name: str, method: Method, family: Family) -> None:
-    """Refuse a regularisation with a method that has none."""
-    if family.eta is not None and not method.solves_entropic:
+def check_entropic(name: str, method: FamilySolver, family: Family) -> None:
+    """Refuse a regularisation with a method for the unregularised problem."""
+    if family.eta is not None and not method.about.solves_entropic:
         raise InvalidProblem(
             f"{name} does not solve the entropic problem; leave reg out, or use anderson, ibp, "
             "lbfgs or pdasmd with it."

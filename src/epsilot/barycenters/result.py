@@ -1,4 +1,4 @@
-"""What a barycentre returns: the histogram, its plans, a proved bracket, and how it was reached."""
+"""Results of barycentres: the histogram or the points, their plans, and proved bounds."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class BarycenterResult:
     method: str
     reg: float
     is_entropic: bool
+    seed: int
     options: dict[str, object]
     version: str
     n_iter: int

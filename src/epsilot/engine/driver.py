@@ -14,11 +14,11 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol
+from typing import Any, Generic, Protocol, TypeAlias
 
 import numpy as np
 
-from .._types import Fields, Vector
+from .._types import Vector
 from ..deadline import OutOfTime
 from ..kernels.vectors import are_between
 from ..problems.objective import RunObjective
@@ -33,7 +33,7 @@ from .reserve import PROVED_AT_ONCE, can_be_bounded_below, can_be_certified, res
 from .result import Status
 from .run_state import Moment, Place, RunState, certify_crudely, record_of
 from .schedules import Schedule
-from .starts import Stage, Start, Started
+from .starts import Started
 
 #: The gap (with stop="paper": the violation) must improve by 1 % before the work has grown by
 #: this factor, or the run has stalled.
@@ -74,26 +74,33 @@ class Driver(Generic[T, S]):
     observers: Sequence[Observer] = ()
     clock: Clock = field(default_factory=Clock)
     run: RunState = field(default_factory=RunState)
+    began: float = field(default_factory=time.perf_counter)
 
-    def drive(self, start: Start, resumed: Moment[T, S] | None = None) -> RunState:
-        """Run to the goal or to a limit, from a start or from where a saved run was."""
+    def drive(self, started: Started | None, resumed: Moment[T, S] | None = None) -> RunState:
+        """Run to the goal or to a limit, from a start or from where a saved run was.
+
+        Without a start, the time was up while a start was computed.
+        """
         place, clock = Place(), self.clock
         try:
-            ending = self._loop(place, start, resumed)
+            if started is None:
+                raise OutOfTime
+            ending = self._loop(place, started, resumed)
         except OutOfTime:
             ending = clock.ending() or Status.MAX_SECONDS
         self._finish(place, ending)
         clock.phase = Phase.RETURN
         return self.run
 
-    def _loop(self, place: Place, start: Start, resumed: Moment[T, S] | None) -> Status:
+    def _loop(self, place: Place, started: Started, resumed: Moment[T, S] | None) -> Status:
         """Step until the run is over; return how it ended."""
         run, solver = self.run, self.solver
         is_saved = len(self.observers) > 1 and any(
             type(x).reached is not Observer.reached for x in self.observers
         )
         if resumed is None:
-            started = self._start(start)
+            run.seconds = started.seconds
+            run.work.record(started.work)
             place.potentials = started.potentials
             target = self.schedule.first()
             state = self._init(target, started)
@@ -111,13 +118,14 @@ class Driver(Generic[T, S]):
             if run.n_iter == 1:
                 watch_signals()
             following = self.schedule.after(target, signal, run)
-            place.is_torn = True
+            place.is_abandoned = True
+            place.is_torn = following is None and not solver.is_atomic
             if following is not None:
                 state = self._init(following, Started(solver.potentials(target, state)))
                 target = following
             began = time.perf_counter()
             self._step(target, state)
-            place.is_torn = False
+            place.is_abandoned = place.is_torn = False
             if self.clock.is_limited:
                 self.clock.keep(
                     reserve(run, self.objective, self.clock), time.perf_counter() - began
@@ -134,11 +142,11 @@ class Driver(Generic[T, S]):
                 if not _is_finite(self.solver.potentials(target, state)):
                     ending = Status.NOT_FINITE
                 else:
-                    self._reached(target, state)
+                    self._save(place)
                     if can_be_certified(run, self.objective, clock):
                         self._evaluate(target, state)
-            elif not is_whole and place.whole is not None:
-                self._save_whole(place.whole)
+            elif not is_whole:
+                self._save(place)
             if run.plan is None and ending is Status.NOT_FINITE:  # before the first evaluation
                 self._evaluate(target, self._init(target, Started()))
             if ending is Status.PUBLISHED_STOP:
@@ -160,29 +168,25 @@ class Driver(Generic[T, S]):
         work = copy.deepcopy(self.run.work)
         place.whole = place.target, copy.deepcopy(place.state), generator, work
 
-    def _save_whole(self, whole: tuple[T, S, Fields, Work]) -> None:
-        """Save the state before the step that was abandoned: a resumed run repeats that step."""
-        target, state, generator, self.run.work = whole
-        self.rng.bit_generator.state = generator
-        self._reached(target, state)
+    def _save(self, place: Place) -> None:
+        """Save the last whole state: a resumed run repeats a step that was abandoned."""
+        if place.is_abandoned and place.whole is not None:
+            target, state, generator, self.run.work = place.whole
+            self.rng.bit_generator.state = generator
+            self._reached(target, state)
+        elif place.state is not None and not place.is_abandoned:
+            self._reached(place.target, place.state)
 
     # -- stages ------------------------------------------------------------------------------
 
-    def _start(self, start: Start) -> Started:
-        """Return what a start finds; what it does is part of the run."""
-        run, began = self.run, time.perf_counter()
-
-        def look(_: Record) -> bool:
-            run.seconds = time.perf_counter() - began
-            record = record_of(run, self.objective, 0.0)
-            for observer in self.observers:
-                run.is_told_to_stop |= observer.starting(record)
-            return run.is_told_to_stop
-
-        started = start.find(Stage(self.clock.seconds_left, look))
-        run.seconds = time.perf_counter() - began
-        run.work.record(started.work)
-        return started
+    def look(self, _: Record | None = None) -> bool:
+        """Tell observers that a start is being computed; return True if one asks to stop."""
+        run = self.run
+        run.seconds = time.perf_counter() - self.began
+        record = record_of(run, self.objective, 0.0)
+        for observer in self.observers:
+            run.is_told_to_stop |= observer.starting(record)
+        return run.is_told_to_stop
 
     def _init(self, target: T, started: Started) -> S:
         began = time.perf_counter()
@@ -372,6 +376,9 @@ class Driver(Generic[T, S]):
         spacing = self.support.certificate_work().certificate
         share = self.schedule.evaluate_after or 1.0
         run.next_evaluation = operations + max(spacing, int(share * operations))
+
+
+AnyDriver: TypeAlias = Driver[Any, Any]
 
 
 def _is_finite(potentials: tuple[Vector, ...]) -> bool:

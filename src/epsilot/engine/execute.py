@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
@@ -10,13 +11,14 @@ from typing import NamedTuple, Self
 from .. import parallel
 from ..deadline import OutOfTime
 from ..errors import Answer, ConvergenceWarning, NotConverged
-from ..problems.objective import Objective
+from ..problems.objective import Objective, RunObjective
 from ..problems.problem import Problem
+from ..problems.work import Work
 from ..solvers import options_of
 from ..version import __version__
 from .checkpoint import Checkpoint, identify, restore
 from .clock import Clock, Phase, started
-from .driver import Driver
+from .driver import AnyDriver, Driver
 from .goal import Goal, make_goal, make_limits
 from .observers import Callback, History, Observer, live_line
 from .request import Request
@@ -24,6 +26,7 @@ from .result import Result, Status
 from .run_plan import RunPlan, make_run_plan
 from .run_state import AnyMoment, RunState, certify_crudely, record_of
 from .seeds import generator
+from .starts import Started, coarse_levels
 from .warming import warm_up
 
 _NO_LINE: nullcontext[None] = nullcontext()
@@ -51,27 +54,60 @@ def _execute(problem: Problem, request: Request, clock: Clock) -> Result:
     goal = make_goal(objective, request)
     with parallel.limit(request.n_threads):
         try:
-            course = make_run_plan(objective, goal, request, execute)
+            course = make_run_plan(objective, goal, request)
             target = course.schedule.first()
         except OutOfTime:
             return _unstarted(objective, goal, request, clock)
         clock.pause(warm_up(course.solver, target))
-        with _line(request, objective, goal, course) as line:
-            run, resumed, observers = _watched(request, objective, goal, course, line)
-            driver = Driver(
-                objective=objective,
-                support=course.support,
-                solver=course.solver,
-                schedule=course.schedule,
-                goal=goal,
-                limits=make_limits(request, course.solver.patience),
-                rng=generator(request.seed) if resumed is None else resumed.rng,
-                observers=observers,
-                clock=clock,
-                run=run,
+        run = drive(objective, goal, request, course, clock)
+        return _result(run, objective, goal, request, _About.of(course))
+
+
+def drive(
+    objective: RunObjective, goal: Goal, request: Request, course: RunPlan, clock: Clock
+) -> RunState:
+    """Run a solver to its goal or to a limit, watched and saved as requested."""
+    with _line(request, objective, goal, course) as line:
+        run, resumed, observers = _watched(request, objective, goal, course, line)
+        driver = Driver(
+            objective=objective,
+            support=course.support,
+            solver=course.solver,
+            schedule=course.schedule,
+            goal=goal,
+            limits=make_limits(request, course.solver.patience),
+            rng=generator(request.seed) if resumed is None else resumed.rng,
+            observers=observers,
+            clock=clock,
+            run=run,
+        )
+        coarse = course.start.coarse
+        if resumed is not None or coarse is None:
+            return driver.drive(Started(course.start.potentials), resumed)
+        return driver.drive(_coarse_start(coarse, request.seed, driver))
+
+
+def _coarse_start(problem: Problem, seed: int, driver: AnyDriver) -> Started | None:
+    """Solve coarse versions of a problem, coarsest first, as stages of its run.
+
+    They share the run's limits, seed, callback and progress line. None: the time was up.
+    """
+    work, potentials = Work(), None
+    try:
+        for level in coarse_levels(problem.geometry, problem.p, problem.q):
+            request = Request(
+                **level.keywords(potentials),
+                seed=seed,
+                max_seconds=max(0.0, driver.clock.seconds_left()),
+                callback=driver.look,
+                on_limit="ignore",
             )
-            driver.drive(course.start, resumed)
-            return _result(run, objective, goal, request, _About.of(course))
+            result = execute(level.problem, request)
+            work.record(result.work)
+            potentials = level.extended(result)
+    except OutOfTime:
+        return None
+    return Started(potentials, work, time.perf_counter() - driver.began)
 
 
 def _unstarted(objective: Objective, goal: Goal, request: Request, clock: Clock) -> Result:
@@ -84,17 +120,17 @@ def _unstarted(objective: Objective, goal: Goal, request: Request, clock: Clock)
 
 
 def _line(
-    request: Request, objective: Objective, goal: Goal, course: RunPlan
+    request: Request, objective: RunObjective, goal: Goal, course: RunPlan
 ) -> AbstractContextManager[Observer | None]:
     """Return the context of a live line, if there is to be one."""
     if not request.progress:
         return _NO_LINE
-    worth = objective.problem.mass * objective.problem.unit
+    worth = objective.mass * objective.unit
     return live_line(course.method, None if goal.eps is None else goal.eps * worth, goal.rtol)
 
 
 def _watched(
-    request: Request, objective: Objective, goal: Goal, course: RunPlan, line: Observer | None
+    request: Request, objective: RunObjective, goal: Goal, course: RunPlan, line: Observer | None
 ) -> tuple[RunState, AnyMoment | None, list[Observer]]:
     """Return a run, new or resumed, and what looks at it."""
     resumed, identity = None, {}

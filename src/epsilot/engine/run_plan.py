@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +24,7 @@ from .auto import Choice, choose
 from .goal import Goal
 from .request import Request, meant_keywords
 from .schedules import AnySchedule, ConstantSchedule, make_schedule
-from .starts import COLD, Coarse, Execute, Given, Start, wants_start
+from .starts import COLD, Start, wants_start
 
 #: Largest potentials to start from, in units of the largest cost or η; beyond, digits are lost.
 MAX_START_RATIO = 1e6
@@ -36,14 +37,14 @@ class RunPlan:
     """The decisions that are made before a run begins."""
 
     method: str
-    choice: Choice | None  # the reason, if "auto" chose the method
+    choice: Choice | str | None  # the reason, if "auto" chose the method
     solver: AnySolver
-    support: Support
+    support: Any  # the part that the solver works on, as the driver needs it
     start: Start
     schedule: AnySchedule
 
 
-def make_run_plan(objective: Objective, goal: Goal, request: Request, execute: Execute) -> RunPlan:
+def make_run_plan(objective: Objective, goal: Goal, request: Request) -> RunPlan:
     """Choose method, start and schedule, or raise ``InvalidProblem`` if keywords do not fit."""
     is_published = request.stop == "paper"
     support = Support.all(objective.problem) if is_published else objective.support()
@@ -61,7 +62,7 @@ def make_run_plan(objective: Objective, goal: Goal, request: Request, execute: E
     can_be_coarse = fixed is None and not is_published and not solver.starts_itself
     start = _given_start(objective, support, request)
     if start is None and can_be_coarse and wants_start(support.problem, request.multiscale):
-        start = Coarse(support.problem, request.seed, execute)
+        start = Start(coarse=support.problem)
     start = start or COLD
     inner, is_warm = support.problem, start.is_warm
     schedule: AnySchedule = (
@@ -145,7 +146,7 @@ def _given_start(objective: Objective, support: Support, request: Request) -> St
     size = max(objective.scale, objective.size) or 1.0
     largest = objective.problem.unit * MAX_START_RATIO * size
     given = internal_potentials(request.potentials_init, objective.problem, largest)
-    return Given.near(support.kept(*given), objective.on(support.problem))
+    return Start.near(support.kept(*given), objective.on(support.problem))
 
 
 def internal_potentials(

@@ -138,7 +138,8 @@ class Place:
     target: Any = None
     state: Any = None
     potentials: tuple[Vector, ...] | None = None  # of the start
-    is_torn: bool = False
+    is_torn: bool = False  # an abandoned step has changed the state
+    is_abandoned: bool = False  # a step was abandoned, which may have drawn numbers
     whole: tuple[Any, Any, Fields, Work] | None = None  # target, state, generator and work before
 
 

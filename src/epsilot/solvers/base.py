@@ -79,6 +79,8 @@ class Solver(Protocol[T, S]):
     patience: ClassVar[int]
     #: Whether the method solves coarse versions of the problem first, by itself.
     starts_itself: ClassVar[bool]
+    #: Whether a step that is abandoned leaves the state as it was.
+    is_atomic: ClassVar[bool]
 
     @classmethod
     def offer(cls, problem: Problem) -> Offer | None:
@@ -130,6 +132,7 @@ class _Defaults:
     pace: ClassVar[Pace] = Pace()
     patience: ClassVar[int] = 1_000_000
     starts_itself: ClassVar[bool] = False
+    is_atomic: ClassVar[bool] = False
 
     @classmethod
     def offer(cls, problem: Problem) -> Offer | None:

@@ -29,7 +29,7 @@ from rich.table import Table
 import epsilot
 from epsilot.engine.execute import execute
 from epsilot.engine.request import Request
-from epsilot.engine.starts import coarse_potentials
+from epsilot.engine.starts import coarse_levels
 from epsilot.geometry import Dense, PointCloud
 from epsilot.kernels.compiling import KERNEL
 from epsilot.kernels.dense import row_max
@@ -111,11 +111,11 @@ def subsample(divisor, problem, rng):
 
 def cells(problem, rng):
     """Solve for the centroids of cells, as multiscale clouds do; extend by c-transforms."""
-
-    def solve(coarse, **wish):
-        return execute(coarse, Request(**wish, on_limit="ignore"))
-
-    return coarse_potentials(problem.geometry, problem.p, problem.q, solve)
+    potentials = None
+    for level in coarse_levels(problem.geometry, problem.p, problem.q):
+        request = Request(**level.keywords(potentials), on_limit="ignore")
+        potentials = level.extended(execute(level.problem, request))
+    return potentials
 
 
 @dataclass(frozen=True)
