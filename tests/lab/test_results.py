@@ -8,8 +8,9 @@ import pytest
 
 from epsilot_lab.paper import color_transfer, fig1, image_tasks, table1, table2, two_moons
 from epsilot_lab.peers import images, selection
-from epsilot_lab.peers.selection import FULL, QUICK, SelectionOverrides, selected
+from epsilot_lab.peers.selection import FULL, SelectionOverrides, selected
 from epsilot_lab.store import Store
+from epsilot_lab.studies import methods
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
@@ -32,8 +33,12 @@ def moons_tabulated():
     return table2.tasks_of(10, table2.GOALS, two_moons.VALIDATION)
 
 
-def contest(scale):
-    return selected(scale, SelectionOverrides(solvers=("epsilot", "emd2"))).tasks()
+def contest():
+    return selected(FULL, SelectionOverrides(solvers=("epsilot", "emd2"))).tasks()
+
+
+def section6_tasks():
+    return [task for table in methods.STUDIES["section6"] for task in table.tasks()]
 
 
 #: folder -> (fields that identify a line, tasks, the least share of them that is solved there)
@@ -47,9 +52,9 @@ FOLDERS = {
         lambda: [color_transfer.TransferTask(method) for method in color_transfer.METHODS],
         1.0,
     ),
-    "bench": (selection.KEY, lambda: contest(FULL), 0.9),
-    "bench-emd2": (selection.KEY, lambda: contest(FULL), 1.0),
-    "bench-quick": (selection.KEY, lambda: contest(QUICK), 0.9),
+    "bench": (selection.KEY, contest, 0.9),
+    "bench-emd2": (selection.KEY, contest, 1.0),
+    "section6": (methods.KEY, section6_tasks, 1.0),
     "images": (images.KEY, lambda: images.tasks_of(images.QUICK, (32, 64, 128, 256), None), 1.0),
 }
 
