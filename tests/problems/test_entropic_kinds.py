@@ -132,7 +132,7 @@ def test_false_potentials_prove_nothing():
     M, a, b = rng.random((6, 8)), rng.random(6), rng.random(8)
     for kind, change, words in (
         (Partial(0.5), 2.0, "a potential is positive"),
-        (Unbalanced(0.3, 0.3, "tv"), -9.0, "below what mass costs"),
+        (Unbalanced(0.3, 0.3, "tv"), -9.0, "below minus the marginal penalty"),
     ):
         objective = kind.objective(kind.problem(M, a, b, normalize=False), 0.1)
         (f, g), bound = objective.dual(rng.normal(size=6))

@@ -1,1 +1,1 @@
-"""The mathematics: problems, plans, objectives with their brackets, rounding, counted work."""
+"""Problems, plans, objectives with their bounds, rounding, and counted work."""

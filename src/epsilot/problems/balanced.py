@@ -19,7 +19,7 @@ from .objective import MethodForm, Objective, Slopes, linear
 from .plan import Plan
 from .problem import Entropic, Problem, make_problem
 
-#: Share of the largest cost up to which an arc's reduced cost is rounding.
+#: Largest reduced cost of a tight arc, as a share of the largest cost.
 TIGHT_RTOL = 1e-11
 
 
@@ -60,7 +60,7 @@ class Transport(Objective):
         return linear(self.problem, potentials)
 
     def is_tight(self, plan: Plan, potentials: Potentials) -> bool:
-        """Tell whether every arc that carries mass costs what its potentials say."""
+        """Tell whether every arc with mass has a reduced cost of zero."""
         arcs = plan.core.arcs()
         if arcs is None:
             return True
@@ -70,13 +70,13 @@ class Transport(Objective):
 
     @property
     def slopes(self) -> Slopes | None:
-        """The potentials, centred: weights keep their totals."""
+        """The centred potentials, since weights keep their totals."""
         return centred_slopes
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
         """Return potentials with f_i + g_j <= M_ij in floating point.
 
-        What the costs were shifted and scaled by was rounded, so f goes down by as much.
+        Shift and scaling of the costs were rounded, so f is lowered by that error.
         """
         f, g = potentials
         problem = self.problem
@@ -93,7 +93,7 @@ class Transport(Objective):
 def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
     """Return c-transforms (f', g') of a row potential: f'_i + g'_j <= C_ij in floating point.
 
-    A constant that f carries would cost digits and is taken off: the largest becomes (nearly) 0.
+    A constant in f would cost digits, so that the largest entry becomes (nearly) 0.
     """
     g = geometry.round_down(geometry.ctransform_cols(f - f.max()))
     return row_feasible(geometry, g), g
@@ -108,9 +108,9 @@ def row_feasible(geometry: Geometry, g: Vector) -> Vector:
 
 #: Largest regularisation, as a multiple of the largest cost.
 MAX_REG_RATIO = 1e30
-#: Beyond the logarithm of any number of float64.
+#: Above the logarithm of any float64.
 MAX_LOGARITHM = 1e4
-#: The gap to reach if none is asked for, as a share of the largest cost.
+#: Default gap with ``reg``, as a share of the largest cost.
 DEFAULT_ENTROPIC_GAP = 1e-6
 
 
@@ -137,10 +137,9 @@ class EntropicObjective(Objective):
 
     @classmethod
     def of(cls, problem: Problem, reg: float) -> Self:
-        """Return the objective of a user's regularisation, unless it is out of proportion.
+        """Return the objective for a user's regularisation, or raise InvalidProblem.
 
-        Costs are then computed in float64 throughout: float32 sweeps do not reach the accuracies
-        that are asked for.
+        Costs are then computed in float64 throughout: float32 sweeps are not accurate enough.
         """
         check_regularisation(reg, problem)
         return cls(replace(problem, geometry=problem.geometry.exact), reg / problem.unit)
@@ -165,12 +164,12 @@ class EntropicObjective(Objective):
 
     @property
     def slack(self) -> float:
-        """What turning bounds into the user's units may add to a gap."""
+        """Error that the conversion to the user's units may add to a gap."""
         return max(super().slack, 1e-15 * self.eta)
 
     @property
     def shift(self) -> float:
-        """The offset of the costs, and what H of a plan of another mass than 1 differs by."""
+        """The offset of the costs, and the change of H when the mass is not 1."""
         return self.problem.offset + self.eta * float(log(self.problem.mass))
 
     @property
@@ -190,7 +189,7 @@ class EntropicObjective(Objective):
     def dual(self, f: Vector) -> tuple[Potentials, float]:
         """Return the potentials after one exact column and one exact row update from f.
 
-        A constant that f carries would cost digits and is taken off.
+        A constant in f would cost digits and is subtracted.
         """
         problem, eta = self.problem, self.eta
         g = softmin(log(problem.q), problem.geometry.lse_cols(f - f.max(), eta), eta)
@@ -210,7 +209,7 @@ class EntropicObjective(Objective):
 
     @property
     def slopes(self) -> Slopes | None:
-        """The potentials, centred: weights keep their totals."""
+        """The centred potentials, since weights keep their totals."""
         return centred_slopes
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
@@ -220,7 +219,7 @@ class EntropicObjective(Objective):
 
 
 def check_regularisation(reg: float, problem: Problem) -> None:
-    """Refuse a regularisation out of all proportion to the costs."""
+    """Reject a regularisation out of proportion to the costs."""
     size = problem.unit * problem.scale
     least, most = (share * (size or 1.0) for share in (problem.geometry.finest_eta, MAX_REG_RATIO))
     if not least <= reg <= most:

@@ -1,4 +1,4 @@
-"""What a proof is made of: the bracket of one evaluation, the final proof, and its report."""
+"""Bounds of one evaluation, the final proof, and the certificate that users see."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from ..kernels.proof import ROUND_OFF
 
-#: The least gap that is asked for by default, likewise: one that can be certified.
+#: Smallest default gap, as a share of the costs: a gap that float64 can certify.
 MIN_DEFAULT_GAP = 2 * ROUND_OFF
-#: l1 distance from its marginals that a plan of mass 1 may have that somebody else computed.
+#: Largest l1 marginal error at which an audited plan of mass 1 counts as feasible.
 AUDIT_TOLERANCE = 1e-9
 
 BUG_NOTE = "This is a bug in epsilot; please report it with the problem."
@@ -17,7 +17,7 @@ BUG_NOTE = "This is a bug in epsilot; please report it with the problem."
 
 @dataclass(frozen=True)
 class Certificate:
-    """The bracket ``lower <= OT <= upper`` proved for somebody's output.
+    """Proved bounds ``lower <= OT <= upper`` for a plan and potentials from any source.
 
     ``is_feasible`` tells whether the plan was feasible as given (to 1e-9 of the mass, in l1);
     ``upper`` is the cost of its rounding in any case.
@@ -42,7 +42,7 @@ D = TypeVar("D")
 
 
 class Bracket(NamedTuple, Generic[P, D]):
-    """One evaluation, in the problem's internal units."""
+    """Plan, potentials and bounds of one evaluation, in internal units."""
 
     plan: P
     upper: float
@@ -52,7 +52,7 @@ class Bracket(NamedTuple, Generic[P, D]):
 
 
 class Proof(NamedTuple):
-    """What a plan and potentials prove, in the problem's internal units."""
+    """Bounds that a plan and potentials prove, in internal units."""
 
     upper: float
     lower: float

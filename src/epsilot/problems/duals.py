@@ -1,4 +1,4 @@
-"""Dual objectives and what follows from them; each formula once.
+"""Dual objectives and the formulas derived from them, each once.
 
 Potentials ``row`` (τ) and ``lam`` (λ) are in cost units and the plan of a pair is
 X_ij = exp((τ_i + λ_j - C_ij) / η). All duals are written as the paper has them, to be minimised.
@@ -12,7 +12,7 @@ from .._types import Potentials, Vector
 from ..kernels.vectors import dot, exp, log
 from .problem import Entropic
 
-#: A column sum that is a smaller share of its mass is taken for this share.
+#: Smallest column sum, as a share of its mass, that a Sinkhorn update divides by.
 MIN_COLUMN_SHARE = 1e-15
 
 
@@ -65,14 +65,14 @@ def semi_dual(problem: Entropic, lam: Vector, lse: Vector) -> float:
 
 
 def centred(potential: Vector) -> tuple[Vector, float]:
-    """Return a potential less its mean, and the mean; where it is infinite, 0 and not counted."""
+    """Subtract the mean of the finite entries, set infinite ones to 0; return both."""
     is_finite = np.isfinite(potential)
     mean = float(potential[is_finite].mean())
     return np.where(is_finite, potential - mean, 0.0), mean
 
 
 def centred_slopes(potentials: Potentials) -> Potentials:
-    """Return slopes of a value in weights that keep their totals, and so feel no constant."""
+    """Return derivatives in weights of fixed totals: the centred potentials."""
     f, g = potentials
     return centred(f)[0], centred(g)[0]
 
@@ -84,6 +84,6 @@ def finite_slopes(slopes: Vector) -> Vector:
 
 
 def free_slopes(potentials: Potentials) -> Potentials:
-    """Return slopes of a value in weights that are free, where they are the potentials."""
+    """Return derivatives in free weights: the potentials themselves."""
     f, g = potentials
     return finite_slopes(f), finite_slopes(g)

@@ -1,4 +1,4 @@
-r"""Unbalanced transport by Kullback-Leibler divergences: marginals are wished for.
+r"""Unbalanced transport with Kullback-Leibler penalties on the marginals.
 
 .. math:: \min_{X \ge 0} \langle M, X\rangle + λ_a KL(X 1 | a) + λ_b KL(X^\top 1 | b) [- reg H(X)]
 
@@ -36,15 +36,15 @@ from .unbalanced_base import (
     internal_prices,
 )
 
-#: The gap to reach with ``reg`` if none is asked for, as a share of costs times masses.
+#: Default gap with ``reg``, as a share of costs times masses.
 DEFAULT_ENTROPIC_GAP = 1e-6
-#: Relative misfits up to this size have their divergence summed as a series, of so many terms.
+#: Largest relative misfit whose divergence is summed as a series, and the terms of that series.
 SERIES_RADIUS, SERIES_TERMS = 0.1, 16
 
 
 @dataclass(frozen=True)
 class KullbackLeibler(UnbalancedObjective):
-    """min <C, X> + λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q) - η H(X); a price of ∞ keeps a side."""
+    """min <C, X> + λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q) - η H(X); λ = ∞: exact marginal."""
 
     eta: float  # 0: no entropy
 
@@ -61,7 +61,7 @@ class KullbackLeibler(UnbalancedObjective):
 
     @classmethod
     def of(cls, problem: Problem, price_a: float, price_b: float, reg: float | None) -> Objective:
-        """Return the objective of a user's prices and regularisation.
+        """Return the objective for a user's penalties and regularisation.
 
         The entropy of a plan of another mass is no multiple of its own, so that with one the masses
         are the user's.
@@ -78,30 +78,30 @@ class KullbackLeibler(UnbalancedObjective):
     # -- what a run needs to know ------------------------------------------------------------
 
     def fixed_target(self, inner: Problem) -> Penalised:
-        """Return the problem with its prices."""
+        """Return the problem with its penalties."""
         return Penalised(inner.geometry, self.eta, inner.p, inner.q, self.price_a, self.price_b)
 
     @property
     def size(self) -> float:
-        """The largest cost, price or regularisation, times the mass there is."""
+        """The largest cost, penalty or regularisation, times the total mass."""
         return self.total * max(super().size, self.eta)
 
     @property
     def round_off_size(self) -> float:
-        """The largest cost or regularisation, times the mass there is, or the price of it."""
+        """The largest cost or regularisation, or else penalty, times the total mass."""
         return self.total * max(self.cost_size, self.eta) or self.size
 
     # -- plans -------------------------------------------------------------------------------
 
     def value(self, plan: Plan, cost: float) -> float:
-        """Return the objective of a plan that keeps what it must keep."""
+        """Return the objective of a plan with the required exact marginals."""
         r, c = plan.marginals()
         p, q = self.problem.p, self.problem.q
         divergences = _charged(self.price_a, r, p) + _charged(self.price_b, c, q)
         return cost + divergences - (self.eta * plan.entropy() if self.eta else 0.0)
 
     def rounded(self, core: Core) -> Rounded:
-        """Return the best multiple of a plan, or the plan with the sums of a side that is kept.
+        """Return the best multiple of a plan, or the plan scaled to an exact marginal.
 
         Where missing a marginal costs much more than moving mass, the plan may instead get the
         marginals that are best if moving is free, whichever is cheaper.
@@ -114,7 +114,7 @@ class KullbackLeibler(UnbalancedObjective):
         return min(found, rounded, key=lambda x: self.value(x.plan, x.cost))
 
     def _onto_marginals(self, core: Core) -> Rounded:
-        """Return a plan whose marginals are multiples of p and q, those of least divergence."""
+        """Round to marginals that are multiples of p and q of least divergence."""
         p, q, a, b = self.problem.p, self.problem.q, self.price_a, self.price_b
         share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
         log_ratio_of_totals = float(log(float(q.sum())) - log(float(p.sum())))
@@ -123,7 +123,7 @@ class KullbackLeibler(UnbalancedObjective):
         return round_onto(core, p, q, self.problem.geometry)
 
     def _scaled(self, core: Core) -> Rounded:
-        """Return the best multiple of a plan, or the plan with the sums of a side that is kept."""
+        """Return the best multiple of a plan, or the plan scaled to an exact marginal."""
         p, q = self.problem.p, self.problem.q
         correction, error = self.keeping(core, np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0))
         _, cost, shipped = core.price(self.problem.geometry, correction.t, correction.d)
@@ -136,7 +136,7 @@ class KullbackLeibler(UnbalancedObjective):
         return Rounded(scaled, factor * paid, error)
 
     def _best_factor(self, plan: Plan, cost: float) -> float:
-        """Return the multiple of a plan that has the least objective."""
+        """Return the factor that minimises the objective over multiples of a plan."""
         r, c = plan.marginals()
         mass = float(r.sum())
         if not 0 < mass < math.inf:
@@ -148,7 +148,7 @@ class KullbackLeibler(UnbalancedObjective):
         return float(exp(-min(max((paid + self.eta * mass) / total / mass, -700.0), 700.0)))
 
     def infeasibility(self, plan: Plan) -> float:
-        """Return what a plan misses of a side it must keep, or has where none is, of all mass."""
+        """Return the error of exact marginals, and mass on empty rows, as a share of all mass."""
         r, c = plan.marginals()
         missed = 0.0
         for price, x, wanted in (
@@ -166,7 +166,7 @@ class KullbackLeibler(UnbalancedObjective):
         return self.problem.geometry.ctransform_rows(g)
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
-        """Return c-transforms of a row potential with the best constant between them."""
+        """Return c-transforms of a row potential with the optimal constant between them."""
         geometry = self.problem.geometry
         g = geometry.ctransform_cols(f)
         f = geometry.ctransform_rows(g)
@@ -194,7 +194,7 @@ class KullbackLeibler(UnbalancedObjective):
         return (f, g), self.dual_value((f, g))
 
     def _balanced(self, f: Vector, g: Vector) -> Potentials:
-        """Return (f + t, g - t) with the t of the best bound."""
+        """Return (f + t, g - t) with the t that maximises the bound."""
         a, b = self.price_a, self.price_b
         of_f, of_g = log_charge(self.problem.p, f, a), log_charge(self.problem.q, g, b)
         if a == math.inf:
@@ -229,7 +229,7 @@ class KullbackLeibler(UnbalancedObjective):
 
 @dataclass(frozen=True)
 class EntropicKullbackLeibler(KullbackLeibler):
-    """The same with an entropy: strictly convex, and any potentials prove a bound."""
+    """The objective with an entropy: strictly convex, and any potentials prove a bound."""
 
     quantity: ClassVar[str] = "entropic unbalanced objective (KL)"
     is_entropic: ClassVar[bool] = True
@@ -262,7 +262,7 @@ class EntropicKullbackLeibler(KullbackLeibler):
 
 
 def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: float) -> Vector:
-    """Return (log p - lse) / (1/η + 1/λ): the best potential of rows, or columns, by itself.
+    """Return (log p - lse) / (1/η + 1/λ), the optimal potential of one side.
 
     It is -inf where there is no mass, whatever the sums.
     """
@@ -272,7 +272,7 @@ def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: float) -
 
 
 def rounding_factor(f: Vector, g: Vector, eta: float) -> float:
-    """Return what the mass of exp((f + g - C) / η) may exceed the computed one by, a factor."""
+    """Return a factor that bounds the true mass of exp((f + g - C) / η) by the computed one."""
     size = sum(float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in (f, g))
     return float(exp(ROUNDING * size / eta))
 
@@ -299,7 +299,7 @@ def penalised_slopes(potentials: Potentials, prices: tuple[float, float]) -> Pot
 
 
 def gained(price: float, weights: Vector, f: Vector) -> float:
-    """Return λ Σ p (1 - exp(-f/λ)), which is <p, f> for a price of ∞."""
+    """Return λ Σ p (1 - exp(-f/λ)), which is <p, f> for λ = ∞."""
     used = np.where(weights > 0, f, 0.0)
     if price == math.inf:
         return finite_dot(weights, used)
@@ -321,7 +321,7 @@ def log_ratio(r: Vector, p: Vector) -> float:
 
 
 def _charged(price: float, r: Vector, p: Vector) -> float:
-    """Return λ KL(r | p); a side that is kept is not charged."""
+    """Return λ KL(r | p), or 0 for an exact marginal."""
     return 0.0 if price == math.inf else price * divergence(r, p)
 
 
@@ -341,12 +341,12 @@ def divergence(r: Vector, p: Vector) -> float:
     return float(far.sum()) + dot(p, near * near * series)
 
 
-#: Potential of a column without mass: no plan uses it, and differences of it are numbers.
+#: Potential of a column without mass: finite, so that differences of it are numbers.
 UNUSED_POTENTIAL = -1e40
 
 
 class Box(NamedTuple):
-    """Ends between which the optimal g lies, and a bound on the mass of the optimal plan."""
+    """Bounds on the optimal g, entry by entry, and on the mass of the optimal plan."""
 
     low: Vector
     high: Vector
@@ -376,17 +376,17 @@ class SemiDual:
 
     @property
     def zeta(self) -> float:
-        """What plans divide their costs by: 1 / (κ + 1/η)."""
+        """The regularisation ζ = 1 / (κ + 1/η) of the plans."""
         return 1 / self.sharpness
 
     @property
     def own(self) -> float:
-        """What log p counts for in the mass of a row, λ_a / k."""
+        """Exponent λ_a / k of p in the mass of a row."""
         return 1 - self.share
 
     @property
     def share(self) -> float:
-        """What its log-normaliser counts for, η / k."""
+        """Exponent η / k of the normaliser in the mass of a row."""
         return self.problem.eta / (self.problem.price_a + self.problem.eta)
 
     def row_scaling(self, f: Vector) -> Vector:
@@ -398,7 +398,7 @@ class SemiDual:
         return self.zeta * (self.V + g / self.problem.eta)
 
     def gibbs_column(self, g: Vector) -> Vector:
-        """Return the same with -inf for columns without mass, as plans and geometries have it."""
+        """Return the column potential of the plan, -inf for columns without mass."""
         return np.where(self.problem.q > 0, self.column_scaling(g), -np.inf)
 
     def row_masses(self, lse: Vector) -> Vector:
@@ -406,7 +406,7 @@ class SemiDual:
         return exp(self.own * self.problem.log_p + self.share * (self.U + lse))
 
     def most_masses(self, high: Vector) -> Vector:
-        """Return the A_i an η above the upper ends of a box, where no A_i is larger.
+        """Return upper bounds on the A_i, taken an η above the upper ends of a box.
 
         Gradients of row i on the box differ by at most A_i there, so that steps of η / A_i along
         them stay below that point.
@@ -417,12 +417,12 @@ class SemiDual:
         return self.row_masses(lse + 1)
 
     def row_potential(self, lse: Vector) -> Vector:
-        """Return the best row potential beside the g of these log-normalisers."""
+        """Return the optimal row potential for the g of these log-normalisers."""
         problem = self.problem
         return penalised_softmin(problem.log_p, self.U + lse, problem.eta, problem.price_a)
 
     def log_wanted(self, g: Vector) -> Vector:
-        """Return log(q exp(-g/λ_b)): what the penalty wishes columns to hold."""
+        """Return log(q exp(-g/λ_b)), the logarithm of the column sums that the dual prefers."""
         return self.problem.log_q - g / self.problem.price_b
 
     def value(self, g: Vector, lse: Vector, mass: float) -> float:
@@ -432,7 +432,7 @@ class SemiDual:
         return problem.eta * mass - of_f - gained(problem.price_b, problem.q, g)
 
     def best_shift(self, g: Vector, mass: float) -> float:
-        """Return the t for which φ(g - t) is least: the plan then has the mass columns wish.
+        """Return the t that minimises φ(g - t).
 
         A plan whose mass is not a positive number is not moved.
         """
@@ -443,7 +443,7 @@ class SemiDual:
         return (log(mass) - log_charge(problem.q, g, problem.price_b)) / slope
 
     def column_move(self, g: Vector, columns: Vector) -> Vector:
-        """Return what brings g to the best one beside its f, where the plan has these columns."""
+        """Return the step from g to the optimal one for its f, given the column sums."""
         used, out = self.problem.q > 0, np.zeros_like(g)
         held = np.maximum(columns[used], np.finfo(float).tiny)
         slope = 1 / self.problem.eta + 1 / self.problem.price_b
@@ -480,7 +480,7 @@ class SemiDual:
         return Box(np.minimum(low, high), high, mass)
 
     def _most_mass(self, of_p: float, of_q: float, lower: float) -> float:
-        """Return m̄, and what rounding may have taken from it."""
+        """Return m̄, increased by its round-off."""
         a, b, eta = self.problem.price_a, self.problem.price_b, self.problem.eta
         size = a * of_p + b * of_q
         return (size - lower + ROUND_OFF * (size + abs(lower))) / (a + b + eta)

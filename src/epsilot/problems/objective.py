@@ -1,4 +1,4 @@
-"""What is minimised, and the proof: a feasible plan above, a feasible dual below.
+"""Objectives, and the proof of their bounds: a feasible plan above, a feasible dual below.
 
 Nothing here trusts a solver. The plan is rounded to a feasible one and priced; the potentials are
 made feasible; both in float64. Their values bracket the optimum, whatever the method did. Each
@@ -29,7 +29,7 @@ from .rounding import Rounded, round_onto
 from .support import Support
 from .work import Work, certificate_work
 
-#: Turns potentials into slopes in the weights.
+#: Turns potentials into derivatives in the weights.
 Slopes: TypeAlias = Callable[[Potentials], Potentials]
 
 
@@ -46,7 +46,7 @@ class MethodForm(Protocol):
 
 
 class RunObjective(ABC):
-    """What a run needs of an objective: its bounds, their proof, and its units.
+    """The part of an objective that a run uses: its bounds, their proof, and its units.
 
     A plan, its core and potentials are of the objective's own types: those of one transport
     problem (:class:`Objective`), or of all the problems of a barycentre.
@@ -67,7 +67,7 @@ class RunObjective(ABC):
     @property
     @abstractmethod
     def shift(self) -> float:
-        """What the user's objective, per unit of mass, has beyond the internal one."""
+        """The user's objective minus the internal one, per unit of mass."""
 
     @abstractmethod
     def digest(self) -> str:
@@ -78,7 +78,7 @@ class RunObjective(ABC):
         return proof.to_user(value, self.shift, self.mass, self.unit)
 
     def bounds_to_user(self, upper: float, lower: float) -> tuple[float, float]:
-        """Return two bounds in the user's units, which rounding does not let contradict."""
+        """Return two bounds in the user's units, with lower <= upper in spite of rounding."""
         value = self.to_user(upper)
         return value, min(self.to_user(lower), value)
 
@@ -87,34 +87,34 @@ class RunObjective(ABC):
     @property
     @abstractmethod
     def accuracy(self) -> str:
-        """The keyword that asks for an absolute gap."""
+        """The keyword that sets an absolute gap."""
 
     @property
     @abstractmethod
     def default_gap(self) -> float | None:
-        """The gap to reach if none is asked for; None: a share of the lower bound."""
+        """The default gap; None means a share of the lower bound."""
 
     @property
     @abstractmethod
     def scale(self) -> float:
-        """Size of the numbers before costs are shifted: accuracies are measured by it."""
+        """Size of the costs before the shift, by which accuracies are measured."""
 
     @property
     @abstractmethod
     def optimum_scale(self) -> float:
-        """Size of an optimum: gaps of an optimum near 0 are measured by it."""
+        """Size of an optimum, by which gaps of an optimum near 0 are measured."""
 
     @property
     @abstractmethod
     def slack(self) -> float:
-        """What turning bounds into the user's units may add to a gap."""
+        """Error that the conversion to the user's units may add to a gap."""
 
     # -- bounds ------------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def round_off_size(self) -> float:
-        """Size of which two bounds may contradict each other by a share: rounding."""
+        """Size of the numbers whose round-off may make two bounds contradict each other."""
 
     @abstractmethod
     def bracket(self, core: Any, f: Vector) -> Bracket[Any, Any]:
@@ -122,7 +122,7 @@ class RunObjective(ABC):
 
     @abstractmethod
     def dual(self, f: Vector) -> tuple[Any, float]:
-        """Return feasible potentials made from any potential, and the bound they prove."""
+        """Make any potential feasible; return the potentials and the bound they prove."""
 
     @abstractmethod
     def dual_value(self, potentials: Any) -> float:
@@ -134,10 +134,10 @@ class RunObjective(ABC):
 
     @abstractmethod
     def crude_bounds(self) -> tuple[Bracket[Any, Any], Proof]:
-        """Return proved bounds that take no pass over the costs."""
+        """Return proved bounds without a pass over the costs."""
 
     def is_tight(self, plan: Any, potentials: Any) -> bool:
-        """Tell whether the plan has mass on tight arcs only, where the kind knows what that is."""
+        """Tell whether the plan has mass on tight arcs only; True where the kind cannot tell."""
         return True
 
     def check(self, upper: float, lower: float) -> None:
@@ -159,28 +159,28 @@ class RunObjective(ABC):
 
     @abstractmethod
     def answer_from(self, arrays: Arrays) -> tuple[Any, Any] | None:
-        """Return the plan and the potentials of a file, which may be anybody's, if it has any."""
+        """Return plan and potentials from an untrusted file, or None if it has none."""
 
 
 @dataclass(frozen=True)
 class Objective(RunObjective):
-    """What is minimised over the plans of a problem, with the bounds that prove how well."""
+    """A function to minimise over the plans of a problem, with bounds on its optimum."""
 
     problem: Problem
 
-    #: What a bound is a bound of, in words.
+    #: Name of the optimum that is bounded.
     quantity: ClassVar[str]
     is_entropic: ClassVar[bool] = False
     accuracy: ClassVar[str] = "eps"
     #: A method solves problems of one form, which its record names.
     form: ClassVar[str] = "balanced"
-    #: The end of the sentence that refuses a method which cannot serve.
+    #: The end of the sentence that rejects a method for other problems.
     method_refusal: ClassVar[str] = (
         "solves other problems only (pass unbalanced=λ to the unbalanced methods, or use auto)."
     )
-    #: Why no published procedure can be followed, if none can.
+    #: The sentence that rejects stop="paper", if no published procedure exists.
     paper_refusal: ClassVar[str | None] = None
-    #: The method that is made for this objective, and why, if there is one.
+    #: The method that "auto" takes, and the reason, if the objective determines it.
     default_method: ClassVar[tuple[str, str] | None] = None
 
     # -- what a run needs to know ------------------------------------------------------------
@@ -190,16 +190,16 @@ class Objective(RunObjective):
         return method.form == self.form
 
     def support(self) -> Support:
-        """Return the problem that methods work on, and the way back from it."""
+        """Return the part of the problem that methods work on."""
         return Support.of(self.problem)
 
     def fixed_target(self, inner: Problem) -> Target | None:
-        """Return the one target that solves a problem of this kind, if there is one."""
+        """Return the target for the whole run, or None if a schedule chooses targets."""
         return None
 
     @property
     def default_gap(self) -> float | None:
-        """The gap to reach if none is asked for; None: a share of the lower bound."""
+        """The default gap; None means a share of the lower bound."""
         return None
 
     @property
@@ -218,26 +218,26 @@ class Objective(RunObjective):
 
     @property
     def scale(self) -> float:
-        """Size of the numbers before costs are shifted: accuracies are measured by it."""
+        """Size of the costs before the shift, by which accuracies are measured."""
         return self.problem.scale
 
     @property
     def optimum_scale(self) -> float:
-        """Size of an optimum: gaps of an optimum near 0 are measured by it."""
+        """Size of an optimum, by which gaps of an optimum near 0 are measured."""
         return self.problem.scale
 
     @property
     def slack(self) -> float:
-        """What turning bounds into the user's units may add to a gap."""
+        """Error that the conversion to the user's units may add to a gap."""
         return proof.conversion_slack(self.optimum_scale)
 
     @property
     def slopes(self) -> Slopes | None:
-        """Slopes of the optimum in the weights, from the user's potentials; None: it has others."""
+        """Function from the user's potentials to the derivatives in the weights, or None."""
         return None
 
     def mass_price(self, potentials: Potentials, lower: float) -> float | None:
-        """Return the slope of the optimum in the mass that is moved, if that is given.
+        """Return the derivative of the optimum in the mass to move, or None if it is not given.
 
         It is in the user's units, from potentials and their bound in the internal ones.
         """
@@ -257,11 +257,11 @@ class Objective(RunObjective):
     @property
     @abstractmethod
     def size(self) -> float:
-        """Size of the numbers that are added up: round-off is a share of it."""
+        """Size of the numbers that are added up, by which round-off is measured."""
 
     @property
     def round_off_size(self) -> float:
-        """Size of which two bounds may contradict each other by a share: rounding."""
+        """Size of the numbers whose round-off may make two bounds contradict each other."""
         return self.size
 
     @abstractmethod
@@ -274,7 +274,7 @@ class Objective(RunObjective):
 
     @abstractmethod
     def dual(self, f: Vector) -> tuple[Potentials, float]:
-        """Return feasible potentials made from any row potential, and the bound they prove."""
+        """Make any row potential feasible; return both potentials and the bound they prove."""
 
     @abstractmethod
     def dual_value(self, potentials: Potentials) -> float:
@@ -285,7 +285,7 @@ class Objective(RunObjective):
         """Return potentials in the user's units, as feasible as they were."""
 
     def rounded(self, core: Core) -> Rounded:
-        """Return a feasible plan near a nonnegative matrix, its cost, and how far that was off."""
+        """Round a nonnegative matrix to a feasible plan; return it with cost and marginal error."""
         problem = self.problem
         return round_onto(core, problem.p, problem.q, problem.geometry)
 
@@ -305,7 +305,7 @@ class Objective(RunObjective):
         return Bracket(plan, upper, potentials, lower, error)
 
     def crude_bounds(self) -> tuple[Bracket[Plan, Potentials], Proof]:
-        """Return proved bounds that take no pass over the costs."""
+        """Return proved bounds without a pass over the costs."""
         plan, upper, cost = crude_plan(self)
         potentials, lower = crude_potentials(self)
         self.check(upper, lower)
@@ -343,7 +343,7 @@ class Objective(RunObjective):
         return {**packed, "best.f": potentials[0], "best.g": potentials[1]}
 
     def answer_from(self, arrays: Arrays) -> tuple[Plan, Potentials] | None:
-        """Return the plan and the potentials of a file, which may be anybody's, if it has any."""
+        """Return plan and potentials from an untrusted file, or None if it has none."""
         saved, (n, m) = SavedArrays(arrays), self.problem.shape
         if "best.f" not in saved:
             return None
@@ -363,7 +363,7 @@ class Objective(RunObjective):
         return f / self.problem.unit - self.shift
 
     def certificate(self, core: Core, f: Vector) -> Certificate:
-        """Return the bracket of a plan of mass 1 and a row potential, in the user's units."""
+        """Return the certificate of a plan of mass 1 and a row potential, in the user's units."""
         found = self.bracket(core, f)
         upper, lower = self.bounds_to_user(found.upper, found.lower)
         error = self.problem.mass * found.marginal_error
@@ -387,7 +387,7 @@ class CrudePlan(NamedTuple):
 
 
 def crude_plan(objective: Objective) -> CrudePlan:
-    """Return a feasible plan of few entries, and what it proves."""
+    """Return a feasible plan of at most n + m - 1 entries, and the bound it proves."""
     problem, mass = objective.problem, objective.feasible_mass
     p, q = (x * (mass / float(x.sum())) for x in (problem.p, problem.q))
     core = Arcs(problem.shape, *corner(p, q, 0.0)).above(0.0)
@@ -396,12 +396,12 @@ def crude_plan(objective: Objective) -> CrudePlan:
 
 
 def least_costs(objective: Objective) -> Objective:
-    """Return the objective with the least cost everywhere: bounds below it are bounds below."""
+    """Return the objective with the least cost everywhere; its lower bounds hold for all costs."""
     problem = objective.problem
     least = Constant(problem.shape, problem.geometry.bounds[0])
     return objective.on(replace(problem, geometry=least))
 
 
 def crude_potentials(objective: Objective) -> tuple[Potentials, float]:
-    """Return feasible potentials that know the least cost only, and the bound they prove."""
+    """Return potentials that are feasible by the least cost alone, and the bound they prove."""
     return least_costs(objective).dual(np.zeros(objective.problem.shape[0]))

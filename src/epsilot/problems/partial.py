@@ -33,13 +33,13 @@ from .problem import BestPotential, Clipped, Problem, check_size, checked_weight
 from .rounding import Rounded, remove_overflow
 from .support import Dummies, Support
 
-#: Share of the mass that may be missing of a plan for it to be scaled instead of completed.
+#: Largest missing share of the mass at which a plan is scaled instead of completed.
 MAX_SCALED_SHORTFALL = 1e-14
 
 
 @dataclass(frozen=True)
 class PartialTransport(Objective):
-    """min <C, X> over plans that move a share of the unit of mass."""
+    """min <C, X> over plans of mass ``share``."""
 
     share: float
 
@@ -79,7 +79,7 @@ class PartialTransport(Objective):
         return self.share
 
     def support(self) -> Support:
-        """Return the balanced problem with dummies, and the way back from it."""
+        """Return the balanced problem with dummies."""
         inner = Support.of(self.problem)
         p, q = (np.minimum(x, self.share) for x in (inner.problem.p, inner.problem.q))
         appears, vanishes = (max(float(x.sum()) - self.share, 0.0) for x in (q, p))
@@ -103,7 +103,7 @@ class PartialTransport(Objective):
         return to_user(cost, problem.offset * self.share, problem.mass, problem.unit)
 
     def rounded(self, core: Core) -> Rounded:
-        """Return a plan that moves the share, and no more than there is, near any matrix.
+        """Round any matrix to a plan of mass ``share`` with marginals of at most p and q.
 
         Rows, then columns, that carry too much are scaled down; then all is scaled down to the
         share, or what is missing is added where something is left, as a rank-one term.
@@ -129,7 +129,7 @@ class PartialTransport(Objective):
         return Rounded(plan, plan.priced(cost, shipped), error)
 
     def infeasibility(self, plan: Plan) -> float:
-        """Return the share of what is moved by which a plan takes, brings or moves too much."""
+        """Return the excess of marginals and the error of the mass, relative to the share."""
         r, c = plan.marginals()
         p, q = self.problem.p, self.problem.q
         excess = np.maximum(r - p, 0).sum() + np.maximum(c - q, 0).sum()
@@ -138,11 +138,11 @@ class PartialTransport(Objective):
     # -- potentials --------------------------------------------------------------------------
 
     def row_potential(self, g: Vector) -> Vector:
-        """Return the c-transform of a column potential that is nowhere positive."""
+        """Return the c-transform of a column potential, shifted to be nonpositive."""
         return self.problem.geometry.ctransform_rows(g - g.max())
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
-        """Return feasible potentials made from any row potential, and the bound they prove."""
+        """Make any row potential feasible; return both potentials and the bound they prove."""
         problem, geometry = self.problem, self.problem.geometry
         k = geometry.ctransform_cols(f - f.max())
         g = np.minimum(k - quantile(k, problem.q, self.share), 0.0)
@@ -151,7 +151,7 @@ class PartialTransport(Objective):
         return (f, g), self._bound((f, g), h)
 
     def dual_value(self, potentials: Potentials) -> float:
-        """Return the bound of potentials that are nowhere positive, with the best µ."""
+        """Return the bound of nonpositive potentials with the optimal µ."""
         f, g = potentials
         if not (f.max() <= 0 and g.max() <= 0):
             raise CertificateError(f"a potential is positive. {BUG_NOTE}")
@@ -164,7 +164,7 @@ class PartialTransport(Objective):
         return linear(self.problem, potentials) + self.share * µ
 
     def mass_price(self, potentials: Potentials, lower: float) -> float:
-        """Return µ, which is what the bound has beside <p, f> + <q, g> for each unit of mass."""
+        """Return µ, the derivative of the bound in the mass."""
         µ = (lower - linear(self.problem, potentials)) / self.share
         return self.problem.unit * (µ + self.shift / self.share)
 
@@ -174,23 +174,23 @@ class PartialTransport(Objective):
 
     @property
     def slopes(self) -> Slopes | None:
-        """The potentials: weights are free."""
+        """The potentials themselves, since weights are free."""
         return free_slopes
 
     def to_user_potentials(self, potentials: Potentials) -> Potentials:
-        """Return potentials in the user's units, nowhere positive."""
+        """Return nonpositive potentials in the user's units."""
         f, g = potentials
         return self.problem.unit * f, self.problem.unit * g
 
 
 @dataclass(frozen=True)
 class DummiesOfLowerMass(Dummies):
-    """Dummies beside weights that were lowered: methods see plans of mass 1, not of ``total``."""
+    """Dummies for lowered weights: methods see plans of mass 1 instead of ``total``."""
 
     total: float
 
     def without_dummies(self, core: Core, row: Vector) -> tuple[Core, Vector]:
-        """Return what is left of a plan, in the unit of mass of the whole problem."""
+        """Remove the dummies, and return to the unit of mass of the whole problem."""
         core, row = super().without_dummies(core, row)
         arcs = core.arcs()
         if arcs is None:
@@ -199,7 +199,7 @@ class DummiesOfLowerMass(Dummies):
 
 
 def quantile(values: Vector, weights: Vector, share: float) -> float:
-    """Return the least value up to which the weights reach a share, which is the best µ."""
+    """Return the weighted quantile of values at a share: the optimal µ."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[min(int(np.searchsorted(reached, share)), values.size - 1)]])
@@ -232,7 +232,7 @@ class EntropicPartial(PartialTransport):
 
     @classmethod
     def of(cls, problem: Problem, share: float, reg: float) -> Self:
-        """Return the objective of a user's regularisation, unless it is out of proportion."""
+        """Return the objective for a user's regularisation, or raise InvalidProblem."""
         check_regularisation(reg, problem)
         exact = replace(problem, geometry=problem.geometry.exact)
         return cls(exact, share, reg / problem.unit)
@@ -240,7 +240,7 @@ class EntropicPartial(PartialTransport):
     # -- what a run needs to know ------------------------------------------------------------
 
     def support(self) -> Support:
-        """Return the problem without its empty rows and columns."""
+        """Return the problem without rows and columns of negligible mass."""
         return Support.of(self.problem)
 
     def fixed_target(self, inner: Problem) -> PartialTarget:
@@ -259,12 +259,12 @@ class EntropicPartial(PartialTransport):
 
     @property
     def slack(self) -> float:
-        """What turning bounds into the user's units may add to a gap."""
+        """Error that the conversion to the user's units may add to a gap."""
         return max(super().slack, 1e-15 * self.share * self.eta)
 
     @property
     def shift(self) -> float:
-        """The offset of the costs, and what H of a plan of another mass differs by."""
+        """The offset of the costs, and the change of H when the mass is not 1."""
         return super().shift + self.share * self.eta * float(log(self.problem.mass))
 
     @property
@@ -292,7 +292,7 @@ class EntropicPartial(PartialTransport):
         return (f, g), self._entropic_bound((f, g), lse)
 
     def dual_value(self, potentials: Potentials) -> float:
-        """Return the bound of potentials that are nowhere positive, with the best µ."""
+        """Return the bound of nonpositive potentials with the optimal µ."""
         f, g = potentials
         if not (f.max() <= 0 and g.max() <= 0):
             raise CertificateError(f"a potential is positive. {BUG_NOTE}")
@@ -357,9 +357,9 @@ def best_clipped(h: Vector, weights: Vector, share: float, eta: float) -> BestPo
     return BestPotential(np.minimum(h - level, 0.0), level)
 
 
-#: Share by which the mass to move may exceed what there is: rounding.
+#: Relative excess of the mass to move over the totals that counts as round-off.
 MASS_RTOL = 1e-12
-#: The least share of the mass there is that can be moved.
+#: Smallest share of the total mass that can be moved.
 MIN_SHARE = 1e-250
 
 

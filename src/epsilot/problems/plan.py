@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from dask.array import Array as DaskArray
 
 
-#: Rows or columns of a larger problem that are kept: their indices, or all of them.
+#: Rows or columns to keep of a larger problem: their indices, or a slice.
 KeptIndex = Index | slice
 
 
 class Core(Protocol):
     """A nonnegative matrix K known by its products."""
 
-    #: The array by which a file shows that it holds a core of this kind.
+    #: Name of the array that identifies this kind of core in a file.
     file_key: ClassVar[str]
 
     @property
@@ -63,29 +63,29 @@ class Core(Protocol):
         """Return K v, (C * K) v and C d."""
 
     def block(self, start: int, stop: int) -> Matrix:
-        """Return rows ``start:stop`` of K, an array of the caller's own."""
+        """Return a copy of rows ``start:stop`` of K."""
 
     def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Core:
         """Return K on the kept rows and columns of a larger problem, zero elsewhere."""
 
     def cropped(self, geometry: Geometry, raised: float) -> Core:
-        """Return K on the first rows and columns, whose costs are those of a geometry.
+        """Return K on the first rows and columns, which a geometry has.
 
         ``raised`` is by how much the costs that K was made from are higher.
         """
 
     def detached(self) -> Self:
-        """Return a core that later changes of the user's arrays do not reach."""
+        """Return a core with its own copy of the user's arrays."""
 
     def arrays(self) -> Arrays:
-        """Return what a file needs to hold of K."""
+        """Return the arrays that a file stores."""
 
     @classmethod
     def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Self:
-        """Return the core that a file holds, or say in a sentence what is wrong with it."""
+        """Read the core from an untrusted file, or raise InvalidProblem."""
 
     def is_finite(self) -> bool:
-        """Tell whether nothing of K has overflowed."""
+        """Tell whether K is free of overflow."""
 
     def is_nonnegative(self) -> bool:
         """Tell whether no entry is negative."""
@@ -94,7 +94,7 @@ class Core(Protocol):
         """Return a core for which products with vectors do not overflow."""
 
     def arcs(self) -> Arcs | None:
-        """Return the entries of a core that has few, else None."""
+        """Return the entries as arcs if they are few, else None."""
 
     @property
     def is_remote(self) -> bool:
@@ -105,18 +105,18 @@ class Core(Protocol):
 
 
 class CoreDefaults:
-    """What most cores answer alike."""
+    """Default methods of cores."""
 
     def detached(self) -> Self:
-        """Return the core, which holds no array of the user's."""
+        """Return the core itself, which holds no array of the user's."""
         return self
 
     def is_finite(self) -> bool:
-        """Tell whether nothing has overflowed: entries are sums of masses."""
+        """Return True: entries are sums of masses."""
         return True
 
     def without_overflow(self, p: Vector) -> Self:
-        """Return the core, whose entries are finite."""
+        """Return the core itself, whose entries are finite."""
         return self
 
     def arcs(self) -> Arcs | None:
@@ -129,12 +129,12 @@ class CoreDefaults:
         return False
 
     def remote_product(self, v: Vector, is_transposed: bool) -> DaskArray:
-        """Fail: there are no workers."""
+        """Raise NotImplementedError: there are no workers."""
         raise NotImplementedError
 
 
 def priced_rows(geometry: Geometry, block: Callable[[int, int], Matrix], v: Vector) -> Vector:
-    """Return (C * K) v for a K of which any block of rows can be had."""
+    """Return (C * K) v from blocks of rows of K."""
     return np.concatenate([matvec(C * block(i, k), v) for i, k, C in geometry.blocks()])
 
 
@@ -145,13 +145,13 @@ def spread(x: Vector, index: KeptIndex, size: int, fill: float) -> Vector:
     return out
 
 
-#: Mass of 1 that the flow on a forest of arcs may leave at its nodes: rounding.
+#: Largest mass, as a share of 1, that the flow on a forest may leave at its nodes by round-off.
 MAX_UNSETTLED_MASS = 1e-15
 
 
 @dataclass(frozen=True)
 class Arcs(CoreDefaults):
-    """K with K[i, j] = flow on a few arcs (i, j), each named once, and zero elsewhere."""
+    """A sparse K: flow on distinct arcs (i, j), zero elsewhere."""
 
     file_key: ClassVar[str] = "flow"
 
@@ -170,7 +170,7 @@ class Arcs(CoreDefaults):
 
     @classmethod
     def none(cls, shape: tuple[int, int]) -> Arcs:
-        """Return the plan that moves nothing."""
+        """Return the plan without mass."""
         places = np.zeros(0, dtype=np.int64)
         return cls(shape, places, places, np.zeros(0))
 
@@ -208,7 +208,7 @@ class Arcs(CoreDefaults):
         return K
 
     def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Arcs:
-        """Return the arcs between the places that rows and columns have in a larger problem."""
+        """Return the arcs with the row and column numbers of a larger problem."""
         n, m = geometry.shape
         return Arcs((n, m), np.arange(n)[rows][self.i], np.arange(m)[cols][self.j], self.flow)
 
@@ -224,7 +224,7 @@ class Arcs(CoreDefaults):
 
     @classmethod
     def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Arcs:
-        """Return saved arcs, none of which may leave the problem."""
+        """Read arcs from a file, and check that they belong to the problem."""
         n, m = geometry.shape
         size = (saved.size("flow"),)
         i, j = saved.indices("i", size, n), saved.indices("j", size, m)
@@ -241,7 +241,7 @@ class Arcs(CoreDefaults):
         return self
 
     def settled(self, p: Vector, q: Vector) -> Arcs | None:
-        """Return the flow that p and q determine if the arcs are a forest that can carry them.
+        """Return the flow that p and q determine on a forest of arcs, or None if there is none.
 
         At most n + m - 1 arcs, and every marginal to rounding: the vertex a simplex has found.
         """
@@ -251,7 +251,7 @@ class Arcs(CoreDefaults):
         return Arcs(self.shape, self.i, self.j, flow).above(0.0)
 
     def completed(self, s: Vector, t: Vector, p: Vector, q: Vector) -> Arcs:
-        """Return diag(s) K diag(t), of at most the masses p and q, and what is missing of them.
+        """Return diag(s) K diag(t) with arcs added for the mass that p and q still lack.
 
         That goes from rows to columns in their order, on fewer than n + m arcs.
         """
@@ -279,7 +279,7 @@ class Arcs(CoreDefaults):
 
 
 def _binned(places: Index, flow: Vector, others: Index, x: Vector, size: int) -> Vector:
-    """Return the sums of flow x over the arcs of each place."""
+    """Return the sum of flow times x over the arcs of each row, or column."""
     out = np.empty(size)
     binned(places, flow, others, x, out)
     return out
@@ -287,7 +287,7 @@ def _binned(places: Index, flow: Vector, others: Index, x: Vector, size: int) ->
 
 @dataclass(frozen=True)
 class Explicit(CoreDefaults):
-    """A dense array."""
+    """A core stored as a dense array."""
 
     file_key: ClassVar[str] = "X"
 
@@ -335,7 +335,7 @@ class Explicit(CoreDefaults):
 
     @classmethod
     def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Explicit:
-        """Return a saved array of masses."""
+        """Read the array from a file."""
         return cls(saved.masses("X", geometry.shape))
 
     def is_nonnegative(self) -> bool:
@@ -345,7 +345,7 @@ class Explicit(CoreDefaults):
 
 @dataclass(frozen=True)
 class Gibbs(CoreDefaults):
-    """K = exp((f + g - C) / η), in O(n + m) memory."""
+    """The Gibbs plan K = exp((f + g - C) / η) of two potentials, in O(n + m) memory."""
 
     file_key: ClassVar[str] = "eta"
 
@@ -383,7 +383,7 @@ class Gibbs(CoreDefaults):
 
     @property
     def is_remote(self) -> bool:
-        """Whether the costs are with the workers of a cluster."""
+        """Whether the workers of a cluster hold the costs."""
         return self.geometry.is_remote
 
     def remote_product(self, v: Vector, is_transposed: bool) -> DaskArray:
@@ -392,18 +392,18 @@ class Gibbs(CoreDefaults):
         return self.geometry.apply_there(is_transposed, f, g, self.eta, v)
 
     def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Gibbs:
-        """Return the plan of potentials that are -inf elsewhere."""
+        """Return the Gibbs plan with potentials -inf on the other rows and columns."""
         n, m = geometry.shape
         f, g = spread(self.f, rows, n, -np.inf), spread(self.g, cols, m, -np.inf)
         return Gibbs(geometry, f, g, self.eta)
 
     def cropped(self, geometry: Geometry, raised: float) -> Gibbs:
-        """Return the plan of the first potentials."""
+        """Return the Gibbs plan of the first rows and columns."""
         n, m = geometry.shape
         return Gibbs(geometry, self.f[:n] - raised, np.ascontiguousarray(self.g[:m]), self.eta)
 
     def detached(self) -> Gibbs:
-        """Return the plan with costs that later changes of the user's arrays do not reach."""
+        """Return the plan with its own copy of the user's costs."""
         return replace(self, geometry=self.geometry.detached())
 
     def arrays(self) -> Arrays:
@@ -412,7 +412,7 @@ class Gibbs(CoreDefaults):
 
     @classmethod
     def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Gibbs:
-        """Return the plan of saved potentials."""
+        """Read potentials and η from a file."""
         n, m = geometry.shape
         f, g, eta = saved.vector("f", (n,)), saved.vector("g", (m,)), float(saved.vector("eta", ()))
         if not 0 < eta < math.inf:
@@ -420,11 +420,11 @@ class Gibbs(CoreDefaults):
         return cls(geometry, f, g, eta)
 
     def is_finite(self) -> bool:
-        """Tell whether the potentials are usable: NaN and +inf file_key an overflow."""
+        """Tell whether the potentials are free of NaN and +inf, which mark an overflow."""
         return are_between(self.f, -np.inf, np.inf) and are_between(self.g, -np.inf, np.inf)
 
     def is_nonnegative(self) -> bool:
-        """Tell that no exponential is negative."""
+        """Return True: exponentials are positive."""
         return True
 
     def without_overflow(self, p: Vector) -> Gibbs:
@@ -434,7 +434,7 @@ class Gibbs(CoreDefaults):
 
 
 def add_arcs(core: Core, more: Arcs) -> Core:
-    """Return a core with the flow of some arcs added."""
+    """Add the flow of some arcs to a core."""
     arcs = core.arcs()
     if arcs is None:
         return PlusArcs(core, more) if more.flow.size else core
@@ -446,7 +446,7 @@ def add_arcs(core: Core, more: Arcs) -> Core:
 
 @dataclass(frozen=True)
 class PlusArcs(CoreDefaults):
-    """K + the flow of some arcs."""
+    """A core plus the flow of some arcs."""
 
     file_key: ClassVar[str] = "more.flow"
 
@@ -504,7 +504,7 @@ class PlusArcs(CoreDefaults):
         return PlusArcs(self.core.cropped(geometry, raised), self.more.cropped(geometry, raised))
 
     def detached(self) -> Self:
-        """Return a core that later changes of the user's arrays do not reach."""
+        """Return a core with its own copy of the user's arrays."""
         return replace(self, core=self.core.detached())
 
     def arrays(self) -> Arrays:
@@ -516,14 +516,14 @@ class PlusArcs(CoreDefaults):
 
     @classmethod
     def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Self:
-        """Return the core that a file holds, or say in a sentence what is wrong with it."""
+        """Read the core from an untrusted file, or raise InvalidProblem."""
         within = saved.under("within")
         kind: type[Core] = Explicit if Explicit.file_key in within else Gibbs
         more = Arcs.from_arrays(saved.under("more"), geometry)
         return cls(kind.from_arrays(within, geometry), more)
 
     def is_finite(self) -> bool:
-        """Tell whether nothing has overflowed."""
+        """Tell whether the core is free of overflow."""
         return self.core.is_finite()
 
     def is_nonnegative(self) -> bool:
@@ -535,12 +535,12 @@ class PlusArcs(CoreDefaults):
         return replace(self, core=self.core.without_overflow(p))
 
 
-#: Every kind of core that a file can hold beside a plan's scalings.
+#: Every kind of core that a file can hold.
 CORES: tuple[type[Core], ...] = (Explicit, Arcs, Gibbs, PlusArcs)
 
 
 def core_from_arrays(saved: SavedArrays, geometry: Geometry) -> Core:
-    """Return the core that a file holds, of whatever kind."""
+    """Read a core of any kind from a file."""
     for kind in CORES:
         if kind.file_key in saved:
             return kind.from_arrays(saved, geometry)
@@ -549,7 +549,7 @@ def core_from_arrays(saved: SavedArrays, geometry: Geometry) -> Core:
 
 
 def lazy_product(plan: Plan, V: DaskArray, is_transposed: bool) -> DaskArray:
-    """Return X V, or Xᵀ V, a column at a time."""
+    """Return X V, or Xᵀ V, as a Dask array, column by column."""
     size, out = plan.shape if is_transposed else plan.shape[::-1]
     if V.ndim not in (1, 2) or V.shape[0] != size:
         raise InvalidProblem(
@@ -568,9 +568,9 @@ def lazy_product(plan: Plan, V: DaskArray, is_transposed: bool) -> DaskArray:
     return dask.array.stack([plan.remote_product(v, is_transposed) for v in columns], axis=1)
 
 
-#: Largest dense plan that ``Result.plan`` builds without being asked twice, in bytes.
+#: Largest dense plan, in bytes, that ``Result.plan`` builds by default.
 MAX_DENSE_BYTES = 4 << 30
-#: Plans within one another that a file may hold.
+#: Largest number of plans nested in one another in a file.
 MAX_NESTED_PLANS = 8
 
 
@@ -584,7 +584,7 @@ class Correction(NamedTuple):
 
     @classmethod
     def nothing(cls, shape: tuple[int, int]) -> Correction:
-        """Return scalings by 1, and a term of 0."""
+        """Return the correction that changes nothing."""
         n, m = shape
         return cls(np.ones(n), np.ones(m), np.zeros(n), np.zeros(m))
 
@@ -672,7 +672,7 @@ class Plan(CoreDefaults):
         return self.mass * (s * inside + e * dot(d, v))
 
     def is_finite(self) -> bool:
-        """Tell whether nothing of the core has overflowed."""
+        """Tell whether the core is free of overflow."""
         return self.core.is_finite()
 
     def is_nonnegative(self) -> bool:
@@ -700,11 +700,11 @@ class Plan(CoreDefaults):
         return Plan(core, Correction(s[:n], t[:m], e[:n], d[:m]), self.mass)
 
     def detached(self) -> Plan:
-        """Return a plan that later changes of the user's arrays do not reach."""
+        """Return a plan with its own copy of the user's arrays."""
         return Plan(self.core.detached(), self.correction, self.mass)
 
     def arrays(self) -> Arrays:
-        """Return the scalings, and the core's arrays; those of a plan within this one apart."""
+        """Return the arrays of the correction and the core; a nested plan gets a prefix."""
         correction = self.correction or Correction.nothing(self.shape)
         arrays: Arrays = correction._asdict()
         if self.mass != 1:
@@ -716,7 +716,7 @@ class Plan(CoreDefaults):
 
     @classmethod
     def from_arrays(cls, saved: SavedArrays, geometry: Geometry) -> Plan:
-        """Return the plan that a file holds, or say in a sentence what is wrong with it."""
+        """Read a plan from an untrusted file, or raise InvalidProblem."""
         n, m = geometry.shape
         inside = saved.under(cls.file_key)
         if inside.prefix.count(cls.file_key) > MAX_NESTED_PLANS:
@@ -731,7 +731,7 @@ class Plan(CoreDefaults):
         return cls(core, Correction(s, t, e, d), mass)
 
     def price(self, geometry: Geometry, v: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
-        """Return X v, (C * X) v and C d: a plan can be the core of another."""
+        """Return X v, (C * X) v and C d, as for a core."""
         own = self.correction or Correction.nothing(self.shape)
         mass, cost, shipped = self.core.price(geometry, own.t * v, d)
         held = own.d * v
@@ -773,12 +773,12 @@ class Plan(CoreDefaults):
         return np.asarray(self.block(i, i + 1)[0])
 
     def blocks(self) -> Iterator[tuple[int, Matrix]]:
-        """Yield (start, rows) until the whole of X is seen."""
+        """Yield (start, rows) for consecutive blocks of rows of X."""
         for rows in row_blocks(*self.shape):
             yield rows.start, self.block(rows.start, rows.stop)
 
     def entropy(self) -> float:
-        """Return H(X) = -sum X log X; of few arcs and a rank-one term without a pass."""
+        """Return H(X) = -Σ X log X; few arcs and a rank-one term need no pass over X."""
         arcs = self.core.arcs()
         if arcs is None:
             return float(sum(entropy(X) for _, X in self.blocks()))

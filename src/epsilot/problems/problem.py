@@ -1,4 +1,4 @@
-"""The transport problem, validated once and frozen; and its entropic relaxation."""
+"""Validate transport problems, and define the problems that methods solve."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..geometry import Geometry, as_geometry
 from ..kernels.proof import LARGEST, SMALLEST, are_held, cost_offset, scaling_power
 from ..kernels.vectors import log
 
-# Totals that differ by less than this (relative) differ by rounding, and are made equal.
+# Relative difference of totals that counts as round-off, by type of the weights.
 _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
 _TOTALS_FLOAT64 = 1e-9
-# Vectors of n + m numbers that every run holds, at least.
+# Vectors of n + m numbers that every run holds in memory.
 VECTORS_PER_RUN = 8
 
 
@@ -67,7 +67,7 @@ class Problem:
         return h.hexdigest()[:16]
 
     def detached(self) -> Problem:
-        """Return the problem with costs that later changes of the user's arrays do not reach."""
+        """Return the problem with its own copy of the user's costs."""
         return replace(self, geometry=self.geometry.detached())
 
 
@@ -91,7 +91,7 @@ class Entropic(_OnGeometry):
 
     @property
     def level(self) -> float:
-        """What a schedule lowers."""
+        """The number that a schedule lowers."""
         return self.eta
 
     @cached_property
@@ -107,7 +107,7 @@ class Entropic(_OnGeometry):
 
 @dataclass(frozen=True)
 class Additive(_OnGeometry):
-    """The unregularised problem with an accuracy ε for methods that plan with one."""
+    """The unregularised problem with an accuracy ε."""
 
     geometry: Geometry
     epsilon: float
@@ -116,7 +116,7 @@ class Additive(_OnGeometry):
 
     @property
     def level(self) -> float:
-        """What a schedule lowers."""
+        """The number that a schedule lowers."""
         return self.epsilon
 
     @property
@@ -127,7 +127,7 @@ class Additive(_OnGeometry):
 
 @dataclass(frozen=True)
 class Penalised(Entropic):
-    """The problem whose marginals may be missed: λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q) is charged.
+    """The problem with marginal penalties λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q).
 
     Without an entropy, η is 0.
     """
@@ -140,12 +140,12 @@ class Penalised(Entropic):
 
     @property
     def level(self) -> float:
-        """No schedule lowers anything; files want a positive number."""
+        """Any positive number for files: no schedule lowers it."""
         return self.eta or 1.0
 
     @property
     def transposed(self) -> Penalised:
-        """The same with sources and targets exchanged, but for the costs."""
+        """The problem with weights and penalties of both sides exchanged; the costs stay."""
         return Penalised(self.geometry, self.eta, self.q, self.p, self.price_b, self.price_a)
 
 
@@ -167,7 +167,7 @@ def make_problem(
     *,
     normalize: bool = False,
 ) -> Problem:
-    """Validate a user's cost and weights, or say in one sentence what is wrong with them."""
+    """Validate a user's cost and weights, or raise InvalidProblem."""
     geometry = as_geometry(M)
     (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
     is_given = a is not None and b is not None  # else the totals differ by rounding at most
@@ -184,7 +184,7 @@ def make_problem(
 def checked_weights(
     geometry: Geometry, a: ArrayLike | None, b: ArrayLike | None, *, normalize: bool = False
 ) -> tuple[Vector, Vector]:
-    """Return checked weights; uniform ones carry whatever mass the other side has."""
+    """Return checked weights; default weights get the mass of the other side."""
     (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
     return (weights_a / total_a, weights_b / total_b) if normalize else (weights_a, weights_b)
 
@@ -192,7 +192,7 @@ def checked_weights(
 def _both(
     geometry: Geometry, a: ArrayLike | None, b: ArrayLike | None
 ) -> tuple[tuple[Vector, float], tuple[Vector, float]]:
-    """Return the weights of both sides, each with its total."""
+    """Return checked weights of both sides, each with its total."""
     n, m = geometry.shape
     if VECTORS_PER_RUN * 8 * (n + m) > memory.MIN_CHECKED_BYTES:
         what, remedy = f"a problem of {n:,} x {m:,}", "use fewer points or cells"
@@ -212,7 +212,7 @@ def _carrying(uniform: tuple[Vector, float], other: tuple[Vector, float]) -> tup
 def scaled_problem(
     geometry: Geometry, p: Vector, q: Vector, mass: float, *, can_shift: bool = True
 ) -> Problem:
-    """Return a problem whose costs have an ordinary size and begin at 0, if they can be shifted."""
+    """Scale the costs to an ordinary size, and shift them to begin at 0 if ``can_shift``."""
     low, high = geometry.bounds
     if not high - low < math.inf:
         raise InvalidProblem(describe_infinite_cost(geometry))
@@ -224,7 +224,7 @@ def scaled_problem(
 
 
 def check_size(cost: float, mass: float, what: str = "the weights sum to") -> None:
-    """Refuse problems whose costs, masses or value float64 holds with few digits or not at all."""
+    """Reject costs, masses and values outside the accurate range of float64."""
     if not are_held(cost, mass):
         raise InvalidProblem(
             f"the costs reach {cost:.3g} and {what} {mass:.3g}; both and their product must be "
@@ -233,20 +233,20 @@ def check_size(cost: float, mass: float, what: str = "the weights sum to") -> No
 
 
 def to_ordinary_size(geometry: Geometry, size: float) -> tuple[Geometry, float]:
-    """Return a geometry of ordinary size, and the power of two that it was divided by."""
+    """Divide a geometry by a power of two so that its size is ordinary; return both."""
     power = scaling_power(size)
     scaled = geometry.rescaled(-power) if power else None
     return (geometry, 1.0) if scaled is None else (scaled, math.ldexp(1.0, power))
 
 
 def read_only(x: Vector) -> Vector:
-    """Return a vector that can no longer be written to."""
+    """Make a vector read-only and return it."""
     x.setflags(write=False)
     return x
 
 
 def describe_infinite_cost(geometry: Geometry) -> str:
-    """Name the first cost that is not finite."""
+    """Return the sentence that names the first cost that is not finite."""
     for start, _, C in geometry.blocks():
         for i, j in np.argwhere(~np.isfinite(C))[:1]:
             return (
@@ -260,14 +260,14 @@ def describe_infinite_cost(geometry: Geometry) -> str:
 
 
 def totals_rtol(w: object) -> float:
-    """Return the relative difference of totals that is rounding in weights of this type."""
+    """Return the relative difference of totals that is round-off for this type of weights."""
     if w is None:
         return 0.0
     return _TOTALS.get(getattr(as_numpy(w, "weights"), "dtype", None), _TOTALS_FLOAT64)
 
 
 def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float]:
-    """Return checked weights, uniform if there are none, and their total."""
+    """Return checked weights, uniform by default, and their total."""
     if w is None:
         x = np.full(size, 1.0 / size)
         return x, float(x.sum())
@@ -288,7 +288,7 @@ def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float
 
 
 def describe_bad_weights(x: Vector, name: str) -> str:
-    """Say what is wrong with weights."""
+    """Return the sentence that says what is wrong with weights."""
     for bad, what, remedy in (
         (~np.isfinite(x), "must be finite", "remove or repair that entry"),
         (x < 0, "must not be negative", "set it to zero, or shift all weights"),
@@ -305,7 +305,7 @@ def describe_bad_weights(x: Vector, name: str) -> str:
 
 
 class BestPotential(NamedTuple):
-    """The best potential of the rows, or of the columns, with the best constant beside it."""
+    """The optimal potential of one side given the other, with the optimal constant µ."""
 
     potential: Vector
     level: float  # µ: the plan is exp((f + g + µ - C) / η - 1)
@@ -313,7 +313,7 @@ class BestPotential(NamedTuple):
 
 @dataclass(frozen=True)
 class Clipped(Entropic, ABC):
-    """A problem whose dual is maximised over the rows, or the columns, by clipping."""
+    """An entropic problem with bounded potentials: clipping maximises its dual over one side."""
 
     form: ClassVar[str] = "partial or TV with reg"
 
@@ -322,7 +322,7 @@ class Clipped(Entropic, ABC):
         """Return the best rows, given log Σ_j exp((g_j - C_ij) / η - 1)."""
 
     def translated(self, f: Vector, g: Vector) -> Potentials:
-        """Return potentials that differ by a constant between them, the best one."""
+        """Move the optimal constant between f and g."""
         return f, g
 
     @abstractmethod

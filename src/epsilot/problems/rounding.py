@@ -1,4 +1,4 @@
-"""Rounding onto the transport polytope (Altschuler, Weed, Rigollet 2017, Algorithm 2)."""
+"""Round onto the transport polytope (Altschuler, Weed, Rigollet 2017, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..geometry import Geometry
 from ..kernels.vectors import are_between, shortfall, shrink
 from .plan import Arcs, Core, Correction, Plan
 
-#: Multiples of the mass there is, and sums, beyond which products with a plan may overflow.
+#: Largest row or column sum of a plan whose products cannot overflow: as a multiple of the mass,
+#: and absolute.
 MAX_SUM_RATIO, MAX_SUM = 1e100, 1e280
 
 
@@ -24,7 +25,7 @@ class Rounded(NamedTuple):
 
 
 def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = None) -> Rounded:
-    r"""Return the nearest-by-scaling plan with marginals p and q, priced on the way.
+    r"""Round a nonnegative matrix to a plan with marginals p and q, and price it.
 
     Rows, then columns, that carry too much are scaled down; what is then missing is added as
     a rank-one term. For a core of mass 1 the plan moves by at most the marginal error
@@ -67,7 +68,7 @@ def round_onto(core: Core, p: Vector, q: Vector, geometry: Geometry | None = Non
 
 
 def remove_overflow(core: Core, p: Vector) -> tuple[Core, Vector, Vector]:
-    """Return a core whose products do not overflow, and its sums of rows and of columns."""
+    """Return a core whose products do not overflow, with its row and column sums."""
     r, c = core.marginals()
     if _are_below(MAX_SUM_RATIO, r, c) or _are_below(
         min(MAX_SUM_RATIO * float(p.sum()), MAX_SUM), r, c

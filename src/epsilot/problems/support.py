@@ -15,15 +15,16 @@ from .plan import Arcs, Core, KeptIndex, spread
 from .problem import Problem
 from .work import Work, certificate_work
 
-#: Masses of 1 that no method need look at: their logarithms and products leave the range of floats.
+#: Largest mass, as a share of 1, of rows and columns that methods leave out: its logarithm and
+#: its products leave the range of float64.
 NEGLIGIBLE_MASS = 1e-200
-#: The least mass that is looked at.
+#: Smallest mass of a row or column that methods see.
 LEAST_MASS = math.nextafter(NEGLIGIBLE_MASS, 1.0)
 
 
 @dataclass(frozen=True)
 class Support:
-    """A problem without its empty rows and columns; what is found there is lifted back."""
+    """A problem restricted to its rows and columns with mass; results are lifted back."""
 
     whole: Problem
     problem: Problem
@@ -37,10 +38,10 @@ class Support:
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """Return the problem without empty rows and columns.
+        """Leave out rows and columns of negligible mass.
 
-        Rows and columns next to empty go too: rounding gives them what they miss. A geometry that
-        cannot be restricted keeps everything, and so do masses that are all next to empty.
+        Rounding gives them their mass later. A geometry that cannot be restricted keeps all rows
+        and columns, and so does a problem whose masses are all negligible.
         """
         if are_between(problem.p, LEAST_MASS, np.inf) and are_between(
             problem.q, LEAST_MASS, np.inf
@@ -62,11 +63,11 @@ class Support:
         return certificate_work(self.problem.geometry)
 
     def nothing(self) -> tuple[Core, Vector]:
-        """Return what is certified of a method that has nothing yet: the independent plan."""
+        """Return the empty plan and zero potentials, which stand for a method without a result."""
         return Arcs.none(self.problem.shape), np.zeros(self.problem.shape[0])
 
     def known_potential(self, f: Vector) -> Vector | None:
-        """Return a row potential of the whole problem made from one of this part, if it is one."""
+        """Lift a row potential of this part to the whole problem; None if it does not fit."""
         if f.shape != self.problem.shape[:1] or not are_between(f, -np.inf, np.inf):
             return None
         return self.lifted(Arcs.none(self.problem.shape), f.copy())[1]
@@ -86,7 +87,7 @@ class Support:
 
 @dataclass(frozen=True)
 class Dummies(Support):
-    """A problem with balanced marginals whose plans, without the dummies, are those of another.
+    """A balanced problem with a dummy source and a dummy target, which take unmoved mass.
 
     ``inner`` is the whole problem without its empty rows and columns; ``completed`` is that one
     with the dummies, in which a dummy of no mass may be left out again. The costs that methods see
@@ -105,7 +106,7 @@ class Dummies(Support):
         masses: tuple[Vector, Vector],
         **more: Any,
     ) -> Self:
-        """Return a problem with dummies.
+        """Add a dummy source and a dummy target to a problem.
 
         Parameters
         ----------
@@ -116,7 +117,7 @@ class Dummies(Support):
         masses
             Of the sources and of the targets, each with its dummy last.
         **more
-            What else a kind keeps.
+            Further fields of a subclass.
         """
         problem = inner.problem
         geometry = extended(problem.geometry, *costs)
@@ -136,7 +137,7 @@ class Dummies(Support):
         )
 
     def kept(self, f: Vector, g: Vector) -> Potentials:
-        """Return potentials of the whole problem with the best ones of the dummies."""
+        """Restrict potentials of the whole problem, and add optimal ones of the dummies."""
         f, g = self.inner.kept(f, g)
         geometry = self.completed.whole.geometry
         n, m = self.inner.problem.shape
@@ -152,5 +153,5 @@ class Dummies(Support):
         return self.inner.lifted(core, row)
 
     def without_dummies(self, core: Core, row: Vector) -> tuple[Core, Vector]:
-        """Return what is left of a plan and of a row potential without the dummies."""
+        """Remove the dummies from a plan and a row potential."""
         return core.cropped(self.inner.problem.geometry, self.raised), row[:-1]

@@ -1,4 +1,4 @@
-r"""Unbalanced transport in total variation: mass may appear and vanish, at a price.
+r"""Unbalanced transport with total variation penalties on the marginals.
 
 .. math:: \min_{X \ge 0} \langle M, X\rangle + λ_a \|X 1 - a\|_1 + λ_b \|X^\top 1 - b\|_1
 
@@ -44,19 +44,19 @@ from .unbalanced_base import (
 
 #: Methods see penalties above HIGH_PENALTY_RATIO times the largest cost lowered to this multiple.
 LOWERED_PENALTY_RATIO = 4.0
-#: Steps of float64 by which the bounds of potentials are narrower than the prices: rounding.
+#: Relative margin between the bounds of potentials and the penalties, for round-off.
 BOUND_MARGIN = 16 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
 class TotalVariation(UnbalancedObjective):
-    """min <C, X> + λ_a ‖X 1 - p‖₁ + λ_b ‖Xᵀ 1 - q‖₁; a price of ∞ keeps a side as it is."""
+    """min <C, X> + λ_a ‖X 1 - p‖₁ + λ_b ‖Xᵀ 1 - q‖₁; λ = ∞ requires an exact marginal."""
 
     quantity: ClassVar[str] = "unbalanced transport cost (TV)"
 
     @classmethod
     def of(cls, problem: Problem, price_a: float, price_b: float) -> TotalVariation:
-        """Return the objective of a user's prices, unless mass could be made at a profit."""
+        """Return the objective for a user's penalties, or raise if it is unbounded."""
         problem = in_ordinary_units(problem, price_a, price_b)
         missed = abs(float(problem.p.sum() - problem.q.sum()))
         a, b = internal_prices(problem, price_a, price_b, missed=missed)
@@ -70,7 +70,7 @@ class TotalVariation(UnbalancedObjective):
         return cls(problem, a, b)
 
     def support(self) -> Support:
-        """Return the balanced problem with dummies, and the way back from it."""
+        """Return the balanced problem with dummies."""
         problem = self.problem
         detours = Detours.of(problem.geometry, self.price_a, self.price_b)
         p, q = problem.p, problem.q
@@ -84,13 +84,13 @@ class TotalVariation(UnbalancedObjective):
     # -- plans -------------------------------------------------------------------------------
 
     def value(self, plan: Plan, cost: float) -> float:
-        """Return the objective of any plan that keeps the sides it must keep."""
+        """Return the objective of a plan with the required exact marginals."""
         r, c = plan.marginals()
         of_rows = self._paid(self.price_a, r, self.problem.p)
         return cost + of_rows + self._paid(self.price_b, c, self.problem.q)
 
     def _paid(self, price: float, sums: Vector, weights: Vector) -> float:
-        """Return the price of what is missing, and of its rounding; a kept side misses nothing."""
+        """Return the penalty of a side and of its round-off; 0 for an exact marginal."""
         if price == math.inf:
             return 0.0
         missing = np.abs(sums - weights)
@@ -98,7 +98,7 @@ class TotalVariation(UnbalancedObjective):
         return price * float((missing + rounding).sum())
 
     def rounded(self, core: Core) -> Rounded:
-        """Return the plan itself, with the sums of a side that must be kept."""
+        """Return the plan, scaled to the exact marginal that is required."""
         p, q = self.problem.p, self.problem.q
         core, *_ = remove_overflow(core, p)
         correction, error = self.keeping(core, np.ones_like(p), np.ones_like(q))
@@ -107,7 +107,7 @@ class TotalVariation(UnbalancedObjective):
         return Rounded(plan, plan.priced(cost, shipped), error)
 
     def infeasibility(self, plan: Plan) -> float:
-        """Return by what share of all mass a plan misses the sides that it must keep."""
+        """Return the error of the exact marginals as a share of all mass."""
         r, c = plan.marginals()
         kept = (self.price_a, r - self.problem.p), (self.price_b, c - self.problem.q)
         missed = sum(np.abs(x).sum() for price, x in kept if price == math.inf)
@@ -121,19 +121,19 @@ class TotalVariation(UnbalancedObjective):
 
     @property
     def round_off_size(self) -> float:
-        """The largest cost times the mass there is, or the price of it."""
+        """The largest cost, or else the largest penalty, times the total mass."""
         return self.total * self.cost_size or self.total * self.size
 
     @property
     def _slack(self) -> float:
-        """By how much potentials stay within the prices: what rounding may take from them."""
+        """Margin between potentials and penalties that covers round-off."""
         # Neighbouring floats are not both whole numbers, which some geometries do not round.
         large, (n, m) = math.sqrt(2) * self.size, self.problem.shape
         f, g = np.full(n, large), np.full(m, math.nextafter(large, math.inf))
         return BOUND_MARGIN * self.size + 4 * self.problem.geometry.ctransform_error(f, g)
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
-        """Return feasible potentials made from any row potential, and the bound they prove.
+        """Make any row potential feasible; return both potentials and the bound they prove.
 
         Methods see lower prices where they are much above the costs: potentials near the prices
         have then to be raised or lowered by as much.
@@ -154,16 +154,16 @@ class TotalVariation(UnbalancedObjective):
         return (f, g), self._bound(f, g)
 
     def dual_value(self, potentials: Potentials) -> float:
-        """Return the bound of potentials below the costs and within the prices."""
+        """Return the bound of potentials that respect costs and penalties."""
         f, g = potentials
         if not (self.problem.geometry.ctransform_rows(g) >= f).all():
             raise CertificateError(f"the potentials exceed the costs. {BUG_NOTE}")
         if not (f.min() >= -self.price_a and g.min() >= -self.price_b):
-            raise CertificateError(f"a potential is below what mass costs. {BUG_NOTE}")
+            raise CertificateError(f"a potential is below minus the marginal penalty. {BUG_NOTE}")
         return self._bound(f, g)
 
     def _bound(self, f: Vector, g: Vector) -> float:
-        """Return <p, f> + <q, g>, where a potential above the price counts as the price."""
+        """Return <p, f> + <q, g> with potentials clipped to the penalties from above."""
         p, q = self.problem.p, self.problem.q
         f, g = np.minimum(f, self.price_a), np.minimum(g, self.price_b)
         rounding = ROUNDING * (finite_dot(p, np.abs(f)) + finite_dot(q, np.abs(g)))
@@ -171,12 +171,12 @@ class TotalVariation(UnbalancedObjective):
 
     @property
     def slopes(self) -> Slopes | None:
-        """The potentials: weights are free."""
+        """The potentials themselves, since weights are free."""
         return free_slopes
 
 
 def price_excess(price_a: float, price_b: float, cost: float) -> float:
-    """Return by how much prices are above what they must be for all possible mass to be moved.
+    """Return the excess of the penalties over those that already make all mass move.
 
     Where they exceed half of all costs, no mass vanishes while other mass appears, so that optimal
     plans do not depend on how large they are; methods keep the digits of costs.
@@ -186,7 +186,7 @@ def price_excess(price_a: float, price_b: float, cost: float) -> float:
 
 
 def lowered_prices(price_a: float, price_b: float, cost: float) -> tuple[float, float]:
-    """Return prices that are lower by the same amount and have the same optimal plans."""
+    """Lower both penalties by the same amount, without a change of the optimal plans."""
     least = min(price_a, price_b)
     if not 0 < HIGH_PENALTY_RATIO * cost < least:
         return price_a, price_b
@@ -197,7 +197,7 @@ def lowered_prices(price_a: float, price_b: float, cost: float) -> tuple[float, 
 
 @dataclass(frozen=True)
 class Detours:
-    """Prices of vanishing and of appearing, and where mass goes that does neither."""
+    """Costs of removing and creating mass, and the arcs of cheaper detours."""
 
     to_rows: Vector  # from each source to the dummy target
     to_cols: Vector  # from the dummy source to each target
@@ -208,7 +208,7 @@ class Detours:
 
     @classmethod
     def of(cls, geometry: Geometry, price_a: float, price_b: float) -> Detours:
-        """Return the cheapest ways to let mass vanish and appear."""
+        """Return the cheapest ways to remove and to create mass."""
         n, m = geometry.shape
         price_a, price_b = lowered_prices(price_a, price_b, max(abs(x) for x in geometry.bounds))
         over_rows = price_b + geometry.ctransform_rows(np.zeros(m))
@@ -224,7 +224,7 @@ class Detours:
         )
 
     def restored(self, completed: Core, core: Core) -> Core:
-        """Return a core with the flow that took a detour, given the one with the dummies."""
+        """Add the flow of the detours to a core, given the core with dummies."""
         n, m = core.shape
         vanishing = completed.rows(np.eye(1, m + 1, m)[0])[self.rows]
         appearing = completed.cols(np.eye(1, n + 1, n)[0])[self.cols]
@@ -236,26 +236,26 @@ class Detours:
 
 @dataclass(frozen=True)
 class WithDetours(Dummies):
-    """Dummies that stand for detours as well."""
+    """Dummies that also stand for detours."""
 
     detours: Detours
 
     def without_dummies(self, core: Core, row: Vector) -> tuple[Core, Vector]:
-        """Return what is left without the dummies; the dummy target's potential becomes 0."""
+        """Remove the dummies, and shift the dummy target's potential to 0."""
         level = min(float((self.detours.to_rows - row[:-1]).min()), -float(row[-1]))
         kept = core.cropped(self.inner.problem.geometry, self.raised)
         return self.detours.restored(core, kept), row[:-1] + level
 
 
 def _nearest_targets(geometry: Geometry, rows: Index) -> Index:
-    """Return the target of least cost of some sources."""
+    """Return the nearest target of each source."""
     if rows.size == 0:
         return rows
     return geometry.k_least(rows, np.zeros(geometry.shape[1]), 1)[0][:, 0]
 
 
 def _nearest_sources(geometry: Geometry, cols: Index) -> Index:
-    """Return the source of least cost of some targets."""
+    """Return the nearest source of each target."""
     best, out = np.full(cols.size, np.inf), np.zeros(cols.size, dtype=np.int64)
     if cols.size:
         for start, _, C in geometry.blocks():
@@ -292,7 +292,7 @@ class EntropicTotalVariation(TotalVariation):
 
     @classmethod
     def with_entropy(cls, problem: Problem, price_a: float, price_b: float, reg: float) -> Self:
-        """Return the objective of a user's prices and regularisation.
+        """Return the objective for a user's penalties and regularisation.
 
         The entropy of a plan of another mass is no multiple of its own, so that the masses are the
         user's.
@@ -307,11 +307,11 @@ class EntropicTotalVariation(TotalVariation):
     # -- what a run needs to know ------------------------------------------------------------
 
     def support(self) -> Support:
-        """Return the problem as it is: what has no mass may be given some."""
+        """Return the whole problem: plans may put mass on empty rows and columns."""
         return Support.all(self.problem)
 
     def fixed_target(self, inner: Problem) -> VariationTarget:
-        """Return the problem with its prices."""
+        """Return the problem with its penalties."""
         prices = self.price_a, self.price_b
         return VariationTarget(inner.geometry, self.eta, inner.p, inner.q, *prices)
 
@@ -322,22 +322,22 @@ class EntropicTotalVariation(TotalVariation):
 
     @property
     def size(self) -> float:
-        """The largest cost, price or regularisation, times the mass there is."""
+        """The largest cost, penalty or regularisation, times the total mass."""
         return self.total * max(super().size, self.eta)
 
     @property
     def round_off_size(self) -> float:
-        """The largest cost or regularisation, times the mass there is, or the price of it."""
+        """The largest cost or regularisation, or else penalty, times the total mass."""
         return max(super().round_off_size, self.total * self.eta)
 
     # -- value and dual ----------------------------------------------------------------------
 
     def value(self, plan: Plan, cost: float) -> float:
-        """Return the objective of a plan that keeps the sides it must keep."""
+        """Return the objective of a plan with the required exact marginals."""
         return super().value(plan, cost) - self.eta * plan.entropy()
 
     def row_potential(self, g: Vector) -> Vector:
-        """Return the best rows."""
+        """Return the optimal row potential."""
         lse = self.problem.geometry.lse_rows(g, self.eta) - 1
         return self.fixed_target(self.problem).best_rows(lse).potential
 
@@ -358,10 +358,10 @@ class EntropicTotalVariation(TotalVariation):
         return potentials, self.dual_value(potentials)
 
     def dual_value(self, potentials: Potentials) -> float:
-        """Return the bound of potentials that are nowhere below what mass costs."""
+        """Return the bound of potentials that are nowhere below minus the penalty."""
         f, g = potentials
         if not (f.min() >= -self.price_a and g.min() >= -self.price_b):
-            raise CertificateError(f"a potential is below what mass costs. {BUG_NOTE}")
+            raise CertificateError(f"a potential is below minus the marginal penalty. {BUG_NOTE}")
         lse = self.problem.geometry.lse_rows(g, self.eta) - 1
         mass = float(exp(f / self.eta + lse).sum()) * rounding_factor(f, g, self.eta)
         bound = self._bound(f, g) - self.eta * mass
@@ -376,17 +376,17 @@ class VariationTarget(Clipped):
     price_b: float
 
     def best_rows(self, lse: Vector) -> BestPotential:
-        """Return what fills the rows, within the prices."""
+        """Return the exact row update, clipped to the penalty."""
         h = softmin(self.log_p, lse, self.eta)
         return BestPotential(np.clip(h, -self.price_a, self.price_a), 0.0)
 
     def best_cols(self, lse: Vector) -> BestPotential:
-        """Return what fills the columns, within the prices."""
+        """Return the exact column update, clipped to the penalty."""
         k = softmin(self.log_q, lse, self.eta)
         return BestPotential(np.clip(k, -self.price_b, self.price_b), 0.0)
 
     def translated(self, f: Vector, g: Vector) -> Potentials:
-        """Return (f + t, g - t) with the best t that the prices allow.
+        """Return (f + t, g - t) with the optimal t within the penalties.
 
         A constant between them changes the dual by what one side has more mass than the other.
         """
@@ -394,11 +394,17 @@ class VariationTarget(Clipped):
         if abs(p - q) <= ROUND_OFF * (p + q):
             return f, g
         a, b = self.price_a, self.price_b
-        t = self._room(g, self.q, b, f, a) if p > q else -self._room(f, self.p, a, g, b)
+        t = (
+            self._largest_shift(g, self.q, b, f, a)
+            if p > q
+            else -self._largest_shift(f, self.p, a, g, b)
+        )
         return np.clip(f + t, -a, a), np.clip(g - t, -b, b)
 
-    def _room(self, f: Vector, weights: Vector, price: float, g: Vector, other: float) -> float:
-        """Return by how much f can be lowered and g raised; a side that is kept has no bound.
+    def _largest_shift(
+        self, f: Vector, weights: Vector, price: float, g: Vector, other: float
+    ) -> float:
+        """Return how far f can be lowered and g raised; an exact marginal sets no limit.
 
         Where there is no mass f stays as low as it can be: exponents must not become positive.
         """

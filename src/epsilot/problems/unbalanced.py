@@ -1,4 +1,4 @@
-"""The kinds that ``unbalanced=`` asks for: marginals that are wished for, not required."""
+"""The kind of problem that ``unbalanced=`` selects: penalised marginals."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from .problem import Problem, checked_weights, make_problem, scaled_problem
 from .support import NEGLIGIBLE_MASS
 from .total_variation import EntropicTotalVariation, TotalVariation
 
-#: How a marginal that is missed is charged.
+#: Divergences of the marginal penalty.
 DIVERGENCES = ("kl", "tv")
 
 
 def kind_of(unbalanced: object, unbalanced_type: object) -> Unbalanced:
-    """Return the kind that two keywords ask for, or say in one sentence what is wrong with them."""
+    """Return the kind that two keywords select, or raise InvalidProblem."""
     check_choice("unbalanced_type", unbalanced_type, DIVERGENCES)
     if unbalanced is None:
         raise InvalidProblem(
-            f"unbalanced_type is {unbalanced_type!r} without unbalanced; pass the price of a mass "
-            "that is missed as unbalanced=λ or (λ_a, λ_b)."
+            f"unbalanced_type is {unbalanced_type!r} without unbalanced; pass the marginal "
+            "penalty as unbalanced=λ or (λ_a, λ_b)."
         )
     return Unbalanced(*_prices(unbalanced), str(unbalanced_type))
 
 
 def _prices(given: object) -> tuple[float, float]:
-    """Return two positive prices, perhaps infinite, from one or two; text is split at commas."""
+    """Return two positive penalties, perhaps infinite, from one or two; split text at commas."""
     given = plain(given)
     parts = given.split(",") if isinstance(given, str) else given
     pair: list[Any] = list(parts) if isinstance(parts, Iterable) else [parts, parts]
@@ -55,7 +55,7 @@ def _prices(given: object) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Unbalanced:
-    """Marginals that may be missed, at prices for one of two ways to measure by how much."""
+    """Two marginal penalties (``price_a``, ``price_b``) and the divergence that they weigh."""
 
     price_a: float
     price_b: float
@@ -63,14 +63,14 @@ class Unbalanced:
 
     @property
     def keywords(self) -> dict[str, object]:
-        """The keywords that ask for it."""
+        """The keywords that select this kind, with their values."""
         prices = self.price_a, self.price_b
         price = prices[0] if prices[0] == prices[1] else prices
         return {"unbalanced": price, "unbalanced_type": self.divergence}
 
     @property
     def is_hard(self) -> bool:
-        """Whether both sides are kept, which is the balanced problem."""
+        """Whether both marginals are exact, as in the balanced problem."""
         return min(self.price_a, self.price_b) == math.inf
 
     def problem(
@@ -81,7 +81,7 @@ class Unbalanced:
         *,
         normalize: bool,
     ) -> Problem:
-        """Return a problem whose unit of mass is what both sides have together."""
+        """Return a problem whose unit of mass is the total of both sides."""
         if self.is_hard:
             return make_problem(M, a, b, normalize=normalize)
         geometry = as_geometry(M)
@@ -97,7 +97,7 @@ class Unbalanced:
         return scaled_problem(geometry, p / unit, q / unit, unit, can_shift=False)
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
-        """Return the cost and what missing the marginals costs."""
+        """Return cost and marginal penalties as an objective, with an entropy for ``reg``."""
         if self.is_hard:
             return objective_of(problem, reg=reg)
         if self.divergence == "kl":

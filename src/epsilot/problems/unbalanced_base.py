@@ -1,4 +1,4 @@
-"""What objectives have in common whose marginals may be missed, at a price."""
+"""The common part of objectives with marginal penalties, and checks of the penalties."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from .objective import Objective
 from .plan import Core, Correction
 from .problem import Problem
 
-#: Largest ratio of prices and costs: beyond, round-off of the one exceeds the other.
+#: Largest ratio of penalties to costs, and of costs to penalties; beyond it, the round-off of one
+#: exceeds the other.
 MAX_PENALTY_RATIO = 1e13
-#: The share of the mass that must be missed for its price to exceed the rounding of prices.
+#: Smallest share of unmatched mass whose penalty exceeds the round-off of penalties.
 MIN_MISSED_SHARE = 1e-9
-#: Prices above this multiple of the largest cost make plans keep nearly all of their marginals.
+#: Penalties above this multiple of the largest cost force nearly exact marginals.
 HIGH_PENALTY_RATIO = 100.0
 #: Largest exponent by which negative costs may make masses grow.
 MAX_GROWTH_EXPONENT = 300.0
@@ -29,7 +30,7 @@ ROUNDING = 4 * float(np.finfo(float).eps)
 
 
 def in_ordinary_units(problem: Problem, price_a: float, price_b: float) -> Problem:
-    """Return the problem in units of its prices where all costs are zero, and have no unit."""
+    """Measure a problem whose costs are all zero in units of its penalties."""
     if problem.scale > 0:
         return problem
     power = scaling_power(max(x for x in (price_a, price_b) if x < math.inf))
@@ -43,10 +44,10 @@ def internal_prices(
     reg: float | None = None,
     missed: float = 0.0,
 ) -> tuple[float, float]:
-    """Return the prices in internal units, unless they are out of proportion to the costs.
+    """Return the penalties in internal units, or reject those out of proportion to the costs.
 
-    A regularisation stands for costs that are all zero. Prices may be far above the costs if a
-    share of the mass is missed in any case, which costs more than their rounding.
+    Where all costs are zero, ``reg`` takes their place. Penalties may be far above the costs if
+    some mass stays unmatched in any case, so that its penalty exceeds their round-off.
     """
     cost = problem.unit * problem.scale or reg or 0.0
     prices = [x for x in (price_a, price_b) if x < math.inf]
@@ -71,7 +72,7 @@ def internal_prices(
 
 
 def check_growth(problem: Problem, prices: tuple[float, float], most: float) -> None:
-    """Refuse negative costs that make the mass, or its value, grow beyond the range of float64.
+    """Reject negative costs that make the mass, or its value, grow beyond the range of float64.
 
     The exponent by which it grows is the least cost divided by a number.
     """
@@ -93,7 +94,7 @@ def _shown(prices: list[float]) -> str:
 
 @dataclass(frozen=True)
 class UnbalancedObjective(Objective):
-    """An objective with the prices of missing p and q; a price of ∞ keeps a side as it is."""
+    """An objective with penalties on the marginals p and q; ∞ requires an exact marginal."""
 
     price_a: float
     price_b: float
@@ -104,7 +105,7 @@ class UnbalancedObjective(Objective):
 
     @property
     def shift(self) -> float:
-        """Nothing: mass is not fixed, so that no constant can be taken off the costs."""
+        """Zero: mass is not fixed, so that costs cannot be shifted."""
         return 0.0
 
     @property
@@ -114,20 +115,20 @@ class UnbalancedObjective(Objective):
 
     @property
     def finite_prices(self) -> list[float]:
-        """The prices of the sides that are not kept."""
+        """The penalties of the sides without an exact marginal."""
         return [x for x in (self.price_a, self.price_b) if x < math.inf]
 
     @property
     def size(self) -> float:
-        """The largest cost or price."""
+        """The largest cost or penalty."""
         return max(self.cost_size, *self.finite_prices)
 
     @property
     def optimum_scale(self) -> float:
-        """The largest cost or the least price: the optimum is below both.
+        """The smaller of largest cost and least penalty, which bound the optimum.
 
-        Where all costs are zero it is the largest price: an optimum of 0 is certified to its
-        rounding.
+        Where all costs are zero it is the largest penalty: an optimum of 0 is certified to its
+        round-off.
         """
         if self.cost_size == 0:
             return self.total * max(self.finite_prices)
@@ -135,12 +136,12 @@ class UnbalancedObjective(Objective):
 
     @property
     def total(self) -> float:
-        """The mass there is: 1, or the user's where there is an entropy."""
+        """Total mass of both sides: 1, or the user's where there is an entropy."""
         return float(self.problem.p.sum() + self.problem.q.sum())
 
     @property
     def feasible_mass(self) -> float:
-        """The mass of a side that is kept; the smaller of both if neither is."""
+        """The mass of the side with an exact marginal, else the smaller of both."""
         p, q = float(self.problem.p.sum()), float(self.problem.q.sum())
         if self.price_a == math.inf:
             return p
@@ -157,10 +158,9 @@ class UnbalancedObjective(Objective):
         return self.problem.unit * f, self.problem.unit * g
 
     def keeping(self, core: Core, s: Vector, t: Vector) -> tuple[Correction, float]:
-        """Return what gives diag(s) K diag(t) the sums of a side that is kept, and how far it was.
+        """Correct diag(s) K diag(t) to the exact marginal of a side; return correction and error.
 
-        Rows, or columns, are scaled; one that is empty and must not be is spread over the others'
-        masses.
+        Rows, or columns, are scaled. An empty one that needs mass is spread over the other side.
         """
         p, q = self.problem.p, self.problem.q
         e, d, error = np.zeros_like(p), np.zeros_like(q), 0.0
@@ -174,7 +174,7 @@ class UnbalancedObjective(Objective):
 
 
 def _to_marginal(mass: Vector, wanted: Vector) -> tuple[Vector, Vector, float]:
-    """Return scalings that give wanted sums, what empty ones need, and the distance from them."""
+    """Return scalings to the wanted sums, the mass that empty ones need, and the l1 error."""
     is_empty = mass <= 0
     scaling = np.where(is_empty, 1.0, wanted / np.where(is_empty, 1.0, mass))
     return scaling, np.where(is_empty, wanted, 0.0), float(np.abs(mass - wanted).sum())

@@ -1,4 +1,4 @@
-"""Counting arithmetic: one table turns what a method did into operations.
+"""Count arithmetic operations, by one table for all methods; record evaluations.
 
 One operation is one scalar +, -, ×, ÷, comparison, abs, exp, log, sqrt or random draw.
 Copies and indexing are free, and so is building C. A solver reports *units* (how many matrix
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..geometry import Geometry
 
-#: unit -> (operations, of which exponentials) for each entry it touches
+#: unit -> (operations, exponentials among them) per entry
 TABLE: dict[str, tuple[int, int]] = {
     "scale": (1, 0),  # C / η, once
     "lse": (5, 1),  # subtract, max, subtract, exp, sum
@@ -24,7 +24,7 @@ TABLE: dict[str, tuple[int, int]] = {
     "ctransform": (2, 0),  # subtract, min
     "inner": (2, 0),  # multiply, add
     "coordinate": (15, 1),  # lse, scale, running sum, ρ (5), distance to the marginal (3)
-    "vector": (1, 0),  # one operation an entry
+    "vector": (1, 0),  # one operation per entry
     "pivot": (1, 0),  # an arc priced by a simplex method
     "arc_relaxed": (4, 0),  # three additions and a comparison of a shortest-path search
     "arc_tested": (3, 0),  # two additions and a comparison; also an arc of an augmented path
@@ -35,7 +35,7 @@ TABLE: dict[str, tuple[int, int]] = {
 
 @dataclass(slots=True)
 class Work:
-    """Counts of units; add them up, read ``operations`` and ``exponentials``.
+    """Counts of units of work; ``operations`` and ``exponentials`` add them up.
 
     ``certificate`` holds the operations of evaluations made only to certify, which are not
     part of ``operations``.
@@ -55,7 +55,7 @@ class Work:
         return total
 
     def record(self, other: Work) -> None:
-        """Add other work to this one, which must be the caller's own."""
+        """Add other work in place."""
         units = self.units
         for name, count in other.units.items():
             units[name] = units.get(name, 0) + count
@@ -71,11 +71,11 @@ class Work:
 
     @property
     def exponentials(self) -> int:
-        """Exponentials among them: they dominate the time."""
+        """Exponentials among the operations; they dominate the time."""
         return sum(TABLE[name][1] * count for name, count in self.units.items())
 
 
-#: Operations of a certificate for each entry.
+#: Operations of a certificate per entry.
 _CERTIFICATE = Work.of(gibbs=1, rounding=1, ctransform=2, inner=1).operations
 
 
@@ -85,7 +85,7 @@ def certificate_work(geometry: Geometry) -> Work:
 
 
 class Record(NamedTuple):
-    """One evaluation: the best bounds so far, in the user's units."""
+    """The best bounds at one evaluation, in the user's units."""
 
     n_iter: int
     operations: int
