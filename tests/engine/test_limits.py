@@ -13,7 +13,10 @@ from epsilot.deadline import OutOfTime
 from epsilot.engine import driver, starts
 from epsilot.engine import execute as executing
 from epsilot.engine.clock import GRACE, Clock
+from epsilot.engine.reserve import reserve
+from epsilot.engine.run_state import RunState
 from epsilot.problems.objective import crude_plan, crude_potentials
+from epsilot.problems.work import Work
 from sample_problems import trace
 
 RNG = np.random.default_rng(29)
@@ -274,3 +277,17 @@ def test_compilation_is_not_counted(now):
     now[0] += 5
     clock.pause(4.0)
     assert clock.seconds_left() == 1.0
+
+
+@pytest.mark.parametrize(("share", "is_kept"), [(0.001, False), (0.5, True)])
+def test_time_is_kept_for_a_certificate_only_once_steps_tell_how_long_it_takes(share, is_kept):
+    needed = 10_000
+
+    class Objective:
+        @staticmethod
+        def certificate_work():
+            return Work(certificate=needed)
+
+    run = RunState(work=Work.of(vector=int(share * needed)), seconds=0.001)
+    assert run.work.operations == int(share * needed)
+    assert (reserve(run, Objective, Clock(10.0)) > 0) == is_kept
