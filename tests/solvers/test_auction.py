@@ -202,7 +202,7 @@ def test_the_gap_that_is_expected_is_proved(rng, weights, monkeypatch):
         solver.step(target, state, rng)
         if state.is_over and state.round == 0:
             expected.append(solver._gap(market, state) if state.is_open else market.gap(state))
-            bracket = objective.bracket(*solver.candidates(target, state)[0])
+            bracket = objective.evaluate(*solver.candidates(target, state)[0])
             proved.append(1 - bracket.lower / bracket.upper)
     expected, proved = np.array(expected), np.array(proved)
     is_feasible = np.isfinite(expected)

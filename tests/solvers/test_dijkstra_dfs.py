@@ -115,7 +115,7 @@ def test_certified_a_priori(name, share, variant, constants, is_warm, rng):
     while not state.is_done:
         solver.step(goal, state, rng)
     assert_one_optimal(state, flow(state))
-    found = Transport(problem).bracket(*solver.candidates(goal, state)[0])
+    found = Transport(problem).evaluate(*solver.candidates(goal, state)[0])
     assert found.upper - found.lower <= goal.epsilon
 
 

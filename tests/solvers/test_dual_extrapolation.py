@@ -207,7 +207,7 @@ def test_the_average_is_certified_a_priori(constants, is_warm, rng):
     while not state.is_done:
         solver.step(goal, state, rng)
     core, row = solver.candidates(goal, state)[0]
-    found = Transport(problem).bracket(core, row)
+    found = Transport(problem).evaluate(core, row)
     assert found.upper - found.lower <= goal.epsilon
     if not is_warm and constants != "practical":
         P, beta, kappa = solver.numbers

@@ -36,7 +36,7 @@ def epochs(method, geometry, a, b):
     for _ in range(N_EPOCHS):
         solver.step(target, state, rng)
         core, row = solver.candidates(target, state)[-1]
-        found = Transport(problem).bracket(core, row)
+        found = Transport(problem).evaluate(core, row)
         bounds = solver.signal(target, state).violation, found.upper, found.lower
         yield np.concatenate([bounds, *solver.potentials(target, state)])
 

@@ -108,7 +108,7 @@ def test_the_ladder_is_climbed_and_ends(constants, rng):
         assert before < solver.rung(goal, rung).n_steps
         visited.append(rung)
     assert sorted(set(visited)) == list(range(len(LADDER[constants]) + 1))
-    found = Transport(problem).bracket(*solver.candidates(goal, state)[0])
+    found = Transport(problem).evaluate(*solver.candidates(goal, state)[0])
     assert found.upper - found.lower <= goal.epsilon
 
 
@@ -122,7 +122,7 @@ def test_safe_constants_are_certified_a_priori(share, rng):
         Y = pairs[0][0].X
         solver.step(goal, state, rng)
     for core, row in pairs:
-        found = Transport(problem).bracket(core, row)
+        found = Transport(problem).evaluate(core, row)
         assert found.upper - found.lower <= goal.epsilon
     assert (Y.sum(axis=1) <= problem.p * (1 + share)).all()
     assert (Y.sum(axis=0) <= problem.q * (1 + share)).all()

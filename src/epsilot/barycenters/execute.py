@@ -139,7 +139,7 @@ def audit(
         rtol = None if derived.rtol is None else POTENTIALS_RTOL_FACTOR * derived.rtol
         crude = execute(family, dataclasses.replace(derived, rtol=rtol))
         columns = np.stack([g / family.unit for _, g in crude.potentials])
-    found = family.bracket(FamilyCore(tuple(cores)), columns.ravel(), b)
+    found = family.evaluate(FamilyCore(tuple(cores)), columns.ravel(), b)
     upper, lower = family.bounds_to_user(found.upper, found.lower)
     error = found.marginal_error + abs(total / family.mass - 1)
     return Certificate(upper, lower, upper - lower, family.mass * error, error <= AUDIT_TOLERANCE)

@@ -27,7 +27,7 @@ from ..geometry.base import Halved
 from ..kernels.proof import FEASIBLE, cost_offset
 from ..kernels.vectors import distance, dot, log, shrink
 from ..problems.balanced import EntropicObjective, Transport
-from ..problems.certificate import BUG_NOTE, Bracket, Proof
+from ..problems.certificate import BUG_NOTE, Evaluation, Proof
 from ..problems.duals import softmin
 from ..problems.objective import Objective, RunObjective, crude_plan, least_costs
 from ..problems.plan import Arcs, Core, Gibbs, Plan
@@ -205,9 +205,9 @@ class Family(RunObjective):
 
     # -- bounds ------------------------------------------------------------------------------
 
-    def bracket(
+    def evaluate(
         self, core: FamilyCore, f: Vector, b: Vector | None = None
-    ) -> Bracket[FamilyPlan, FamilyPotentials]:
+    ) -> Evaluation[FamilyPlan, FamilyPotentials]:
         """Return the bounds of any nonnegative cores and any column potentials.
 
         The cores are rounded to plans to b, by default to the mean of their columns.
@@ -224,7 +224,7 @@ class Family(RunObjective):
             added.append(_rounding_cost(rounded.plan, member))
         upper, plan = self.mean_of(values), FamilyPlan(b, tuple(plans), self.mean_of(added))
         self.check(upper, lower)
-        return Bracket(plan, upper, potentials, lower, self.mean_of(errors))
+        return Evaluation(plan, upper, potentials, lower, self.mean_of(errors))
 
     def common_marginal(self, core: FamilyCore) -> Vector:
         """Return the mean column sums of cores whose rows were cut to p_k, of total 1."""
@@ -276,7 +276,7 @@ class Family(RunObjective):
         self.check(upper, lower)
         return Proof(upper, lower, self.mean_of([cost for _, cost in proved]))
 
-    def crude_bounds(self) -> tuple[Bracket[FamilyPlan, FamilyPotentials], Proof]:
+    def crude_bounds(self) -> tuple[Evaluation[FamilyPlan, FamilyPotentials], Proof]:
         """Return proved bounds without a pass over the costs: sparse plans, and the least costs."""
         m = self.shape[1]
         b, g = np.full(m, 1.0 / m), np.zeros(m)
@@ -288,7 +288,7 @@ class Family(RunObjective):
         self.check(upper, lower)
         plan = FamilyPlan(b, tuple(x.plan for x in found))
         cost = self.mean_of([x.cost for x in found])
-        return Bracket(plan, upper, potentials, lower, 0.0), Proof(upper, lower, cost)
+        return Evaluation(plan, upper, potentials, lower, 0.0), Proof(upper, lower, cost)
 
     def certificate_work(self) -> Work:
         """Return the work of one certificate of all members."""

@@ -12,7 +12,7 @@ import numpy as np
 from .._types import Matrix
 from ..engine.goal import Goal
 from ..engine.run_state import RunState
-from ..problems.certificate import Bracket
+from ..problems.certificate import Evaluation
 from .family import CoarseFamily, Family, FamilyPlan, coarser
 
 
@@ -151,7 +151,7 @@ class FamilySchedule:
         self,
         target: FamilyTarget,
         signal: FamilySignal,
-        bracket: Bracket[FamilyPlan, Any],
+        bracket: Evaluation[FamilyPlan, Any],
         run: RunState,
     ) -> None:
         """Measure what a unit of marginal error costs, and whether η may fall."""

@@ -294,7 +294,9 @@ class Driver(Generic[T, S]):
         began = time.perf_counter()
         found = [pair for pair in self.solver.candidates(target, state) if _is_usable(*pair)]
         lifted = self.support.lifted
-        brackets = [objective.bracket(*lifted(*pair)) for pair in found or [self.support.nothing()]]
+        brackets = [
+            objective.evaluate(*lifted(*pair)) for pair in found or [self.support.nothing()]
+        ]
         above, below, proof = (run.upper, run.plan), (run.lower, run.potentials), run.proof
         for bracket in brackets:
             # A basis that comes later is nearer to the optimum, even if bounds cannot show it.
@@ -361,7 +363,7 @@ class Driver(Generic[T, S]):
         """
         run, (pair, *_) = self.run, self.solver.candidates(target, state)
         if _is_usable(*pair):
-            bracket = self.objective.bracket(*self.support.lifted(*pair))
+            bracket = self.objective.evaluate(*self.support.lifted(*pair))
             run.upper, run.plan, run.proof = bracket.upper, bracket.plan, None
 
     def _note_progress(self, target: T, state: S) -> None:

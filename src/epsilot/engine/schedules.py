@@ -11,7 +11,7 @@ import numpy as np
 
 from ..kernels.proof import least_gap
 from ..kernels.vectors import dot, entropy
-from ..problems.certificate import Bracket
+from ..problems.certificate import Evaluation
 from ..problems.problem import Additive, Entropic, Problem, smooth
 from ..solvers.base import AnySolver, Pace, Signal, T
 from .goal import Goal
@@ -51,7 +51,7 @@ class Schedule(Protocol[T]):
         """Tell whether a certificate is worth its time now."""
 
     def certified(
-        self, target: T, signal: Signal, bracket: Bracket[Any, Any], run: RunState
+        self, target: T, signal: Signal, bracket: Evaluation[Any, Any], run: RunState
     ) -> None:
         """Look at a new certificate; numbers to remember go to ``run.measured``."""
 
@@ -93,7 +93,7 @@ class ByWork:
         return self.evaluate_after is not None and run.work.operations >= run.next_evaluation
 
     def certified(
-        self, target: object, signal: Signal, bracket: Bracket[Any, Any], run: RunState
+        self, target: object, signal: Signal, bracket: Evaluation[Any, Any], run: RunState
     ) -> None:
         """Remember nothing."""
 

@@ -48,4 +48,4 @@ def _compile(solver: AnySolver, target: Target) -> None:
         solver.step(tiny, state, rng)
     if all((x < np.inf).all() for x in solver.potentials(tiny, state)):
         for core, row in solver.candidates(tiny, state):
-            Transport(Problem(geometry, tiny.p, tiny.q)).bracket(core, row)
+            Transport(Problem(geometry, tiny.p, tiny.q)).evaluate(core, row)

@@ -41,7 +41,7 @@ P = TypeVar("P")
 D = TypeVar("D")
 
 
-class Bracket(NamedTuple, Generic[P, D]):
+class Evaluation(NamedTuple, Generic[P, D]):
     """Plan, potentials and bounds of one evaluation, in internal units."""
 
     plan: P

@@ -1,9 +1,9 @@
 """Objectives, and the proof of their bounds: a feasible plan above, a feasible dual below.
 
-Nothing here trusts a solver. The plan is rounded to a feasible one and priced; the potentials are
-made feasible; both in float64. Their values bracket the optimum, whatever the method did. Each
-problem kind is an *objective* in a file of its own: it owns its bracket, and it says what a run
-needs to know of it, so that no run asks which kind it is.
+The proof is independent of solvers. The plan is rounded to a feasible one and priced; the
+potentials are made feasible; both in float64. Their values bound the optimum from both sides.
+Each kind of problem is an *objective* in a file of its own, which computes its bounds and answers
+all questions of a run, so that no run depends on the kind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..geometry.constant import Constant
 from ..kernels import proof
 from ..kernels.auction import corner
 from ..kernels.vectors import distance, finite_dot
-from .certificate import AUDIT_TOLERANCE, BUG_NOTE, Bracket, Certificate, Proof
+from .certificate import AUDIT_TOLERANCE, BUG_NOTE, Certificate, Evaluation, Proof
 from .plan import Arcs, Core, Plan
 from .problem import Problem, Target
 from .rounding import Rounded, round_onto
@@ -117,7 +117,7 @@ class RunObjective(ABC):
         """Size of the numbers whose round-off may make two bounds contradict each other."""
 
     @abstractmethod
-    def bracket(self, core: Any, f: Vector) -> Bracket[Any, Any]:
+    def evaluate(self, core: Any, f: Vector) -> Evaluation[Any, Any]:
         """Return certified bounds on the optimum from any core plan and any potential."""
 
     @abstractmethod
@@ -133,7 +133,7 @@ class RunObjective(ABC):
         """Return the bounds that this very plan and these potentials prove, or raise."""
 
     @abstractmethod
-    def crude_bounds(self) -> tuple[Bracket[Any, Any], Proof]:
+    def crude_bounds(self) -> tuple[Evaluation[Any, Any], Proof]:
         """Return proved bounds without a pass over the costs."""
 
     def is_tight(self, plan: Any, potentials: Any) -> bool:
@@ -294,22 +294,22 @@ class Objective(RunObjective):
         r, c = plan.marginals()
         return distance(r, self.problem.p) + distance(c, self.problem.q)
 
-    # -- the bracket -------------------------------------------------------------------------
+    # -- bounds ------------------------------------------------------------------------------
 
-    def bracket(self, core: Core, f: Vector) -> Bracket[Plan, Potentials]:
+    def evaluate(self, core: Core, f: Vector) -> Evaluation[Plan, Potentials]:
         """Return certified bounds on the optimum from any core plan and any row potential."""
         plan, cost, error = self.rounded(core)
         upper = self.value(plan, cost)
         potentials, lower = self.dual(f)
         self.check(upper, lower)
-        return Bracket(plan, upper, potentials, lower, error)
+        return Evaluation(plan, upper, potentials, lower, error)
 
-    def crude_bounds(self) -> tuple[Bracket[Plan, Potentials], Proof]:
+    def crude_bounds(self) -> tuple[Evaluation[Plan, Potentials], Proof]:
         """Return proved bounds without a pass over the costs."""
         plan, upper, cost = crude_plan(self)
         potentials, lower = crude_potentials(self)
         self.check(upper, lower)
-        return Bracket(plan, upper, potentials, lower, 0.0), Proof(upper, lower, cost)
+        return Evaluation(plan, upper, potentials, lower, 0.0), Proof(upper, lower, cost)
 
     def certificate_work(self) -> Work:
         """Return the work of one certificate."""
@@ -364,7 +364,7 @@ class Objective(RunObjective):
 
     def certificate(self, core: Core, f: Vector) -> Certificate:
         """Return the certificate of a plan of mass 1 and a row potential, in the user's units."""
-        found = self.bracket(core, f)
+        found = self.evaluate(core, f)
         upper, lower = self.bounds_to_user(found.upper, found.lower)
         error = self.problem.mass * found.marginal_error
         return Certificate(

@@ -281,7 +281,7 @@ def _driven(
         is_done = bool(getattr(state, "is_done", False))
         if n_steps == due or is_done:
             for core, row in solver.candidates(goal, state):
-                found = Transport(problem).bracket(core, row)
+                found = Transport(problem).evaluate(core, row)
                 upper, lower = min(upper, found.upper), max(lower, found.lower)
             n_checks += 1
             if upper - lower <= epsilon or is_done:
