@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .api.solve import exact, solve
     from .applications.color_transfer import ColorTransfer as ColorTransfer
     from .applications.domain_adaptation import DomainAdapter as DomainAdapter
-    from .barycenters.free import SampleBarycenterResult
+    from .barycenters.free_support import SampleBarycenterResult
     from .barycenters.result import BarycenterResult
     from .engine.batch.result import BatchResult
     from .engine.result import Result, Status
@@ -54,7 +54,7 @@ _HOMES = {
     "api.solve": ("exact", "solve"),
     "api.batch": ("solve_batch", "solve_sample_batch"),
     "api.barycenter_sample": ("barycenter_sample",),
-    "barycenters.free": ("SampleBarycenterResult",),
+    "barycenters.free_support": ("SampleBarycenterResult",),
     "api.barycenter": ("barycenter", "barycenter_grid"),
     "barycenters.result": ("BarycenterResult",),
     "api.certify": ("certify", "round_plan"),

@@ -1,9 +1,14 @@
 """Barycentres with free points: values fall, brackets are those of the points returned."""
 
+import signal
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import epsilot
+from epsilot.barycenters import free_support
+from epsilot.engine.clock import Clock
 
 
 @pytest.fixture
@@ -82,3 +87,67 @@ def test_refusals_are_one_sentence(clouds, changed, sentence):
     asked = {"clouds": clouds, "n_points": 4} | changed
     with pytest.raises(epsilot.InvalidProblem, match=sentence):
         epsilot.barycenter_sample(**asked)
+
+
+def trace(result):
+    arrays = [result.points, *(x for pair in result.potentials for x in pair)]
+    bits = [x.tobytes() for x in arrays] + [plan.toarray().tobytes() for plan in result.plans]
+    return bits, result.history, result.value, result.lower_bound, result.n_iter, result.status
+
+
+@pytest.mark.parametrize("max_iter", [0, 1, 2])
+def test_a_resumed_run_repeats_the_uninterrupted_one(clouds, max_iter, tmp_path):
+    path = tmp_path / "run.npz"
+    whole = epsilot.barycenter_sample(clouds, 6, seed=3)
+    assert whole.n_iter > max_iter
+    epsilot.barycenter_sample(clouds, 6, seed=3, max_iter=max_iter, checkpoint=path)
+    assert trace(epsilot.barycenter_sample(clouds, 6, seed=3, resume=path)) == trace(whole)
+    with pytest.raises(epsilot.InvalidProblem, match="was saved with problem"):
+        epsilot.barycenter_sample(clouds[:2], 6, seed=3, resume=path)
+
+
+def test_a_callback_sees_every_round_and_may_end_the_run(clouds):
+    seen = []
+    result = epsilot.barycenter_sample(clouds, 6, callback=seen.append)
+    assert [record.upper for record in seen] == result.history
+    assert [record.n_iter for record in seen] == list(range(1, len(seen) + 1))
+    stopped = epsilot.barycenter_sample(clouds, 6, callback=lambda record: record.n_iter == 2)
+    assert stopped.status.name == "CALLBACK"
+    assert stopped.history == result.history[:2]
+
+
+def test_ctrl_c_returns_certified_plans(clouds):
+    result = epsilot.barycenter_sample(
+        clouds, 6, callback=lambda record: signal.raise_signal(signal.SIGINT)
+    )
+    assert result.status.name == "INTERRUPTED"
+    assert result.lower_bound <= result.value == result.history[0]
+
+
+def test_every_solve_has_the_time_that_is_left(clouds, monkeypatch):
+    limits, execute = [], free_support.execute
+
+    def noted(problem, request):
+        limits.append(request.max_seconds)
+        return execute(problem, request)
+
+    monkeypatch.setattr(free_support, "execute", noted)
+    epsilot.barycenter_sample(clouds, 6, max_seconds=600)
+    assert len(limits) > len(clouds)
+    assert 600 > limits[0] > limits[-1] > 0
+
+
+def test_a_round_that_a_limit_made_worse_is_abandoned(clouds, monkeypatch):
+    whole, solved = epsilot.barycenter_sample(clouds, 6), free_support.FreeSupport.solved
+    rounds = []
+
+    def late(self, Y):
+        rounds.append(Y)
+        if len(rounds) < 3:
+            return solved(self, Y)
+        return solved(replace(self, clock=Clock(0.0)), Y)
+
+    monkeypatch.setattr(free_support.FreeSupport, "solved", late)
+    result = epsilot.barycenter_sample(clouds, 6)
+    assert result.status.name == "MAX_SECONDS"
+    assert result.value == whole.history[1]

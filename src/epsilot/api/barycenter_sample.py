@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from .._types import Matrix, Vector
 from ..arguments import check_count, check_least, check_positive, entries, numeric
 from ..barycenters.family import shares
-from ..barycenters.free import Clouds, SampleBarycenterResult, Stops, alternate
+from ..barycenters.free_support import Clouds, SampleBarycenterResult, find_points
 from ..engine.request import Request
 from ..engine.seeds import generator
 from ..errors import InvalidProblem
 from ..geometry.coordinates import as_points
 from ..problems.problem import describe_bad_weights
+from ..problems.work import Record
 
 
 def barycenter_sample(
@@ -34,6 +35,9 @@ def barycenter_sample(
     method: str = "auto",
     seed: int = 0,
     n_threads: int | None = None,
+    callback: Callable[[Record], object] | None = None,
+    checkpoint: str | None = None,
+    resume: str | None = None,
 ) -> SampleBarycenterResult:
     r"""Find points that are a barycentre of clouds, for squared Euclidean distances.
 
@@ -62,8 +66,8 @@ def barycenter_sample(
         The points have settled when a round lowers the value by at most this share.
     max_iter, max_seconds : optional
         Limits, in rounds and in seconds.
-    method, seed, n_threads
-        As in :func:`solve`; the seed also draws the first points.
+    method, seed, n_threads, callback, checkpoint, resume
+        As in :func:`solve`; the seed also draws the first points, and a round is one evaluation.
 
     Examples
     --------
@@ -77,8 +81,18 @@ def barycenter_sample(
     rounds = check_count("max_iter", max_iter, 0)
     share = check_least("decrease", decrease, 0.0)
     rtol = check_positive("rtol", rtol)
-    seconds = math.inf if max_seconds is None else check_least("max_seconds", max_seconds, 0.0)
-    request = Request(rtol=rtol, method=method, seed=seed, n_threads=n_threads, on_limit="ignore")
+    request = Request(
+        rtol=rtol,
+        method=method,
+        max_iter=rounds + 1,  # a round solves, then moves; the last one only solves
+        max_seconds=max_seconds,
+        seed=seed,
+        n_threads=n_threads,
+        callback=callback,
+        on_limit="ignore",
+        checkpoint=checkpoint,
+        resume=resume,
+    )
     found = _clouds(clouds, masses, weights)
     end = np.full(n_points, 1.0 / n_points) if b is None else _masses(b, "b", n_points)
     if end.min() <= 0:
@@ -86,13 +100,8 @@ def barycenter_sample(
             f"b[{int(end.argmin())}] is 0; every point of the barycentre needs a positive mass "
             "(leave that point out)."
         )
-    return alternate(
-        found,
-        _first(found, n_points, init, request.seed),
-        end,
-        request=request,
-        stops=Stops(decrease=share, max_iter=rounds, max_seconds=seconds),
-    )
+    points = _first(found, n_points, init, request.seed)
+    return find_points(found, points, end, request=request, decrease=share)
 
 
 def _clouds(

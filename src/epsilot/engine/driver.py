@@ -300,7 +300,8 @@ class Driver(Generic[T, S]):
         above, below, proof = (run.upper, run.plan), (run.lower, run.potentials), run.proof
         for bracket in brackets:
             # A basis that comes later is nearer to the optimum, even if bounds cannot show it.
-            is_pair = self._must_be_tight and self.goal.is_reached(bracket.upper, bracket.lower)
+            is_reached = self._must_be_tight and self.goal.is_reached(bracket.upper, bracket.lower)
+            is_pair = is_reached or objective.moves
             if bracket.upper < above[0] or is_pair:
                 above, proof = (bracket.upper, bracket.plan), None
             if bracket.lower > below[0] or is_pair:

@@ -89,7 +89,8 @@ class RunState:
         if not (run.seconds >= 0 and run.marginal_error >= 0):
             raise ValueError("negative counters")
         answer = objective.answer_from(arrays)
-        if answer is None:
+        if answer is None:  # the first certificate after resuming finds one
+            run.evaluated_at = -1
             return run
         run.plan, run.potentials = answer
         run.proof = objective.prove(run.plan, run.potentials)

@@ -111,6 +111,9 @@ class RunObjective(ABC):
 
     # -- bounds ------------------------------------------------------------------------------
 
+    #: Whether every certificate is of a problem of its own, so that older bounds do not hold.
+    moves: ClassVar[bool] = False
+
     @property
     @abstractmethod
     def round_off_size(self) -> float:
