@@ -76,4 +76,4 @@ def test_endless_files_are_rejected(run, command, name):
     os.symlink("/dev/zero", name)
     done = run(*command, name, *([name] if command[0] == "transfer" else []))
     assert done.code == 2
-    assert "is a device or a pipe" in done.err or "is no .npz archive" in done.err
+    assert "is a device or a pipe" in done.err or "is not an .npz archive" in done.err
