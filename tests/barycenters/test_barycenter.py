@@ -287,6 +287,8 @@ UNKNOWN = [
     ),
     ({"method": "sinkhorn"}, "does not find barycentres"),
     ({"method": "ibp", "omega": 1.0}, "has no option 'omega' for barycentres"),
+    ({"verbose": True}, r"'verbose' for barycentres; .*did you mean progress\?"),
+    ({"method": "ibp", "relaxtion": 1.0}, r"did you mean relaxation\?"),
 ]
 
 

@@ -17,7 +17,6 @@ from ..barycenters.result import BarycenterResult
 from ..engine.request import Request
 from ..errors import InvalidProblem
 from ..geometry import Grid
-from ..problems import kinds
 from ..problems.work import Record
 
 
@@ -89,29 +88,13 @@ def barycenter(
     >>> round(result.value, 6)
     4.0
     """
+    request = Request.of_call(locals())
     check_flag("normalize", normalize)
-    for name in options.keys() & kinds.keywords().keys():
+    for name in request.kind.keywords:
         raise InvalidProblem(
             f"{name} was given; a barycentre moves all mass of every histogram (leave {name} out, "
             "and rescale histograms with normalize=True)."
         )
-    request = Request(
-        eps=eps,
-        rtol=rtol,
-        reg=reg,
-        tol=tol,
-        method=method,
-        max_iter=max_iter,
-        max_seconds=max_seconds,
-        seed=seed,
-        n_threads=n_threads,
-        callback=callback,
-        progress=progress,
-        on_limit=on_limit,
-        checkpoint=checkpoint,
-        resume=resume,
-        options=options,
-    )
     return execute(make_family(A, M, weights, normalize=normalize, reg=request.reg), request)
 
 

@@ -12,7 +12,8 @@ from numpy.random import Generator
 
 from .._types import Matrix, Vector
 from ..engine.goal import Goal
-from ..errors import InvalidProblem, UnknownMethod
+from ..engine.request import meant_keywords
+from ..errors import InvalidProblem, UnknownMethod, UnknownOption
 from ..problems.work import Work
 from ..solvers.method_info import MethodInfo
 from ..solvers.options import converted
@@ -140,9 +141,12 @@ def make_method(name: str, options: dict[str, object]) -> FamilySolver:
     known = [f.name for f in dataclasses.fields(method)]  # type: ignore[arg-type]
     for option in options:
         if option not in known:
-            raise UnknownMethod(
+            meant = {**meant_keywords(), **{name: name for name in known}}
+            near = difflib.get_close_matches(option[:LONGEST_SHOWN], meant, n=1)
+            hint = f" (did you mean {meant[near[0]]}?)" if near else ""
+            raise UnknownOption(
                 f"{name} has no option {shown(option)} for barycentres; its options are "
-                f"{', '.join(known)}."
+                f"{', '.join(known)}{hint}."
             )
     values = converted(name, type(method), options)
     made: FamilySolver = dataclasses.replace(method, **values)  # type: ignore[type-var]
