@@ -121,12 +121,27 @@ def test_no_solver_and_no_driver_names_a_geometry(module):
         parts[-1] for parts in imports(module) if parts[1:2] in (["geometry"], ["distributed"])
     }
     # The cost that is the least one everywhere: of no user's, and never asked for.
-    made = {"Constant"} if module == Path("problems/objective.py") else set()
+    made = {"ConstantCost"} if module == Path("problems/objective.py") else set()
     assert not named & geometries() - made, "ask a method of the protocol (geometry/base.py)"
 
 
+@pytest.mark.parametrize("module", [m for m in MODULES if layer(m) in ASKING], ids=str)
+def test_no_solver_and_no_driver_computes_all_rows_as_one_block(module):
+    for node in ast.walk(ast.parse((SOURCE / module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            is_first = isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
+            assert not (node.func.attr == "block" and is_first), "use matrix() or sweep()"
+
+
 def test_geometries_are_found():
-    assert {"Dense", "PointCloud", "StoredCloud", "Grid", "Extended", "Constant"} <= geometries()
+    assert {
+        "Dense",
+        "PointCloud",
+        "StoredCloud",
+        "Grid",
+        "Extended",
+        "ConstantCost",
+    } <= geometries()
 
 
 def allowed(own: str) -> set[str]:

@@ -9,7 +9,7 @@ from epsilot.display.page import python_call
 from epsilot.engine import starts
 from epsilot.engine.execute import execute
 from epsilot.engine.request import Request
-from epsilot.geometry.base import Call, Coarser, Halved, Places
+from epsilot.geometry.base import PublicCall, Coarsening, HalvedGrid, Places
 from epsilot.problems.problem import Clipped, Penalised
 from epsilot.solvers import solver_class
 
@@ -43,18 +43,18 @@ class Sectors(Circle):
         return Places(X, Y, None)
 
     def call(self):
-        return Call("solve", ("Sectors(x, y)",), {})
+        return PublicCall("solve", ("Sectors(x, y)",), {})
 
     def coarsen(self, n_cells, p, q):
         (x, p), (y, q) = (gathered(z, w, n_cells) for z, w in ((self.x, p), (self.y, q)))
         from_rows, from_cols = Sectors(self.x, y), Sectors(self.y, x)
-        return Coarser(Sectors(x, y), p, q, from_rows, from_cols, self.delta)
+        return Coarsening(Sectors(x, y), p, q, from_rows, from_cols, self.delta)
 
     def halved(self):
         if self.x.size % 2 or not np.array_equal(self.x, self.y):
             return None
         x = self.x.reshape(-1, 2).mean(axis=1)
-        return Halved(
+        return HalvedGrid(
             Sectors(x, x, self.delta),
             lambda p: p.reshape(-1, 2).sum(axis=1),
             lambda g: np.repeat(g, 2),

@@ -148,8 +148,8 @@ def test_workers_look_for_arcs(client, monkeypatch):
     sent = []
     send = searches.Searches._ask
     monkeypatch.setattr(searches, "MANY_ROWS", 50)
-    monkeypatch.setattr("epsilot.geometry.tree_index.SEARCHED_ENTRIES", 1000)
-    monkeypatch.setattr("epsilot.geometry.tree_index.VISIT_ENTRIES", 0)
+    monkeypatch.setattr("epsilot.geometry.tree_index.MIN_SEARCHED_ENTRIES", 1000)
+    monkeypatch.setattr("epsilot.geometry.tree_index.ENTRIES_PER_VISIT", 0)
     monkeypatch.setattr(
         searches.Searches, "_ask", lambda self, *args: sent.append(args[2]) or send(self, *args)
     )

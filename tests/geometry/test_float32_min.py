@@ -22,7 +22,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("d", [3, 20])
 def test_bounds_leave_nothing_out(rng, metric, shape, d, monkeypatch):
-    monkeypatch.setattr(points_module, "WORTH_BOUNDS", 1)
+    monkeypatch.setattr(points_module, "MIN_FLOAT32_COLUMNS", 1)
     X, Y = SHAPES[shape](rng, 40, d), SHAPES[shape](rng, 700, d)
     cloud = PointCloud(X, Y, metric).shifted(0.25)
     C = cloud.block(0, 40)

@@ -12,6 +12,16 @@ from epsilot.geometry import PointCloud, tree_index
 from epsilot.geometry import points as points_module
 
 
+@pytest.mark.parametrize("metric", ["sqeuclidean", lambda x, Y: np.abs(Y - x).sum(axis=1)])
+def test_a_cloud_is_of_the_class_that_was_called(rng, metric):
+    cloud = PointCloud(rng.random((4, 2)), rng.random((5, 2)), metric, single=True)
+    assert type(cloud) is PointCloud
+    assert type(cloud.shifted(1.0)) is PointCloud
+    assert cloud.is_blockwise == callable(metric)
+    assert cloud.shifted(1.0).is_blockwise == callable(metric)
+    assert (cloud.rough is cloud) == callable(metric)
+
+
 def test_float32_sweeps_lead_to_a_float64_certificate(rng):
     X, Y = rng.random((60, 2)), rng.random((80, 2))
     exact = epsilot.exact(cdist(X, Y, "sqeuclidean")).value
@@ -51,14 +61,14 @@ def test_the_largest_cost_of_a_large_cloud_is_between_corners_of_hulls(metric, r
     for d in (1, 2, 3):
         X, Y = rng.normal(size=(300, d)) + 0.1, rng.normal(size=(200, d))
         expected = cdist(X, Y, metric).max()
-        monkeypatch.setattr(points_module, "EXACT_BOUNDS", 20_000)
+        monkeypatch.setattr(points_module, "MAX_COMPARED_ENTRIES", 20_000)
         assert PointCloud(X, Y, metric).bounds[1] == pytest.approx(expected, rel=1e-12)
         flat = np.repeat(X[:, :1], 2, axis=1)
         assert PointCloud(flat, flat, metric).bounds[1] >= cdist(flat, flat, metric).max() - 1e-12
 
 
 def test_flat_clouds_of_medium_size_compare_all_pairs(rng, monkeypatch):
-    monkeypatch.setattr(points_module, "FLAT_BOUNDS", 100)
+    monkeypatch.setattr(points_module, "MAX_COMPARED_ENTRIES_FLAT", 100)
     for d in (2, 3):
         X, Y = (rng.random((n, 1)) * np.arange(1.0, d + 1) for n in (40, 50))
         assert PointCloud(X, Y).bounds[1] == cdist(X, Y, "sqeuclidean").max()
@@ -125,8 +135,8 @@ def test_products_are_rough_costs(rng, metric, n, m, d):
 @pytest.mark.parametrize("lazy", [True, False])
 def test_method_and_certificate_share_the_trees(lazy, rng, monkeypatch):
     X, Y = rng.random((2, 150, 2))
-    monkeypatch.setattr(tree_index, "SEARCHED_ENTRIES", 1)
-    monkeypatch.setattr(tree_index, "VISIT_ENTRIES", 0)  # every c-transform searches
+    monkeypatch.setattr(tree_index, "MIN_SEARCHED_ENTRIES", 1)
+    monkeypatch.setattr(tree_index, "ENTRIES_PER_VISIT", 0)  # every c-transform searches
     built = []
 
     def order(points, ask=tree_index._order):

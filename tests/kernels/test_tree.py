@@ -115,10 +115,10 @@ def test_large_clouds_search_and_small_ones_pass(rng, metric, monkeypatch):
     f[:7] = -np.inf
     passed = PointCloud(X, Y, metric)
     assert passed._index is None
-    monkeypatch.setattr("epsilot.geometry.tree_index.SEARCHED_ENTRIES", 1)
+    monkeypatch.setattr("epsilot.geometry.tree_index.MIN_SEARCHED_ENTRIES", 1)
     searched = PointCloud(X, Y, metric)
     for share in (0, 10**6):  # of visits that a pass is quicker than
-        monkeypatch.setattr("epsilot.geometry.tree_index.VISIT_ENTRIES", share)
+        monkeypatch.setattr("epsilot.geometry.tree_index.ENTRIES_PER_VISIT", share)
         np.testing.assert_array_equal(searched.ctransform_rows(g), passed.ctransform_rows(g))
         np.testing.assert_array_equal(searched.ctransform_cols(f), passed.ctransform_cols(f))
     assert searched._index is not None

@@ -53,7 +53,7 @@ def test_every_shape_is_solved_exactly(rng, metric, shape, weights):
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_many_points_are_proved_in_order(rng, metric, shape, monkeypatch):
-    monkeypatch.setattr(points, "SEARCHED_ENTRIES", 1)
+    monkeypatch.setattr(points, "MIN_SEARCHED_ENTRIES", 1)
     x, y = SHAPES[shape](rng, 300), SHAPES[shape](rng, 200)
     check(x, y, random(rng, 300), random(rng, 200), metric)
 

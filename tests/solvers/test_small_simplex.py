@@ -5,7 +5,7 @@ import pytest
 
 import epsilot
 from batches import COSTS, WEIGHTS
-from epsilot.kernels.small_simplex import MOST_NODES, is_small, padded
+from epsilot.kernels.small_simplex import MAX_NODES, is_small, padded
 
 METHOD = {"method": "small_simplex", "rtol": 1e-9}
 SHAPES = [(1, 1), (1, 7), (9, 9), (31, 8), (17, 40)]
@@ -27,7 +27,7 @@ def test_its_answers_are_those_of_the_other_simplex(rng, cost, weights):
 @pytest.mark.parametrize("shape", [(256, 256), (500, 8), (4, 504)])
 def test_as_many_nodes_as_a_set_has_bits(rng, shape):
     assert is_small(*shape)
-    assert sum(padded(*shape)) <= MOST_NODES
+    assert sum(padded(*shape)) <= MAX_NODES
     M, a, b = rng.random(shape), *(rng.dirichlet(np.ones(n)) for n in shape)
     result = epsilot.solve(M, a, b, **METHOD)
     assert result.gap <= 1e-13

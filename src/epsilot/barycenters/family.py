@@ -23,7 +23,7 @@ from ..arguments import numeric
 from ..errors import CertificateError, InvalidProblem
 from ..files.arrays import Arrays, SavedArrays
 from ..geometry import Geometry, as_geometry
-from ..geometry.base import Halved
+from ..geometry.base import HalvedGrid
 from ..kernels.proof import FEASIBLE, cost_offset
 from ..kernels.vectors import distance, dot, log, shrink
 from ..problems.balanced import EntropicObjective, Transport
@@ -363,7 +363,7 @@ class CoarseFamily(NamedTuple):
     """A family on cells twice as long along every axis."""
 
     family: Family
-    halved: Halved
+    halved: HalvedGrid
 
     def prolonged(self, G: Matrix) -> Matrix:
         """Return column potentials on the finer grid."""

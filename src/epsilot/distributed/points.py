@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..geometry import points as local
-from ..geometry.coordinates import HULL_DIMENSION, check_metric, check_space
+from ..geometry.coordinates import MAX_HULL_DIMENSION, check_metric, check_space
 from ..geometry.points import Precision
 from ..geometry.sweeps import FORMS
 from ..geometry.tree_index import Embedding
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LOCAL_ENTRIES = 1 << 24
 
 
-class PointCloud(local._Fused):
+class PointCloud(local.PointCloud):
     """The cost between two clouds, computed by the workers of a Dask cluster.
 
     A geometry like any other: solvers, certificates and checkpoints are those of one process, and
@@ -79,14 +79,14 @@ class PointCloud(local._Fused):
         check_space(*(side.shape for side in tiles))
         from .remote_cloud import RemoteCloud
 
-        is_far = tiles[0].shape[1] > HULL_DIMENSION and not all(side.is_here for side in tiles)
+        is_far = tiles[0].shape[1] > MAX_HULL_DIMENSION and not all(side.is_here for side in tiles)
         made: PointCloud = object.__new__(RemoteCloud if is_far else PointCloud)
         made._sides = tiles
         return made
 
     _sides: tuple[Tiles, ...]
     is_remote = True
-    has_rough = False  # workers hold the points, and have passes of their own
+    has_float32_points = False  # workers hold the points, and have passes of their own
 
     def __init__(
         self,
@@ -109,9 +109,9 @@ class PointCloud(local._Fused):
     def embedding(self) -> Embedding | None:
         """The points, unless they have many coordinates; workers search trees of them."""
         here = super().embedding
-        return None if here is None else here._replace(searchers=Searches(self.cluster))
+        return None if here is None else here._replace(backend=Searches(self.cluster))
 
-    def _copy(self, X: Matrix, Y: Matrix, shift: float, **how: object) -> PointCloud:
+    def _copy(self, X: Matrix, Y: Matrix, shift: float, **how: Any) -> PointCloud:
         """Return a cloud of the same kind, with the workers' points if it has the same."""
         out = super()._copy(X, Y, shift, **how)
         assert isinstance(out, PointCloud)

@@ -18,9 +18,9 @@ from ..geometry import Geometry
 from ..geometry import points as local
 from ..geometry.base import Places
 from ..geometry.coordinates import check_range
-from ..geometry.points import EXACT_BOUNDS, Precision
+from ..geometry.points import MAX_COMPARED_ENTRIES, Precision
 from ..geometry.sweeps import BLOCK_ENTRIES, Block, row_blocks
-from ..geometry.tree_index import PAIR_ENTRIES, Embedding
+from ..geometry.tree_index import ENTRIES_PER_PAIR, Embedding
 from ..kernels import points as kernels
 from ..metrics import METRICS, MetricLike
 from .points import PointCloud
@@ -82,7 +82,7 @@ class RemoteCloud(PointCloud):
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost; for very large clouds, bounds of them."""
         n, m = self.shape
-        if n * m > EXACT_BOUNDS:
+        if n * m > MAX_COMPARED_ENTRIES:
             low, high = self._extent
             corners = local.PointCloud(low[None], high[None], self.metric).shifted(self.shift)
             return self.shift, float(corners.block(0, 1)[0, 0])
@@ -188,7 +188,7 @@ class RemoteCloud(PointCloud):
         X, Y = self._sides[0].take(rows), np.ascontiguousarray(self._sides[1].take(cols).T)
         out, places = np.empty(rows.size), np.arange(rows.size)
         args = X, Y, self._named.code, self.shift, places, places, out
-        parallel.share(kernels.pair_costs, rows.size, rows.size * PAIR_ENTRIES, *args)
+        parallel.share(kernels.pair_costs, rows.size, rows.size * ENTRIES_PER_PAIR, *args)
         return out
 
 

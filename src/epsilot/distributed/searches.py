@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .. import parallel
 from .._types import Integers, Matrix, Vector
 from ..geometry.sweeps import spans
-from ..geometry.tree_index import Priced
+from ..geometry.tree_index import PricedTree
 from ..version import __version__
 from . import tasks
 from .cluster import Cluster
@@ -40,7 +40,7 @@ class Searches:
 
     def least_columns(
         self,
-        priced: Priced,
+        priced: PricedTree,
         X: Matrix,
         rows: Integers,
         cols: Integers,
@@ -60,7 +60,7 @@ class Searches:
             own = rows[lo:hi]
             cols[own], costs[own], leasts[own], thresholds[own] = part
 
-    def ctransform(self, priced: Priced, X: Matrix) -> Vector:
+    def ctransform(self, priced: PricedTree, X: Matrix) -> Vector:
         """Return min_j C_ij + price_j for points."""
         if len(X) < MANY_ROWS:
             return priced.ctransform(X)
@@ -71,7 +71,7 @@ class Searches:
     def _pieces(self, n: int) -> list[tuple[int, int]]:
         return list(spans(n, min(TASK_ROWS, -(-n // (2 * self.cluster.slots)))))
 
-    def _ask(self, priced: Priced, parts: list[Matrix], function: Any, k: int) -> list[Any]:
+    def _ask(self, priced: PricedTree, parts: list[Matrix], function: Any, k: int) -> list[Any]:
         cluster, n = self.cluster, len(parts)
 
         def ask() -> list[Future]:
@@ -86,9 +86,9 @@ class Searches:
 # -- what workers do ---------------------------------------------------------------------------
 
 
-def _priced(tree: list[Any], metric: int, shift: float) -> Priced:
+def _priced(tree: list[Any], metric: int, shift: float) -> PricedTree:
     points, prices, nodes = map(tasks.keep, tree)
-    return Priced(points, prices, metric, shift, nodes)
+    return PricedTree(points, prices, metric, shift, nodes)
 
 
 def least_there(

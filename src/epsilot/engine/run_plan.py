@@ -13,7 +13,7 @@ from .._types import Potentials, Vector
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..kernels.simd8 import HEIGHT, WIDTH
-from ..kernels.small_simplex import MOST_NODES, is_small
+from ..kernels.small_simplex import MAX_NODES, is_small
 from ..problems.objective import Objective
 from ..problems.problem import Problem
 from ..problems.support import Support
@@ -107,7 +107,7 @@ def _check_fit(
         )
     if about.needs_small and not is_small(*problem.shape):
         raise InvalidProblem(
-            f"{name} cannot solve {_described(whole)}; it takes up to {MOST_NODES} rows and "
+            f"{name} cannot solve {_described(whole)}; it takes up to {MAX_NODES} rows and "
             f"columns together, rounded up to multiples of {HEIGHT} and {WIDTH} (use "
             "method='auto')."
         )

@@ -18,7 +18,7 @@ import numpy as np
 from .._types import Matrix, Potentials, Vector
 from ..errors import InvalidProblem
 from ..geometry import Geometry
-from ..geometry.base import Coarser
+from ..geometry.base import Coarsening
 from ..kernels.vectors import log
 from ..problems.balanced import dual_feasible
 from ..problems.duals import softmin
@@ -89,7 +89,7 @@ def wants_start(problem: Problem, is_wanted: bool | None) -> bool:
 class CoarseLevel(NamedTuple):
     """A coarse version of a problem, and how its potentials extend to the finer one."""
 
-    coarse: Coarser
+    coarse: Coarsening
     finer_masses: tuple[Vector, Vector]
     is_middle: bool  # between a very large cloud and the coarsest
 

@@ -1,4 +1,4 @@
-"""What a cost can do, whatever its form."""
+"""Geometries: costs between sources and targets, stored or computed on the fly."""
 
 from .base import Geometry
 from .dense import Dense, as_geometry

@@ -1,4 +1,4 @@
-"""Separable operations on a field of a grid, one axis at a time; fields have one to three axes."""
+"""Separable operations on fields of one to three axes, one axis at a time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..kernels import grid as kernels
 from ..kernels.products import product
 from ..kernels.vectors import dot
 
-#: exp(-700), below which factors of a kernel are lost.
-FAINTEST = 9.85967654375977e-305
-#: Cells up to which a thread keeps its scratch: six arrays of at most 4 MiB.
-KEPT_CELLS = 1 << 19
+#: exp(-700): smaller factors of a kernel may underflow.
+MIN_FACTOR = 9.85967654375977e-305
+#: Most cells of the scratch arrays that a thread keeps: six of at most 4 MiB each.
+MAX_SCRATCH_CELLS = 1 << 19
 
 _held = threading.local()
 
@@ -30,7 +30,7 @@ def filtered(
     n_in: int,
     *args: float | Vector,
 ) -> tuple[Matrix, ...]:
-    """Run an axis kernel on fields of one shape; the axis goes from n_in to n_out cells.
+    """Run an axis kernel on fields of one shape, from n_in to n_out cells along the axis.
 
     The last axis is moved to the front, so that kernels always run across it. The recursive
     filters need equal lengths: the shorter side is padded with empty cells.
@@ -71,17 +71,17 @@ def filtered(
 
 
 def _transposed(x: Matrix, out: Matrix) -> Matrix:
-    """Write the transpose of a matrix to ``out``: NumPy's copy misses the cache."""
+    """Write the transpose of a matrix to ``out`` in tiles, faster than NumPy's copy."""
     parallel.share(kernels.transpose, x.shape[0], x.size, x, out)
     return out
 
 
 def _scratch(name: str, n: int, m: int) -> Matrix:
-    """Return one of this thread's arrays, for what is done with before the next pass.
+    """Return a scratch array of this thread, valid until the next pass.
 
-    Fresh memory costs more than a pass: the system clears every page of it.
+    New memory costs more than a pass, because the system clears every page of it.
     """
-    if n * m > KEPT_CELLS:
+    if n * m > MAX_SCRATCH_CELLS:
         return np.empty((n, m))
     kept: dict[str, Vector] = _held.__dict__
     if name not in kept or kept[name].size < n * m:
@@ -116,17 +116,17 @@ def multiplied(K: Matrix, field: Matrix, axis: int) -> Matrix:
 
 
 def is_lossless(field: Matrix, product: Matrix, axis: int, reach: int) -> bool:
-    """Tell whether terms from beyond ``reach`` cells, if their factors are lost, do not matter.
+    """Tell whether terms from beyond ``reach`` cells are negligible in a product.
 
-    Such factors are below exp(-700); the product must be large against what they could add.
+    Their factors are below exp(-700) and may have underflowed to 0.
     """
     x, y = np.moveaxis(field, axis, 0), np.moveaxis(product, axis, 0)
-    before = np.arange(len(y)) - reach - 1  # the last cell beyond reach, seen from either end
+    before = np.arange(len(y)) - reach - 1  # the last cell beyond reach, from either end
     far = np.zeros(y.shape)
     for ordered, at in ((x, before), (x[::-1], before[::-1] + len(x) - len(y))):
         seen = at >= 0
         far[seen] += np.cumsum(ordered, axis=0)[np.minimum(at[seen], len(x) - 1)]
-    return bool((far * FAINTEST <= 1e-14 * y).all())
+    return bool((far * MIN_FACTOR <= 1e-14 * y).all())
 
 
 def moments(metric: str, mass: Vector, n_out: int) -> Vector:
@@ -138,7 +138,9 @@ def moments(metric: str, mass: Vector, n_out: int) -> Vector:
         return np.asarray(cost)
     i, j = np.arange(n_out, dtype=float), np.arange(mass.size, dtype=float)
     size = np.abs(mass)
-    i, j = (x - dot(j, size) / (size.sum() or 1.0) for x in (i, j))  # of any sign, never far off
+    i, j = (
+        x - dot(j, size) / (size.sum() or 1.0) for x in (i, j)
+    )  # centred: masses may have any sign
     return np.asarray(i * (i * mass.sum() - 2 * dot(j, mass)) + dot(j * j, mass))
 
 
@@ -153,7 +155,7 @@ def pooled(field: Matrix) -> Matrix:
 
 
 def stretched(field: Matrix, shape: tuple[int, ...]) -> Matrix:
-    """Interpolate a field linearly to half as long cells along every axis, cut to a shape."""
+    """Interpolate a field linearly to cells half as long along every axis, cut to a shape."""
     for axis, n in enumerate(shape):
         m = field.shape[axis]
         before = field.take(np.maximum(np.arange(m) - 1, 0), axis)
@@ -173,10 +175,8 @@ def _part(field: Matrix, axis: int, part: slice) -> Matrix:
 
 # -- exponentials as a factor and a power of two ---------------------------------------------------
 #
-# Exponentials as a factor and a whole power of two, which every product with them keeps apart.
-#
-# exp(x / η) = m 2**k may be far out of the range of floats, and rounding x / η may have cost it
-# digits; but m and k are what they are, and multiplying by powers of two rounds nothing.
+# exp(x / η) = m 2**k may be far out of the range of floats. Products keep the factor m and the
+# whole power k apart, and multiplying by powers of two is exact.
 
 
 def split(x: Vector, shift: float, eta: float) -> tuple[Vector, Vector]:

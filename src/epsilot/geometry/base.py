@@ -1,9 +1,9 @@
-"""What a cost can do, whatever its form: nothing above this file assumes an array in memory.
+"""The interface of every cost: no layer above this one assumes an array in memory.
 
-A geometry answers seven questions about C and the Gibbs plan X = exp((f + g - C) / η), with
-potentials f, g in cost units: log-sum-exp by rows or columns, both marginals, X v, Xᵀ u, the
-cost of X, C v, and c-transforms. The base class answers all of them from blocks of rows, so
-a lazy geometry need only say how to compute a block; structured ones override the rest.
+A geometry offers passes over C and over the Gibbs plan X = exp((f + g - C) / η), with potentials
+f, g in cost units: log-sum-exp by rows or columns, both marginals, X v, Xᵀ u, the cost of X, C v,
+and c-transforms. The base class computes all of them from blocks of rows. A new geometry therefore
+needs one method, :meth:`Geometry.block`; structured geometries override the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def log_total(log_x: Vector) -> float:
 
 
 class LogSums(Protocol):
-    """Log-sum-exp by rows and by columns, which is what iterates need of a cost."""
+    """Log-sum-exp by rows and by columns, the passes of Sinkhorn iterates."""
 
     def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
@@ -52,8 +52,8 @@ class Lattice(NamedTuple):
     shape_a: tuple[int, ...]
     shape_b: tuple[int, ...]
     spacing: tuple[float, ...]
-    rows: Index | None = None  # cells that sources are, if not all
-    cols: Index | None = None  # cells that targets are, likewise
+    rows: Index | None = None  # cells of the sources; None: all
+    cols: Index | None = None  # cells of the targets; None: all
 
     def restricted(self, rows: Index, cols: Index) -> Lattice:
         """Return the same cells for some of the sources and targets."""
@@ -62,10 +62,10 @@ class Lattice(NamedTuple):
         return self._replace(rows=rows, cols=cols)
 
 
-class Coarser(NamedTuple):
+class Coarsening(NamedTuple):
     """The cost between cells of sources and of targets, and how potentials extend from them.
 
-    ``shift`` is a constant that all costs of the finer geometry have and these do not.
+    The costs of the finer geometry are higher by the constant ``shift``.
     """
 
     geometry: Geometry  # between cells
@@ -76,16 +76,16 @@ class Coarser(NamedTuple):
     shift: float = 0.0
 
 
-class Halved(NamedTuple):
+class HalvedGrid(NamedTuple):
     """The cost between cells twice as long along every axis, the same on both sides."""
 
     geometry: Geometry
-    pool: Callable[[Vector], Vector]  # masses of fine cells -> of coarse ones
-    prolong: Callable[[Vector], Vector]  # a potential of coarse cells -> of fine ones
+    pool: Callable[[Vector], Vector]  # masses of fine cells -> masses of coarse cells
+    prolong: Callable[[Vector], Vector]  # potential of coarse cells -> potential of fine cells
 
 
-class Call(NamedTuple):
-    """The public function that solves on a cost like this one, for reports."""
+class PublicCall(NamedTuple):
+    """The public call that solves a problem with this cost, for reports."""
 
     function: str
     data: tuple[str, ...]  # names of the arrays that it takes
@@ -94,7 +94,7 @@ class Call(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where sources and targets are, and the metric that costs are made by if it has a name."""
+    """Coordinates of sources and targets, and the name of their metric if it has one."""
 
     X: Matrix
     Y: Matrix
@@ -110,38 +110,38 @@ class Geometry(ABC):
 
     shape: tuple[int, int]
 
-    # What a geometry can do, which is all that checks, "auto", starts and methods ask of it.
+    # Capabilities. Checks, "auto", starts and methods ask for these, never for a class.
 
-    #: What messages call it.
+    #: Noun phrase for messages.
     noun: str = "a cost"
-    #: Whether C is stored, so that plans may be too.
+    #: Whether C is stored, so that plans may be stored too.
     is_dense: bool = False
-    #: Whether a pass over all rows of C takes seconds, which row and simplex methods need.
+    #: Whether a pass over all rows of C takes seconds at most, as row and simplex methods need.
     has_rows: bool = True
-    #: Whether passes go axis by axis, in far less time than there are entries.
+    #: Whether passes go axis by axis, in far fewer operations than C has entries.
     is_separable: bool = False
     #: Whether passes go through blocks of rows of C.
     is_blockwise: bool = True
-    #: Coordinates of the points that costs are distances of; None if there are no such points.
+    #: Number of coordinates of the points, where costs are distances of points; else None.
     dimension: int | None = None
     #: Whether passes run on the workers of a cluster, which can keep their results.
     is_remote: bool = False
-    #: Whether sources and targets can be gathered into cells that have costs of the same kind.
+    #: Whether :meth:`coarsen` can group sources and targets into cells.
     can_coarsen: bool = False
 
     @property
     def embedding(self) -> Embedding | None:
-        """Points and a metric that give these costs in few dimensions, if there are any."""
+        """Points and a metric in few dimensions that give these costs, or None."""
         return None
 
     @property
     def lattice(self) -> Lattice | None:
-        """The cells between which costs are lengths of paths from neighbour to neighbour."""
+        """The grid cells whose shortest paths have these costs as lengths, or None."""
         return None
 
     @cached_property
     def line(self) -> Line | None:
-        """The points in order, if costs are convex in the distance of points on a line."""
+        """The sorted points, if costs are convex in the distance of points on a line."""
         embedding = self.embedding if self.dimension == 1 else None
         if embedding is None or not metric_of(embedding.metric).is_on_line:
             return None
@@ -149,14 +149,14 @@ class Geometry(ABC):
 
     @property
     def places(self) -> Places | None:
-        """Coordinates of sources and targets, for pictures, if they are known here."""
+        """Coordinates of sources and targets, for figures, or None."""
         return None
 
-    # How it does it.
+    # Costs and limits of passes.
 
-    #: What a certificate costs, in units of the seventeen operations an entry of a dense one.
+    #: Cost of a certificate, in units of that of a dense cost (17 operations per entry).
     certificate_passes: int = 1
-    #: Least η, as a share of the largest cost, whose exponents are in the range of floats.
+    #: Least η, as a fraction of the largest cost, whose exponents float64 can hold.
     finest_eta: float = 1e-17
 
     @abstractmethod
@@ -168,41 +168,41 @@ class Geometry(ABC):
         """Return the geometry of C + delta."""
 
     def restricted(self, rows: Index, cols: Index) -> Geometry | None:
-        """Return the geometry on a subset of sources and targets, or None if it cannot."""
+        """Return the geometry on a subset of sources and targets, or None if unsupported."""
         return None
 
-    def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarser | None:
-        """Return the cost between about ``n_cells`` cells on each side, or None if it cannot."""
+    def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarsening | None:
+        """Return the cost between about ``n_cells`` cells per side, or None if unsupported."""
         return None
 
-    def halved(self) -> Halved | None:
-        """Return the cost between cells twice as long, if both sides are the same grid."""
+    def halved(self) -> HalvedGrid | None:
+        """Return the cost between cells twice as long if both sides are one grid, else None."""
         return None
 
-    def call(self) -> Call:
-        """Return the public call that solves on such a cost."""
-        return Call("solve", ("M",), {})
+    def call(self) -> PublicCall:
+        """Return the public call that solves a problem with such a cost."""
+        return PublicCall("solve", ("M",), {})
 
     def rescaled(self, power: int) -> Geometry | None:
-        """Return the geometry of 2**power C, for an even power, or None if it cannot."""
+        """Return the geometry of 2**power C for an even power, or None if unsupported."""
         return None
 
     def detached(self) -> Geometry:
-        """Return a geometry that later changes of the user's arrays do not reach."""
+        """Return a geometry that does not share memory with the user's arrays."""
         return self
 
     @property
     def rough(self) -> LogSums:
-        """Passes of iterates, which may be in float32 where that is allowed; all others are not."""
+        """Log-sum-exp passes for iterates, in float32 where that is allowed."""
         return self
 
     @property
     def exact(self) -> Geometry:
-        """The same cost without float32 in rough passes either."""
+        """The same cost with all passes in float64."""
         return self
 
     def miniature(self) -> Geometry:
-        """Return a tiny geometry of the same kind, on which kernels compile."""
+        """Return a tiny geometry of the same class, to compile kernels on."""
         small = [np.arange(min(2, size)) for size in self.shape]
         return self.restricted(*small) or self
 
@@ -215,14 +215,14 @@ class Geometry(ABC):
 
     @property
     def workspace(self) -> int:
-        """Bytes that a pass needs beyond O(n + m): partial sums of every block of rows."""
+        """Bytes that a pass needs beyond O(n + m): the partial sums of all blocks of rows."""
         n, m = self.shape
         rows = n if self.is_dense else max(1, BLOCK_ENTRIES // m)
         return 8 * m * n_chunks(rows * m) * -(-n // rows) if self.is_blockwise else 0
 
     @property
     def pass_entries(self) -> int:
-        """Entries that one pass works through, for counting operations."""
+        """Entries that one pass visits, for counting operations."""
         return self.shape[0] * self.shape[1]
 
     @cached_property
@@ -233,11 +233,11 @@ class Geometry(ABC):
 
     @property
     def roughly(self) -> Geometry:
-        """The same cost; bounds of it that take a pass may be wider, and need none."""
+        """The same cost, with bounds that may be wider but need no pass."""
         return self
 
     def is_same(self, other: Geometry) -> bool:
-        """Tell whether another geometry is this one, or has equal costs computed alike."""
+        """Tell whether another geometry is this one, or has equal costs and the same class."""
         return self is other or (type(self) is type(other) and self.digest() == other.digest())
 
     def digest(self) -> str:
@@ -249,13 +249,13 @@ class Geometry(ABC):
 
     @property
     def cost_unit(self) -> float:
-        """Largest cost, or 1 if all are 0: what relative tolerances are shares of."""
+        """The unit of relative tolerances: the largest cost, or 1 if all are 0."""
         return self.bounds[1] or 1.0
 
     # -- passes ----------------------------------------------------------------------------
 
     def blocks(self) -> Iterator[tuple[int, int, Matrix]]:
-        """Yield (start, stop, C[start:stop]) until all rows are seen."""
+        """Yield (start, stop, C[start:stop]) over all rows."""
         n, m = self.shape
         if self.is_dense:
             yield 0, n, self.matrix()
@@ -264,15 +264,16 @@ class Geometry(ABC):
             yield rows.start, rows.stop, self.block(rows.start, rows.stop)
 
     def single_blocks(self, unit: float) -> Iterator[Block]:
-        """Yield (start, stop, C[start:stop] / unit) in float32, for crude passes."""
+        """Yield (start, stop, C[start:stop] / unit) in float32, for passes that prove nothing."""
         for start, stop, C in self.blocks():
             yield start, stop, (C * (1 / unit)).astype(np.float32)
 
     def sweep(self, kernel: Callable[..., None], *args: object, unit: float | None = None) -> None:
-        """Call ``kernel(C, *args, start, stop)`` on every block of rows of C.
+        """PublicCall ``kernel(C, *args, start, stop)`` on every block of rows of C.
 
-        Arguments that are :class:`ByRow` are cut as the rows are, and :class:`ColumnSums` add up
-        over the blocks. With a ``unit`` the pass is a crude one, over C / unit in float32.
+        The kernel gets the part of each :class:`ByRow` argument that belongs to its rows, and
+        :class:`ColumnSums` add up over the blocks. With a ``unit``, the pass goes over C / unit in
+        float32.
         """
         sweep(self.blocks() if unit is None else self.single_blocks(unit), kernel, args)
 
@@ -282,7 +283,7 @@ class Geometry(ABC):
         combine: Callable[[Vector, Vector], Vector],
         *args: object,
     ) -> Vector:
-        """Combine what a kernel says of the columns of every block of rows of C."""
+        """Combine the column vectors that a kernel writes for every block of rows of C."""
         return fold(self.blocks(), kernel, combine, self.shape[1], args)
 
     @cached_property
@@ -291,7 +292,7 @@ class Geometry(ABC):
         return np.ascontiguousarray(self.matrix().T)
 
     def matrix(self) -> Matrix:
-        """Return all of C, which is computed here unless it is stored; not to be written to."""
+        """Return all of C, read-only; computed on the spot unless it is stored."""
         return self.block(0, self.shape[0])
 
     def row(self, i: int) -> Vector:
@@ -311,10 +312,10 @@ class Geometry(ABC):
         return np.stack([self.row(i) for i in rows])
 
     def k_least(self, rows: Index, prices: Vector, k: int) -> tuple[Index, Matrix, Vector]:
-        """Return the k columns of least C_ij + price_j for some rows, from the least on.
+        """Return the k columns of least C_ij + price_j for some rows, in rising order.
 
-        The columns and their costs are (rows, k) arrays; the third result is a threshold for each
-        row: no other column's cost + price is below it (+inf if there is no other).
+        The columns and their costs are (rows, k) arrays. The third result is a threshold per row:
+        no other column's cost + price is below it (+inf if there is no other column).
         """
         n, m = rows.size, self.shape[1]
         cols, costs = np.zeros((n, k), dtype=np.int64), np.empty((n, k))
@@ -355,14 +356,14 @@ class Geometry(ABC):
         c = rmatvec(np.concatenate(parts), exp(level - top))
         if c.min() > 1e-250:
             log_c = log(c) + top
-        else:  # a column far below the largest entry: take its own maximum
+        else:  # a column far below the largest entry: use its own maximum
             log_c = self.lse_cols(f, eta) + g / eta
         return log_r, log_c, log_total(log_r)
 
     # -- the Gibbs plan as an operator -----------------------------------------------------
 
-    # Every product with X sums the same numbers, exp((f_i + g_j - C_ij) / η) to the last bit: where
-    # exponents are large, what rounding does to them is the plan's, and no marginal depends on it.
+    # Every product with X sums the same numbers, exp((f_i + g_j - C_ij) / η) to the last bit. The
+    # rounding of large exponents then belongs to the plan, and its marginals are consistent.
 
     def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
         """Return X 1 and Xᵀ 1, in one pass."""
@@ -382,7 +383,7 @@ class Geometry(ABC):
         return self._fold(kernels.apply_cols, np.add, ByRow(f), g, 1 / eta, ByRow(u))
 
     def apply_there(self, swap: bool, f: Vector, g: Vector, eta: float, v: Vector) -> DaskArray:
-        """Return X v, or with ``swap`` Xᵀ v, on the workers; only if ``is_remote``."""
+        """Return X v, or with ``swap`` Xᵀ v, kept on the workers; only if ``is_remote``."""
         raise NotImplementedError
 
     def price_rows(
@@ -414,11 +415,11 @@ class Geometry(ABC):
         return out
 
     def round_down(self, g: Vector) -> Vector:
-        """Return a potential, lowered by a rounding or two if c-transforms are then exact."""
+        """Return a potential, lowered slightly if its c-transforms are then exact."""
         return g
 
     def ctransform_error(self, f: Vector, g: Vector) -> float:
-        """Return what rounding, beyond that of C_ij - g_j, may have added to f, its minimum."""
+        """Bound the error of f = min_j C_ij - g_j beyond the rounding of each difference."""
         return 0.0
 
     def ctransform_cols(self, f: Vector) -> Vector:

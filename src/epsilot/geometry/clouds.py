@@ -1,4 +1,4 @@
-"""The cost between two point clouds: whether to store it or to compute it in every pass."""
+"""Choose whether the cost between two point clouds is stored or computed in every pass."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .. import memory
 from .._types import Index, Matrix, Vector
 from ..arguments import check_flag
 from ..metrics import METRICS, MetricLike
-from .base import Call, Geometry, Lattice, Places
-from .coordinates import HULL_DIMENSION, as_points, reach
+from .base import Geometry, Lattice, Places, PublicCall
+from .coordinates import MAX_HULL_DIMENSION, as_points, reach
 from .dense import Dense
 from .points import PointCloud
 from .tree_index import Embedding
 
-#: Entries up to which a cloud's cost is stored: beyond, recomputing it beats reading it.
-DENSE_ENTRIES = 1 << 24
-#: Powers of two of which squares, and sums of them, are well inside the range of floats.
-SAFE_EXPONENT = 450
+#: Most entries of a stored cost: beyond, computing it again is faster than reading it.
+MAX_STORED_ENTRIES = 1 << 24
+#: Largest binary exponent of distances whose sums of squares float64 holds safely.
+MAX_SAFE_EXPONENT = 450
 
 
 def cloud_geometry(
@@ -30,7 +30,7 @@ def cloud_geometry(
     check_flag("lazy", lazy)
     X, Y = as_points(X_a, "X_a"), as_points(X_b, "X_b")
     n, m = len(X), len(Y)
-    is_stored = (callable(metric) or n * m <= DENSE_ENTRIES) if lazy is None else not lazy
+    is_stored = (callable(metric) or n * m <= MAX_STORED_ENTRIES) if lazy is None else not lazy
     if not is_stored:
         return PointCloud.of_points(X, Y, metric, single=True)
     remedy = "use a metric that has a name" if callable(metric) else "use lazy=True"
@@ -41,16 +41,16 @@ def cloud_geometry(
 
 
 def _is_root(metric: MetricLike) -> bool:
-    """Tell whether the sum over the axes goes under a root."""
+    """Tell whether the metric is the root of a sum over the axes."""
     return isinstance(metric, str) and metric in METRICS and METRICS[metric].is_root
 
 
 def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Dense:
-    """Return all costs; roots also where the powers of distances leave float64."""
+    """Return the stored costs; scale the points where squares would leave float64."""
     exponent = 0
     if _is_root(metric) and X.shape[1] == Y.shape[1]:
         exponent = int(np.frexp(reach(X, Y))[1])
-        exponent = 0 if abs(exponent) < SAFE_EXPONENT else exponent
+        exponent = 0 if abs(exponent) < MAX_SAFE_EXPONENT else exponent
     if exponent != 0:
         cloud = PointCloud.of_points(np.ldexp(X, -exponent), np.ldexp(Y, -exponent), metric)
         return Dense(np.ldexp(cloud.matrix(), exponent))
@@ -60,14 +60,14 @@ def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Dense:
 
 # -- stored clouds ---------------------------------------------------------------------------------
 #
-# Costs between points that are stored as soon as somebody asks for all of them.
+# The cost is computed and stored when a method asks for all of it.
 
 
 class StoredCloud(Dense):
-    """A matrix of costs that remembers its points.
+    """A cost matrix that keeps its points.
 
-    Methods that search points never see the matrix, and it is not computed for them; the others
-    have it as any stored cost. Both see the same costs to the last bit.
+    Methods that search points never compute the matrix. All others use it as any stored cost. Both
+    see the same costs to the last bit.
 
     Parameters
     ----------
@@ -105,19 +105,19 @@ class StoredCloud(Dense):
         """The points."""
         return self.cloud.places
 
-    def call(self) -> Call:
+    def call(self) -> PublicCall:
         """Return the call on points."""
         return self.cloud.call()
 
     @cached_property
     def lattice(self) -> Lattice | None:
-        """None: nobody looks for cells among points."""
+        """None: points are not searched for a grid."""
         return None
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost."""
-        if self._is_computed or self.cloud.X.shape[1] > HULL_DIMENSION:
+        if self._is_computed or self.cloud.X.shape[1] > MAX_HULL_DIMENSION:
             return float(self.C.min()), float(self.C.max())
         return self.cloud.bounds
 
@@ -134,7 +134,7 @@ class StoredCloud(Dense):
         return super().ctransform_cols(f) if self._is_computed else self.cloud.ctransform_cols(f)
 
     def ctransform_error(self, f: Vector, g: Vector) -> float:
-        """Return what rounding may have added in a minimum over the points."""
+        """Bound the error of a c-transform over the points."""
         return self.cloud.ctransform_error(f, g)
 
     def rescaled(self, power: int) -> Dense:
@@ -149,7 +149,7 @@ class StoredCloud(Dense):
         moved = StoredCloud(self.cloud.shifted(delta))
         if "bounds" in self.__dict__:
             moved.bounds = self.bounds[0] + delta, self.bounds[1] + delta
-        if self._is_computed and self.cloud.shift == 0:  # the sum that the points would have
+        if self._is_computed and self.cloud.shift == 0:  # the bits that the points give
             moved.C = self.C + delta
             moved.C.setflags(write=False)
         return moved

@@ -1,4 +1,4 @@
-"""A cost that is the same everywhere: no pass over it takes longer than O(n + m)."""
+"""A cost that is the same everywhere, with passes of O(n + m)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .._types import Matrix, Vector
 from .base import Geometry, log_total
 
 
-class Constant(Geometry):
+class ConstantCost(Geometry):
     """The cost c between all sources and targets.
 
-    With c the least of other costs, potentials that are feasible here are feasible there, and every
-    lower bound here is one there.
+    If c is the least entry of another cost, potentials that are feasible here are feasible there,
+    and every lower bound carries over.
     """
 
     is_blockwise = False
@@ -25,9 +25,9 @@ class Constant(Geometry):
         """Return rows ``start:stop`` of C."""
         return np.full((stop - start, self.shape[1]), self.cost)
 
-    def shifted(self, delta: float) -> Constant:
+    def shifted(self, delta: float) -> ConstantCost:
         """Return the geometry of C + delta."""
-        return Constant(self.shape, self.cost + delta)
+        return ConstantCost(self.shape, self.cost + delta)
 
     def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - c) / η)."""

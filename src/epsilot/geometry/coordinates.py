@@ -1,4 +1,4 @@
-"""Coordinates of points: read and checked, normalised, and those at the corners of a cloud."""
+"""Validate the input of geometries: points, metrics, grid shapes, ranges of costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import ConvexHull, QhullError
 
 from .._types import Matrix, Vector
 from ..arguments import numeric, plain
@@ -16,12 +15,12 @@ from ..errors import InvalidProblem
 from ..metrics import METRICS, POINT_METRICS
 from ..wording import shown
 
-#: Highest dimension in which clouds have few extreme points, and those are quickly found.
-HULL_DIMENSION = 3
+#: Highest dimension in which convex hulls have few corners and are found quickly.
+MAX_HULL_DIMENSION = 3
 
 
 def as_points(X: ArrayLike, name: str) -> Matrix:
-    """Return a copy of a cloud as (n, d) finite coordinates; a vector is points on a line."""
+    """Return a copy of a cloud as (n, d) finite coordinates; a vector means points on a line."""
     points = np.array(numeric(X, name))
     points = points[:, None] if points.ndim == 1 else points
     if points.ndim != 2 or points.size == 0:
@@ -37,7 +36,7 @@ def as_points(X: ArrayLike, name: str) -> Matrix:
 
 
 def check_space(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> None:
-    """Refuse clouds whose points have different numbers of coordinates."""
+    """Reject clouds whose points have different numbers of coordinates."""
     if shape_a[1] != shape_b[1]:
         raise InvalidProblem(
             f"X_a has {shape_a[1]} coordinates a point and X_b {shape_b[1]}; both clouds must live "
@@ -52,11 +51,13 @@ def box(X: Matrix, Y: Matrix) -> tuple[Vector, Vector]:
 
 
 def extreme(X: Matrix) -> Matrix:
-    """Return the corners of the convex hull, or all points where they are not easily found."""
+    """Return the corners of the convex hull, or all points where finding them is slow."""
     if X.shape[1] == 1:
         return np.array([X.min(axis=0), X.max(axis=0)])
-    if X.shape[1] > HULL_DIMENSION:
+    if X.shape[1] > MAX_HULL_DIMENSION:
         return X
+    from scipy.spatial import ConvexHull, QhullError  # slow to import, rarely needed
+
     try:
         return np.asarray(X[ConvexHull(X).vertices])
     except QhullError:  # a flat cloud
@@ -64,7 +65,7 @@ def extreme(X: Matrix) -> Matrix:
 
 
 def directions(X: Matrix, name: str) -> Matrix:
-    """Return the points divided by their lengths, of whatever scale they are."""
+    """Return the points divided by their lengths, at any scale."""
     size = np.abs(X).max(axis=1)
     if not size.all():
         raise InvalidProblem(
@@ -77,14 +78,14 @@ def directions(X: Matrix, name: str) -> Matrix:
 
 # -- sizes and ranges ------------------------------------------------------------------------------
 #
-# What a geometry's sizes must be: whole cells, positive steps, costs that float64 can hold.
+# Grids need whole cells and positive spacing, and all costs must fit float64.
 
-#: Largest costs between which nothing that matters under- or overflows.
+#: Range of the largest cost in which no significant digit under- or overflows.
 SMALLEST_COST, LARGEST_COST = 1e-290, 1e300
 
 
 def check_range(largest: float, power: int, n_axes: int, what: str) -> None:
-    """Refuse distances whose power, summed over the axes, float64 cannot hold."""
+    """Reject distances whose power, summed over the axes, float64 cannot hold."""
     least, most = SMALLEST_COST ** (1 / power), (LARGEST_COST / n_axes) ** (1 / power)
     if largest != 0 and not least <= largest <= most:
         raise InvalidProblem(
@@ -124,7 +125,7 @@ def grid_spacing(spacing: ArrayLike, n_axes: int) -> tuple[float, ...]:
 
 
 def _plain(given: object, name: str) -> object:
-    """Return a number or a row of numbers of any library as Python's own; refuse truth values."""
+    """Convert a number or a sequence of numbers to Python numbers; reject booleans."""
     values = list(map(plain, given)) if isinstance(given, (list, tuple)) else [plain(given)]
     if any(isinstance(value, bool) for value in values):
         raise InvalidProblem(
@@ -135,11 +136,11 @@ def _plain(given: object, name: str) -> object:
 
 # -- metrics of users ------------------------------------------------------------------------------
 #
-# Metrics of users: what may be one, what it says, and one times a power of two.
+# A metric is a name of the table or a Python function.
 
 
 def check_metric(metric: object) -> None:
-    """Refuse what is neither the name of a metric nor a function."""
+    """Reject a metric that is neither a known name nor a function."""
     if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
         raise InvalidProblem(
             f"metric is {shown(metric)}; it must be one of {', '.join(POINT_METRICS)}, or a "
@@ -150,7 +151,7 @@ def check_metric(metric: object) -> None:
 def metric_costs(
     metric: Callable[[Vector, Matrix], ArrayLike], X: Matrix, Y: Matrix, i: int
 ) -> Vector:
-    """Return the costs that a function gives of source i, or say what is wrong with them."""
+    """Return the costs of source i by a user's function; reject those that are no costs."""
     costs = numeric(metric(X[i], Y), "what the metric returned")
     if costs.shape != Y.shape[:1]:
         raise InvalidProblem(

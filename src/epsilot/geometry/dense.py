@@ -1,4 +1,4 @@
-"""A cost that is stored."""
+"""Stored costs, and the detection of stored grid distances."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..kernels.sinkhorn32 import to_single
 from ..kernels.vectors import log
 from ..metrics import METRICS
 from .base import Geometry, Lattice, Places
-from .sweeps import SAFE, Block, n_chunks
+from .sweeps import MAX_SAFE_SUM, Block, n_chunks
 from .tree_index import Embedding
 
 
@@ -43,7 +43,7 @@ class Dense(Geometry):
     is_dense = True
 
     def __init__(self, M: ArrayLike) -> None:
-        # A read-only view, whoever owns the array: kernels then compile for one type only.
+        # A read-only view, so that kernels compile for one array type only.
         self.C: Matrix = np.ascontiguousarray(cost_matrix(M)).view()
         self.C.setflags(write=False)
         self.is_shared = not isinstance(M, np.ndarray) or np.may_share_memory(self.C, M)
@@ -53,7 +53,7 @@ class Dense(Geometry):
 
     @classmethod
     def _own(cls, C: Matrix, bounds: tuple[float, float] | None = None) -> Dense:
-        """Return the geometry of an array that nobody else holds, with its bounds if known."""
+        """Return the geometry of an array that is not shared, with its bounds if known."""
         out = cls(C)
         out.is_shared = False
         if bounds is not None:
@@ -66,7 +66,7 @@ class Dense(Geometry):
 
     @cached_property
     def lattice(self) -> Lattice | None:
-        """The cells of a grid, if these are the l1 distances between them."""
+        """The cells of a grid, if C holds the l1 distances between them."""
         cells = self._cells
         if cells is None or cells.power != METRICS["cityblock"].power:
             return None
@@ -74,7 +74,7 @@ class Dense(Geometry):
 
     @cached_property
     def embedding(self) -> Embedding | None:
-        """The cells of a grid, if these are the squared distances between them."""
+        """The cells of a grid, if C holds the squared distances between them."""
         cells = self._cells
         if cells is None or cells.power != METRICS["sqeuclidean"].power:
             return None
@@ -84,7 +84,7 @@ class Dense(Geometry):
 
     @property
     def places(self) -> Places | None:
-        """The cells of a grid, if these are distances between them."""
+        """The cells of a grid, if C holds distances between them."""
         cells = self._cells
         if cells is None:
             return None
@@ -107,7 +107,7 @@ class Dense(Geometry):
         return Dense._own(np.ldexp(self.C, power))
 
     def detached(self) -> Dense:
-        """Return a geometry with its own copy of a cost that may be the user's."""
+        """Return a geometry with its own copy of C if C may share memory with the user's array."""
         return Dense._own(self.C.copy()) if self.is_shared else self
 
     def entries(self, rows: Index, cols: Index) -> Vector:
@@ -119,7 +119,7 @@ class Dense(Geometry):
         return np.asarray(self.C[rows])
 
     def single_blocks(self, unit: float) -> Iterator[Block]:
-        """Yield all of C / unit in float32, kept for the next call."""
+        """Yield all of C / unit in float32, and keep it for the next call."""
         if self._single is None or self._single[0] != unit:
             n, m = self.shape
             out = np.empty((n, m), dtype=np.float32)
@@ -136,8 +136,8 @@ class Dense(Geometry):
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X.
 
-        The level of the exponents is guessed from one row, which saves looking for the maximum
-        of each; the sums show whether the guess was good.
+        The level of the exponents is guessed from one row, which saves a maximum per row. Sums out
+        of range reveal a bad guess, and the slower pass of the base class then runs.
         """
         n, m = self.shape
         i = int(np.argmax(f))
@@ -147,7 +147,7 @@ class Dense(Geometry):
             kernels.marginals_at, len(parts), n * m, self.C, f, g, 1 / eta, level, r, parts
         )
         c = parts.sum(axis=0)
-        if not (min(r.min(), c.min()) > 1 / SAFE and max(r.max(), c.max()) < SAFE):
+        if not (min(r.min(), c.min()) > 1 / MAX_SAFE_SUM and max(r.max(), c.max()) < MAX_SAFE_SUM):
             return super().log_marginals(f, g, eta)
         level /= eta
         return log(r) + level, log(c) + level, log(r.sum()) + level
@@ -165,7 +165,7 @@ class Dense(Geometry):
         return out
 
     def restricted(self, rows: Index, cols: Index) -> Dense:
-        """Return the geometry on a subset of rows and columns; cells stay what they were."""
+        """Return the geometry on a subset of rows and columns, with its known grid cells."""
         lattice, points = self.lattice, self.embedding
         return self.part(
             self.C[np.ix_(rows, cols)],
@@ -175,33 +175,31 @@ class Dense(Geometry):
 
     @classmethod
     def part(cls, C: Matrix, lattice: Lattice | None, embedding: Embedding | None) -> Dense:
-        """Return the geometry of new costs between cells or points that are known."""
+        """Return the geometry of costs between cells or points that are known."""
         out = Dense._own(C)
         out.lattice, out.embedding = lattice, embedding
         return out
 
 
 def as_geometry(M: ArrayLike | Geometry) -> Geometry:
-    """Return a geometry as it is, and a matrix of costs as one."""
+    """Return a geometry unchanged; wrap a cost matrix in :class:`Dense`."""
     return M if isinstance(M, Geometry) else Dense(M)
 
 
 # -- grid detection --------------------------------------------------------------------------------
 #
-# Stored costs that are distances between the cells of a grid, which nobody said.
-#
-# Matrices of pixel distances are common, and on a grid there are methods far faster than those that
-# know nothing of a cost but its entries. What is recognised is used to find a plan and potentials;
-# certificates look at the stored costs themselves.
+# Matrices of pixel distances are common, and methods for grids are far faster than methods that see
+# only entries. A detected grid helps to find a plan and potentials; certificates use the stored
+# costs themselves.
 
-#: Cells from which it is worth a look, and the most axes that there may be.
+#: Fewest cells, and most axes, of a grid that is detected.
 MIN_GRID_CELLS, MAX_GRID_AXES = 64, 3
-#: Share of the largest cost by which distances may be rounded otherwise.
+#: Largest difference from exact grid distances, as a fraction of the largest cost.
 GRID_TOLERANCE = 1e-13
 
 
 class DetectedGrid(NamedTuple):
-    """A grid whose cells, in C order, are rows and columns: sides, spacing, power of distances."""
+    """A grid whose cells, in C order, are the rows and the columns of a cost."""
 
     shape: tuple[int, ...]
     spacing: tuple[float, ...]
@@ -209,9 +207,9 @@ class DetectedGrid(NamedTuple):
 
 
 def detect_grid(C: Matrix) -> DetectedGrid | None:
-    """Return the grid whose l1 or squared l2 distances a matrix holds, if there is one.
+    """Return the grid whose l1 or squared l2 distances a matrix holds, or None.
 
-    The first row names the only candidate, so that most matrices are done with at once.
+    The first row determines the only candidate, so that most matrices are rejected at once.
     """
     n, m = C.shape
     if n != m or n < MIN_GRID_CELLS or C[0, 0] != 0:
@@ -230,7 +228,7 @@ def _power_of_steps(steps: Index, power: int) -> Index:
 
 
 def _axes(row: Vector, power: int, tolerance: float) -> list[tuple[int, float]] | None:
-    """Return length and cost of a step of each axis by the costs of the first cell, if it is so."""
+    """Return the length and the cost per step of each axis, from the first row; None if no grid."""
     axes: list[tuple[int, float]] = []
     while row.size > 1:
         if len(axes) == MAX_GRID_AXES or not row[1] > 0:
@@ -245,7 +243,7 @@ def _axes(row: Vector, power: int, tolerance: float) -> list[tuple[int, float]] 
 
 
 def _differs(C: Matrix, axes: list[tuple[int, float]], power: int) -> bool:
-    """Tell whether a cost differs from the sum over axes."""
+    """Tell whether any cost differs from the sum over the axes."""
     n = len(C)
     tables = []
     for length, step in [(1, 0.0)] * (MAX_GRID_AXES - len(axes)) + axes:

@@ -1,4 +1,4 @@
-"""A cost with one source and one target more, which take what a problem leaves where it is."""
+"""A cost with a dummy source and a dummy target, which take the mass that is not transported."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .dense import Dense
 def extended(inner: Geometry, to_rows: Vector, to_cols: Vector, corner: float) -> Geometry:
     """Return a cost with a dummy target, a dummy source, and the cost between these two.
 
-    A stored cost is stored again, with a row and a column more; any other is left as it is, and
-    n + m + 1 numbers are kept beside it.
+    A stored cost is copied with one more row and column. Any other cost is left as it is, with
+    n + m + 1 numbers beside it.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Extended(Geometry):
         return f"Extended({self.inner!r})"
 
     def _on(self, inner: Geometry, delta: float = 0.0) -> Extended:
-        """Return another cost with the same dummies, all of whose costs are higher by delta."""
+        """Return an extension of another cost whose dummy costs are higher by delta."""
         return Extended(inner, self.to_rows + delta, self.to_cols + delta, self.corner + delta)
 
     def shifted(self, delta: float) -> Extended:
@@ -66,21 +66,21 @@ class Extended(Geometry):
         return self._on(self.inner.shifted(delta), delta)
 
     def detached(self) -> Extended:
-        """Return a geometry that later changes of the user's arrays do not reach."""
+        """Return a geometry that does not share memory with the user's arrays."""
         return self._on(self.inner.detached())
 
     @property
     def exact(self) -> Extended:
-        """The same cost without float32 in rough passes either."""
+        """The same cost with all passes in float64."""
         return self._on(self.inner.exact)
 
     @property
     def rough(self) -> LogSums:
-        """Passes of iterates, as rough as the inner cost's."""
+        """Log-sum-exp passes in the precision of the inner cost's."""
         return _Sums(self, self.inner.rough)
 
     def miniature(self) -> Extended:
-        """Return a tiny geometry of the same kind, on which kernels compile."""
+        """Return a tiny geometry of the same class, to compile kernels on."""
         inner = self.inner.miniature()
         n, m = inner.shape
         return Extended(inner, self.to_rows[:n], self.to_cols[:m], self.corner)
@@ -94,7 +94,7 @@ class Extended(Geometry):
 
     @cached_property
     def pass_entries(self) -> int:
-        """Entries that one pass works through, for counting operations."""
+        """Entries that one pass visits, for counting operations."""
         return self.inner.pass_entries + sum(self.shape) - 1
 
     @cached_property
@@ -107,7 +107,7 @@ class Extended(Geometry):
         )
 
     def digest(self) -> str:
-        """Return a hash of the inner cost and of the dummies'."""
+        """Return a hash of the inner cost and the dummy costs."""
         h = hashlib.sha256(self.inner.digest().encode())
         h.update(self.to_rows.tobytes() + self.to_cols.tobytes())
         h.update(np.array(self.corner).tobytes())
@@ -163,7 +163,7 @@ class Extended(Geometry):
         return log_r, log_c, log_total(log_r)
 
     def _gibbs_border(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
-        """Return the dummies' part of the Gibbs plan: column, row and corner."""
+        """Return the last column, the last row and the corner of the Gibbs plan."""
         column = exp((f[:-1] + g[-1] - self.to_rows) / eta)
         row = exp((f[-1] + g[:-1] - self.to_cols) / eta)
         return column, row, float(exp(float(f[-1] + g[-1] - self.corner) / eta))
@@ -217,7 +217,7 @@ class Extended(Geometry):
         return self._bordered(self.inner.matvec(v[:-1]), v)
 
     def _bordered(self, inner: Vector, v: Vector) -> Vector:
-        """Return C v, given what the inner cost makes of v."""
+        """Return C v, given the product of the inner cost and v."""
         return np.append(
             inner + self.to_rows * v[-1], dot(self.to_cols, v[:-1]) + self.corner * v[-1]
         )
@@ -233,12 +233,12 @@ class Extended(Geometry):
         return np.append(inner, min((self.to_rows - f[:-1]).min(), self.corner - f[-1]))
 
     def ctransform_error(self, f: Vector, g: Vector) -> float:
-        """Return what rounding, beyond that of C_ij - g_j, may have added to f, its minimum."""
+        """Bound the error of f = min_j C_ij - g_j beyond the rounding of each difference."""
         return self.inner.ctransform_error(f[:-1], g[:-1])
 
 
 class _Sums:
-    """Log-sum-exp passes, those of the inner cost as exact or as rough as it offers them."""
+    """Log-sum-exp passes that use those of the inner cost, in float64 or float32."""
 
     def __init__(self, whole: Extended, inner: LogSums) -> None:
         self.whole, self.inner = whole, inner
@@ -259,7 +259,7 @@ class _Sums:
 def _bordered_lse(
     inner: Vector, beside: Vector, below: Vector, corner: float, x: Vector, eta: float
 ) -> Vector:
-    """Return log-sum-exps with the term of one dummy beside them, and those of the other."""
+    """Return the log-sum-exps of all lines with one dummy's term, then the other dummy's."""
     last = np.append(x[:-1] - below, x[-1] - corner) / eta
     total = -math.inf if last.max() == -math.inf else log_total(last)
     return np.append(logaddexp(inner, (x[-1] - beside) / eta), total)

@@ -1,4 +1,4 @@
-"""Passes of iterates, which may be in float32."""
+"""float32 passes over point clouds: log-sum-exp, costs, and candidates for minima."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .sweeps import BLOCK_ENTRIES, Block
 
 @dataclass(frozen=True)
 class Float32LogSums:
-    """Log-sum-exp by rows and columns, to about three digits of the exponents."""
+    """Log-sum-exp by rows and columns, with exponents accurate to about 1e-3."""
 
     lse: Callable[[bool, Vector, float], Vector]  # whether by columns, the potential, η
 
@@ -33,19 +33,17 @@ class Float32LogSums:
 
 # -- squared distances as products -----------------------------------------------------------------
 #
-# Squared distances in float32, as products: rough costs of points with several coordinates.
-#
 # .. math:: |x_i - y_j|^2 = |x_i|^2 + |y_j|^2 - 2 \langle x_i, y_j \rangle
 #
-# is the product of (|x|², 1, -2x) and (1, |y|², y), of d + 2 terms. It is off by some roundings of
-# the largest |x|² + |y|²: enough to choose arcs by, and nothing to prove with. Points should be
-# near the origin.
+# is the product of (|x|², 1, -2x) and (1, |y|², y), of d + 2 terms. It has an error of a few
+# roundings of the largest |x|² + |y|²: good enough to choose arcs, never used in proofs. Points
+# should be near the origin.
 
-#: Coordinates from which on a product is quicker than differences.
+#: Fewest coordinates for which a product is faster than differences.
 MIN_PRODUCT_DIMENSION = 4
-#: Rows of a block are a multiple of this, on every machine: whole tiles, and even shares for two.
+#: Block heights are multiples of this on every machine: whole tiles, even shares for two threads.
 BLOCK_ROW_MULTIPLE = 48
-#: Entries of a product, times its terms, that take as long as one of other passes.
+#: Terms of a product that take as long as one entry of other passes.
 TERMS_PER_ENTRY = 8
 
 
@@ -56,7 +54,7 @@ def _row_spans(n: int, m: int) -> Iterator[tuple[int, int]]:
 
 
 def _left_factor(X: Matrix, factor: float, shift: float) -> FloatArray:
-    """Return (factor |x|² + shift, factor, -2 factor x) in rows, with zeros for whole tiles."""
+    """Return rows (factor |x|² + shift, factor, -2 factor x), padded with zeros to whole tiles."""
     n, d = X.shape
     left = np.zeros((-(-n // BLOCK_ROW_MULTIPLE) * BLOCK_ROW_MULTIPLE, d + 2), np.float32)
     left[:n, 0], left[:n, 1] = factor * _squares(X) + shift, factor
@@ -65,7 +63,7 @@ def _left_factor(X: Matrix, factor: float, shift: float) -> FloatArray:
 
 
 def _right_panels(Y: Matrix) -> FloatArray:
-    """Return (1, |y|², y) in columns, panel after panel of as many as a tile has."""
+    """Return columns (1, |y|², y) in panels of the width of a tile."""
     m, d = Y.shape
     right = np.vstack([np.ones(m), _squares(Y), Y.T])
     panels = np.zeros((-(-m // SINGLE_WIDTH), d + 2, SINGLE_WIDTH), np.float32)
@@ -89,7 +87,7 @@ def square_blocks(X: Matrix, Y: Matrix, factor: float, shift: float) -> Iterator
 
 
 def _squares(X: Matrix) -> Vector:
-    """Return the |x|², added up from the first coordinate to the last."""
+    """Return |x|² of every point, added from the first coordinate to the last."""
     total = np.zeros(len(X))
     for x in X.T:
         total += x * x
@@ -98,24 +96,24 @@ def _squares(X: Matrix) -> Vector:
 
 # -- minima by float32 -----------------------------------------------------------------------------
 #
-# Minima over the columns of a cloud: float32 says where to look, float64 what they are.
+# float32 narrows down the columns of a minimum; float64 computes it.
 
-#: Coordinates whose squares, and sums of them, are well inside the range of float32.
+#: Range of coordinates whose sums of squares float32 holds safely.
 MIN_COORDINATE, MAX_COORDINATE = 1e-12, 1e12
 
 Singles = NDArray[np.float32]
-#: What kernels of clouds take first: sources, targets, metric, shift.
+#: The first arguments of kernels of clouds: sources, targets, metric, shift.
 Exact = tuple[Array, Array, int, np.floating]
 
 
 @dataclass(frozen=True)
 class Float32Points:
-    """Sources and targets relative to a point in their middle, rounded to float32."""
+    """Sources and targets relative to their centre, rounded to float32."""
 
     X: Singles
     Y: Singles
-    largest: float  # no computed cost is above it
-    error: float  # of a rough cost
+    largest: float  # bound of every computed cost
+    error: float  # bound of the error of a float32 cost
 
     @classmethod
     def of(
@@ -123,7 +121,7 @@ class Float32Points:
     ) -> Float32Points | None:
         """Round points, or return None where float32 cannot hold them or its error is unknown.
 
-        The shift, which rough costs do not have, rounds those of float64.
+        float32 costs leave out the shift, whose rounding in float64 counts as error.
         """
         X, Y = X - centre, Y - centre
         reach = np.maximum(np.abs(X).max(axis=0), np.abs(Y).max(axis=0))
@@ -136,7 +134,7 @@ class Float32Points:
     def _rough(
         self, swap: bool, g: Vector, least: float
     ) -> tuple[Singles, Singles, Singles, float]:
-        """Return points, potentials relative to the largest, and what cost - g may be off.
+        """Return points, potentials relative to the largest, and the error of cost - g.
 
         Potentials below ``least``, relative to the largest, are raised to it.
         """

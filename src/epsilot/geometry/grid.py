@@ -1,9 +1,10 @@
 """Costs on regular grids: every pass is linear, or nearly so, in the number of cells.
 
-Both costs are sums over the axes, so exp(-C / η) is a product of one-dimensional kernels that
-are applied one axis at a time. For ``cityblock`` each is a first-order recursive filter, O(n);
-for ``sqeuclidean`` a small dense kernel, O(n^(1 + 1/d)). The scaling domain is used while its
-results stay in the range of floats, and a log domain of (level, mantissa) pairs otherwise.
+Both metrics are sums over the axes, so exp(-C / η) is a product of one-dimensional kernels that
+are applied one axis at a time. For ``cityblock`` each kernel is a first-order recursive filter,
+O(n); for ``sqeuclidean`` it is a small dense matrix, O(n^(1 + 1/d)). Passes run in the scaling
+domain while its results stay in the range of floats, and otherwise in a log domain of
+(level, mantissa) pairs.
 """
 
 from __future__ import annotations
@@ -38,29 +39,30 @@ from .axes import (
     split,
     stretched,
 )
-from .base import Call, Geometry, Halved, Lattice, Places, log_total
+from .base import Geometry, HalvedGrid, Lattice, Places, PublicCall, log_total
 from .coordinates import check_range, grid_shape, grid_spacing
 from .dense import Dense
-from .sweeps import KEPT_ENTRIES, Block
+from .sweeps import MAX_KEPT_ENTRIES, Block
 from .tree_index import Embedding
 
-# Stored entries that take as long as one along an axis.
-STORED_ENTRIES = 4
-# Entries of a cost whose rows are computed in seconds.
-ROWS_ENTRIES = 1 << 32
-# Sums of whole numbers of so many bits are exact.
-WHOLE_BITS = 52
-# Entries of a pass up to which minima along an axis compare all pairs: a tenth of a second.
-COMPARED_ENTRIES = 1 << 28
-# The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) of the largest; in bits:
+#: Stored entries that take as long as one entry of a pass along the axes.
+STORED_PER_PASS_ENTRY = 4
+#: Most entries of a cost whose rows are computed in seconds.
+MAX_ROW_ENTRIES = 1 << 32
+#: Bits of whole numbers whose sums float64 computes exactly.
+EXACT_SUM_BITS = 52
+#: Most entries of a pass whose minima compare all pairs along an axis: a tenth of a second.
+MAX_PAIR_ENTRIES = 1 << 28
+#: The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) relative to the largest;
+#: the same in bits.
 HEADROOM, HEADROOM_BITS = 300.0, 433.0
-# Sums below this may have lost terms to underflow; below the second, terms whose factor exp(-C / η)
-# is out of range, although a field of exp(700 - HEADROOM) would bring them back.
-SMALLEST_SUM, SMALLEST_LOSSY_SUM = 1e-290, 1e-118
-# Cells up to which a log-sum-exp is one call.
-SMALL_GRID = 1 << 15
-# Longest axis whose squared-Euclidean kernel is stored.
-LONGEST_AXIS = 4096
+#: Least sum that has lost no term to underflow; the second where factors exp(-C / η) may be out of
+#: range although a field of exp(700 - HEADROOM) would bring their terms back.
+MIN_SUM, MIN_LOSSY_SUM = 1e-290, 1e-118
+#: Most cells of a grid whose log-sum-exp runs in one compiled call.
+MAX_ONE_CALL_CELLS = 1 << 15
+#: Longest axis, in cells, whose squared-Euclidean kernel is stored.
+MAX_KERNEL_AXIS = 4096
 
 
 class Grid(Geometry):
@@ -111,7 +113,7 @@ class Grid(Geometry):
         self.shape = math.prod(self.shape_a), math.prod(self.shape_b)
         self.shift = 0.0
         self.dimension = len(self.shape_a)
-        self.has_rows = self.shape[0] * self.shape[1] <= ROWS_ENTRIES
+        self.has_rows = self.shape[0] * self.shape[1] <= MAX_ROW_ENTRIES
         cells = (max(pair) - 1 for pair in zip(self.shape_a, self.shape_b, strict=True))
         largest = max(h * k for h, k in zip(self.spacing, cells, strict=True))
         what = f"cells with the spacing {shown(spacing)}"
@@ -122,7 +124,7 @@ class Grid(Geometry):
 
     @property
     def lattice(self) -> Lattice | None:
-        """The cells, if costs add up along paths: with the l1 metric."""
+        """The cells, if the metric is l1: costs then add up along paths."""
         if self.metric != "cityblock":
             return None
         return Lattice(self.shape_a, self.shape_b, tuple(self.spacing))
@@ -138,7 +140,7 @@ class Grid(Geometry):
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
-        """Smallest and largest cost: the same cell, and opposite corners."""
+        """Smallest and largest cost: of one cell to itself, and between opposite corners."""
         far = (max(a, b) - 1 for a, b in zip(self.shape_a, self.shape_b, strict=True))
         cost = sum(self._along(k, steps) for k, steps in enumerate(far))
         return self.shift, self.shift + float(cost)
@@ -149,11 +151,11 @@ class Grid(Geometry):
         return distance if self.metric == "cityblock" else distance * distance
 
     def ctransform_error(self, f: Vector, g: Vector) -> float:
-        """Return the error of a few roundings an axis, or a cell of it, and some to compare with C.
+        """Bound the error of f = min_j C_ij - g_j beyond the rounding of each difference.
 
-        Whole numbers of a power of two that costs are whole numbers of, too, are not rounded, but
-        where an envelope of parabolas is looked up instead of all pairs. In the l1 metric costs
-        are lowered to such numbers.
+        It is a few roundings per axis, or per cell of an axis. Potentials and costs that are
+        multiples of one power of two are not rounded, unless an envelope of parabolas replaces
+        the comparison of all pairs. In the l1 metric costs are lowered to such multiples.
         """
         size = float(np.abs(f).max() + np.abs(g).max()) + self.bounds[1]
         cells = sum(map(max, self.shape_a, self.shape_b))
@@ -166,32 +168,31 @@ class Grid(Geometry):
 
     @property
     def compares_pairs(self) -> bool:
-        """Whether minima of squares go through all pairs along an axis: quick, and exact."""
-        return self.metric == "sqeuclidean" and self.pass_entries <= COMPARED_ENTRIES
+        """Whether minima of squares compare all pairs along an axis: fast enough, and exact."""
+        return self.metric == "sqeuclidean" and self.pass_entries <= MAX_PAIR_ENTRIES
 
     def round_down(self, g: Vector) -> Vector:
-        """Lower a potential to whole numbers of a unit so fine that c-transforms do not round."""
+        """Lower a potential to multiples of a power of two, so that c-transforms are exact."""
         unit = self._unit(2 * (float(np.abs(g).max()) + self.bounds[1]))
         return g if unit is None else unit * np.floor(g / unit)
 
     def _unit(self, size: float) -> float | None:
         """Return the least power of two whose multiples up to a size add up exactly.
 
-        None if costs are no such multiples, and cannot be lowered to some.
+        None if costs are not such multiples and cannot be lowered to them.
         """
         if not 0 < size < np.inf:
             return None
-        power = math.frexp(size)[1] - WHOLE_BITS
+        power = math.frexp(size)[1] - EXACT_SUM_BITS
         unit = math.ldexp(1.0, power)
         if self.metric == "cityblock":
             return unit if math.fmod(self.shift, unit) == 0 else None
         return unit if power <= -self._bits else None
 
     def _lowered_spacing(self, x: Vector) -> list[float]:
-        """Return steps that add up to whole potentials without rounding, and none above its own.
+        """Return the spacing, lowered to multiples of the unit of a rounded potential.
 
-        Minima of lowered costs are c-transforms of lower potentials, and no less feasible; where
-        mass stays they are the same.
+        Minima of lowered costs are feasible potentials, and exact where mass does not move.
         """
         unit = self._unit(2 * (float(np.abs(x).max()) + self.bounds[1]))
         if unit is None or self.metric != "cityblock":
@@ -200,7 +201,7 @@ class Grid(Geometry):
 
     @cached_property
     def _bits(self) -> int:
-        """Binary digits after the point that all costs do with."""
+        """Binary digits after the point that represent all costs."""
         spacing, shift = (
             max(x.as_integer_ratio()[1].bit_length() - 1 for x in numbers)
             for numbers in (self.spacing, [self.shift])
@@ -223,8 +224,8 @@ class Grid(Geometry):
         return out
 
     def restricted(self, rows: Index, cols: Index) -> Dense | None:
-        """Return the stored costs between some cells, if a pass over them takes as little time."""
-        if rows.size * cols.size > min(STORED_ENTRIES * self.pass_entries, KEPT_ENTRIES):
+        """Return the stored costs between some cells, if a pass over them is as fast."""
+        if rows.size * cols.size > min(STORED_PER_PASS_ENTRY * self.pass_entries, MAX_KEPT_ENTRIES):
             return None
         C = self.entries(np.repeat(rows, cols.size), np.tile(cols, rows.size))
         points = self.embedding if self.metric == "sqeuclidean" else None
@@ -234,31 +235,31 @@ class Grid(Geometry):
             points and points._replace(X=points.X[rows], Y=points.Y[cols]),
         )
 
-    def halved(self) -> Halved | None:
-        """Return the cells twice as long along every axis, if both sides are the same grid."""
+    def halved(self) -> HalvedGrid | None:
+        """Return the cost between cells twice as long if both sides are one grid, else None."""
         if self.shape_a != self.shape_b:
             return None
         fine = self.shape_a
         shape = tuple(-(-n // 2) for n in fine)
         coarse = type(self)(shape, shape, self.metric, [2 * h for h in self.spacing])
-        return Halved(
+        return HalvedGrid(
             coarse.shifted(self.shift),
             lambda p: np.ravel(pooled(p.reshape(fine))),
             lambda g: np.ravel(stretched(g.reshape(shape), fine)),
         )
 
-    def call(self) -> Call:
+    def call(self) -> PublicCall:
         """Return the call on images, which are the weights."""
         keywords = {"metric": repr(self.metric)}
         spacing = set(self.spacing)
         if spacing != {1.0}:
             steps = tuple(map(float, self.spacing))
             keywords["spacing"] = repr(steps[0] if len(spacing) == 1 else steps)
-        return Call("solve_grid", ("A", "B"), keywords, has_weights=False)
+        return PublicCall("solve_grid", ("A", "B"), keywords, has_weights=False)
 
     @cached_property
     def pass_entries(self) -> int:
-        """Entries that one pass works through: one, or one line, for every cell and axis."""
+        """Entries that one pass visits: one, or one line, per cell and axis."""
         pairs = list(zip(self.shape_a, self.shape_b, strict=True))
         lengths = [1 if self.metric == "cityblock" else max(pair) for pair in pairs]
         return max(self.shape) * sum(lengths)
@@ -292,8 +293,8 @@ class Grid(Geometry):
         return out
 
     def single_blocks(self, unit: float) -> Iterator[Block]:
-        """Yield blocks of C / unit in float32; those of small grids are kept for the next call."""
-        if self.shape[0] * self.shape[1] > KEPT_ENTRIES:
+        """Yield blocks of C / unit in float32; keep those of small grids for the next call."""
+        if self.shape[0] * self.shape[1] > MAX_KEPT_ENTRIES:
             yield from super().single_blocks(unit)
             return
         if unit not in self._singles:
@@ -361,10 +362,10 @@ class Grid(Geometry):
     def _is_one_call(self) -> bool:
         """Whether all axes are filtered in one call."""
         is_even = self.metric == "cityblock" and self.shape_a == self.shape_b
-        return is_even and self.shape[0] <= SMALL_GRID
+        return is_even and self.shape[0] <= MAX_ONE_CALL_CELLS
 
     def _scaled(self, swap: bool, field: Vector, eta: float) -> Vector | None:
-        """Return sum_j exp(-C_ij / η) field_j, or None out of range; the field may be lost."""
+        """Return sum_j exp(-C_ij / η) field_j, or None out of range; may overwrite the field."""
         if self._is_one_call:
             least = kernels.l1_axes(field, *self._decays(eta))
             return field if least > self._smallest_sum(eta) else None
@@ -373,7 +374,7 @@ class Grid(Geometry):
             if self.metric == "cityblock":
                 _, rhos, keeps = self._decays(eta)
                 cells = decayed(cells, axis, n_out, n_in, float(rhos[axis]), float(keeps[axis]))
-            elif max(n_out, n_in) > LONGEST_AXIS:
+            elif max(n_out, n_in) > MAX_KERNEL_AXIS:
                 return None
             else:
                 before = cells
@@ -391,7 +392,7 @@ class Grid(Geometry):
             if self.metric == "cityblock":
                 h, rho = self.spacing[axis], float(self._decays(eta)[1][axis])
                 z, w = filtered(kernels.l1_price, (z, w), axis, n_out, n_in, rho, h)
-            elif max(n_out, n_in) > LONGEST_AXIS:
+            elif max(n_out, n_in) > MAX_KERNEL_AXIS:
                 return None
             else:
                 K = self._axis_kernel(axis, n_out, n_in, eta)
@@ -404,19 +405,19 @@ class Grid(Geometry):
         return (sums, np.ravel(w)) if sums.min() > self._smallest_sum(eta) else None
 
     def _smallest_sum(self, eta: float) -> float:
-        """Return the sum above which no term is missed that matters."""
+        """Return the least sum that has lost no significant term."""
         is_lost = self.metric == "cityblock" and max(self.spacing) > 700 * eta
-        return SMALLEST_LOSSY_SUM if is_lost else SMALLEST_SUM
+        return MIN_LOSSY_SUM if is_lost else MIN_SUM
 
     def _has_lost(self, before: Matrix, after: Matrix, axis: int, eta: float) -> bool:
-        """Tell whether factors exp(-C / η) out of range may have cost a sum along an axis."""
+        """Tell whether factors exp(-C / η) out of range may have changed a sum along an axis."""
         reach = int(math.sqrt(700 * eta) / self.spacing[axis])
         if max(before.shape[axis], after.shape[axis]) - 1 <= reach:
             return False
-        return after.min() < SMALLEST_LOSSY_SUM and not is_lossless(before, after, axis, reach)
+        return after.min() < MIN_LOSSY_SUM and not is_lossless(before, after, axis, reach)
 
     def _axis_kernel(self, axis: int, n_out: int, n_in: int, eta: float) -> Matrix:
-        """Return exp(-C / η) along one axis, kept while η stays."""
+        """Return exp(-C / η) along one axis, cached while η is the same."""
         key = (axis, n_out, n_in, eta)
         kernel: Matrix | None = self._kernels.get(key)
         if kernel is None:
@@ -452,7 +453,7 @@ class Grid(Geometry):
         return {}
 
     def _decays(self, eta: float) -> tuple[tuple[int, ...], Vector, Vector]:
-        """Return the shape with three axes, rho and 1 - rho² of each, kept while η stays."""
+        """Return the shape of three axes, rho and 1 - rho² of each, cached while η is the same."""
         found: tuple[tuple[int, ...], Vector, Vector] | None = self._kernels.get(eta)
         if found is None:
             steps = np.array([*self.spacing, 1.0, 1.0][:3])
@@ -466,7 +467,7 @@ class Grid(Geometry):
     def _log(self, swap: bool, k: Vector, z: Vector, eta: float) -> tuple[Vector, Vector, Vector]:
         """Apply exp(-C / η) to z 2**k; return level, factor and cost-weighted factor."""
         shape = self.shape_a if swap else self.shape_b
-        levels = np.where(z > 0, k, -np.inf)  # the level of nothing must not drown the rest
+        levels = np.where(z > 0, k, -np.inf)  # empty cells must not raise the level
         fields: tuple[Matrix, ...] = tuple(x.reshape(shape) for x in (levels, z, np.zeros_like(z)))
         kernel = kernels.l1_log if self.metric == "cityblock" else kernels.sq_log
         for axis, n_out, n_in in self._axes(swap):
@@ -487,7 +488,7 @@ class Grid(Geometry):
             (field,) = filtered(kernel, (field,), axis, n_out, n_in, spacing[axis])
         return self.shift - np.ravel(field)
 
-    # -- the geometry's questions --------------------------------------------------------------
+    # -- the passes of a geometry --------------------------------------------------------------
 
     def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
@@ -542,7 +543,7 @@ class Grid(Geometry):
         return mass, cost + self.shift * mass, self.matvec(d)
 
     def gibbs(self, f: Vector, g: Vector, eta: float, start: int, stop: int) -> Matrix:
-        """Return rows ``start:stop`` of X, the products of the same factors that are summed."""
+        """Return rows ``start:stop`` of X, as products of the factors that the passes sum."""
         (a, row_power), (b, col_power) = split(f[start:stop], self.shift, eta), split(g, 0.0, eta)
         X: Matrix = np.multiply.outer(a, b).reshape(stop - start, *self.shape_b)
         power: Matrix = np.add.outer(row_power, col_power).reshape(X.shape)

@@ -1,8 +1,8 @@
-"""Points on a line, in order: c-transforms of distances in two sweeps.
+"""Sorted points on a line: c-transforms of distances in two sweeps.
 
-Where costs are the distance itself, whole intervals of columns are equally good for a row, which
-leaves a tree nothing to prune. Sorted, the best column at the left of a point is the best at the
-left of the point before or lies between the two, and so at the right.
+Where costs are the distance itself, whole intervals of columns are equally good for a row, and a
+tree cannot prune. In sorted order, the best column to the left of a point is the best one to the
+left of the previous point, or lies between the two points. The same holds to the right.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .._types import Index, Vector
 from ..kernels import line as kernels
 from .tree_index import Embedding, pair_costs
 
-#: Roundings of two sums that are compared, and of the costs that they stand for.
-ROUNDINGS = 16
+#: Most rounding errors of two compared sums and of their costs, in units of the last place.
+MAX_ROUNDINGS = 16
 
 
 @dataclass(frozen=True)
 class Line:
-    """Both sides of a cost between points on a line, each in rising order."""
+    """Both sides of a cost between points on a line, each sorted."""
 
     rows: Index
     cols: Index
@@ -32,14 +32,14 @@ class Line:
 
     @classmethod
     def of(cls, embedding: Embedding) -> Line:
-        """Put the points in order."""
+        """Sort the points."""
         x, y = embedding.X[:, 0], embedding.Y[:, 0]
         rows, cols = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
         return cls(rows, cols, x[rows], y[cols], embedding)
 
     @cached_property
     def centre(self) -> float:
-        """The middle of all points: sums relative to it keep their digits."""
+        """The centre of all points; sums relative to it keep their digits."""
         return float(0.5 * min(self.x[0], self.y[0]) + 0.5 * max(self.x[-1], self.y[-1]))
 
     @property
@@ -51,7 +51,7 @@ class Line:
         return pair_costs(self.embedding, rows, cols)
 
     def bounds(self) -> tuple[float, float]:
-        """Return the smallest and the largest cost: of neighbours, and of the ends."""
+        """Return the smallest cost, between neighbours, and the largest, between the ends."""
         after = np.searchsorted(self.y, self.x)
         beside = (np.clip(after - step, 0, self.y.size - 1) for step in (0, 1))
         low = min(float(self._costs(self.rows, self.cols[j]).min()) for j in beside)
@@ -59,7 +59,7 @@ class Line:
         return low, float(self._costs(self.rows[ends], self.cols[ends[::-1]]).max())
 
     def ctransform(self, swap: bool, prices: Vector) -> Vector:
-        """Return min_j C_ij + price_j (or over rows), which one of two columns has."""
+        """Return min_j C_ij + price_j, or with ``swap`` the minima over rows."""
         places, *sides = self._nearest(prices, swap)
         out = np.full(places.size, np.inf)
         for found in sides:
@@ -70,7 +70,7 @@ class Line:
         return out
 
     def _nearest(self, prices: Vector, swap: bool) -> tuple[Index, Index, Index]:
-        """Return rows and the two columns (or -1) of which one has least distance + price.
+        """Return rows and, for each, two columns (or -1) one of which has least distance + price.
 
         With ``swap``, columns and two rows each, by the prices of rows.
         """
@@ -82,7 +82,7 @@ class Line:
         return rows, found[0], found[1]
 
     def error(self, f: Vector, g: Vector) -> float:
-        """Return what comparing sums instead of costs may have added to a minimum."""
+        """Bound the error of a minimum that compares sums instead of costs."""
         sizes = (float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in (f, g))
         size = sum(sizes) + 2 * self.length + abs(self.embedding.shift)
-        return float(ROUNDINGS * np.finfo(float).eps * size)
+        return float(MAX_ROUNDINGS * np.finfo(float).eps * size)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +14,9 @@ from .._types import Array, Index, Matrix, Vector
 from ..kernels import points as kernels
 from ..metrics import METRICS, Metric, MetricLike
 from . import sweeps
-from .base import Call, Coarser, Geometry, LogSums, Places, log_total
+from .base import Coarsening, Geometry, LogSums, Places, PublicCall, log_total
 from .coordinates import (
-    HULL_DIMENSION,
+    MAX_HULL_DIMENSION,
     ScaledMetric,
     as_points,
     box,
@@ -33,29 +32,32 @@ from .float32 import MIN_PRODUCT_DIMENSION, Float32LogSums, Float32Points, squar
 from .line import Line
 from .sweeps import BLOCK_ENTRIES, Block, row_blocks
 from .tree_index import (
-    DIMENSIONS,
-    PAIR_ENTRIES,
-    SEARCHED_ENTRIES,
+    COMPILED_DIMENSIONS,
+    ENTRIES_PER_PAIR,
+    MIN_SEARCHED_ENTRIES,
     Embedding,
-    Searched,
-    Trees,
+    TreePair,
+    TreeSearch,
     clusters,
 )
 
-#: Entries up to which costs are compared one by one to find the smallest and the largest.
-EXACT_BOUNDS = 1 << 28
-#: The same in dimensions in which extreme points are quickly found.
-FLAT_BOUNDS = 1 << 24
-#: Exponents (f + g - C) / η up to this size are accurate to 1e-3 in float32.
-SINGLE_LIMIT = 1e4
-#: Columns from which float32 finds minima that float64 decides.
-WORTH_BOUNDS = 1024
-#: In what kernels compute.
+#: Most entries that are compared one by one to find the smallest and the largest cost.
+MAX_COMPARED_ENTRIES = 1 << 28
+#: The same in few dimensions, where the corners of convex hulls are found quickly.
+MAX_COMPARED_ENTRIES_FLAT = 1 << 24
+#: Largest exponent (f + g - C) / η that float32 holds to within 1e-3.
+MAX_FLOAT32_EXPONENT = 1e4
+#: Fewest columns for which float32 narrows down the minima that float64 then computes.
+MIN_FLOAT32_COLUMNS = 1024
+#: The precision in which kernels compute.
 Precision = type[np.float64] | type[np.float32]
 
 
 class PointCloud(Geometry):
     """The cost between the points of two clouds, never stored.
+
+    A metric that has a name runs in compiled kernels. A Python function is called row by row, and
+    its rows go through the passes of :class:`Geometry`.
 
     Parameters
     ----------
@@ -69,16 +71,13 @@ class PointCloud(Geometry):
         runs in Python and is slow.
     single : bool
         Allow float32 in the log-sum-exp passes of iterates (:attr:`rough`) where exponents are
-        small enough; everything else, and so every certificate, is in float64.
+        small enough. Everything else, and so every certificate, is in float64.
     """
 
     noun = "a point cloud"
-
-    def __new__(
-        cls, X_a: ArrayLike, X_b: ArrayLike, metric: MetricLike = "sqeuclidean", **_: bool
-    ) -> PointCloud:
-        """Choose the compiled kernels unless the metric is a Python function."""
-        return object.__new__(cls if callable(metric) else _Fused)
+    is_blockwise = False
+    can_coarsen = True
+    has_float32_points = True  # whether this process may hold float32 copies of all points
 
     def __init__(
         self,
@@ -88,61 +87,89 @@ class PointCloud(Geometry):
         *,
         single: bool = False,
     ) -> None:
-        self._begin(as_points(X_a, "X_a"), as_points(X_b, "X_b"), metric, single)
+        self._check_and_set(as_points(X_a, "X_a"), as_points(X_b, "X_b"), metric, single)
 
     @classmethod
     def of_points(
         cls, X: Matrix, Y: Matrix, metric: MetricLike, *, single: bool = False
     ) -> PointCloud:
         """Return the cost between points that :func:`as_points` has checked."""
-        out = cls.__new__(cls, X, Y, metric)
-        out._begin(X, Y, metric, single)
+        out = cls.__new__(cls)
+        out._check_and_set(X, Y, metric, single)
         return out
 
-    def _begin(self, X: Matrix, Y: Matrix, metric: MetricLike, single: bool) -> None:
-        """Hold points and a metric, or say what is wrong with them."""
+    def _check_and_set(self, X: Matrix, Y: Matrix, metric: MetricLike, single: bool) -> None:
+        """Check that points and metric fit together, and store them."""
         check_space(X.shape, Y.shape)
         check_metric(metric)
         if not callable(metric) and METRICS[metric].degree == 0:
             X, Y = directions(X, "X_a"), directions(Y, "X_b")
         elif not callable(metric):
             check_range(reach(X, Y), METRICS[metric].power, X.shape[1], f"{metric}: the points")
-        self.X, self.Y, self.metric, self.single = X, Y, metric, single
-        self.shape, self.dimension, self.shift = (len(X), len(Y)), X.shape[1], 0.0
+        self._set_points(X, Y, metric, single, 0.0)
         if callable(metric):
             what = f"a callable metric on {len(X):,} x {len(Y):,} points"
             memory.ask(self.workspace, what, "use a metric that has a name, or fewer points")
+
+    def _set_points(
+        self, X: Matrix, Y: Matrix, metric: MetricLike, single: bool, shift: float
+    ) -> None:
+        """Store checked points, metric and shift."""
+        self.X, self.Y, self.metric, self.single = X, Y, metric, single
+        self.shape, self.dimension, self.shift = (len(X), len(Y)), X.shape[1], shift
+        if callable(metric):
+            self.is_blockwise, self.can_coarsen = True, False
 
     def __repr__(self) -> str:
         name = self.metric if isinstance(self.metric, str) else "callable"
         return f"PointCloud({self.shape[0]} x {self.shape[1]}, {self.X.shape[1]}-d, {name})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let copies hold what was given, and nothing that was derived from it."""
-        kept = ("X", "Y", "metric", "single", "shape", "dimension", "shift")
-        return object.__new__, (type(self),), {name: getattr(self, name) for name in kept}
+        """Pickle the points, the metric and the shift, and nothing derived from them."""
+        names = {"X", "Y", "metric", "single", "shape", "dimension", "shift"}
+        names |= {"is_blockwise", "can_coarsen"}
+        state = {name: value for name, value in vars(self).items() if name in names}
+        return object.__new__, (type(self),), state
+
+    # -- structure ---------------------------------------------------------------------------
 
     @property
     def places(self) -> Places | None:
         """The points."""
         return Places(self.X, self.Y, self.metric if isinstance(self.metric, str) else None)
 
-    def call(self) -> Call:
+    def call(self) -> PublicCall:
         """Return the call on points."""
         metric = repr(self.metric) if isinstance(self.metric, str) else "metric"
-        return Call("solve_sample", ("X_a", "X_b"), {"metric": metric})
+        return PublicCall("solve_sample", ("X_a", "X_b"), {"metric": metric})
 
-    def block(self, start: int, stop: int) -> Matrix:
-        """Compute rows ``start:stop`` of C."""
-        assert not isinstance(self.metric, str)  # those are _Fused
-        out = np.empty((stop - start, self.shape[1]))
-        for i in range(start, stop):
-            out[i - start] = metric_costs(self.metric, self.X, self.Y, i)
-        out += self.shift
-        return out
+    @property
+    def _named(self) -> Metric:
+        return METRICS[str(self.metric)]
+
+    @property
+    def embedding(self) -> Embedding | None:
+        """The points themselves, unless they have many coordinates."""
+        if self.is_blockwise or self.X.shape[1] > COMPILED_DIMENSIONS[-1]:
+            return None
+        return Embedding(self.X, self.Y, self._named.code, self.shift, trees=self._trees)
+
+    @cached_property
+    def _trees(self) -> TreePair:
+        return TreePair(self.X, self.Y)
+
+    @cached_property
+    def _index(self) -> TreeSearch | Line | None:
+        """Return the search structure of c-transforms, or None where a pass is faster.
+
+        TreePair cannot prune distances on a line, which are sorted instead.
+        """
+        if self.line is None or self._named.degree != 1:
+            return TreeSearch.of(self.embedding)
+        return self.line if self.pass_entries >= MIN_SEARCHED_ENTRIES else None
 
     def rescaled(self, power: int) -> PointCloud | None:
-        """Return the geometry of 2**power C, by moving the points apart or together."""
+        """Return the geometry of 2**power C, by scaling the points."""
         shift = float(np.ldexp(self.shift, power))
         if callable(self.metric):
             return self._copy(self.X, self.Y, shift, metric=ScaledMetric(self.metric, power))
@@ -171,17 +198,31 @@ class PointCloud(Geometry):
         is_single: bool | None = None,
         moved: float | None = None,
     ) -> PointCloud:
-        """Return a cloud of the same kind; its bounds are known if these are, but for a move."""
+        """Return a cloud of the same class, which shares the trees if it has the same points.
+
+        ``moved`` tells that costs differ from these by a constant, so that known bounds carry over.
+        """
         out: PointCloud = object.__new__(type(self))
-        out.X, out.Y, out.metric = X, Y, self.metric if metric is None else metric
-        out.single = self.single if is_single is None else is_single
-        out.shape, out.dimension, out.shift = (X.shape[0], Y.shape[0]), X.shape[1], shift
+        metric = self.metric if metric is None else metric
+        out._set_points(X, Y, metric, self.single if is_single is None else is_single, shift)
         if moved is not None and "bounds" in self.__dict__:
             out.bounds = self.bounds[0] + moved, self.bounds[1] + moved
+        if X is self.X and Y is self.Y:
+            out._trees = self._trees
         return out
 
+    def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarsening | None:
+        """Return the cost between weighted centroids of about ``n_cells`` cells of equal count."""
+        if self.is_blockwise:
+            return None
+        (X, p), (Y, q) = (clusters(Z, w, n_cells) for Z, w in ((self.X, p), (self.Y, q)))
+        cells = PointCloud(X, Y, self.metric, single=self.single)
+        from_rows = PointCloud(self.X, cells.Y, self.metric, single=True)
+        from_cols = PointCloud(self.Y, cells.X, self.metric, single=True)
+        return Coarsening(cells, p, q, from_rows, from_cols, self.shift)
+
     def digest(self) -> str:
-        """Return a hash of points, metric and shift; of the costs where a metric has no name."""
+        """Return a hash of points, metric and shift; of the costs if the metric is a function."""
         if callable(self.metric):
             return super().digest()
         h = hashlib.sha256(f"{self.metric!s} {self.shift!r} {self.shape}".encode())
@@ -189,18 +230,12 @@ class PointCloud(Geometry):
         h.update(np.ascontiguousarray(self.Y).data)
         return h.hexdigest()[:16]
 
-
-class _Fused(PointCloud):
-    """A cloud with one of the compiled metrics: every pass is one kernel."""
-
-    is_blockwise = False
-    can_coarsen = True
-    has_rough = True  # whether float32 copies of all points are at hand
+    # -- what kernels take -------------------------------------------------------------------
 
     def _args(
         self, swap: bool = False, dtype: Precision = np.float64
     ) -> tuple[Array, Array, int, np.floating]:
-        """Return what every kernel takes first."""
+        """Return the first arguments of every kernel: sources, targets, metric and shift."""
         key = swap, dtype
         if key not in self._layouts:
             X, Y = (self.Y, self.X) if swap else (self.X, self.Y)
@@ -210,13 +245,9 @@ class _Fused(PointCloud):
             self._layouts[key] = sources, targets
         return *self._layouts[key], self._named.code, dtype(self.shift)
 
-    @property
-    def _named(self) -> Metric:
-        return METRICS[str(self.metric)]
-
     @cached_property
     def _centre(self) -> Vector:
-        """A point in the middle of both clouds."""
+        """The centre of the box around both clouds."""
         low, high = box(self.X, self.Y)
         return np.asarray(0.5 * low + 0.5 * high)
 
@@ -224,67 +255,46 @@ class _Fused(PointCloud):
     def _layouts(self) -> dict[tuple[bool, Precision], tuple[Array, Array]]:
         return {}
 
-    @property
-    def embedding(self) -> Embedding | None:
-        """The points themselves, unless they have many coordinates."""
-        if self.X.shape[1] > DIMENSIONS[-1]:
-            return None
-        return Embedding(self.X, self.Y, self._named.code, self.shift, trees=self._trees)
-
-    @cached_property
-    def _trees(self) -> Trees:
-        return Trees(self.X, self.Y)
-
-    def _copy(self, X: Matrix, Y: Matrix, shift: float, **how: Any) -> PointCloud:
-        """Return a cloud of the same kind, with the same trees if it has the same points."""
-        out = super()._copy(X, Y, shift, **how)
-        if X is self.X and Y is self.Y:
-            out._trees = self._trees  # type: ignore[attr-defined]
-        return out
-
-    @cached_property
-    def _index(self) -> Searched | Line | None:
-        """What c-transforms search: trees, which distances on a line leave nothing to prune."""
-        if self.line is None or self._named.degree != 1:
-            return Searched.of(self.embedding)
-        return self.line if self.pass_entries >= SEARCHED_ENTRIES else None
-
-    def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarser:
-        """Return the cost between weighted centroids of about so many cells of equal count."""
-        (X, p), (Y, q) = (clusters(Z, w, n_cells) for Z, w in ((self.X, p), (self.Y, q)))
-        cells = PointCloud(X, Y, self.metric, single=self.single)
-        from_rows = PointCloud(self.X, cells.Y, self.metric, single=True)
-        from_cols = PointCloud(self.Y, cells.X, self.metric, single=True)
-        return Coarser(cells, p, q, from_rows, from_cols, self.shift)
-
     def _share(
         self, kernel: Callable[..., None], swap: bool, *args: object, dtype: Precision = np.float64
     ) -> None:
+        """Run a row kernel on all rows, or with ``swap`` on all columns."""
         n, m = self.shape[::-1] if swap else self.shape
         clouds = self._args(swap, dtype)
         if m <= sweeps.MAX_TILE_COLUMNS:
             parallel.share(kernel, n, n * m, *clouds, *args)
         else:
             n_out = sweeps.FORMS[kernel.__name__].n_out
-            sweeps.share_wide(kernel, clouds, args[:-n_out], args[-n_out:])
+            sweeps.share_tiles(kernel, clouds, args[:-n_out], args[-n_out:])
+
+    # -- entries -----------------------------------------------------------------------------
 
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""
         out = np.empty((stop - start, self.shape[1]))
+        if callable(self.metric):
+            for i in range(start, stop):
+                out[i - start] = metric_costs(self.metric, self.X, self.Y, i)
+            out += self.shift
+            return out
         X, *rest = self._args()
         parallel.share(kernels.cost_rows, stop - start, out.size, X[start:stop], *rest, out)
         return out
 
     def entries(self, rows: Index, cols: Index) -> Vector:
         """Compute the costs of single pairs."""
+        if self.is_blockwise:
+            return super().entries(rows, cols)
         rows, cols = (np.ascontiguousarray(x, dtype=np.int64) for x in (rows, cols))
         out = np.empty(rows.size)
-        entries = rows.size * PAIR_ENTRIES
+        entries = rows.size * ENTRIES_PER_PAIR
         parallel.share(kernels.pair_costs, rows.size, entries, *self._args(), rows, cols, out)
         return out
 
     def gathered(self, rows: Index) -> Matrix:
         """Compute some rows of C."""
+        if self.is_blockwise:
+            return super().gathered(rows)
         out = np.empty((rows.size, self.shape[1]))
         X, *rest = self._args()
         parallel.share(kernels.cost_rows, rows.size, out.size, X[rows], *rest, out)
@@ -292,6 +302,9 @@ class _Fused(PointCloud):
 
     def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield blocks of C / unit, computed in float32."""
+        if self.is_blockwise:
+            yield from super().single_blocks(unit)
+            return
         n, m = self.shape
         if self._named.square and self.X.shape[1] >= MIN_PRODUCT_DIMENSION:
             X, Y = (Z - self._centre for Z in (self.X, self.Y))
@@ -309,14 +322,16 @@ class _Fused(PointCloud):
     @cached_property
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost; for very large clouds, bounds of them."""
+        if self.is_blockwise:
+            return super().bounds
         n, m = self.shape
         if self.line is not None:
             return self.line.bounds()
-        has_corners = self._named.is_convex and self.X.shape[1] <= HULL_DIMENSION
-        if n * m > (FLAT_BOUNDS if has_corners else EXACT_BOUNDS):
+        has_corners = self._named.is_convex and self.X.shape[1] <= MAX_HULL_DIMENSION
+        if n * m > (MAX_COMPARED_ENTRIES_FLAT if has_corners else MAX_COMPARED_ENTRIES):
             if has_corners:
                 far = self._copy(extreme(self.X), extreme(self.Y), self.shift)
-                if far.shape[0] * far.shape[1] <= EXACT_BOUNDS:
+                if far.shape[0] * far.shape[1] <= MAX_COMPARED_ENTRIES:
                     return self.shift, max(float(C.max()) for _, _, C in far.blocks())
             return self._box_bounds
         out, zeros = np.empty(n), np.zeros(m)
@@ -327,26 +342,34 @@ class _Fused(PointCloud):
 
     @property
     def _box_bounds(self) -> tuple[float, float]:
-        """Bounds of the costs: none is above that between opposite corners of a box."""
+        """The shift, and the cost between opposite corners of the box around both clouds."""
         near, away = (corner[None] for corner in box(self.X, self.Y))
         return self.shift, float(self._copy(near, away, self.shift).block(0, 1)[0, 0])
 
     @property
-    def roughly(self) -> PointCloud:
+    def roughly(self) -> Geometry:
         """The same cloud, with the bounds of a box around it."""
+        if self.is_blockwise:
+            return self
         out = self._copy(self.X, self.Y, self.shift)
         out.bounds = self._box_bounds
         return out
 
+    # -- log-sum-exp -------------------------------------------------------------------------
+
     @property
     def rough(self) -> LogSums:
-        """Log-sum-exp in float32 where it is allowed and exponents are small enough."""
-        return Float32LogSums(self._rough_lse) if self.single else self
+        """Log-sum-exp in float32 where ``single`` allows it and exponents are small enough."""
+        return Float32LogSums(self._rough_lse) if self._allows_float32 else self
+
+    @property
+    def _allows_float32(self) -> bool:
+        return self.single and not self.is_blockwise
 
     @cached_property
     def exact(self) -> Geometry:
         """The same cloud without float32."""
-        if not self.single:
+        if not self._allows_float32:
             return self
         return self._copy(self.X, self.Y, self.shift, is_single=False, moved=0.0)
 
@@ -356,7 +379,7 @@ class _Fused(PointCloud):
         return out
 
     def _rough_lse(self, swap: bool, x: Vector, eta: float) -> Vector:
-        if not self.bounds[1] < SINGLE_LIMIT * eta:
+        if not self.bounds[1] < MAX_FLOAT32_EXPONENT * eta:
             return self._lse(swap, x, eta)
         level = x.max()  # potentials relative to their largest keep their digits
         out = np.empty(self.shape[1] if swap else self.shape[0], dtype=np.float32)
@@ -366,31 +389,41 @@ class _Fused(PointCloud):
 
     def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
-        return self._lse(False, g, eta)
+        return super().lse_rows(g, eta) if self.is_blockwise else self._lse(False, g, eta)
 
     def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
-        return self._lse(True, f, eta)
+        return super().lse_cols(f, eta) if self.is_blockwise else self._lse(True, f, eta)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X."""
+        if self.is_blockwise:
+            return super().log_marginals(f, g, eta)
         log_r = self.lse_rows(g, eta) + f / eta
         log_c = self.lse_cols(f, eta) + g / eta
         return log_r, log_c, log_total(log_r)
 
+    # -- the Gibbs plan and the cost as operators ----------------------------------------------
+
     def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
         """Return X 1 and Xᵀ 1."""
+        if self.is_blockwise:
+            return super().marginals(f, g, eta)
         n, m = self.shape
         return self.apply_rows(f, g, eta, np.ones(m)), self.apply_cols(f, g, eta, np.ones(n))
 
     def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
         """Return X v."""
+        if self.is_blockwise:
+            return super().apply_rows(f, g, eta, v)
         out = np.empty(self.shape[0])
         self._share(kernels.apply_rows, False, f, g, 1 / eta, v, out)
         return out
 
     def apply_cols(self, f: Vector, g: Vector, eta: float, u: Vector) -> Vector:
         """Return Xᵀ u."""
+        if self.is_blockwise:
+            return super().apply_cols(f, g, eta, u)
         out = np.empty(self.shape[1])
         self._share(kernels.apply_rows, True, g, f, 1 / eta, u, out)
         return out
@@ -399,33 +432,39 @@ class _Fused(PointCloud):
         self, f: Vector, g: Vector, eta: float, v: Vector, d: Vector
     ) -> tuple[Vector, Vector, Vector]:
         """Return X v, (C * X) v and C d in one pass."""
+        if self.is_blockwise:
+            return super().price_rows(f, g, eta, v, d)
         mass, cost, shipped = np.empty((3, self.shape[0]))
         self._share(kernels.price_rows, False, f, g, 1 / eta, v, d, mass, cost, shipped)
         return mass, cost, shipped
 
     def matvec(self, v: Vector) -> Vector:
         """Return C v."""
+        if self.is_blockwise:
+            return super().matvec(v)
         out = np.empty(self.shape[0])
         self._share(kernels.matvec, False, v, out)
         return out
 
+    # -- minima ------------------------------------------------------------------------------
+
     def ctransform_rows(self, g: Vector) -> Vector:
         """Return min_j C_ij - g_j."""
-        return self._ctransform(False, g)
+        return super().ctransform_rows(g) if self.is_blockwise else self._ctransform(False, g)
 
     def ctransform_cols(self, f: Vector) -> Vector:
         """Return min_i C_ij - f_i."""
-        return self._ctransform(True, f)
+        return super().ctransform_cols(f) if self.is_blockwise else self._ctransform(True, f)
 
     def ctransform_error(self, f: Vector, g: Vector) -> float:
-        """Return what sweeps along a line compare otherwise than costs; all else has none."""
+        """Return the error of c-transforms: 0, except where sorted points are compared."""
         return 0.0 if self._index is None else self._index.error(f, g)
 
     def _ctransform(self, swap: bool, x: Vector) -> Vector:
-        """Search trees where that is quicker than a pass: the bits are the same."""
+        """Search trees where that is faster than a pass; the bits are the same."""
         out = None if self._index is None else self._index.ctransform(swap, -x)
-        if out is None and self._bounds is not None and x.size >= WORTH_BOUNDS:
-            out = self._bounds.ctransform(self._args(swap), swap, x)
+        if out is None and self._float32_points is not None and x.size >= MIN_FLOAT32_COLUMNS:
+            out = self._float32_points.ctransform(self._args(swap), swap, x)
         if out is None:
             out = np.empty(self.shape[1] if swap else self.shape[0])
             self._share(kernels.ctransform_rows, swap, x, 1.0, out)
@@ -433,14 +472,15 @@ class _Fused(PointCloud):
 
     def k_least(self, rows: Index, prices: Vector, k: int) -> tuple[Index, Matrix, Vector]:
         """Return the k columns of least cost + price of some rows; see the base class."""
-        if self._bounds is None or self.shape[1] < WORTH_BOUNDS:
+        if self._float32_points is None or self.shape[1] < MIN_FLOAT32_COLUMNS:
             return super().k_least(rows, prices, k)
-        return self._bounds.k_least(self._args(), rows, prices, k)
+        return self._float32_points.k_least(self._args(), rows, prices, k)
 
     @cached_property
-    def _bounds(self) -> Float32Points | None:
-        """The points in float32, which say what columns are worth looking at."""
-        if not self.has_rough or max(self.shape) < WORTH_BOUNDS:
+    def _float32_points(self) -> Float32Points | None:
+        """The points in float32, which narrow down the columns of minima."""
+        may_hold = self.has_float32_points and not self.is_blockwise
+        if not may_hold or max(self.shape) < MIN_FLOAT32_COLUMNS:
             return None
         centre = self._centre if self._named.degree > 0 else np.zeros(self.X.shape[1])
         return Float32Points.of(self.X, self.Y, centre, self._named, self.shift)

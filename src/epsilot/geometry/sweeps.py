@@ -1,4 +1,4 @@
-"""Passes over a cost, a block of rows at a time: how large blocks are, and what a kernel gets."""
+"""Passes over a cost in blocks of rows and, for very wide costs, in tiles of columns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..kernels.vectors import logaddexp
 
 #: Entries in a block of rows: 2 MiB of float64, about the second-level cache.
 BLOCK_ENTRIES = 1 << 18
-#: Entries up to which a cost is kept, in float32 between crude passes or as that of few cells.
-KEPT_ENTRIES = 1 << 22
-#: Sums within [1/SAFE, SAFE] of a guessed level have lost nothing to under- or overflow.
-SAFE = 1e250
-#: Most pieces of a block that each have column sums of their own.
-N_CHUNKS = 8
+#: Most entries of a cost that is kept between passes.
+MAX_KEPT_ENTRIES = 1 << 22
+#: Sums between 1 / MAX_SAFE_SUM and this have lost nothing to under- or overflow.
+MAX_SAFE_SUM = 1e250
+#: Most chunks per block; each chunk has its own column sums.
+MAX_CHUNKS = 8
 
 #: First row, the one after the last, and the costs between them.
 Block = tuple[int, int, FloatArray]
@@ -31,13 +31,13 @@ def row_blocks(n: int, m: int, n_entries: int = BLOCK_ENTRIES) -> Iterator[slice
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
-def n_chunks(n_entries: int, n_rows: int = N_CHUNKS) -> int:
-    """Return the number of pieces a pass is cut into, whatever the number of threads."""
-    return min(N_CHUNKS, n_rows, max(1, n_entries // parallel.MIN_ENTRIES_PER_THREAD))
+def n_chunks(n_entries: int, n_rows: int = MAX_CHUNKS) -> int:
+    """Return the number of chunks of a pass, which does not depend on the number of threads."""
+    return min(MAX_CHUNKS, n_rows, max(1, n_entries // parallel.MIN_ENTRIES_PER_THREAD))
 
 
 class ByRow:
-    """An argument with an entry for every row of the cost: a kernel gets those of its block."""
+    """An argument with one entry per row of the cost: a kernel gets those of its block."""
 
     __slots__ = ("array",)
 
@@ -46,9 +46,9 @@ class ByRow:
 
 
 class ColumnSums:
-    """An argument that a kernel adds column sums to, a row of it for every chunk of a block.
+    """An argument that a kernel adds column sums to, in one row per chunk of a block.
 
-    The kernel's ``start:stop`` then numbers chunks, so that sums do not depend on threads.
+    The kernel's ``start:stop`` then counts chunks, so that sums do not depend on threads.
     """
 
     __slots__ = ("dtype", "parts", "total")
@@ -58,12 +58,12 @@ class ColumnSums:
         self.parts: Array = np.zeros((0, m), dtype)
 
     def cut(self, n_chunks: int) -> Array:
-        """Return zeros for the sums of every chunk."""
+        """Return zeros for the sums of all chunks."""
         self.parts = np.zeros((n_chunks, self.total.size), self.dtype)
         return self.parts
 
     def add(self) -> None:
-        """Add up the chunks of a block."""
+        """Add the sums of all chunks to the total."""
         if len(self.parts) == 1:
             self.total += self.parts[0]
         else:
@@ -71,12 +71,12 @@ class ColumnSums:
 
 
 def sweep(blocks: Iterable[Block], kernel: Callable[..., None], args: tuple[object, ...]) -> None:
-    """Call ``kernel(C, *args, start, stop)`` on every block, shared among threads."""
+    """PublicCall ``kernel(C, *args, start, stop)`` on every block, shared among threads."""
     sums = [x for x in args if type(x) is ColumnSums]
     for start, stop, C in blocks:
         n_items = n_chunks(C.size, stop - start) if sums else stop - start
         mine: list[object] = []
-        for x in args:  # a function for this would cost as much as a pass over a small cost
+        for x in args:  # inline: a function call costs as much as a pass over a small cost
             if type(x) is ByRow:
                 mine.append(x.array[start:stop])
             else:
@@ -93,7 +93,7 @@ def fold(
     m: int,
     args: tuple[object, ...],
 ) -> Vector:
-    """Combine what ``kernel(C, *args, out, start, stop)`` says of the m columns of every block."""
+    """Combine the m column values that ``kernel(C, *args, out, start, stop)`` writes per block."""
     total: Vector | None = None
     for start, stop, C in blocks:
         out = np.empty(m)
@@ -105,14 +105,13 @@ def fold(
 
 # -- tiles of columns ------------------------------------------------------------------------------
 #
-# What row passes over two clouds have in common, wherever they run.
-#
-# Which arguments go along rows, which along columns, and how tiles of columns are put together.
+# Row passes over two clouds know which arguments go along rows, which along columns, and how to
+# combine tiles of columns. Threads and workers of a cluster use the same table.
 
-#: Columns of a tile: a worker holds so many points, and a task carries so many numbers, at most.
+#: Most columns of a tile, and so most points that a worker holds or a task carries.
 MAX_TILE_COLUMNS = 1 << 20
 
-#: Puts together what two tiles of columns say of each row.
+#: Combines the row values of two tiles of columns.
 Combine: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 #: An argument of a kernel: a number, or an array along rows or columns.
 Argument: TypeAlias = Any
@@ -125,9 +124,9 @@ def _log_sum(x: FloatArray, y: FloatArray) -> FloatArray:
 class KernelForm(NamedTuple):
     """The arguments of a kernel of ``kernels.points``, after clouds, metric and shift."""
 
-    rows: tuple[int, ...]  # those with an entry for every row
-    cols: tuple[int, ...]  # those with an entry for every column
-    n_out: int  # vectors along rows that it writes, the last arguments
+    rows: tuple[int, ...]  # places of arguments with one entry per row
+    cols: tuple[int, ...]  # places of arguments with one entry per column
+    n_out: int  # output vectors along rows, which are the last arguments
     combine: Combine
 
 
@@ -145,7 +144,7 @@ def spans(size: int, step: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + step, size)) for start in range(0, size, step))
 
 
-def share_wide(
+def share_tiles(
     kernel: Callable[..., None],
     clouds: Sequence[Argument],
     inputs: Sequence[Argument],

@@ -1,7 +1,7 @@
-"""Which columns are cheapest for a row, without a pass over all: trees over the points of a cloud.
+"""k-d trees over the points of a cloud: find the cheapest columns of a row without a full pass.
 
-A :class:`Tree` holds the points of one side in the order of median splits; with prices it becomes
-a :class:`Priced` tree, which says for any point which columns are least in cost plus price.
+A :class:`Tree` holds the points of one side in the order of median splits. With prices it becomes
+a :class:`PricedTree`, which finds the columns of least cost plus price for any point.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from .._types import Index, Integers, Matrix, Vector
 from ..kernels import points as point_kernels
 from ..kernels import tree as kernels
 
-#: Dimensions for which kernels are compiled; points of others get coordinates that are all 0.
-DIMENSIONS = (2, 3, 4, 8, 16)
-#: Depth at which nodes are handed to threads.
-SHARED_DEPTH = 5
-#: Entries of a pass over all columns that a search takes as long as.
-SEARCH_ENTRIES = 2048
-#: Entries from which, and dimension up to which, c-transforms search trees.
-SEARCHED_ENTRIES, SEARCHED_AXES = 1 << 23, 8
-#: Rows of a sample, and entries of a pass that take as long as visiting a node.
-SAMPLE, VISIT_ENTRIES = 64, 32
-#: Entries of a row that take as long as a single pair.
-PAIR_ENTRIES = 16
+#: Dimensions for which kernels are compiled; other points are padded with zero coordinates.
+COMPILED_DIMENSIONS = (2, 3, 4, 8, 16)
+#: Depth of the nodes that are shared among threads.
+THREAD_DEPTH = 5
+#: Time of one search, in entries of a full pass.
+ENTRIES_PER_SEARCH = 2048
+#: Fewest entries, and highest dimension, for which c-transforms search trees.
+MIN_SEARCHED_ENTRIES, MAX_SEARCHED_AXES = 1 << 23, 8
+#: Rows of the sample that predicts the time of a search, and time of visiting a node, in entries.
+SAMPLE_ROWS, ENTRIES_PER_VISIT = 64, 32
+#: Time of one pair's cost, in entries of a row.
+ENTRIES_PER_PAIR = 16
 
 
-class Searchers(Protocol):
-    """Who searches a tree for many points: the threads of this process, or others."""
+class SearchBackend(Protocol):
+    """Searches trees for many points outside this process."""
 
     def least_columns(
         self,
-        priced: Priced,
+        priced: PricedTree,
         X: Matrix,
         rows: Integers,
         cols: Integers,
@@ -46,7 +46,7 @@ class Searchers(Protocol):
     ) -> None:
         """Write the columns of least cost + price of some rows."""
 
-    def ctransform(self, priced: Priced, X: Matrix) -> Vector:
+    def ctransform(self, priced: PricedTree, X: Matrix) -> Vector:
         """Return min_j C_ij + price_j for points."""
 
 
@@ -57,11 +57,11 @@ class Embedding(NamedTuple):
     Y: Matrix
     metric: int
     shift: float
-    searchers: Searchers | None = None  # None: this process
-    trees: Trees | None = None  # of the points of the cost, which may be others than these
+    backend: SearchBackend | None = None  # None: the threads of this process
+    trees: TreePair | None = None  # of the cost's own points, which X and Y may be a part of
 
     def tree_of(self, points: Matrix) -> Tree:
-        """Return the tree of points, which is built once for those of the cost."""
+        """Return the tree of points; trees of the cost's own points are built once."""
         if self.trees is not None and points is self.trees.X:
             return self.trees.rows
         if self.trees is not None and points is self.trees.Y:
@@ -70,7 +70,7 @@ class Embedding(NamedTuple):
 
     def least_columns(
         self,
-        priced: Priced,
+        priced: PricedTree,
         X: Matrix,
         rows: Integers,
         cols: Integers,
@@ -78,22 +78,22 @@ class Embedding(NamedTuple):
         leasts: Vector,
         thresholds: Vector,
     ) -> None:
-        """Write the columns of least cost + price of some rows, whoever looks for them."""
-        room = cols, costs, leasts, thresholds
-        if self.searchers is None:
-            priced.least_columns(X, rows, *room)
+        """Write the columns of least cost + price of some rows."""
+        out = cols, costs, leasts, thresholds
+        if self.backend is None:
+            priced.least_columns(X, rows, *out)
         else:
-            self.searchers.least_columns(priced, X, rows, *room)
+            self.backend.least_columns(priced, X, rows, *out)
 
-    def ctransform(self, priced: Priced, X: Matrix) -> Vector:
-        """Return min_j C_ij + price_j for points, whoever looks for it."""
-        searchers = self.searchers
-        return priced.ctransform(X) if searchers is None else searchers.ctransform(priced, X)
+    def ctransform(self, priced: PricedTree, X: Matrix) -> Vector:
+        """Return min_j C_ij + price_j for points."""
+        backend = self.backend
+        return priced.ctransform(X) if backend is None else backend.ctransform(priced, X)
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Points in the order of a balanced tree, with the boxes of its nodes."""
+    """Points in the order of a balanced k-d tree, with the boxes of its nodes."""
 
     order: Index
     points: Matrix
@@ -101,7 +101,7 @@ class Tree:
 
     @classmethod
     def of(cls, points: Matrix) -> Tree:
-        """Put points in order."""
+        """Build the tree of points."""
         n, d = points.shape
         X = np.zeros((n, width_of(d)))
         X[:, :d] = points
@@ -110,15 +110,15 @@ class Tree:
 
     @classmethod
     def ordered(cls, points: Matrix, order: Index | None = None) -> Tree:
-        """Return the tree of points that are in such an order already."""
+        """Return the tree of points that are already in tree order."""
         n, d = points.shape
         depth = (-(-n // kernels.LEAF) - 1).bit_length()
         boxes = np.zeros((2 << depth, 3 * d + 1))
         kernels.boxes(points, depth, boxes)
         return cls(np.arange(n) if order is None else order, points, boxes)
 
-    def priced(self, prices: Vector, metric: int, shift: float) -> Priced:
-        """Fit slopes to prices in tree order; +inf keeps a column away from all rows."""
+    def priced(self, prices: Vector, metric: int, shift: float) -> PricedTree:
+        """Fit slopes to prices in tree order; a price of +inf excludes a column."""
         nodes = self.boxes.copy()
         d = self.points.shape[1]
         moments = np.empty((len(nodes), d + 2 + d * (d + 3) // 2))
@@ -126,32 +126,32 @@ class Tree:
         if not prices.max() < np.inf:
             seen = prices[prices < np.inf]
             finite = np.where(prices < np.inf, prices, seen.max() if seen.size else 0.0)
-        priced = Priced(self.points, prices, metric, shift, nodes)
+        priced = PricedTree(self.points, prices, metric, shift, nodes)
         kernels.slopes(self.points, finite, priced.depth, nodes, moments)
         priced.refresh()
         return priced
 
 
 def width_of(dimension: int) -> int:
-    """Return the dimension for which kernels are compiled."""
-    return next(size for size in DIMENSIONS if size >= dimension)
+    """Return the least dimension with compiled kernels that holds the points."""
+    return next(size for size in COMPILED_DIMENSIONS if size >= dimension)
 
 
 def _order(X: Matrix) -> Index:
-    """Return the order of median splits along the longest sides."""
+    """Return the order of points by median splits along the longest sides."""
     n = len(X)
     order, keys = np.arange(n), np.empty(n)
     highest = (n - 1).bit_length()
-    top = min(SHARED_DEPTH, highest)
+    top = min(THREAD_DEPTH, highest)
     kernels.split_top(X, order, keys, top)
     parallel.share(kernels.split_rest, 1 << top, 64 * n, X, order, keys, top, highest)
     return order
 
 
-class Trees:
-    """The trees of both sides of a cost, each built when it is first asked for.
+class TreePair:
+    """The trees of both sides of a cost, each built on first use.
 
-    Methods and certificates share them, and so do copies of a cost that have the same points.
+    Methods, certificates and copies of a cost with the same points share them.
     """
 
     def __init__(self, X: Matrix, Y: Matrix) -> None:
@@ -169,8 +169,8 @@ class Trees:
 
 
 @dataclass(frozen=True)
-class Priced:
-    """A tree of columns with their prices, in tree order, ready to be searched."""
+class PricedTree:
+    """A tree of columns with their prices, in tree order."""
 
     points: Matrix
     prices: Vector
@@ -185,18 +185,18 @@ class Priced:
 
     @property
     def axes(self) -> tuple[float, ...]:
-        """A tuple that tells kernels the dimension."""
+        """A tuple whose length tells kernels the dimension."""
         return (0.0,) * int(self.points.shape[1])
 
     @property
     def args(self) -> tuple[object, ...]:
-        """What kernels take of the tree, after points and prices."""
+        """Arguments of kernels after points and prices."""
         return self.shift, self.metric, self.nodes, self.depth, self.axes
 
     def refresh(self) -> None:
-        """Raise the bounds to prices that have risen."""
+        """Update the bounds of the nodes after prices have risen."""
         args = self.points, self.prices, self.shift
-        top = min(SHARED_DEPTH, self.depth)
+        top = min(THREAD_DEPTH, self.depth)
         entries = self.points.size * self.depth
         parallel.share(kernels.leasts, 1 << top, entries, *args, self.depth, self.nodes, top)
         kernels.leasts(*args, top, self.nodes, 0, 0, 1)
@@ -210,9 +210,9 @@ class Priced:
         leasts: Vector,
         thresholds: Vector,
     ) -> None:
-        """Write the columns of least cost + price of some rows; see the kernel."""
+        """Write the columns of least cost + price of some rows; see the kernel for the outputs."""
         parallel.share(
-            kernels.least_columns, rows.size, SEARCH_ENTRIES * rows.size,
+            kernels.least_columns, rows.size, ENTRIES_PER_SEARCH * rows.size,
             X, rows, self.points, self.prices, *self.args, cols, costs, leasts, thresholds,
         )  # fmt: skip
 
@@ -220,7 +220,7 @@ class Priced:
         """Return min_j C_ij + price_j for points."""
         out = np.empty(len(X))
         parallel.share(
-            kernels.ctransform, len(X), SEARCH_ENTRIES * len(X),
+            kernels.ctransform, len(X), ENTRIES_PER_SEARCH * len(X),
             X, self.points, self.prices, *self.args, out,
         )  # fmt: skip
         return out
@@ -228,9 +228,9 @@ class Priced:
 
 @dataclass(frozen=True)
 class TreeIndex:
-    """The points of one side in tree order; neighbours that are equal are one point of its tree.
+    """The points of one side in tree order, where equal neighbours are one point of the tree.
 
-    Equal points are equally far from everything: no bound would tell them apart.
+    Bounds cannot tell equal points apart, which have equal distances to everything.
     """
 
     order: Index
@@ -239,7 +239,7 @@ class TreeIndex:
 
     @classmethod
     def of(cls, tree: Tree) -> TreeIndex:
-        """Find the points of a tree that are equal."""
+        """Group the equal points of a tree."""
         is_new = (tree.points[1:] != tree.points[:-1]).any(axis=1)
         starts = np.flatnonzero(np.concatenate([[True], is_new]))
         if starts.size < len(tree.points):
@@ -247,58 +247,58 @@ class TreeIndex:
         return cls(tree.order, starts, tree)
 
     def least(self, prices: Vector) -> Vector:
-        """Return the least price of every point of the tree."""
+        """Return the least price among the equal points of each tree point."""
         return np.minimum.reduceat(prices[self.order], self.starts)
 
     def spread(self, values: Vector) -> Vector:
-        """Return what the points of the tree have, for every point in the user's order."""
+        """Return the values of tree points for every point, in the user's order."""
         out = np.empty(self.order.size)
         out[self.order] = np.repeat(values, np.diff(self.starts, append=self.order.size))
         return out
 
 
 @dataclass(frozen=True)
-class Searched:
-    """Trees of both sides of a cost that is large, and of few dimensions."""
+class TreeSearch:
+    """Trees of both sides of a large cost in few dimensions, for c-transforms."""
 
     rows: TreeIndex
     cols: TreeIndex
     embedding: Embedding
 
     @classmethod
-    def of(cls, embedding: Embedding | None) -> Searched | None:
-        """Return trees of points, or None where a pass over all columns is quick."""
-        if embedding is None or embedding.X.shape[1] > SEARCHED_AXES:
+    def of(cls, embedding: Embedding | None) -> TreeSearch | None:
+        """Return the trees of an embedding, or None where a full pass is fast enough."""
+        if embedding is None or embedding.X.shape[1] > MAX_SEARCHED_AXES:
             return None
         X, Y = embedding.X, embedding.Y
-        is_large = len(X) * len(Y) >= SEARCHED_ENTRIES
+        is_large = len(X) * len(Y) >= MIN_SEARCHED_ENTRIES
         if not is_large:
             return None
         rows, cols = (TreeIndex.of(embedding.tree_of(Z)) for Z in (X, Y))
         return cls(rows, cols, embedding)
 
     def error(self, f: Vector, g: Vector) -> float:
-        """Return what searching adds to the rounding of a pass: nothing."""
+        """Return 0: a search has the bits of a full pass."""
         return 0.0
 
     def ctransform(self, swap: bool, prices: Vector) -> Vector | None:
-        """Return min_j C_ij + price_j (or over rows), or None if a pass would be quicker.
+        """Return min_j C_ij + price_j, or with ``swap`` over rows; None if a pass is faster.
 
-        A few rows tell: prices that have nothing to do with the points leave little to prune.
+        A sample of rows decides. Prices that do not vary smoothly with the points prevent pruning.
         """
         rows, cols = (self.cols, self.rows) if swap else (self.rows, self.cols)
         least = cols.least(prices)
         priced = cols.tree.priced(least, self.embedding.metric, self.embedding.shift)
         points = rows.tree.points
-        sample = np.ascontiguousarray(points[:: max(1, len(points) // SAMPLE)])
+        sample = np.ascontiguousarray(points[:: max(1, len(points) // SAMPLE_ROWS)])
         visits = kernels.visits(sample, priced.points, priced.prices, *priced.args)
-        if visits * VISIT_ENTRIES > len(sample) * cols.order.size:
+        if visits * ENTRIES_PER_VISIT > len(sample) * cols.order.size:
             return None
         return rows.spread(self.embedding.ctransform(priced, points))
 
 
 def cells(points: Matrix, weights: Vector, depth: int) -> tuple[Matrix, Vector]:
-    """Return centroids and masses of the nodes of a depth, or the points if hardly more."""
+    """Return centroids and masses of the nodes of a depth, or all points if they are few."""
     if 2 << depth > len(points):
         return points, weights
     centres, masses = np.empty((1 << depth, points.shape[1])), np.empty(1 << depth)
@@ -309,7 +309,7 @@ def cells(points: Matrix, weights: Vector, depth: int) -> tuple[Matrix, Vector]:
 def clusters(points: Matrix, weights: Vector, n_cells: int) -> tuple[Matrix, Vector]:
     """Return weighted centroids and masses of at least ``n_cells`` cells of equal count.
 
-    There are less than twice as many: a power of two; all points, if they are hardly more.
+    The number of cells is the next power of two. Points that are hardly more are all returned.
     """
     order = _order(points)
     return cells(points[order], weights[order], (n_cells - 1).bit_length())
@@ -320,7 +320,7 @@ def pair_costs(embedding: Embedding, rows: Index, cols: Index) -> Vector:
     X, Y, metric, shift, *_ = embedding
     out, Y = np.empty(rows.size), np.ascontiguousarray(Y.T)
     rows, cols = (np.ascontiguousarray(x, dtype=np.int64) for x in (rows, cols))
-    entries = PAIR_ENTRIES * rows.size
+    entries = ENTRIES_PER_PAIR * rows.size
     parallel.share(
         point_kernels.pair_costs, rows.size, entries, X, Y, metric, shift, rows, cols, out
     )

@@ -18,7 +18,7 @@ import numpy as np
 from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..files.arrays import Arrays, SavedArrays
-from ..geometry.constant import Constant
+from ..geometry.constant import ConstantCost
 from ..kernels import proof
 from ..kernels.auction import corner
 from ..kernels.vectors import distance, finite_dot
@@ -401,7 +401,7 @@ def crude_plan(objective: Objective) -> CrudePlan:
 def least_costs(objective: Objective) -> Objective:
     """Return the objective with the least cost everywhere; its lower bounds hold for all costs."""
     problem = objective.problem
-    least = Constant(problem.shape, problem.geometry.bounds[0])
+    least = ConstantCost(problem.shape, problem.geometry.bounds[0])
     return objective.on(replace(problem, geometry=least))
 
 

@@ -21,7 +21,7 @@ from numpy.random import Generator
 
 from .._types import Index, Integers, Matrix, Potentials, Vector
 from ..geometry import Geometry
-from ..geometry.tree_index import Embedding, Priced, Tree, cells, pair_costs
+from ..geometry.tree_index import Embedding, PricedTree, Tree, cells, pair_costs
 from ..kernels import auction as kernels
 from ..kernels import network
 from ..kernels.proof import ROUND_OFF
@@ -133,7 +133,7 @@ class LevelState:
     counts: Index
 
     @property
-    def market(self) -> kernels.Market:
+    def market(self) -> kernels.AuctionArrays:
         """The arrays as kernels take them."""
         prices, base, unsold, specks = self.by_column.reshape(4, -1)
         excess, dust, thresholds, _ = self.by_row.reshape(4, -1)
@@ -141,7 +141,7 @@ class LevelState:
         queue, is_queued, waiting = self.line.reshape(3, -1)
         child, sibling, piece_row, piece_col = self.piece_links.reshape(4, -1)
         n = excess.size
-        return kernels.Market(
+        return kernels.AuctionArrays(
             prices=prices,
             base=base,
             unsold=unsold,
@@ -525,11 +525,11 @@ class CloudAuctionLevels(AuctionLevels):
         X, Y = state.fine_x.reshape(state.rows.size, -1), state.fine_y.reshape(state.cols.size, -1)
         return self.embedding._replace(X=X, Y=Y)
 
-    def _priced(self, state: LevelState) -> Priced:
+    def _priced(self, state: LevelState) -> PricedTree:
         """Return the tree of the level's columns."""
         _, Y = self._points(state)
         nodes = state.nodes.reshape(-1, 3 * Y.shape[1] + 1)
-        return Priced(Y, state.prices, self.embedding.metric, self.embedding.shift, nodes)
+        return PricedTree(Y, state.prices, self.embedding.metric, self.embedding.shift, nodes)
 
     def masses(self, state: LevelState) -> tuple[Vector, Vector]:
         """Return the masses of the rows and columns of the current level."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._types import Matrix, Potentials, Vector
 from ..geometry import Geometry
-from ..geometry.sweeps import SAFE, ByRow, ColumnSums
+from ..geometry.sweeps import MAX_SAFE_SUM, ByRow, ColumnSums
 from ..kernels import coordinate as kernels
 from ..kernels.vectors import entropy, exp, log
 from ..problems.duals import lse_dual, lse_oracle, softmin
@@ -142,7 +142,7 @@ def moments(
         r, costs, c = np.empty(n), np.empty(n), ColumnSums(m)
         geometry.sweep(kernels.moments_at, ByRow(f), g, 1 / eta, level, ByRow(r), ByRow(costs), c)
         mass = float(r.sum())
-        if mass < SAFE:
+        if mass < MAX_SAFE_SUM:
             AX = np.concatenate([r, c.total]) / mass
             return AX, float(costs.sum()) / mass, log(mass) + level / eta
     log_r, log_c, log_mass = geometry.log_marginals(f, g, eta)

@@ -334,7 +334,7 @@ def plan_of(problem: Additive, field: Field, supply: Integers, flows: Integers) 
     """Return the plan of a flow: its parcels, and the mass that does not move."""
     difference = field.difference(problem)
     _, bits = as_integers(difference)
-    source, target, mass = kernels.parcels(supply, flows, field.shape)
+    source, target, mass = kernels.flow_to_plan(supply, flows, field.shape)
     stays = np.minimum(field.spread(problem.p, field.rows), field.spread(problem.q, field.cols))
     still = np.flatnonzero(stays > 0)
     i, j = np.concatenate((still, source)), np.concatenate((still, target))

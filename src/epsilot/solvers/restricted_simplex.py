@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .._types import Index, Potentials, Vector
 from ..errors import InvalidProblem
-from ..geometry.sweeps import KEPT_ENTRIES, ByRow, ColumnSums
+from ..geometry.sweeps import MAX_KEPT_ENTRIES, ByRow, ColumnSums
 from ..kernels import k_least
 from ..kernels import sinkhorn32 as kernels
 from ..kernels.vectors import log
@@ -130,7 +130,7 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         """Offer to solve costs that are stored, can be stored, or are not too many."""
         geometry, (n, m) = problem.geometry, problem.shape
         if geometry.is_separable:
-            is_lazy, is_served = False, n * m <= KEPT_ENTRIES
+            is_lazy, is_served = False, n * m <= MAX_KEPT_ENTRIES
         else:
             is_lazy = not geometry.is_dense
             is_served = not is_lazy or (geometry.has_rows and n * m <= TUNING.max_lazy_entries)

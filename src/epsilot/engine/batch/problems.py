@@ -25,7 +25,7 @@ from ...geometry.clouds import cloud_geometry
 from ...kernels import small
 from ...kernels.points import cloud_costs
 from ...kernels.small import Histograms, Problems
-from ...kernels.small_simplex import MOST_NODES
+from ...kernels.small_simplex import MAX_NODES
 from ...metrics import METRICS, MetricLike
 from ...problems import support
 from ...problems.problem import make_problem, totals_rtol
@@ -557,7 +557,7 @@ class CloudChunk(ListChunk):
 
 def _is_small(problem: GivenProblem) -> bool:
     """Tell whether two clouds are small enough for the compiled solver."""
-    return sum(map(_n_kept, problem.M, problem[1:])) <= MOST_NODES
+    return sum(map(_n_kept, problem.M, problem[1:])) <= MAX_NODES
 
 
 def _n_kept(cloud: Unchecked, weights: Unchecked) -> int:
