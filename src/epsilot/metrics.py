@@ -1,7 +1,7 @@
-"""The metrics that have a name: one row each, which is all that the rest of the package knows.
+"""The table of named metrics: one row per metric holds everything the package knows about it.
 
-To add a metric: a row of :data:`METRICS`, and above it the functions that no other row has. They
-are plain functions of numbers, which :mod:`epsilot.kernels.metrics` compiles.
+To add a metric, add a row to :data:`METRICS`, and above it the functions that no other row has.
+They are plain functions of numbers, which :mod:`epsilot.kernels.metrics` compiles.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ._types import Matrix, Vector
 
 #: A function of numbers and arrays that is compiled.
 Compiled = Callable[..., Any]
-#: Computes costs.
+#: Computes the costs when called.
 Costs = Callable[[], Matrix]
-#: Makes slopes of flows or of differences, with the costs at hand.
+#: Computes derivatives from flows or from differences, and from the costs.
 Slope = Callable[[Matrix, Costs], Matrix]
 #: Takes the largest |coordinate| along each axis of centred points. Returns a bound of all costs,
-#: and one of the error of costs that are computed from coordinates rounded to float32.
+#: and a bound of the error of costs computed from coordinates rounded to float32.
 Float32Error = Callable[[Matrix], tuple[float, float]]
 #: The name of a metric, or a function of a source and all targets.
 MetricLike = str | Callable[[Vector, Matrix], ArrayLike]
@@ -34,26 +34,26 @@ HALF_ULP = 2.0**-24
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A cost between points that is computed without being stored.
+    """A cost between points, computed on the fly.
 
     The cost is ``finish(total)``, where ``join`` adds the ``term`` of each axis to the total. Terms
     depend on the difference along their axis. Term, join and finish never decrease as it grows.
     """
 
     code: int  # names the metric in compiled code
-    degree: int  # costs of t times the points are t**degree times as large; 0: of directions
+    degree: int  # scaling points by t scales costs by t**degree; 0: only directions count
     power: int  # no term exceeds this power of the difference along its axis
     term: Compiled  # (x, y): the term of one axis
     join: Compiled  # (total, term): the total with the term of one axis more
     finish: Compiled  # (total): the cost
-    bound: Compiled | None = None  # of a tree node, see kernels.metrics; None: that of a box
+    bound: Compiled | None = None  # lower bound of a tree node (kernels.metrics); None: by its box
     float32_error: Float32Error | None = None  # None: float32 never prunes columns
-    is_separable: bool = False  # geometry.grid has passes for it, axis by axis
-    is_convex: bool = False  # in the points: costs are largest between extreme points
+    is_separable: bool = False  # geometry.grid has passes for it along each axis
+    is_convex: bool = False  # in the points, so that costs are largest between extreme points
     is_distance: bool = False  # on a line, the distance itself
-    square: float = 0.0  # the multiple of squared Euclidean distances that it is, if it is one
+    square: float = 0.0  # costs are this multiple of squared Euclidean distances; 0: they are not
     has_ties: bool = False  # points on a lattice have many equal costs
-    # Derivatives: one of the two, unless only directions count (half a square, see slopes).
+    # Derivatives: one of the two, unless the degree is 0 (half a square between unit vectors).
     tension: Slope | None = None  # (flow, cost): W whose slopes are Σ_j W_ij (x_i - y_j)
     slope: Slope | None = None  # (x_k - y_k, cost): the derivative of the cost in x_k
 
@@ -70,12 +70,12 @@ class Metric:
 
     @property
     def is_root(self) -> bool:
-        """Whether terms grow faster than the cost, a root of their total."""
+        """Whether the cost is a root of the total of its terms."""
         return self.degree == 1 < self.power
 
     @property
     def is_on_line(self) -> bool:
-        """Whether costs of points on a line are the distance, or a multiple of its square."""
+        """Whether costs on a line are the distance, or a multiple of its square."""
         return self.is_distance or self.square > 0
 
 
@@ -110,7 +110,7 @@ def _root(total: float) -> float:
 
 
 def _square_bound(weight: float) -> Compiled:
-    """Return the bound of weight |x - y|² - s·(y - c): the least of a parabola along each axis."""
+    """Return the lower bound of weight |x - y|² - s·(y - c), the minimum of a parabola per axis."""
 
     def bound(low, size, x, node, axes):  # type: ignore[no-untyped-def]
         d = len(axes)
@@ -128,7 +128,7 @@ def _square_bound(weight: float) -> Compiled:
 
 
 def _euclidean_bound(low, size, x, node, axes):  # type: ignore[no-untyped-def]
-    """Bound |x - y| - s·(y - c) by the tangent at the box's middle, and by its nearest point."""
+    """Bound |x - y| - s·(y - c) by the tangent at the box's centre, and by its nearest point."""
     d = len(axes)
     square = outside = 0.0
     for a in range(d):
@@ -150,7 +150,7 @@ def _euclidean_bound(low, size, x, node, axes):  # type: ignore[no-untyped-def]
 
 
 def _cityblock_bound(low, size, x, node, axes):  # type: ignore[no-untyped-def]
-    """Bound Σ |x_a - y_a| - s·(y - c): the least is at an end of each axis, or at its kink."""
+    """Bound Σ |x_a - y_a| - s·(y - c), minimal at an end of each axis or at its kink."""
     d = len(axes)
     for a in range(d):
         left, right, slope = node[a] - x[a], node[d + a] - x[a], node[2 * d + a]
@@ -167,9 +167,9 @@ def _cityblock_bound(low, size, x, node, axes):  # type: ignore[no-untyped-def]
 
 # -- errors of float32 ----------------------------------------------------------------------------
 #
-# With r_k the largest coordinate along an axis and u the unit of rounding, coordinates are off by
-# u r_k, differences by 4 u r_k and squares by 21 u r_k². A sum of d squares, each at most 4 r_k²,
-# rounds by 4 d u Σ r_k² more. Roots differ by at most the root of the difference of squares.
+# With r_k the largest coordinate along an axis and u the unit of rounding, the error of coordinates
+# is u r_k, of differences 4 u r_k and of squares 21 u r_k². A sum of d squares, each up to 4 r_k²,
+# adds an error of 4 d u Σ r_k². Roots differ by at most the root of the difference of squares.
 
 
 def _cityblock_error(reach: Matrix) -> tuple[float, float]:
@@ -187,7 +187,7 @@ def _euclidean_error(reach: Matrix) -> tuple[float, float]:
     return largest, error + 2 * HALF_ULP * largest
 
 
-# -- slopes: ``cost`` is a function, called where costs are needed -------------------------------
+# -- derivatives: ``cost`` is a function, called only where costs are needed ---------------------
 
 
 def _twice(flow: Matrix, cost: Costs) -> Matrix:
@@ -206,7 +206,7 @@ def _sign(difference: Matrix, cost: Costs) -> Matrix:
 
 # -- the table -----------------------------------------------------------------------------------
 
-#: Every metric, the default of points first. Cosine is half the square between unit vectors.
+#: All metrics, the default of points first. Cosine is half the square between unit vectors.
 METRICS = {
     "sqeuclidean": Metric(
         code=0,
@@ -266,24 +266,24 @@ METRICS = {
 
 
 def metric_of(code: int) -> Metric:
-    """Return the metric that a code names; an unknown code is an error."""
+    """Return the metric of a code; raise ValueError for an unknown code."""
     for metric in METRICS.values():
         if metric.code == code:
             return metric
     raise ValueError(f"no metric has the code {code}; see epsilot.metrics.METRICS.")
 
 
-def _led(default: str, names: Iterable[str]) -> tuple[str, ...]:
+def _default_first(default: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return names with the default first."""
     return default, *(name for name in names if name != default)
 
 
-#: Names of the metrics of points, grids and pixels; the first of each is the default.
+#: Names of the metrics for points, grids and pixels; the first of each is the default.
 POINT_METRICS = tuple(METRICS)
-GRID_METRICS = _led("cityblock", (name for name, x in METRICS.items() if x.is_separable))
-PIXEL_METRICS = _led("cityblock", (name for name, x in METRICS.items() if x.degree > 0))
+GRID_METRICS = _default_first("cityblock", (name for name, x in METRICS.items() if x.is_separable))
+PIXEL_METRICS = _default_first("cityblock", (name for name, x in METRICS.items() if x.degree > 0))
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Return names as a sentence of help lists them."""
+    """Return names as a list for help texts."""
     return ", ".join([f"{names[0]} (default)", *names[1:]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsilot.kernels import grid_flow as kernels
-from epsilot.kernels.grid_flow import parcels
+from epsilot.kernels.grid_flow import flow_to_plan
 
 SHAPES = [
     (1, 1, 1), (1, 1, 7), (1, 5, 8), (1, 16, 17), (4, 3, 5), (2, 2, 2), (5, 6, 7),
@@ -155,7 +155,7 @@ def test_a_basis_with_any_number_changed_is_none():
 
 
 def delivered(supply, flows, shape):
-    """Return the parcels of a flow, cell by cell in the order of the kernel."""
+    """Return the flow_to_plan of a flow, cell by cell in the order of the kernel."""
     n = supply.size
     arcs = {u: [] for u in range(n)}
     left = dict.fromkeys(range(n), 0)
@@ -198,7 +198,7 @@ def test_parcels_are_those_of_plain_python(shape, kind):
     for budget in (0, 1 << 40):
         kernels.pivots(tree, sides, costs, 0, n_tiles(sides), budget)
         flows = kernels.flows_of(tree, sides)
-        source, target, mass = parcels(supply, flows, sides)
+        source, target, mass = flow_to_plan(supply, flows, sides)
         found = list(zip(source.tolist(), target.tolist(), mass.tolist(), strict=True))
         assert found == delivered(supply, flows, shape)
         assert len(found) < max(1, np.count_nonzero(supply))

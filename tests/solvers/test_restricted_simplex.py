@@ -32,7 +32,7 @@ def test_sweep_is_a_relaxed_row_update_and_the_columns_after_it(rng):
         new, parts = f.copy(), np.zeros((2, 9), np.float32)
         sinkhorn32.sweep(C, new, g, np.float32(1 / eta), np.log(p), omega, parts, 0, 2)
         move = np.log(p) - np.log(np.exp((f[:, None] + g - C) / eta).sum(axis=1))
-        assert np.abs(move).max() < sinkhorn32.NEAR
+        assert np.abs(move).max() < sinkhorn32.MAX_RELAXED_MOVE
         np.testing.assert_allclose(new, f + omega * eta * move, atol=1e-5)
         columns = np.exp((new[:, None] + g - C) / eta).sum(axis=0)
         np.testing.assert_allclose(parts.sum(axis=0), columns, rtol=1e-4)

@@ -230,7 +230,7 @@ class PointCloud(Geometry):
         h.update(np.ascontiguousarray(self.Y).data)
         return h.hexdigest()[:16]
 
-    # -- what kernels take -------------------------------------------------------------------
+    # -- arguments of kernels ----------------------------------------------------------------
 
     def _args(
         self, swap: bool = False, dtype: Precision = np.float64

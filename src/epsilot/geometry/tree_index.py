@@ -112,7 +112,7 @@ class Tree:
     def ordered(cls, points: Matrix, order: Index | None = None) -> Tree:
         """Return the tree of points that are already in tree order."""
         n, d = points.shape
-        depth = (-(-n // kernels.LEAF) - 1).bit_length()
+        depth = (-(-n // kernels.MAX_LEAF_POINTS) - 1).bit_length()
         boxes = np.zeros((2 << depth, 3 * d + 1))
         kernels.boxes(points, depth, boxes)
         return cls(np.arange(n) if order is None else order, points, boxes)

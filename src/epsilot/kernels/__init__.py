@@ -1,1 +1,1 @@
-"""Compiled array functions, their NumPy twins (``reference``) and the threads that share them."""
+"""Compiled array functions; every number of a result is computed here."""

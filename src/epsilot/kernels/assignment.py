@@ -11,22 +11,22 @@ import numpy as np
 from .compiling import KERNEL, njit
 from .simd8 import least_of_row, lower_to, relax, two_least_of_row
 
-#: Attempts, for each row, to match it without a search.
-REDUCTIONS = 2
+#: Passes that try to match every row without a search.
+REDUCTION_PASSES = 2
 
 
 @njit(**KERNEL)
 def _reduce(C, n, v, columns, rows, queue, free):
-    """Match rows to their cheapest columns, whose prices fall to the second cheapest.
+    """Match rows to their cheapest columns, and lower the price to that of the second cheapest.
 
-    A row that loses its column is next in the queue. Return how many rows are left in it.
+    A row that loses its column is next in the queue. Return the number of rows left in it.
     """
     tail = n
     for i in range(n):
         queue[i] = i
     for j in range(v.size):
         free[j] = v[j]
-    for _ in range(REDUCTIONS):
+    for _ in range(REDUCTION_PASSES):
         n_rows, tail = tail, 0
         k = 0
         steps = 2 * n_rows
@@ -75,7 +75,7 @@ def _augment(C, i, v, columns, rows, distances, befores, prices, reached, length
                 j = other
                 break
         before = least
-        # What is reached is never a candidate again: its reduced costs are infinite.
+        # A reached column is never a candidate again: its reduced costs become infinite.
         distances[j], prices[j] = np.inf, -np.inf
         reached[size], lengths[size] = j, least
         size += 1

@@ -1,7 +1,7 @@
-"""Atomic operations on integers in an array, for kernels that work together.
+"""Atomic operations on integers in an array, for kernels that share work among threads.
 
 A kernel that runs in one thread may let others take parts of its work (see
-``pdasmd_batch.inner_loop``). All operations are sequentially consistent; ``array`` is 1-d
+``pdasmd.batch_inner_loop``). All operations are sequentially consistent; ``array`` is 1-d
 int64.
 """
 
@@ -18,8 +18,8 @@ from numba.extending import intrinsic
 from .compiling import njit
 from .llvm_ops import address
 
-#: Fruitless looks at a counter after which the processor is offered to other threads.
-PATIENCE = 2000
+#: Reads of a counter without progress before a thread yields the processor.
+SPINS_BEFORE_YIELD = 2000
 
 _ORDER = "seq_cst"
 
@@ -53,7 +53,7 @@ def store(typing_context, array, index, value):
 
 @intrinsic
 def add(typing_context, array, index, value):
-    """Do array[index] += value and return what was there."""
+    """Do array[index] += value and return the old value."""
 
     def generate(context, builder, signature, args):
         place = _address(context, builder, signature.args[0], *args[:2])
@@ -79,14 +79,14 @@ if hasattr(os, "sched_yield"):
 
     @njit(cache=True, nogil=True)
     def give_way():
-        """Offer the processor to other threads."""
+        """Yield the processor to other threads."""
         _sched_yield()
 
 else:
 
     @njit(cache=True, nogil=True)
     def give_way():
-        """Go on: the platform has no sched_yield."""
+        """Do nothing: the platform has no sched_yield."""
 
 
 if numba.config.DISABLE_JIT:  # plain Python for coverage runs
@@ -101,7 +101,7 @@ if numba.config.DISABLE_JIT:  # plain Python for coverage runs
         array[index] = value
 
     def add(array, index, value):
-        """Do array[index] += value and return what was there."""
+        """Do array[index] += value and return the old value."""
         with _lock:
             array[index] += value
             return array[index] - value
@@ -115,5 +115,5 @@ if numba.config.DISABLE_JIT:  # plain Python for coverage runs
             return is_old
 
     def give_way():
-        """Offer the processor to other threads."""
+        """Yield the processor to other threads."""
         time.sleep(0)

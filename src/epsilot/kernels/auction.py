@@ -1,13 +1,13 @@
-"""An auction for transport: rows with mass to place bid for columns, which sell to the highest.
+"""The auction algorithm for transport: rows with unassigned mass bid for columns.
 
-Every row knows a short list of columns and a threshold: no other column's cost + price is below
-it. Prices only rise, so lists stay valid until their best entry passes the threshold; such rows
-wait for a new list. A bid raises the limit at which the row's piece of a column is held to where
-the row's second choice is better by ε; the price of a column is its cheapest piece's limit, or what
-it began with while any of it is unsold. Hence every piece satisfies ε-complementary slackness,
-C_ij + price_j <= min over all columns + ε: once all mass is placed, the plan is optimal to ε.
+Every row has a short list of columns and a threshold: no other column's cost + price is below it.
+Prices only rise, so a list stays valid until its best entry exceeds the threshold; the row then
+waits for a new list. A bid buys a piece of a column, up to a price limit at which the row's second
+choice is better by ε. The price of a column is the lowest limit of its pieces, or its initial price
+while part of it is unsold. Hence every piece satisfies ε-complementary slackness,
+C_ij + price_j <= min over all columns + ε, and the plan is optimal to ε once all mass is assigned.
 
-The pieces of a column are nodes of a pairing heap, the cheapest at its root.
+The pieces of a column are nodes of a pairing heap, with the lowest limit at its root.
 """
 
 from __future__ import annotations
@@ -19,47 +19,47 @@ from numpy.typing import NDArray
 
 from .._types import Index, Matrix, Vector
 from .compiling import KERNEL, njit
-from .tree import DEEPEST, search
+from .tree import MAX_DEPTH, search
 
-#: Places in ``counts``: head and length of the queue, rows left in this turn, rows that wait for a
-#: list, first free piece, bids made, entries of lists read, searches since bounds were raised.
+#: Places in ``counts``: head and length of the queue, rows left in this turn, rows waiting for a
+#: list, first free piece, bids made, list entries read, searches since bounds were updated.
 HEAD, LENGTH, TURN, WAITING, FREE, BIDS, READ, SEARCHED = range(8)
 N_COUNTS = 8
-#: Why bidding stopped: all is placed, rows wait for lists, pieces have run out, or enough bids.
+#: Why bidding stopped: all mass assigned, rows wait for lists, no free piece, or bid limit reached.
 PLACED, WAIT, FULL, ENOUGH = range(4)
-#: Mark in ``is_queued`` of a row whose bids a call has interrupted.
+#: Value of ``is_queued`` for a row whose bids were interrupted by a limit.
 UNDER_WAY = -1
-#: Share of the mean excess below which a row lets the others go first.
-SMALL = 0.25
-#: Rows from which searches are better shared among threads.
-MANY = 1024
+#: Fraction of the mean excess below which a row bids last.
+SMALL_EXCESS_SHARE = 0.25
+#: Fewest searches that are shared among threads.
+MIN_THREADED_SEARCHES = 1024
 
 
-#: Numbers of rows, columns and pieces, which are read by the million.
+#: Numbers of rows, columns and pieces, in 32 bits for speed.
 Places: TypeAlias = NDArray[np.int32]
 
 
-class Market(NamedTuple):
+class AuctionArrays(NamedTuple):
     """The arrays of an auction between n rows and m columns."""
 
-    prices: Vector  # (m,) what cost is added to
+    prices: Vector  # (m,)
     base: Vector  # (m,) prices when the phase began
     unsold: Vector  # (m,) mass that no row holds
-    specks: Vector  # (m,) mass that counts as nothing
-    heads: Places  # (m,) cheapest piece, or -1
-    excess: Vector  # (n,) mass to place
-    dust: Vector  # (n,) mass that is not worth a bid
+    specks: Vector  # (m,) unsold mass that is rounded to 0
+    heads: Places  # (m,) piece of the lowest limit, or -1
+    excess: Vector  # (n,) unassigned mass
+    dust: Vector  # (n,) excess too small for a bid
     child: Places  # pieces: first child and next sibling in the heap, or the next free piece
     sibling: Places
     piece_row: Places
     piece_col: Places
     piece_cost: Vector
     mass: Vector
-    limit: Vector  # price up to which the row keeps it
+    limit: Vector  # price above which the row gives it up
     cols: Places  # (n, k) lists
     costs: Matrix
     thresholds: Vector  # (n,) no other column's cost + price is below
-    queue: Places  # (n,) rows in line, a ring
+    queue: Places  # (n,) ring buffer of rows
     is_queued: Places
     waiting: Places  # (n,) rows that wait for a list
     counts: Index  # (N_COUNTS,)
@@ -67,7 +67,7 @@ class Market(NamedTuple):
 
 @njit(**KERNEL)
 def _linked(a, b, child, sibling, limit):
-    """Join two heaps and return the root."""
+    """Merge two heaps and return the root."""
     if limit[b] < limit[a]:
         a, b = b, a
     sibling[b] = child[a]
@@ -77,7 +77,7 @@ def _linked(a, b, child, sibling, limit):
 
 @njit(**KERNEL)
 def _popped(root, child, sibling, limit):
-    """Return what is left of a heap without its root."""
+    """Remove the root of a heap and return the new root."""
     c, pairs = child[root], -1
     while c >= 0:
         a, b = c, sibling[c]
@@ -112,7 +112,7 @@ def _add(piece, column, heads, child, sibling, limit):
 
 @njit(**KERNEL)
 def stale_rows(market, leasts, stale):
-    """Write the least value of every list, and the rows whose list no longer shows it."""
+    """Write the least value of every list, and the rows whose list is out of date."""
     prices, cols, costs = market.prices, market.cols, market.costs
     n, k = cols.shape
     count = 0
@@ -129,7 +129,7 @@ def stale_rows(market, leasts, stale):
 
 @njit(**KERNEL)
 def begin(market, leasts, eps):
-    """Release the pieces that break ε-complementary slackness, and put rows with mass in line.
+    """Release the pieces that violate ε-complementary slackness, and queue rows with excess.
 
     ``leasts`` are the rows' least values under the prices. Pieces are moved to the front.
     """
@@ -168,7 +168,7 @@ def begin(market, leasts, eps):
 
 @njit(**KERNEL)
 def rejoin(market):
-    """Put the rows that have waited for a list back in line."""
+    """Queue the rows that waited for a list."""
     queue, waiting, counts = market.queue, market.waiting, market.counts
     for s in range(counts[WAITING]):
         place = counts[HEAD] + counts[LENGTH]
@@ -179,7 +179,7 @@ def rejoin(market):
 
 @njit(**KERNEL)
 def _left(market):
-    """Return the mass of the rows in line or waiting."""
+    """Return the excess of all queued and waiting rows."""
     excess, queue, waiting, counts = market.excess, market.queue, market.waiting, market.counts
     total, at = 0.0, counts[HEAD]
     for _ in range(counts[LENGTH]):
@@ -192,9 +192,9 @@ def _left(market):
 
 @njit(**KERNEL)
 def bid(market, eps, enough, most, small):
-    """Let rows bid until at most ``enough`` is left, lists are wanted, or ``most`` bids are made.
+    """Let rows bid until the excess is at most ``enough``, lists run out or ``most`` bids are made.
 
-    Return why it stopped, and the mass below which rows go last in this turn.
+    Return the reason, and the excess below which rows bid last in this turn.
     """
     (
         prices, _, unsold, specks, heads, excess, dust, child, sibling, piece_row, piece_col,
@@ -211,13 +211,13 @@ def bid(market, eps, enough, most, small):
             if counts[BIDS] >= most:
                 return ENOUGH, small
             counts[TURN] = counts[LENGTH]
-            small = SMALL * left / counts[LENGTH]
+            small = SMALL_EXCESS_SHARE * left / counts[LENGTH]
         if counts[BIDS] >= most:
             return ENOUGH, small
         i = queue[counts[HEAD]]
         counts[HEAD] = counts[HEAD] + 1 if counts[HEAD] + 1 < size else 0
         counts[TURN] -= 1
-        if excess[i] < small and is_queued[i] != UNDER_WAY:  # go to the end of the line
+        if excess[i] < small and is_queued[i] != UNDER_WAY:  # go to the end of the queue
             place = counts[HEAD] + counts[LENGTH] - 1
             queue[place if place < size else place - size] = i
             continue
@@ -225,7 +225,7 @@ def bid(market, eps, enough, most, small):
         is_queued[i] = False
         while excess[i] > dust[i]:
             is_full = counts[FREE] < 0
-            if is_full or counts[BIDS] >= most:  # the next call goes on with this row
+            if is_full or counts[BIDS] >= most:  # the next call continues with this row
                 counts[HEAD] = counts[HEAD] - 1 if counts[HEAD] > 0 else size - 1
                 queue[counts[HEAD]] = i
                 counts[LENGTH] += 1
@@ -292,13 +292,13 @@ def bid(market, eps, enough, most, small):
 
 @njit(**KERNEL)
 def bid_and_search(market, eps, enough, most, small, X, Y, shift, metric, nodes, depth, axes):
-    """Let rows bid, searching new lists in a tree of the columns as long as few rows wait."""
+    """Let rows bid, and search new lists in a tree of the columns while few rows wait."""
     cols, costs, waiting, counts = market.cols, market.costs, market.waiting, market.counts
     k = cols.shape[1]
-    values, bounds, stack = np.empty(k), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
+    values, bounds, stack = np.empty(k), np.empty(MAX_DEPTH), np.empty(MAX_DEPTH, np.int64)
     while True:
         why, small = bid(market, eps, enough, most, small)
-        many = counts[WAITING] >= MANY or counts[SEARCHED] > X.shape[0] // 2
+        many = counts[WAITING] >= MIN_THREADED_SEARCHES or counts[SEARCHED] > X.shape[0] // 2
         if why != WAIT or many:
             return why, small
         for s in range(counts[WAITING]):
@@ -348,9 +348,9 @@ def arcs(market):
 
 @njit(**KERNEL)
 def corner(left, right, least):
-    """Return arcs and flow of the north-west corner plan of what is left of rows and columns.
+    """Return arcs and flow of the north-west corner plan of residual masses.
 
-    Only what is above ``least`` (a share of the total) counts.
+    Masses up to ``least`` are ignored.
     """
     n, m = left.size, right.size
     i, j = np.empty(n + m, np.int64), np.empty(n + m, np.int64)

@@ -22,7 +22,7 @@ _has_warned = False
 
 
 def njit(**options: object) -> Callable[[Callable[..., Any]], Any]:
-    """Do what ``numba.njit`` does; where no folder can hold the cache, compile in memory."""
+    """Decorate like ``numba.njit``; without a writable cache folder, compile in memory."""
     is_cached = bool(options.pop("cache", False))
 
     def compiled(function: Callable[..., Any]) -> Any:
@@ -39,16 +39,16 @@ def njit(**options: object) -> Callable[[Callable[..., Any]], Any]:
 
 
 class KeyedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
-    """A cache file whose data files are named by what they hold.
+    """A cache index whose data files are named by a hash of their key.
 
-    Numba numbers them. Two processes that compile one kernel for different types at the same moment
-    then choose the same number, and a third may load code for the wrong types. Numba also raises
-    where a file of the cache cannot be read, such as one that names a class of an earlier version.
-    Here such a kernel is compiled again.
+    Numba numbers the files. Two processes that compile one kernel for different types at the same
+    moment then choose the same number, and a third may load code for the wrong types. Numba also
+    raises where a file of the cache cannot be read, such as one that names a class of an earlier
+    version. Here such a kernel is compiled again.
     """
 
     def load(self, key: object) -> object:
-        """Return the data of a key, or None where there are none that can be read."""
+        """Return the data of a key, or None if they are missing or unreadable."""
         try:
             return super().load(key)
         except Exception:  # a pickle can raise anything
@@ -69,7 +69,7 @@ class KeyedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 def _name_files_by_key(cache: Any) -> None:
-    """Let a kernel's cache write keyed files, where numba would number them."""
+    """Make a kernel's cache name its files by key instead of by number."""
     stamp = cache._impl.locator.get_source_stamp()
     cache._cache_file = KeyedCacheFile(cache._cache_path, cache._impl.filename_base, stamp)
 

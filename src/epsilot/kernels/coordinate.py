@@ -1,10 +1,11 @@
-"""Coordinate minimisation of the exp-dual: one row or column of the plan at a time.
+"""Coordinate methods: Greenkhorn and stochastic Sinkhorn, APDRCD and APDGCD.
 
-A coordinate is a row (0 .. n-1) or a column (n .. n+m-1). ``z`` holds both potentials in
+The first part minimises the exp-dual over one row or column of the plan at a time. A coordinate
+is a row (0 .. n-1) or a column (n .. n+m-1). ``z`` holds both potentials in
 cost units, ``masses`` both marginals, ``sums`` the running marginals of the plan
 X = exp((f + g - C) / η) and ``h`` the violations ρ(masses, sums). ``CT`` is a C-ordered copy
-of the transposed cost, so that columns are read along memory too. The plan is not stored:
-the fresh log-sum-exp of an update also gives what the row held before.
+of the transposed cost, so that columns are contiguous too. The plan is not stored: the log-sum-exp
+of an update also gives the previous sum of the row.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from .dense import row_max
 from .exp_log import exp, log, rough_log, wide_vectors
 from .sums import add_priced_gibbs, distance, fma, gibbs_into, positive, total
 
-BLOCK = 64  # weights summed at once when sampling
+SAMPLING_BLOCK = 64  # weights per block of the prefix sums of sampling
 
 
 @njit(**KERNEL)
 def refresh(masses, inverses, sums, factor, weights, h):
-    """sums_j += factor weights_j and h_j = ρ(masses_j, sums_j); return the l1 error.
+    """Add factor weights_j to sums_j, and write h_j = ρ(masses_j, sums_j); return the l1 error.
 
     ρ(a, b) = b - a + a log(a / b); ``inverses`` is 1 / masses. Near a = b the series replaces
     the difference, which would cancel. A sum that cancellation has made nonpositive gets an
@@ -45,9 +46,9 @@ def refresh(masses, inverses, sums, factor, weights, h):
 def update(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, tops, weights, chosen):
     """Minimise the exp-dual exactly over one coordinate and refresh sums and violations.
 
-    The scaling comes from the freshly summed row, never from the running sum, whose error may
-    exceed a sum that has collapsed. ``errors`` and ``tops`` hold the l1 error and the largest
-    violation of the rows and of the columns.
+    The scaling comes from a new sum of the row, never from the running sum, whose error may exceed
+    a tiny sum. ``errors`` and ``tops`` hold the l1 error and the largest violation of the rows and
+    of the columns.
     """
     n = C.shape[0]
     is_row = chosen < n
@@ -55,7 +56,7 @@ def update(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, top
     start, stop = (n, z.size) if is_row else (0, n)
     other = z[start:stop]
     w = weights[: stop - start]
-    # The weights are the entries held now, at most 1, unless they have all underflowed.
+    # The weights are the current entries, at most 1, unless all of them have underflowed.
     held = 1.0
     mass = gibbs_into(line, other, w, z[chosen], inv_eta)
     if not 1e-200 < mass < 1e200:
@@ -100,7 +101,7 @@ def _first(h, value):
 
 @njit(**KERNEL)
 def _powers(h, top, power, out):
-    """out_i = (h_i / top)**power, scaled so that it cannot all underflow."""
+    """Write out_i = (h_i / top)**power, scaled so that it cannot all underflow."""
     for i in range(h.size):
         held = h[i] if h[i] > 0 else 0.0
         out[i] = exp(power * log(held / top))
@@ -109,21 +110,21 @@ def _powers(h, top, power, out):
 @njit(**KERNEL)
 def sample(h, uniform):
     """Return the index at which the prefix sums of the positive h pass uniform * total."""
-    n_blocks = (h.size + BLOCK - 1) // BLOCK
+    n_blocks = (h.size + SAMPLING_BLOCK - 1) // SAMPLING_BLOCK
     whole = 0.0
     for k in range(n_blocks):
-        whole += positive(h[k * BLOCK : (k + 1) * BLOCK])
+        whole += positive(h[k * SAMPLING_BLOCK : (k + 1) * SAMPLING_BLOCK])
     left = uniform * whole
     last = int(uniform * h.size)
     for k in range(n_blocks):
-        block = h[k * BLOCK : (k + 1) * BLOCK]
+        block = h[k * SAMPLING_BLOCK : (k + 1) * SAMPLING_BLOCK]
         held = positive(block)
         if left >= held and k < n_blocks - 1:
             left -= held
             continue
         for i in range(block.size):
             if block[i] > 0:
-                last = k * BLOCK + i
+                last = k * SAMPLING_BLOCK + i
                 left -= block[i]
                 if left < 0:
                     return last
@@ -161,32 +162,32 @@ def epoch(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, tops
 
 # -- accelerated primal-dual methods ---------------------------------------------------------------
 #
-# Passes of the accelerated primal-dual family: averaged plans, moments, coordinate steps.
+# Averaged plans, moments and coordinate steps.
 #
 # ``C`` is (n, m) and C-ordered, potentials are in cost units and ``inv_eta`` is 1/η, as in
 # ``dense``. Coordinates 0..n-1 are rows and n..n+m-1 columns.
 
-#: Exponents are cut here: the plan of the sum-exp dual may be huge before it converges.
-CLIP = 700.0
+#: Largest exponent; the plan of the sum-exp dual may be huge before convergence.
+MAX_EXPONENT = 700.0
 
 
 @njit(**KERNEL)
 def _mix_row(X, row, fi, g, inv_eta, keep, add):
-    """X_j = keep X_j + add exp((f_i + g_j - row_j) / η)."""
+    """Write X_j = keep X_j + add exp((f_i + g_j - row_j) / η)."""
     for j in range(row.size):
         X[j] = fma(add, exp((fi + g[j] - row[j]) * inv_eta), keep * X[j])
 
 
 @njit(**KERNEL)
 def mix_plan(C, X, f, g, inv_eta, keep, add, start, stop):
-    """X = keep X + add exp((f + g - C) / η), rows ``start:stop``."""
+    """Write X = keep X + add exp((f + g - C) / η), rows ``start:stop``."""
     for i in range(start, stop):
         _mix_row(X[i], C[i], f[i], g, inv_eta, keep, add)
 
 
 @njit(**KERNEL)
 def moments_at(C, f, g, inv_eta, level, r, cost, parts, start, stop):
-    """As ``dense.marginals_at``, with the cost of each row of X besides."""
+    """Do ``dense.marginals_at``, and write the cost of each row of X."""
     n_chunks = parts.shape[0]
     for k in range(start, stop):
         parts[k] = 0
@@ -199,13 +200,13 @@ def _clipped_sum(costs, others, potential, inv_eta, work):
     """Return sum_j exp((potential + others_j - costs_j) / η)."""
     x = work[: costs.size]
     for j in range(costs.size):
-        x[j] = exp(min((potential + others[j] - costs[j]) * inv_eta, CLIP))
+        x[j] = exp(min((potential + others[j] - costs[j]) * inv_eta, MAX_EXPONENT))
     return total(x)
 
 
 @njit(**KERNEL)
 def _couple(lam, z, theta):
-    """lam = (1 - θ) lam + θ z."""
+    """Write lam = (1 - θ) lam + θ z."""
     for i in range(lam.size):
         lam[i] += theta * (z[i] - lam[i])
 
@@ -246,7 +247,7 @@ def random_coordinates(C, b, inv_eta, inv_smooth, theta, uniform, chosen, lam, z
         lam[i] -= g * inv_smooth
         z[i] -= g * inv_smooth / (n_coordinates * theta)
         theta = next_theta(theta)
-    if left >= 0:  # round-off left the pick past the last step
+    if left >= 0:  # round-off put the pick past the last step
         y[:] = lam
     return theta, weight
 
@@ -255,7 +256,7 @@ def random_coordinates(C, b, inv_eta, inv_smooth, theta, uniform, chosen, lam, z
 def _average_row(X, row, fi, g, inv_eta, keep, add, x, col):
     """Add a row x of the plan to its average and to the column sums; return its sum."""
     for j in range(row.size):
-        x[j] = exp(min((fi + g[j] - row[j]) * inv_eta, CLIP))
+        x[j] = exp(min((fi + g[j] - row[j]) * inv_eta, MAX_EXPONENT))
         col[j] += x[j]
         X[j] = fma(add, x[j], keep * X[j])
     return total(x)

@@ -6,10 +6,10 @@ kernel writes ``out[start:stop]`` and nothing else, so slices may run in differe
 Rows are read along memory; columns are taken in tiles of ``TILE`` columns so that the C-order
 is still followed and the accumulators stay in the first-level cache.
 
-No kernel is compiled with flags that let LLVM round otherwise than written: a kernel gives the
-same bits however it was compiled, and exp((f_i + g_j - C_ij) / η) is the same number in every
-kernel that writes it so. Sums are those of :mod:`.sums`. ``nnan`` (extrema only, whose inputs are
-validated) lets LLVM recognise a maximum.
+No kernel is compiled with flags that let LLVM change rounding. A kernel gives the same bits however
+it was compiled, and exp((f_i + g_j - C_ij) / η) is the same number in every kernel. Sums are those
+of :mod:`.sums`. Extrema, whose inputs are validated, are compiled with ``nnan`` so that LLVM
+recognises a maximum.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def row_max(row, g):
 
 @njit(**KERNEL)
 def lse_rows(C, g, inv_eta, out, start, stop):
-    """out_i = log sum_j exp((g_j - C_ij) / η)."""
+    """Write out_i = log sum_j exp((g_j - C_ij) / η)."""
     tops = np.empty(stop - start, C.dtype)
     for i in range(start, stop):
         best = row_max(C[i], g)
         tops[i - start] = best if best > -np.inf else 0.0
         out[i] = exp_sum(C[i], g, tops[i - start], inv_eta)
-    for i in range(start, stop):  # logarithms side by side, not one after each row
+    for i in range(start, stop):  # a separate loop, so that the logarithms vectorise
         out[i] = tops[i - start] * inv_eta + log(out[i])
 
 
 @njit(**EXTREMUM)
 def _raise_to(row, fi, best):
-    """best_j = max(best_j, f_i - C_ij) on one tile of a row."""
+    """Raise best_j to f_i - C_ij where that is larger, on one tile of a row."""
     wide_vectors()
     for j in range(best.size):
         best[j] = larger(fi - row[j], best[j])
@@ -66,14 +66,14 @@ def _raise_to(row, fi, best):
 
 @njit(**KERNEL)
 def _add_exp(row, fi, shift, inv_eta, sums):
-    """sums_j += exp((f_i - C_ij - shift_j) / η) on one tile of a row."""
+    """Add exp((f_i - C_ij - shift_j) / η) to sums_j on one tile of a row."""
     for j in range(sums.size):
         sums[j] += exp((fi - row[j] - shift[j]) * inv_eta)
 
 
 @njit(**KERNEL)
 def lse_cols(C, f, inv_eta, out, start, stop):
-    """out_j = log sum_i exp((f_i - C_ij) / η), streamed: one read of C from memory."""
+    """Write out_j = log sum_i exp((f_i - C_ij) / η), streamed: one read of C from memory."""
     n = C.shape[0]
     work = np.empty((3, TILE), C.dtype)
     for lo in range(start, stop, TILE):
@@ -99,28 +99,28 @@ def lse_cols(C, f, inv_eta, out, start, stop):
 
 @njit(**KERNEL)
 def gibbs(C, f, g, inv_eta, X, start, stop):
-    """X_ij = exp((f_i + g_j - C_ij) / η)."""
+    """Write X_ij = exp((f_i + g_j - C_ij) / η)."""
     for i in range(start, stop):
         gibbs_into(C[i], g, X[i], f[i], inv_eta)
 
 
 @njit(**KERNEL)
 def apply_rows(C, f, g, inv_eta, v, out, start, stop):
-    """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
+    """Write out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
     for i in range(start, stop):
         out[i] = gibbs_dot(C[i], g, v, f[i], inv_eta)
 
 
 @njit(**KERNEL)
 def _add_gibbs(row, fi, ui, g, inv_eta, sums):
-    """sums_j += exp((f_i + g_j - C_ij) / η) u_i on one tile of a row."""
+    """Add exp((f_i + g_j - C_ij) / η) u_i to sums_j on one tile of a row."""
     for j in range(sums.size):
         sums[j] = fma(exp((fi + g[j] - row[j]) * inv_eta), ui, sums[j])
 
 
 @njit(**KERNEL)
 def apply_cols(C, f, g, inv_eta, u, out, start, stop):
-    """out_j = sum_i exp((f_i + g_j - C_ij) / η) u_i."""
+    """Write out_j = sum_i exp((f_i + g_j - C_ij) / η) u_i."""
     out[start:stop] = 0
     for lo in range(start, stop, TILE):
         hi = min(lo + TILE, stop)
@@ -137,7 +137,7 @@ def apply_cost_rows(C, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
 
 @njit(**KERNEL)
 def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
-    """Both marginals of X = exp((f + g - C) / η) with one exponential an entry.
+    """Write both marginals of X = exp((f + g - C) / η), with one exponential per entry.
 
     ``log_r`` gets the logarithms of the row sums. Chunk k of the rows adds its column sums to
     ``parts[k]``, divided by exp(``levels[k]``), its largest entry so far; ``start`` and
@@ -170,9 +170,10 @@ def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
 
 @njit(**KERNEL)
 def marginals_at(C, f, g, inv_eta, level, r, parts, start, stop):
-    """Row sums of X = exp((f + g - C - level) / η); chunk k adds its column sums to parts[k].
+    """Write the row sums of X = exp((f + g - C - level) / η), and the column sums by chunk.
 
-    ``start`` and ``stop`` number chunks. The caller guesses the level and checks the sums.
+    Chunk k of the rows writes to parts[k]. ``start`` and ``stop`` count chunks. The caller guesses
+    the level and checks the sums.
     """
     n_chunks = parts.shape[0]
     for k in range(start, stop):
@@ -181,19 +182,19 @@ def marginals_at(C, f, g, inv_eta, level, r, parts, start, stop):
             r[i] = add_gibbs(C[i], g, parts[k], f[i] - level, inv_eta)
 
 
-# A maximum may be a zero of either sign: 0 - x has one sign for both, which -x has not.
+# A maximum may be a zero of either sign. 0 - x has the same sign for both; -x has not.
 
 
 @njit(**KERNEL)
 def ctransform_rows(C, g, out, start, stop):
-    """out_i = min_j C_ij - g_j."""
+    """Write out_i = min_j C_ij - g_j."""
     for i in range(start, stop):
         out[i] = 0 - row_max(C[i], g)
 
 
 @njit(**KERNEL)
 def ctransform_cols(C, f, out, start, stop):
-    """out_j = min_i C_ij - f_i."""
+    """Write out_j = min_i C_ij - f_i."""
     for lo in range(start, stop, TILE):
         hi = min(lo + TILE, stop)
         best = out[lo:hi]
@@ -233,7 +234,7 @@ def missing_mass(potential, lse, mass, inv_eta):
 
 # -- kernel matrices -------------------------------------------------------------------------------
 #
-# Products with a stored kernel matrix: Sinkhorn in the kernel domain, and averaged plans.
+# Products with a stored kernel matrix, for Sinkhorn in the kernel domain and for averaged plans.
 #
 # ``K`` is (n, m) and C-ordered. Every kernel writes ``out[start:stop]`` and nothing else, so slices
 # may run in different threads.
@@ -241,7 +242,7 @@ def missing_mass(potential, lse, mass, inv_eta):
 
 @njit(**INLINE)
 def _add_scaled(out, factor, x):
-    """out_j += factor * x_j."""
+    """Add factor * x_j to out_j."""
     for j in range(out.size):
         out[j] = fma(factor, x[j], out[j])
 
@@ -266,7 +267,7 @@ def rmatvec(K, u, out, start, stop):
 
 @njit(**KERNEL)
 def weigh_rows(C, g, inv_eta, W, top, lse, start, stop):
-    """W_ij = exp((g_j - C_ij - top_i) / η) with top_i = max_j g_j - C_ij; also log-sum-exp."""
+    """Write W_ij = exp((g_j - C_ij - top_i) / η), its maxima top_i and the log-sum-exps."""
     wide_vectors()
     for i in range(start, stop):
         best = row_max(C[i], g)
@@ -276,14 +277,14 @@ def weigh_rows(C, g, inv_eta, W, top, lse, start, stop):
 
 @njit(**INLINE)
 def _blend_row(average, keep, factor, weights):
-    """average_j = keep average_j + factor weights_j."""
+    """Write average_j = keep average_j + factor weights_j."""
     for j in range(average.size):
         average[j] = fma(factor, weights[j], keep * average[j])
 
 
 @njit(**KERNEL)
 def blend(average, keep, factor, W, start, stop):
-    """average_ij = keep average_ij + factor_i W_ij."""
+    """Write average_ij = keep average_ij + factor_i W_ij."""
     wide_vectors()
     for i in range(start, stop):
         _blend_row(average[i], keep, factor[i], W[i])

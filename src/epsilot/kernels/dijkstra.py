@@ -19,12 +19,12 @@ from .compiling import KERNEL, njit
 from .exp_log import wide_vectors
 
 RELAXED, SCANNED, TESTED = range(3)
-CHUNK, PIECE = np.uint64(64), np.uint64(16)  # entries compared at once by ``find``
+CHUNK, PIECE = np.uint64(64), np.uint64(16)  # entries that ``find`` compares at once
 
 
 @njit(**KERNEL)
 def _relax(row, base, reach):
-    """reach_j = min(reach_j, base + row_j)."""
+    """Write reach_j = min(reach_j, base + row_j)."""
     wide_vectors()
     for j in range(row.size):
         value = row.dtype.type(base + row[j])
@@ -33,7 +33,7 @@ def _relax(row, base, reach):
 
 @njit(inline="always", **KERNEL)
 def _has(row, v, wanted, start, size):
-    """Tell without branches whether one of ``size`` values row_j - v_j is the wanted one."""
+    """Tell, without branches, whether one of ``size`` values row_j - v_j equals ``wanted``."""
     hits = row.dtype.type(0)
     for k in range(size):
         j = start + np.uint64(k)
@@ -43,8 +43,8 @@ def _has(row, v, wanted, start, size):
 
 @njit(**KERNEL)
 def find(row, v, wanted, start):
-    """Return the first index from start on with row_j - v_j the wanted value, or the size."""
-    # Unsigned indices spare numba's test for negative ones, without which this is SIMD code.
+    """Return the first index from start on with row_j - v_j == wanted, or the size."""
+    # Unsigned indices avoid numba's check for negative ones, which would prevent SIMD code.
     size, j = np.uint64(row.size), np.uint64(start)
     while j + CHUNK <= size and not _has(row, v, wanted, j, CHUNK):
         j += CHUNK
@@ -69,7 +69,7 @@ def _next_above(row, v, floor, far):
 
 @njit(**KERNEL)
 def best_response(c, v, y):
-    """y_i = min_j c_ij + 1 - v_j: the largest duals that the columns' allow."""
+    """Write y_i = min_j c_ij + 1 - v_j, the largest duals that are feasible with v."""
     for i in range(y.size):
         y[i] = 1 + _next_above(c[i], v, c.dtype.type(-1), c.dtype.type(np.iinfo(c.dtype).max // 2))
 
@@ -156,7 +156,7 @@ def start_phase(c, y, v, supply, demand, head, follow, source, amount, row_at, c
     """Drop empty flow entries, search, raise the duals, and rewind the pointers of the DFS."""
     n, m = c.shape
     level, reach = np.empty(n, c.dtype), np.empty(m, c.dtype)
-    sweep(head, follow, amount)
+    recycle_empty(head, follow, amount)
     distance = search(c, y, v, supply, demand, head, follow, source, amount, level, reach, counts)
     for i in range(n):
         if level[i] < distance:
@@ -170,7 +170,7 @@ def start_phase(c, y, v, supply, demand, head, follow, source, amount, row_at, c
 
 
 @njit(**KERNEL)
-def sweep(head, follow, amount):
+def recycle_empty(head, follow, amount):
     """Move entries without flow to the list of unused ones."""
     m = head.size - 1
     for j in range(m):
@@ -207,8 +207,8 @@ def send(i, j, b, head, follow, source, sink, amount):
 
 
 @njit(**KERNEL)
-def has_room(head, follow, wanted):
-    """Tell whether that many unused entries are left."""
+def has_unused(head, follow, wanted):
+    """Tell whether at least ``wanted`` unused entries are left."""
     k = head[head.size - 1]
     while k >= 0 and wanted > 0:
         wanted -= 1
@@ -222,8 +222,8 @@ def route(
 ):
     """Augment along paths of zero slack, depth first, from each free row from ``first`` on.
 
-    The pointers ``row_at`` and ``col_at`` only advance, so an arc is tested once a phase.
-    Returns n, or the row to go on from when the lists of flow must first be enlarged.
+    The pointers ``row_at`` and ``col_at`` only advance, so an arc is tested once per phase.
+    Returns n, or the row to continue from after the lists of flow have been enlarged.
     """
     n = supply.size
     far = c.dtype.type(np.iinfo(c.dtype).max // 2)
@@ -244,7 +244,7 @@ def route(
             b = min(supply[r], demand[path_col[depth]])
             for e in range(depth):
                 b = min(b, amount[col_at[path_col[e]]])
-            is_roomy = has_room(head, follow, depth + 1)
+            is_roomy = has_unused(head, follow, depth + 1)
             for e in range(depth + 1):
                 row_on[path_row[e]] = False
                 col_on[path_col[e]] = False
@@ -329,7 +329,7 @@ def _grow(
 def push_phases(
     c, y, v, supply, demand, head, follow, source, sink, amount, loose, allowed, budget, counts
 ):
-    """Run phases until the free supply is within what is allowed or the budget of tests is spent.
+    """Run phases until the free supply is at most ``allowed`` or the budget of tests is spent.
 
     Returns the number of phases, or minus that number minus one when the lists of flow must be
     enlarged: a phase starts only if every row and column could add an entry.
@@ -347,8 +347,8 @@ def push_phases(
             n_free += supply[i] > 0
         if free <= allowed or (n_phases > 0 and counts[TESTED] >= last):
             return n_phases
-        sweep(head, follow, amount)
-        if not has_room(head, follow, n_free + m):
+        recycle_empty(head, follow, amount)
+        if not has_unused(head, follow, n_free + m):
             return -n_phases - 1
         _push(
             c, y, v, supply, demand, head, follow, source, sink, amount, loose, need, is_spent,
@@ -368,7 +368,7 @@ def _push(
     c, y, v, supply, demand, head, follow, source, sink, amount, loose, need, is_spent, is_raised,
     counts,
 ):  # fmt: skip
-    """Push the supply of every free row; mark rows that keep some and columns that are spent."""
+    """Push the supply of every free row; mark rows that keep some and full columns."""
     n, m = c.shape
     for j in range(m):
         is_spent[j] = False
@@ -399,7 +399,7 @@ def _push(
 
 @njit(**KERNEL)
 def _release(c, y, v, supply, head, follow, source, amount, need, counts):
-    """Give the promised flow back to rows whose arc is tight."""
+    """Return the promised flow to rows whose arc is tight."""
     for j in range(need.size):
         k = head[j]
         while k >= 0 and need[j] > 0:
@@ -415,7 +415,7 @@ def _release(c, y, v, supply, head, follow, source, amount, need, counts):
 
 @njit(**KERNEL)
 def _find_loose(c, y, v, demand, head, follow, source, amount, loose, counts):
-    """loose_j = the flow into a full column j that may be released at the new duals."""
+    """Write loose_j = the flow into a full column j that may be released at the new duals."""
     for j in range(loose.size):
         loose[j] = 0
         if demand[j] > 0:

@@ -1,12 +1,12 @@
-"""A vectorisable exponential.
+"""Vectorisable exponential and logarithm, with the same bits on every processor.
 
 ``math.exp`` inside a numba loop stays a scalar call, and rounds as the system's library does.
 Here exp is emitted as straight-line LLVM code, on floats or vectors of them, so that the loop
-around it becomes SIMD code with the same bits on every processor:
+around it becomes SIMD code:
 
 * k = round(x / ln 2) by adding and subtracting 1.5 * 2**52, whose low bits then hold k;
 * r = x - k ln 2 with a two-constant ln 2, |r| <= ln 2 / 2;
-* 1 + r + r² q(r) by Horner's rule, where q makes the largest relative error least;
+* 1 + r + r² q(r) by Horner's rule, where q minimises the largest relative error;
 * 2**k is added to the exponent bits of the result.
 
 Relative error at most 7e-16 (float64) and 2.3e-7 (float32). Below -708 (-87) the result is
@@ -40,7 +40,7 @@ class _Format(NamedTuple):
 
     @property
     def rounder(self) -> float:
-        """The number whose addition rounds to whole numbers."""
+        """A number so large that adding it rounds to whole numbers."""
         return 1.5 * 2.0**self.mantissa
 
 
@@ -70,7 +70,7 @@ def _format(kind):
 
 @intrinsic
 def wide_vectors(typing_context):
-    """Mark the calling kernel as one that profits from 512-bit vectors."""
+    """Let LLVM use 512-bit vectors in the calling kernel."""
 
     def generate(context, builder, signature, args):
         prefer_wide_vectors(builder.function)
@@ -148,7 +148,7 @@ def exp(typing_context, x):
 def exp_below(typing_context, x):
     """Return e**x for an x known to be below 709 (88), not NaN; at least e**-708 (e**-87).
 
-    A fifth cheaper than :func:`exp`, which looks for overflow and NaN.
+    20 % faster than :func:`exp`, which checks for overflow and NaN.
     """
     if x not in _FORMATS:
         return None
@@ -223,8 +223,6 @@ if IS_PLAIN:  # plain Python for coverage runs
 
 
 # -- logarithm -------------------------------------------------------------------------------------
-#
-# A vectorisable natural logarithm, the companion of :mod:`.vexp`.
 #
 # * x = 2**k m with m in [√½, √2), by integer arithmetic on the bits (no 64-bit arithmetic shift
 #   and no integer conversion, which AVX2 lacks);

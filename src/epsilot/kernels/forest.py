@@ -1,4 +1,4 @@
-"""Flows on a forest of arcs: the masses at the nodes determine them."""
+"""Flows on a forest of arcs, which the masses at the nodes determine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .sums import total
 
 @njit(**KERNEL)
 def take(high, low, amount):
-    """Return the two parts of high + low - amount: what rounding loses goes to the low part."""
+    """Return high + low - amount in two parts; the low part collects rounding errors."""
     left = high - amount
     taken = high - left
     lost = (high - (left + taken)) + (taken - amount)
@@ -19,7 +19,7 @@ def take(high, low, amount):
 
 @njit(**KERNEL)
 def binned(places, flow, others, x, out):
-    """out_p = Σ flow x_o over the arcs between p and o, in their order."""
+    """Write out_p = Σ flow x_o over the arcs between p and o, in their order."""
     out[:] = 0.0
     for k in range(flow.size):
         out[places[k]] += flow[k] * x[others[k]]
@@ -37,7 +37,7 @@ def binned_rows(places, flow, others, X, out):
 
 @njit(**KERNEL)
 def both_sums(i, j, flow, r, c):
-    """r and c get the flow of all arcs from each row, and to each column, in their order."""
+    """Write the flow of all arcs from each row to r, and to each column to c, in arc order."""
     r[:] = 0.0
     c[:] = 0.0
     for k in range(flow.size):
@@ -59,9 +59,10 @@ def row_costs(i, costs, flow, n):
 def settle(i, j, p, q, flow):
     """Write the flow on the arcs i -> j that the row masses p and column masses q determine.
 
-    Leaves are stripped one by one: the arc of a leaf carries all that is left of its mass. Return
-    the mass that stays at the nodes, in l1: rounding, if every tree of the forest has as much mass
-    in rows as in columns. It is infinite where the arcs close a cycle, and the flow then undefined.
+    Leaves are removed one by one: the arc of a leaf carries all of its remaining mass. Return the
+    l1 norm of the mass that remains at the nodes. It is round-off if every tree of the forest has
+    as much mass in rows as in columns, and infinite if the arcs close a cycle; the flow is then
+    undefined.
     """
     n, n_arcs = p.size, i.size
     n_nodes = n + q.size
@@ -91,7 +92,7 @@ def settle(i, j, p, q, flow):
         u = queue[head]
         head += 1
         if degrees[u] != 1:
-            continue  # its last arc was the last of its neighbour too
+            continue  # its neighbour has already used its last arc
         arc = -1
         for place in range(starts[u], starts[u + 1]):
             if is_open[incident[place]]:

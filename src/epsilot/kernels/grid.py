@@ -1,15 +1,15 @@
-"""One axis of a separable kernel at a time.
+"""Separable kernels on grids, applied along one axis at a time.
 
-An array on a grid is seen as (outer, length, inner): the axis at work, what lies before it and
-what lies after it. A positive field is kept as ``z 2**t`` with whole t where the plain scaling
+An array on a grid is viewed as (outer, length, inner): the axes before the current one, its length,
+and the axes after it. A positive field is stored as ``z 2**t`` with whole t where plain scaling
 would leave the range of floats:
 
     (T, Z) + (t, z) = (max, z 2**(t - max) + Z 2**(T - max)).
 
-Powers of two are exact, so that both ways of computing, on either side, sum the same numbers up
-to the rounding of sums and of products of a few factors, however large the exponents are. A second
-field ``w`` on the same level ``t`` carries cost-weighted mass. Kernels work on lines
-``start:stop``, counted along ``outer`` when there is more than one, else along ``inner``.
+Powers of two are exact. Both representations therefore sum the same numbers, up to the rounding of
+sums and of products of a few factors, however large the exponents are. A second field ``w`` on the
+same level ``t`` carries cost-weighted mass. Kernels work on lines ``start:stop``, counted along
+``outer`` if that is longer than 1, else along ``inner``.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from .compiling import EXTREMUM, INLINE, INLINE_EXTREMUM, KERNEL, njit
 from .exp_log import LOG2_E, exp, exponent, log, power_of_two, wide_vectors
 from .sums import fma
 
-#: ln 2 in two parts, and the number whose addition rounds to whole numbers.
+#: ln 2 in two parts, and a number so large that adding it rounds to whole numbers.
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUNDER = 1.5 * 2.0**52
 
-# Lines along memory that are filtered side by side: two vectors of 512 bits.
-GATHERED = 16
-# Side of a tile: a line of the cache, of which a set holds as many.
-TILE = 8
+#: Contiguous lines that are filtered together: two vectors of 512 bits.
+GATHERED_LINES = 16
+#: Side of a tile of the transpose: one cache line of doubles.
+TRANSPOSE_TILE = 8
 
 
 @njit(**KERNEL)
 def line_range(outer, inner, start, stop):
-    """Return the (outer, inner) ranges that a slice of lines stands for."""
+    """Return the outer and inner ranges of a slice of lines."""
     if outer > 1:
         return start, stop, 0, inner
     return 0, 1, start, stop
@@ -40,17 +40,17 @@ def line_range(outer, inner, start, stop):
 
 @njit(**KERNEL)
 def transpose(x, out, start, stop):
-    """out = xᵀ on rows ``start:stop`` of x, by tiles that stay in the first-level cache."""
-    for row in range(start, stop, TILE):
-        for col in range(0, x.shape[1], TILE):
-            for j in range(col, min(col + TILE, x.shape[1])):
-                for i in range(row, min(row + TILE, stop)):
+    """Write out = xᵀ on rows ``start:stop`` of x, by tiles that stay in the first-level cache."""
+    for row in range(start, stop, TRANSPOSE_TILE):
+        for col in range(0, x.shape[1], TRANSPOSE_TILE):
+            for j in range(col, min(col + TRANSPOSE_TILE, x.shape[1])):
+                for i in range(row, min(row + TRANSPOSE_TILE, stop)):
                     out[j, i] = x[i, j]
 
 
 @njit(**KERNEL)
 def exp_into(x, shift, inv_eta, z, out, start, stop):
-    """out_i = z_i exp((x_i - shift) / η)."""
+    """Write out_i = z_i exp((x_i - shift) / η)."""
     part, weight, result = x[start:stop], z[start:stop], out[start:stop]
     for i in range(part.size):
         result[i] = weight[i] * exp((part[i] - shift) * inv_eta)
@@ -58,7 +58,7 @@ def exp_into(x, shift, inv_eta, z, out, start, stop):
 
 @njit(**KERNEL)
 def log_into(x, shift, out, start, stop):
-    """out_i = log x_i + shift."""
+    """Write out_i = log x_i + shift."""
     part, result = x[start:stop], out[start:stop]
     for i in range(part.size):
         result[i] = log(part[i]) + shift
@@ -78,7 +78,7 @@ def split(x, shift, inv_eta, m, k, start, stop):
 
 @njit(**KERNEL)
 def lift(m, k, level, v, out, start, stop):
-    """out_i = v_i m_i 2**(k_i - level)."""
+    """Write out_i = v_i m_i 2**(k_i - level)."""
     factors, powers, weight, result = m[start:stop], k[start:stop], v[start:stop], out[start:stop]
     for i in range(result.size):
         result[i] = weight[i] * factors[i] * power_of_two(powers[i] - level)
@@ -103,7 +103,7 @@ def land(m, k, level, x, start, stop):
 
 @njit(**KERNEL)
 def _add_decayed(before, rho, keep, x):
-    """x = keep x + rho before, on one line across the axis."""
+    """Write x = keep x + rho before, on one line across the axis."""
     for j in range(x.size):
         x[j] = keep * x[j] + rho * before[j]
 
@@ -122,8 +122,8 @@ def l1_scaling(x, rho, keep, start, stop):
     """Replace x_i by sum_j rho^|i-j| x_j along the axis, with keep = 1 - rho².
 
     With F_i = x_i + rho F_{i-1} the sum y obeys y_i = (1 - rho²) F_i + rho y_{i+1}: one sweep
-    forward, one back, in place, and nothing is subtracted. Where the axis runs along memory,
-    lines are gathered, so that their recursions advance side by side.
+    forward, one back, in place, without subtraction. Where the axis is contiguous, lines are
+    gathered, so that their recursions vectorise.
     """
     outer, length, inner = x.shape
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
@@ -131,9 +131,9 @@ def l1_scaling(x, rho, keep, start, stop):
         for a in range(a0, a1):
             _l1_lines(x[a, :, c0:c1], rho, keep)
         return
-    gathered = np.empty((length, GATHERED), x.dtype)
-    for lo in range(a0, a1, GATHERED):
-        hi = min(lo + GATHERED, a1)
+    gathered = np.empty((length, GATHERED_LINES), x.dtype)
+    for lo in range(a0, a1, GATHERED_LINES):
+        hi = min(lo + GATHERED_LINES, a1)
         for a in range(lo, hi):
             for i in range(length):
                 gathered[i, a - lo] = x[a, i, 0]
@@ -145,9 +145,9 @@ def l1_scaling(x, rho, keep, start, stop):
 
 @njit(**KERNEL)
 def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, shift, out):
-    """out = log sum_j weight_j exp((x_j - C_ij) / η) on a small grid; return the least sum.
+    """Write out = log sum_j weight_j exp((x_j - C_ij) / η) on a small grid; return the least sum.
 
-    All axes in one call: on small grids calling costs more than computing. Sums are taken
+    One call filters all axes, because calls cost more than arithmetic on small grids. Sums are
     relative to the level, and ``shift`` is added to their logarithms.
     """
     field = np.empty(x.size)
@@ -177,7 +177,7 @@ def l1_axes(field, shape, rhos, keeps):
 
 @njit(**KERNEL)
 def _decay_price(z, w, rho, h, Z, W):
-    """Move (Z, W) one cell on, every unit paying h and decaying by rho, and add (z, w)."""
+    """Move (Z, W) one cell forward, with decay rho and cost h per unit, and add (z, w)."""
     for j in range(Z.size):
         W[j] = w[j] + rho * (W[j] + h * Z[j])
         Z[j] = z[j] + rho * Z[j]
@@ -185,7 +185,7 @@ def _decay_price(z, w, rho, h, Z, W):
 
 @njit(**KERNEL)
 def _return_price(z, w, rho, h, Z, W, out_z, out_w):
-    """Move (Z, W) one cell back, add it to what came forward, then add (z, w) to it."""
+    """Move (Z, W) one cell backward, add it to the forward result, then add (z, w) to it."""
     for j in range(Z.size):
         W[j] = rho * (W[j] + h * Z[j])
         Z[j] = rho * Z[j]
@@ -217,7 +217,7 @@ def l1_price(z, w, rho, h, out_z, out_w, start, stop):
 
 @njit(**KERNEL)
 def _merge(t, z, w, T, Z, W):
-    """(T, Z, W) += (t, z, w), levels kept apart; empty fields are at level -inf."""
+    """Add (t, z, w) to (T, Z, W) in the log domain; empty fields have level -inf."""
     for j in range(T.size):
         top = t[j] if t[j] > T[j] else T[j]
         base = top if top > -np.inf else 0.0
@@ -229,7 +229,7 @@ def _merge(t, z, w, T, Z, W):
 
 @njit(**KERNEL)
 def _travel(m, k, h, T, Z, W):
-    """Move a field one cell on: it decays by m 2**k and every unit of it pays h."""
+    """Move a field one cell on, with decay m 2**k and cost h per unit."""
     for j in range(T.size):
         moved = m * Z[j]
         extra = exponent(moved) if moved > 0 else 0.0
@@ -268,7 +268,7 @@ def l1_log(t, z, w, m, k, h, out_t, out_z, out_w, start, stop):
 
 @njit(**EXTREMUM)
 def _highest(x, h, held):
-    """held = max(x, held - h), on one line across the axis."""
+    """Write held = max(x, held - h), on one line across the axis."""
     for j in range(held.size):
         moved = held[j] - h
         held[j] = x[j] if x[j] > moved else moved
@@ -276,7 +276,7 @@ def _highest(x, h, held):
 
 @njit(**EXTREMUM)
 def l1_max(x, h, out, start, stop):
-    """out_i = max_j x_j - h |i - j| along the axis: a distance transform."""
+    """Write out_i = max_j x_j - h |i - j| along the axis: a distance transform."""
     outer, length, inner = x.shape
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
     held = np.empty(c1 - c0, x.dtype)
@@ -292,21 +292,19 @@ def l1_max(x, h, out, start, stop):
 
 # -- sqeuclidean: one axis in the log domain -------------------------------------------------------
 #
-# One axis of the squared Euclidean kernel on a grid, in the log domain of :mod:`.grid`.
-#
-# A sum has a term for every cell of the axis, but where η is small next to none of them is above 0.
-# Lines next to each other share a bound of every cell's terms, and leave out those that are 0: the
-# bits are those of the whole sum.
+# A sum has one term per cell of the axis, but for small η almost all of them underflow to 0.
+# Neighbouring lines share a bound of every cell's terms and skip those that are 0: the bits are
+# those of the whole sum.
 
-#: The least power of two that is not 0.
-SMALLEST_POWER = -1000.0
-#: Lines whose sums leave out the same terms.
-SIDE_BY_SIDE = 32
+#: Smallest exponent of two that is not rounded to 0.
+MIN_POWER = -1000.0
+#: Lines that are summed together and skip the same terms.
+LINES_PER_SUM = 32
 
 
 @njit(**INLINE_EXTREMUM)
 def _raise(line, power, place, top, places):
-    """top = max(top, line + power), on one line across the axis, and where it comes from."""
+    """Write top = max(top, line + power) on one line across the axis, and its place."""
     for k in range(top.size):
         value = line[k] + power
         places[k] = place if value > top[k] else places[k]
@@ -315,7 +313,7 @@ def _raise(line, power, place, top, places):
 
 @njit(**INLINE_EXTREMUM)
 def _from_places(t, powers, i, places, top):
-    """Set tops to what comes from given places; return the least of those that are any."""
+    """Write the levels that come from given places; return the least finite one."""
     least = np.inf
     for k in range(top.size):
         j = int(places[k])
@@ -326,7 +324,7 @@ def _from_places(t, powers, i, places, top):
 
 @njit(**INLINE_EXTREMUM)
 def _highest_levels(t, out):
-    """out_j = the largest level of line j across the axis."""
+    """Write out_j = the largest level of line j across the axis."""
     for j in range(out.size):
         line, best = t[j], -np.inf
         for k in range(line.size):
@@ -336,7 +334,7 @@ def _highest_levels(t, out):
 
 @njit(**INLINE)
 def _add_into(x, y, out):
-    """out_j = x_j + y_j."""
+    """Write out_j = x_j + y_j."""
     for j in range(out.size):
         out[j] = x[j] + y[j]
 
@@ -352,7 +350,7 @@ def _axis_add(t, z, w, factor, power, cost, base, Z, W):
 
 @njit(**INLINE)
 def _within(bounds, least, near):
-    """List the places whose bound is at least ``least``; return how many they are."""
+    """List the places whose bound is at least ``least``; return their number."""
     count = 0
     for j in range(bounds.size):
         near[count] = j
@@ -362,7 +360,7 @@ def _within(bounds, least, near):
 
 @njit(**KERNEL)
 def _sq_log_lines(t, z, w, factors, powers, around, price, out_t, out_z, out_w):
-    """Do :func:`sq_log` on a few lines, side by side; terms that are 0 are left out.
+    """Do :func:`sq_log` on a few lines together, without the terms that are 0.
 
     ``bounds`` holds the largest level of the lines that comes from every cell of the axis.
     """
@@ -381,7 +379,7 @@ def _sq_log_lines(t, z, w, factors, powers, around, price, out_t, out_z, out_w):
         least = _from_places(t, powers, i, places, top)
         first = around.size // 2 - i
         _add_into(highest, around[first : first + length], bounds)
-        count = _within(bounds, least + SMALLEST_POWER, near)
+        count = _within(bounds, least + MIN_POWER, near)
         for n in range(count):
             j = near[n]
             if bounds[j] > least:
@@ -401,8 +399,8 @@ def sq_log(t, z, w, factors, powers, price, out_t, out_z, out_w, start, stop):
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
     around = np.concatenate((powers[:0:-1], powers))
     for a in range(a0, a1):
-        for c in range(c0, c1, SIDE_BY_SIDE):
-            d = min(c + SIDE_BY_SIDE, c1)
+        for c in range(c0, c1, LINES_PER_SUM):
+            d = min(c + LINES_PER_SUM, c1)
             _sq_log_lines(
                 t[a, :, c:d], z[a, :, c:d], w[a, :, c:d], factors, powers, around, price,
                 out_t[a, :, c:d], out_z[a, :, c:d], out_w[a, :, c:d],
@@ -411,7 +409,7 @@ def sq_log(t, z, w, factors, powers, price, out_t, out_z, out_w, start, stop):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sq_pairs(x, h, out, start, stop):
-    """out_i = max_j x_j - h² (i - j)² along the axis, every pair being compared."""
+    """Write out_i = max_j x_j - h² (i - j)² along the axis, every pair being compared."""
     outer, length, inner = x.shape
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
     out[a0:a1, :, c0:c1] = -np.inf
@@ -431,7 +429,7 @@ def sq_pairs(x, h, out, start, stop):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _envelope(x, h, sites, edges, out):
-    """out_i = max_j x_j - h² (i - j)², by the upper envelope of the parabolas."""
+    """Write out_i = max_j x_j - h² (i - j)², by the upper envelope of the parabolas."""
     count = 0
     for j in range(x.size):
         if x[j] == -np.inf:
@@ -459,7 +457,7 @@ def _envelope(x, h, sites, edges, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sq_max(x, h, out, start, stop):
-    """out_i = max_j x_j - h² (i - j)² along the axis, in linear time."""
+    """Write out_i = max_j x_j - h² (i - j)² along the axis, in linear time."""
     outer, length, inner = x.shape
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
     sites = np.empty(length, np.int64)

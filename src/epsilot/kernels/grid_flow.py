@@ -1,10 +1,10 @@
 """Flows between neighbouring cells of a grid: coarser grids, spanning trees, and a simplex.
 
 With the l1 cost, transport on a grid is a minimum-cost flow on its graph, in which every cell is
-joined to the next one along each axis. Grids here have three axes, those they lack of length 1;
-cell (i, j, k) has number (i n1 + j) n2 + k. A spanning tree is one byte a cell, *marks*: bit k is
-set if the edge to the next cell along axis k belongs to it. Masses, flows and prices are whole
-numbers: nothing is rounded, and no tolerance is needed.
+joined to the next one along each axis. All grids have three axes here, missing ones of length 1;
+cell (i, j, k) has number (i n1 + j) n2 + k. A spanning tree is one byte per cell, *marks*: bit k is
+set if the edge to the next cell along axis k belongs to it. Masses, flows and prices are integers,
+so that arithmetic is exact and no tolerance is needed.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from .compiling import KERNEL, njit
 from .network import ONE, exchange
 
-#: Above every flow and every price.
-MOST = np.int64(1) << np.int64(62)
-#: Cells that are priced together, along each axis of a grid that has one, two or three.
-TILES = (128, 8, 4)
+#: A number above every flow and every price.
+UNBOUNDED = np.int64(1) << np.int64(62)
+#: Side of a tile of cells that are priced together, for grids of one, two and three axes.
+TILE_SIDES = (128, 8, 4)
 
 
 @njit(**KERNEL)
 def strides(shape):
-    """Return what a step along each axis adds to the number of a cell; 0 where there is none."""
+    """Return the change of a cell's number per step along each axis; 0 for an axis of length 1."""
     step = np.array([shape[1] * shape[2], shape[2], 1])
     for k in range(3):
-        if shape[k] == 1:  # or it would be taken for that of another axis
+        if shape[k] == 1:  # else it would equal the stride of another axis
             step[k] = 0
     return step
 
@@ -46,7 +46,7 @@ def halved(supply, shape, coarse):
 
 @njit(**KERNEL)
 def comb(shape):
-    """Return the tree of all lines along the last axis and one line across them."""
+    """Return the spanning tree of all lines along the last axis and one line across them."""
     marks = np.zeros(shape[0] * shape[1] * shape[2], np.uint8)
     u = 0
     for i in range(shape[0]):
@@ -64,7 +64,7 @@ def comb(shape):
 
 @njit(**KERNEL)
 def refined(marks, coarse, shape):
-    """Return the tree with one edge across for every edge of a coarse tree, and combs in blocks."""
+    """Refine a coarse tree: one edge between blocks per coarse edge, and combs within blocks."""
     out = np.zeros(shape[0] * shape[1] * shape[2], np.uint8)
     u = 0
     for i in range(shape[0]):
@@ -116,7 +116,7 @@ def hang(marks, shape, parents):
 
 @njit(**KERNEL)
 def basis(marks, supply, costs, shape, tree):
-    """Build the strongly feasible basis of a spanning tree: without flow, arcs point up."""
+    """Build the strongly feasible basis of a spanning tree, where empty arcs point up."""
     parents, _, after, before, last, sizes, is_up, flow, y = tree
     n = supply.size
     step = strides(shape)
@@ -150,7 +150,7 @@ def basis(marks, supply, costs, shape, tree):
 
 @njit(**KERNEL)
 def is_basis(tree, supply, costs, shape):
-    """Tell whether a basis is what it should be: a file may hold anything."""
+    """Tell whether a basis read from a file is consistent with supply, costs and shape."""
     parents, _, after, before, last, sizes, is_up, flow, y = tree
     n = supply.size
     step = strides(shape)
@@ -211,7 +211,7 @@ def marks_of(tree, shape):
 
 @njit(**KERNEL)
 def flows_of(tree, shape):
-    """Return the flow of a basis to the next cell along each axis, negative if it comes from it."""
+    """Return the flow of a basis to the next cell along each axis, negative if it is incoming."""
     parents, is_up, flow = tree[0], tree[6], tree[7]
     n = parents.size - 1
     step = strides(shape)
@@ -225,9 +225,9 @@ def flows_of(tree, shape):
 
 @njit(**KERNEL)
 def tiles(shape):
-    """Return the sides of the tiles that cells are priced by, and the numbers of them."""
+    """Return the sides of the tiles of pricing, and their numbers along each axis."""
     n_axes = (shape > 1).sum()
-    side = TILES[max(n_axes, 1) - 1]
+    side = TILE_SIDES[max(n_axes, 1) - 1]
     sides = np.minimum(shape, side)
     return sides, (shape + sides - 1) // sides
 
@@ -264,10 +264,10 @@ def steepest(y, low, high, shape, costs):
 def pivots(tree, shape, costs, start, left, budget):
     """Pivot until an optimum, or until cells priced and nodes walked over exceed ``budget``.
 
-    ``left`` tiles, from ``start``, are not known to have no negative reduced cost: at first all.
-    Return where pricing goes on and the tiles left, none at an optimum, and the numbers of cells
-    priced and of nodes walked over. The least reduced cost of a tile enters, again and again until
-    the tile has no negative one: what is settled near by moves smaller subtrees.
+    ``left`` tiles from ``start`` on may still have negative reduced costs: at first all. Return the
+    next tile, the tiles left (0 at an optimum), and the numbers of cells priced and nodes visited.
+    The arc of least reduced cost of a tile enters until the tile has no negative one: nearby pivots
+    move smaller subtrees.
     """
     y = tree[8]
     sides, counts = tiles(shape)
@@ -283,7 +283,7 @@ def pivots(tree, shape, costs, start, left, budget):
         reduced, i, j = steepest(y, low, high, shape, costs)
         priced += (high[0] - low[0]) * (high[1] - low[1]) * (high[2] - low[2])
         if reduced < 0:
-            walked += exchange(np.uint32(i), np.uint32(j), np.uint32(0), reduced, MOST, tree)
+            walked += exchange(np.uint32(i), np.uint32(j), np.uint32(0), reduced, UNBOUNDED, tree)
             left = n_tiles
         else:
             left -= 1
@@ -293,12 +293,12 @@ def pivots(tree, shape, costs, start, left, budget):
 
 # -- from a flow to a plan -------------------------------------------------------------------------
 #
-# From a flow between neighbouring cells to a plan: who sends how much to whom.
+# A flow between neighbouring cells is decomposed into (source, target, mass).
 
 
 @njit(**KERNEL)
 def _outgoing(u, flows, step, ends, amounts):
-    """Write where the flow out of cell u goes, and how much; return the number of such cells."""
+    """Write the targets and amounts of the flow out of cell u; return their number."""
     size = 0
     for k in range(3):
         if flows[k, u] > 0:
@@ -326,14 +326,14 @@ def _sources_left(flows, step):
 
 
 @njit(**KERNEL)
-def parcels(supply, flows, shape):
+def flow_to_plan(supply, flows, shape):
     """Return (source, target, mass) of a flow without cycles that serves ``supply``.
 
-    ``flows`` is as from :func:`epsilot.kernels.grid_flow.flows_of`. Cells are taken in an order in
-    which every one follows those it receives from. A cell holds a list of parcels: it keeps what it
-    lacks, fills each arc out of it but the last from the head of the list, splitting one parcel at
-    most, and hands the rest to the last arc as a whole. On the flow of a tree there are fewer
-    parcels than cells that send or lack, and their arcs are a forest.
+    ``flows`` is as from :func:`flows_of`. Cells are visited in topological order, each after those
+    that send to it. A cell holds a list of parcels (source, mass). It keeps the mass it lacks,
+    fills every outgoing arc but the last from the head of the list, splitting at most one parcel,
+    and sends the rest through the last arc. On the flow of a tree there are fewer parcels than
+    cells with supply or demand, and their arcs form a forest.
     """
     n = supply.size
     step = strides(shape)
@@ -378,7 +378,7 @@ def parcels(supply, flows, shape):
                     x -= held[last]
                     last = link[last]
                 head[u] = link[last]
-                if held[last] > x:  # what is too much stays here, as a parcel of its own
+                if held[last] > x:  # the excess stays here as a new parcel
                     owner[made], held[made], link[made] = owner[last], held[last] - x, link[last]
                     if link[last] < 0:
                         tail[u] = made

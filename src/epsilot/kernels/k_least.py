@@ -1,4 +1,4 @@
-"""The least columns of rows of a cost that is at hand."""
+"""Find the k least columns of rows, by cost + price or by reduced cost."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .dense import row_max
 from .exp_log import wide_vectors
 from .points import fill
 
-#: Groups, at least, into which a row is divided.
-LANES = 512
-#: Groups between the places where neighbouring rows begin to look.
-STRIDE = 37
-#: Halvings that look for the k-th least of the groups' minima.
-BISECTIONS = 16
+#: Fewest groups of columns per row.
+MIN_GROUPS = 512
+#: Groups between the starting points of neighbouring rows.
+GROUP_STRIDE = 37
+#: Most bisections in the search for the k-th least of the groups' minima.
+MAX_BISECTIONS = 16
 
 
 @njit(**KERNEL)
@@ -34,9 +34,9 @@ def _insert(value, index, values, indices):
 
 @njit(**EXTREMUM)
 def _group_minima(row, g, out):
-    """out_c = min of row_j - g_j over j = c, c + G, c + 2 G, ..., where G is the size of ``out``.
+    """Write out_c = min of row_j - g_j over the group j = c, c + G, c + 2 G, ...
 
-    Such groups let all lanes of a vector work side by side, up to the end.
+    G is the size of ``out``. Interleaved groups vectorise without a final reduction.
     """
     wide_vectors()
     size = out.size
@@ -71,10 +71,10 @@ def _extremes(x):
 
 
 @njit(**KERNEL)
-def _bar(minima, k):
-    """Return a number with at least k minima below it, or equal to it, and few more."""
+def _kth_bound(minima, k):
+    """Return a number that at least k minima, and few more, do not exceed."""
     low, high = _extremes(minima)
-    for _ in range(BISECTIONS):
+    for _ in range(MAX_BISECTIONS):
         middle = (low + high) * minima.dtype.type(0.5)
         count = _count_below(minima, middle)
         if count < k:
@@ -88,12 +88,12 @@ def _bar(minima, k):
 
 @njit(**KERNEL)
 def _keep_least(i, row, f, g, bar, minima, values, indices):
-    """Keep the reduced costs row_j - f - g_j below ``bar``, at most as many as there is room for.
+    """Keep the least reduced costs row_j - f - g_j below ``bar``, as many as ``values`` holds.
 
-    ``values`` hold +inf where there is room; ``minima`` tell which groups to look at. Where it
-    begins depends on the number i of the row, lest all rows choose the same among equal costs.
+    Unused entries of ``values`` are +inf. ``minima`` tell which groups to search. The first group
+    depends on the row number i, so that rows choose different columns among equal costs.
     """
-    first = STRIDE * i % minima.size
+    first = GROUP_STRIDE * i % minima.size
     for turn in range(minima.size):
         c = first + turn if first + turn < minima.size else first + turn - minima.size
         if minima[c] - f < bar:
@@ -107,21 +107,21 @@ def _keep_least(i, row, f, g, bar, minima, values, indices):
 def least_of_rows(C, f, g, slack, values, indices, start, stop):
     """Find the columns of least reduced cost C_ij - f_i - g_j of every row.
 
-    The k-th least of the minima over groups of columns bounds a row's k-th least entry, so few
-    entries are looked at one by one. ``slack`` is what rounding can add to a reduced cost.
+    The k-th least of the groups' minima bounds the k-th least entry of a row, so few entries are
+    compared one by one. ``slack`` bounds the rounding error of a reduced cost.
     """
     m, k = C.shape[1], values.shape[1]
-    minima = np.empty(min(m, max(LANES, 8 * k)), C.dtype)
+    minima = np.empty(min(m, max(MIN_GROUPS, 8 * k)), C.dtype)
     for i in range(start, stop):
         _group_minima(C[i], g, minima)
-        bar = _bar(minima, k) - f[i] + slack
+        bar = _kth_bound(minima, k) - f[i] + slack
         _keep_least(i, C[i], f[i], g, bar, minima, values[i], indices[i])
 
 
 @njit(**KERNEL)
 def negative_of_rows(C, f, g, bar, values, indices, start, stop):
-    """Find the columns of least reduced cost of every row, as far as they are below ``bar``."""
-    minima = np.empty(min(C.shape[1], LANES), C.dtype)
+    """Find the columns of least reduced cost of every row among those below ``bar``."""
+    minima = np.empty(min(C.shape[1], MIN_GROUPS), C.dtype)
     for i in range(start, stop):
         _group_minima(C[i], g, minima)
         _keep_least(i, C[i], f[i], g, bar, minima, values[i], indices[i])
@@ -131,16 +131,16 @@ def negative_of_rows(C, f, g, bar, values, indices, start, stop):
 def least_columns(C, prices, cols, costs, thresholds, start, stop):
     """Write the k least columns of every row by cost + price, in rising order, and their costs.
 
-    ``thresholds`` gets the k-th value, below which no other column is, or +inf if there is none.
+    ``thresholds`` gets the k-th value, a lower bound of all other columns, or +inf if none is left.
     """
     m, k = C.shape[1], cols.shape[1]
-    g, minima = -prices, np.empty(min(m, max(LANES, 8 * k)))
+    g, minima = -prices, np.empty(min(m, max(MIN_GROUPS, 8 * k)))
     values, found = np.empty(k), np.empty(k, np.int64)
     for i in range(start, stop):
         values[:] = np.inf
         found[:] = 0
         _group_minima(C[i], g, minima)
-        bar = np.nextafter(_bar(minima, k), np.inf)
+        bar = np.nextafter(_kth_bound(minima, k), np.inf)
         _keep_least(i, C[i], 0.0, g, bar, minima, values, found)
         for s in range(k):
             value, j, place = values[s], found[s], s
@@ -155,12 +155,10 @@ def least_columns(C, prices, cols, costs, thresholds, start, stop):
 
 # -- minima by float32 -----------------------------------------------------------------------------
 #
-# Minima over columns that float32 finds and float64 decides.
-#
-# Costs are computed in float32, twice as many at a time; columns whose value is within what that
-# may be off are computed again. What is returned is the minimum of the float64 values, bit for bit.
+# Costs are computed in float32, twice as many at a time. Columns whose value is within the error of
+# the least are computed again in float64. The result has the bits of the float64 minimum.
 
-#: Columns that are computed again together.
+#: Columns per tile, computed again together in float64.
 TILE = 256
 
 
@@ -168,7 +166,7 @@ TILE = 256
 def ctransform_rows_float32(
     X, Y, metric, shift, g, rough_x, rough_y, rough_g, error, out, start, stop
 ):
-    """out_i = min_j C_ij - g_j; ``error`` is what a rough value may be off."""
+    """Write out_i = min_j C_ij - g_j; ``error`` bounds the error of a float32 value."""
     m = Y.shape[1]
     rough, costs = np.empty(TILE, rough_x.dtype), np.empty(TILE)
     bests = np.empty(-(-m // TILE), rough_x.dtype)
@@ -194,13 +192,13 @@ def least_columns_float32(
 ):  # fmt: skip
     """Write the k least columns of the named rows by cost + price, in rising order.
 
-    ``thresholds`` gets the k-th value, below which no other column is, or +inf if there is none.
-    At least k groups of columns have a rough minimum up to the bar, so that k values are at most
-    the bar + error, and whatever is among the k least has a rough value up to the bar + 2 error.
+    ``thresholds`` gets the k-th value, a lower bound of all other columns, or +inf if none is left.
+    At least k groups have a float32 minimum of at most the bar, so k values are at most bar +
+    error, and each of the k least columns has a float32 value of at most bar + 2 error.
     """
     m, k = Y.shape[1], cols.shape[1]
     rough, one = np.empty(m, rough_x.dtype), np.empty(1)
-    minima = np.empty(min(m, max(LANES, 8 * k)), rough_x.dtype)
+    minima = np.empty(min(m, max(MIN_GROUPS, 8 * k)), rough_x.dtype)
     values, zero = np.empty(k), rough_x.dtype.type(0)
     for at in range(start, stop):
         i = rows[at]
@@ -209,7 +207,7 @@ def least_columns_float32(
             hi = min(lo + TILE, m)
             fill(rough_x[i], rough_y, metric, zero, lo, hi, rough[lo:hi])
         _group_minima(rough, rough_g, minima)
-        bar = np.float64(_bar(minima, k)) + 2 * error
+        bar = np.float64(_kth_bound(minima, k)) + 2 * error
         for c in range(minima.size):
             if not minima[c] <= bar:
                 continue

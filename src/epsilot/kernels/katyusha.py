@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from .compiling import INLINE, KERNEL, njit
 from .exp_log import log, wide_vectors
-from .pdasmd import SAFE, correct, couple, direct, exponentiate
+from .pdasmd import MIN_NORMALISER, correct, couple, direct, exponentiate
 from .sums import snapshot_row
 
-#: Estimated column sums that are further from their masses, as a ratio, count as this far.
-FARTHEST = 2.0
+#: Largest ratio of an estimated column sum to its mass; larger and smaller ones are clipped.
+MAX_SUM_RATIO = 2.0
 
 
 @njit(**INLINE)
 def _advance(sums, q, metric, alpha, eta, v, z, y, y_sum):
-    """Take the mirror step, and Sinkhorn's update of the columns at v."""
+    """Take the mirror step, and update the columns at v as Sinkhorn does."""
     for j in range(v.size):
         z[j] -= alpha * ((sums[j] - q[j]) / metric[j])
-        ratio = min(max(sums[j] / q[j], 1 / FARTHEST), FARTHEST)
+        ratio = min(max(sums[j] / q[j], 1 / MAX_SUM_RATIO), MAX_SUM_RATIO)
         y[j] = v[j] - eta * log(ratio)
         y_sum[j] += y[j]
 
@@ -53,7 +53,7 @@ def inner_loop(
         for b in range(n_batch):
             row = C[rows[t, b]]
             moved, mass = snapshot_row(row, snap, E, S, lse[sample[t, b]], inv_eta)
-            if moved > SAFE:
+            if moved > MIN_NORMALISER:
                 correct(S, E, mass / moved, 1 / (n_batch * mass), sums)
             else:
                 direct(row, snap, v, inv_eta, S, mass, 1 / n_batch, sums)

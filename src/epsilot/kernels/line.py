@@ -1,7 +1,7 @@
-"""Costs that are convex in the distance of points on a line: what sorting makes linear.
+"""Linear-time algorithms for sorted points on a line, with costs convex in their distance.
 
-``x`` and ``y`` are in rising order. ``square`` is the multiple of the squared distance that costs
-are; 0: they are the distance itself.
+``x`` and ``y`` are sorted. Costs are ``square`` times the squared distance, or with 0 the distance
+itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .compiling import INLINE, KERNEL, njit
 
 @njit(**INLINE)
 def _rise(x, further, y, square):
-    """Return c(further, y) - c(x, y), as a product where that keeps digits."""
+    """Return c(further, y) - c(x, y); squares use a product, which does not cancel."""
     if square != 0:
         return square * ((further - x) * ((further - y) + (x - y)))
     if y <= x:
@@ -23,7 +23,7 @@ def _rise(x, further, y, square):
 
 @njit(**INLINE)
 def _add(total, rest, x):
-    """Return total + rest + x as a sum and what its rounding left over."""
+    """Return total + rest + x as a rounded sum and its rounding error."""
     x += rest
     moved = total + x
     part = moved - total
@@ -32,11 +32,11 @@ def _add(total, rest, x):
 
 @njit(**KERNEL)
 def staircase(x, y, p, q, square, i, j, flow, f, g):
-    """Write the monotone coupling of two masses and potentials that are tight along its path.
+    """Write the monotone coupling of two masses, and potentials that are tight on it.
 
-    The path of n + m - 1 pairs goes down a row where that has no mass left, and to the next column
-    otherwise. Potentials are sums of differences of costs, compensated: their error is that of the
-    largest of them, not of their number.
+    The path of n + m - 1 pairs goes to the next row where a row has no mass left, and to the next
+    column otherwise. Potentials are compensated sums of cost differences: their error does not grow
+    with the number of terms.
     """
     n, m = x.size, y.size
     f[0] = 0.0
@@ -62,9 +62,9 @@ def staircase(x, y, p, q, square, i, j, flow, f, g):
 
 @njit(**KERNEL)
 def nearest(x, y, prices, centre, left, right):
-    """Write, for every x, the column at its left and at its right of least distance + price.
+    """Write, for every x, the columns of least distance + price to its left and to its right.
 
-    To the left, price - y decides, whatever x is, and to the right price + y; -1 if there is none.
+    To the left, price - y decides for every x; to the right, price + y. -1 means no column.
     """
     n, m = x.size, y.size
     c, best, found = 0, np.inf, -1

@@ -1,7 +1,7 @@
-"""Arithmetic that is emitted as LLVM code, on single floats and on vectors of them alike.
+"""Emit arithmetic as LLVM code, on floats and on vectors of floats.
 
-A formula written for :class:`Lane` operands becomes straight-line code without fast-math flags:
-one instruction for each operation, in the order it is written, whatever the vector width.
+A formula of :class:`Lane` operands becomes straight-line code without fast-math flags: one
+instruction per operation, in the order of the formula, whatever the vector width.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.core.base import BaseContext
 
-#: A Lane where code is emitted, what NumPy computes with where formulas run as they stand.
+#: A Lane where code is emitted; an array or a number where a formula runs in Python.
 Operand: TypeAlias = Any
 
 _WIDE = '"prefer-vector-width"="512"'
@@ -27,7 +27,7 @@ def prefer_wide_vectors(function: ir.Function) -> None:
 
 
 def constant(kind: ir.Type, number: float) -> ir.Constant:
-    """Return a constant of a type, in every place of a vector."""
+    """Return a constant of a type, in every lane of a vector."""
     if not isinstance(kind, ir.VectorType):
         return ir.Constant(kind, number)
     return ir.Constant(kind, [ir.Constant(kind.element, number)] * kind.count)
@@ -38,7 +38,7 @@ def _element(kind: ir.Type) -> ir.Type:
 
 
 def integers(kind: ir.Type) -> ir.Type:
-    """Return the type of the bits of a float, or of each place of a vector."""
+    """Return the integer type as wide as a float, or as each lane of a vector."""
     if isinstance(kind, ir.VectorType):
         return ir.VectorType(integers(kind.element), kind.count)
     return ir.IntType(64 if kind == ir.DoubleType() else 32)
@@ -57,16 +57,16 @@ def call(builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:
 
 
 def keep_order(builder: ir.IRBuilder) -> None:
-    """Emit nothing that later reads of memory may move before: pieces of a loop stay apart.
+    """Emit a barrier that later reads of memory do not cross, so that parts of a loop stay apart.
 
-    Four exponentials that are interleaved need more registers than there are.
+    Four interleaved exponentials need more registers than a processor has.
     """
     nothing = ir.FunctionType(ir.VoidType(), [])
     builder.asm(nothing, "", "~{memory}", (), True)
 
 
 def spread(builder: ir.IRBuilder, x: ir.Value, kind: ir.Type) -> ir.Value:
-    """Emit a vector with ``x`` in every place, or ``x`` itself where no vector is wanted."""
+    """Emit a vector with ``x`` in every lane, or ``x`` itself for a scalar type."""
     if not isinstance(kind, ir.VectorType):
         return x
     nothing, index = ir.Constant(kind, ir.Undefined), ir.IntType(32)
@@ -93,7 +93,7 @@ def address(
 
 
 class Lane:
-    """A value of the code that is being emitted; arithmetic with it emits more."""
+    """A value of the emitted code; arithmetic with it emits instructions."""
 
     def __init__(self, builder: ir.IRBuilder, value: ir.Value) -> None:
         self.builder, self.value = builder, value

@@ -1,11 +1,11 @@
-"""The rows of :data:`epsilot.metrics.METRICS`, compiled: each function once for all metrics.
+"""Compile the rows of :data:`epsilot.metrics.METRICS` into functions that take a metric's code.
 
-Every function takes the code of a metric first and goes to that row, by comparisons outside the
-loops over points. Kernels call :func:`check_code` before they use a code that came from outside.
+Every function compares the code first, outside the loops over points. Kernels call
+:func:`check_code` before they use a code from a caller.
 
-The bound of a metric is ``bound(low, size, x, node, axes)``: for a point x and a node of a tree
-(:mod:`.tree`) with the box of its points y, its middle c and a slope s, it returns ``low`` plus
-what cost(x, y) - s·(y - c) is not below, and ``size`` plus the magnitudes that were added up.
+The bound of a metric is ``bound(low, size, x, node, axes)``. For a point x and a node of a tree
+(:mod:`.tree`) with the box of its points y, the centre c of the box and a slope s, it returns
+``low`` plus a lower bound of cost(x, y) - s·(y - c), and ``size`` plus the magnitudes of its terms.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from ..metrics import METRICS, Metric
 from .compiling import INLINE, njit
 
-# Parts of cached kernels, which need no cache of their own.
+# Parts of cached kernels need no cache of their own.
 _PART = {**INLINE, "cache": False}
 _CODES = tuple(metric.code for metric in METRICS.values())
 
@@ -26,7 +26,7 @@ Function: TypeAlias = Any
 
 @njit(**_PART)
 def check_code(metric):
-    """Raise if no metric has a code."""
+    """Raise ValueError if no metric has this code."""
     if metric not in _CODES:
         raise ValueError("no metric has this code; see epsilot.metrics.METRICS")
 
@@ -40,7 +40,7 @@ def _parts(metric: Metric) -> tuple[Function, Function, Function]:
 def _chain(
     make: Callable[[Metric], Function], link: Callable[[int, Function, Function], Function]
 ) -> Function:
-    """Return the function that goes to the row of a code, made of links from row to row."""
+    """Return a function that dispatches on the code, made of one comparison per metric."""
     functions = {metric.code: make(metric) for metric in METRICS.values()}
     (_, function), *others = reversed(functions.items())
     for code, own in others:
@@ -48,7 +48,7 @@ def _chain(
     return function
 
 
-# The arguments of links are written out: those of ``*args`` would be counted as references.
+# The arguments of links are written out, because numba would count references for ``*args``.
 
 
 def _fill(metric: Metric) -> Function:

@@ -8,7 +8,7 @@ i -> j is c + y[i] - y[j]. Arcs have no capacity, so only those of the tree carr
 arcs join nodes to the root. A tree arc without flow points up: such trees are *strongly feasible*,
 and pivots that keep them so cannot cycle.
 
-Indices are unsigned: numba makes signed ones check for a wrap around, which halves the speed.
+Indices are unsigned, because numba checks signed ones for wrap-around, which halves the speed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .compiling import KERNEL, njit
 
 ARTIFICIAL = np.uint32(0xFFFFFFFF)
 ZERO, ONE = np.uint32(0), np.uint32(1)
-#: Pivots over which the work of one is averaged, and arcs priced at least before one.
-MEMORY, FEWEST = 64, 50
+#: Pivots over which the walk length is averaged, and fewest arcs priced per pivot.
+AVERAGED_PIVOTS, MIN_PRICED_ARCS = 64, 50
 
 
 @njit(**KERNEL)
@@ -88,9 +88,9 @@ def _rooted(sources, targets, chosen, parents, preds):
 def crash(sources, targets, costs, order, supply, big, tree):
     """Build a strongly feasible basis from the forest of the first arcs in ``order``.
 
-    ``supply`` is positive for rows and negative for columns. A subtree whose surplus would have to
-    pass its arc the wrong way hangs from the root instead: it sends there for nothing and receives
-    from there at the price ``big``, so that no optimum receives if the arcs leave a choice.
+    ``supply`` is positive for rows and negative for columns. A subtree whose surplus would flow
+    against its arc hangs from the root instead. Sending to the root costs nothing and receiving
+    from it costs ``big``, so that an optimum receives from it only if the arcs are infeasible.
     """
     parents, preds, after, before, last, sizes, is_up, flow, y = tree
     root = supply.size
@@ -122,8 +122,8 @@ def crash(sources, targets, costs, order, supply, big, tree):
 
 
 @njit(**KERNEL)
-def shortage(tree, dearer):
-    """Return what nodes receive from the root, and raise its price by ``dearer``."""
+def shortage(tree, rise):
+    """Return the flow from the root to its children, and raise its cost by ``rise``."""
     _, _, after, _, last, sizes, is_up, flow, y = tree
     root = after.size - 1
     total = 0.0
@@ -133,7 +133,7 @@ def shortage(tree, dearer):
             total += flow[child]
             u = child
             for _ in range(sizes[child]):
-                y[u] += dearer
+                y[u] += rise
                 u = after[u]
         child = after[last[child]]
     return total
@@ -141,7 +141,7 @@ def shortage(tree, dearer):
 
 @njit(**KERNEL)
 def release(tree):
-    """Turn the root's outgoing arcs around and empty them, so that they bound every cycle."""
+    """Reverse and empty the root's outgoing arcs, so that they bound every cycle."""
     _, _, after, _, last, _, is_up, flow, _ = tree
     root = after.size - 1
     child = after[root]
@@ -155,9 +155,9 @@ def release(tree):
 def pivots(sources, targets, costs, tree, start, tolerance, most):
     """Pivot at most ``most`` times.
 
-    Return the number of pivots, the arc where pricing goes on, the arcs priced and the nodes
-    walked over. Fewer pivots than ``most`` mean that no reduced cost is below -tolerance, or that
-    artificial arcs are too cheap to bound a cycle. The least of a block of arcs enters; blocks are
+    Return the numbers of pivots, of the next arc to price, of arcs priced and of nodes visited.
+    Fewer pivots than ``most`` mean that no reduced cost is below -tolerance, or that artificial
+    arcs are too cheap to bound a cycle. The arc of least reduced cost of a block enters; blocks are
     about as long as the walks of a pivot.
     """
     y = tree[8]
@@ -165,7 +165,12 @@ def pivots(sources, targets, costs, tree, start, tolerance, most):
     at, average = np.uint32(start), math.sqrt(n_arcs)
     priced, walked = 0, 0
     for done in range(most):
-        entering, least, left, block = n_arcs, -tolerance, int(n_arcs), max(int(average), FEWEST)
+        entering, least, left, block = (
+            n_arcs,
+            -tolerance,
+            int(n_arcs),
+            max(int(average), MIN_PRICED_ARCS),
+        )
         while left > 0 and entering == n_arcs:
             for _ in range(min(block, left)):
                 reduced = costs[at] + y[sources[at]] - y[targets[at]]
@@ -183,13 +188,13 @@ def pivots(sources, targets, costs, tree, start, tolerance, most):
         if steps < 0:
             return done, at, priced, walked
         walked += steps
-        average += (steps - average) / MEMORY
+        average += (steps - average) / AVERAGED_PIVOTS
     return most, at, priced, walked
 
 
 @njit(**KERNEL)
 def exchange(i, j, entering, reduced, most, tree):
-    """Let the arc i -> j enter the tree; return the number of nodes walked over.
+    """Let the arc i -> j enter the tree; return the number of nodes visited.
 
     ``reduced`` is its reduced cost, and ``most`` is above every flow. Flows and prices may be
     floats or integers. If no arc of the cycle loses flow, nothing changes and -1 is returned.
@@ -243,7 +248,7 @@ def exchange(i, j, entering, reduced, most, tree):
         u = parents[u]
     _hang(inside, outside, out, entering, is_source_side, delta, tree)
 
-    # The smaller part changes its prices: only their differences matter.
+    # Only differences of prices matter, so the smaller part changes them.
     by = -reduced if is_source_side else reduced
     n_changed = int(moved)
     u = inside
@@ -260,8 +265,8 @@ def exchange(i, j, entering, reduced, most, tree):
 def _hang(inside, outside, out, pred, up, carried, tree):
     """Cut the subtree of ``out``, and hang it by its node ``inside`` from ``outside``.
 
-    The path from ``inside`` to ``out`` turns over. In preorder, what each of its nodes has below it
-    beside the node before it follows what that node has.
+    The path from ``inside`` to ``out`` is reversed. In preorder, the remaining descendants of each
+    of its nodes follow those of the node before it.
     """
     parents, preds, after, before, last, sizes, is_up, flow, _ = tree
     root = np.uint32(parents.size - 1)
@@ -269,11 +274,11 @@ def _hang(inside, outside, out, pred, up, carried, tree):
     u, parent = inside, outside
     held, tail, end_below, ahead = ZERO, root, root, root
     while True:
-        # Take what is left of u's subtree out of the list ...
+        # Remove the rest of u's subtree from the list ...
         end = ahead if end_below == last[u] else last[u]
         end_below, ahead, behind = last[u], before[u], after[end]
         after[ahead], before[behind] = behind, ahead
-        # ... and put it at the end of the turned one.
+        # ... and append it to the reversed one.
         if tail != root:
             after[tail], before[u] = u, tail
         tail = end

@@ -9,8 +9,8 @@ from __future__ import annotations
 from .compiling import KERNEL, njit
 from .exp_log import exp
 
-#: Exponents are capped here; the coordinate's gradient is then far beyond its clip at 1.
-LARGEST_EXPONENT = 600.0
+#: Largest exponent; the gradient of the coordinate is then far above its clip at 1.
+MAX_EXPONENT = 600.0
 
 
 @njit(**KERNEL)
@@ -37,8 +37,8 @@ def coordinate_steps(
         b = min(p[i], q[j])
         R = (z_r[i] + g * d_r[i]) / p[i]
         S = (z_c[j] + g * d_c[j]) / q[j]
-        row = exp(min((R - 1) * inv_mu, LARGEST_EXPONENT)) / p[i]
-        col = exp(min((S - 1) * inv_mu, LARGEST_EXPONENT)) / q[j]
+        row = exp(min((R - 1) * inv_mu, MAX_EXPONENT)) / p[i]
+        col = exp(min((S - 1) * inv_mu, MAX_EXPONENT)) / q[j]
         G = a / W * (row + col) - 1
         z = Z[i, j] - A * min(G, 1.0) * b
         z = min(max(z, 0.0), b)

@@ -1,4 +1,4 @@
-"""The fused loops of PDASMD on the semi-dual.
+"""The fused loops of PDASMD on the semi-dual: outer pass, inner loop, batches, blocks.
 
 ``C`` is an (n, m) block of cost rows, vectors over columns are in cost units, ``inv_eta`` is
 1/η. With S_i the softmax row of the snapshot and E_j = exp((v_j - ṽ_j) / η - shift), the row of
@@ -6,15 +6,14 @@ the current point needs no exponential of its own:
 
     s_i(v) - s_i(ṽ) = S_ij (E_j / Σ_j S_ij E_j - 1),
 
-so a batch of B rows costs B + 1 exponentials a column, and S_i is had from the stored
+so a batch of B rows costs B + 1 exponentials per column, and S_i follows from the stored
 log-normaliser of its row. With max_j E_j = 1 nothing overflows, and terms lost to underflow are
 negligible unless the normaliser itself is small; it is then recomputed from its own maximum.
 
-The inner loop works relative to the snapshot, so that v stands for v - ṽ there, and in the
-precision of its cost rows, but for z and the sum of the y. What it computes vanishes with v - ṽ
-and with the full gradient, so single precision blurs the steps by one part in 10⁷ without moving
-the point they converge to. At n = 4096 its vectors pass through the second-level cache: each
-loop below is there to save a pass over them.
+The inner loop works relative to the snapshot (v stands for v - ṽ) and in the precision of its cost
+rows, except for z and the sum of the y. Its results vanish with v - ṽ and with the full gradient,
+so single precision changes the steps by one part in 10⁷ without moving their limit. At n = 4096 its
+vectors are read from the second-level cache, and each loop below saves a pass over them.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from .dense import row_max
 from .exp_log import exp_below, larger, log, wide_vectors
 from .sums import both_rows, corrected, fma, l1, snapshot_row, softmax_into, total, two_totals
 
-#: Normalisers above this have lost nothing to underflow, in float64 and in float32.
-SAFE, SAFE_SINGLE = 1e-200, 1e-25
-#: Rows whose weights are added up in the precision of C before they join a float64 sum.
-STRIP = 32
+#: Smallest normaliser that has lost nothing to underflow, in float64 and in float32.
+MIN_NORMALISER, MIN_NORMALISER_SINGLE = 1e-200, 1e-25
+#: Rows whose weights are summed in the precision of C before they are added to a float64 sum.
+STRIP_ROWS = 32
 
 
 # -- the outer pass: steps 4, 14 and 15 -----------------------------------------------------
@@ -38,7 +37,7 @@ STRIP = 32
 
 @njit(**INLINE)
 def _weighted(row, lam, shift, inv_eta, out):
-    """out_j = exp((λ_j - C_ij - shift) / η); return the sum."""
+    """Write out_j = exp((λ_j - C_ij - shift) / η); return the sum."""
     for j in range(row.size):
         out[j] = exp_below((lam[j] - row[j] - shift) * inv_eta)
     return total(out)
@@ -46,14 +45,14 @@ def _weighted(row, lam, shift, inv_eta, out):
 
 @njit(**INLINE)
 def add(out, factor, weights):
-    """out_j += factor weights_j."""
+    """Add factor weights_j to out_j."""
     for j in range(out.size):
         out[j] = fma(factor, weights[j], out[j])
 
 
 @njit(**INLINE)
 def join(out, part):
-    """out_j += part_j."""
+    """Add part_j to out_j."""
     for j in range(out.size):
         out[j] += part[j]
 
@@ -78,7 +77,7 @@ def _from_maximum(row, lam, inv_eta, weights):
 def weigh(row, lam, shift, inv_eta, safe, weights):
     """Write exp((λ_j - C_ij) / η - shift) with a guess of the shift, or with the row's maximum.
 
-    Return the shift that was taken, and the sum.
+    Return the shift used, and the sum.
     """
     mass = 0.0
     if shift < np.inf:
@@ -90,26 +89,26 @@ def weigh(row, lam, shift, inv_eta, safe, weights):
 
 @njit(**KERNEL)
 def snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
-    """Log-normalisers of all rows at λ, and the column sums of the plan X(λ).
+    """Write the log-normalisers of all rows at λ, and the column sums of the plan X(λ).
 
-    ``lse`` holds the log-normalisers at the old snapshot ṽ, which bound the new exponents and
-    save the search for each row's maximum; inf where they are not known. Where C is in float32
-    so are the exponentials, but not the exponents: sums are then off by a part in 10⁷, whatever
-    η. Chunk k of the rows adds its column sums to ``parts[k]``; ``start:stop`` numbers chunks,
-    so that the sums do not depend on the number of threads.
+    ``lse`` holds the log-normalisers at the old snapshot ṽ, or inf where they are unknown. They
+    bound the new exponents and save the maximum of each row. If C is in float32, so are the
+    exponentials but not the exponents: sums then have a relative error of 1e-7 for every η. Chunk k
+    of the rows adds its column sums to ``parts[k]``; ``start:stop`` numbers chunks, so that the
+    sums do not depend on the number of threads.
     """
     wide_vectors()
     n, m = C.shape
     n_chunks = parts.shape[0]
-    safe = SAFE_SINGLE if C.itemsize == 4 else SAFE
+    safe = MIN_NORMALISER_SINGLE if C.itemsize == 4 else MIN_NORMALISER
     number = C.dtype.type
     move = largest_move(lam, v_snap) * inv_eta
     weights, strip = np.empty(m, C.dtype), np.zeros(m, C.dtype)
     for k in range(start, stop):
         parts[k] = 0
         last = n * (k + 1) // n_chunks
-        for first in range(n * k // n_chunks, last, STRIP):
-            for i in range(first, min(first + STRIP, last)):
+        for first in range(n * k // n_chunks, last, STRIP_ROWS):
+            for i in range(first, min(first + STRIP_ROWS, last)):
                 shift, mass = weigh(C[i], lam, lse[i] + move, inv_eta, safe, weights)
                 lse[i] = shift + log(mass)
                 add(strip, number(p[i] / mass), weights)
@@ -129,7 +128,7 @@ def _add_both(S, E, F, scale_E, scale_F, factor, part_E, part_F, plan):
 
 @njit(**KERNEL)
 def move_and_average(C, lam, y, v_snap, p, inv_eta, factor, lse, parts, y_parts, plan, start, stop):
-    """Do :func:`snapshot` at λ and plan += factor X(y), with one exponential an entry.
+    """Do :func:`snapshot` at λ and plan += factor X(y), with one exponential per entry.
 
     Both plans are ratios of the old snapshot's, exp((λ_j - ṽ_j) / η) and exp((y_j - ṽ_j) / η).
     """
@@ -146,7 +145,7 @@ def move_and_average(C, lam, y, v_snap, p, inv_eta, factor, lse, parts, y_parts,
         y_parts[k] = 0
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
             mass, y_mass = two_totals(C[i], v_snap, E, F, S, lse[i], inv_eta)
-            if mass > SAFE and y_mass > SAFE:
+            if mass > MIN_NORMALISER and y_mass > MIN_NORMALISER:
                 lse[i] += move + log(mass)
                 scale, y_scale = p[i] / mass, p[i] / y_mass
                 _add_both(S, E, F, scale, y_scale, factor, parts[k], y_parts[k], plan[i])
@@ -166,7 +165,7 @@ def move_and_average(C, lam, y, v_snap, p, inv_eta, factor, lse, parts, y_parts,
 
 @njit(**INLINE_EXTREMUM)
 def couple(z, y, tau1, tau3, v):
-    """v = τ₁ z + τ₃ y, relative to the snapshot (step 7); return max_j v_j."""
+    """Write v = τ₁ z + τ₃ y, relative to the snapshot (step 7); return max_j v_j."""
     number = v.dtype.type
     best = number(-np.inf)
     for j in range(v.size):
@@ -177,14 +176,14 @@ def couple(z, y, tau1, tau3, v):
 
 @njit(**INLINE)
 def exponentiate(v, best, inv_eta, E):
-    """E_j = exp((v_j - best) / η)."""
+    """Write E_j = exp((v_j - best) / η)."""
     for j in range(E.size):
         E[j] = exp_below((v[j] - best) * inv_eta)
 
 
 @njit(**INLINE)
 def direct(row, snap, v, inv_eta, S, mass, weight, g):
-    """g_j += weight (s_j(ṽ + v) - S_j / mass), with a maximum of its own."""
+    """Add weight (s_j(ṽ + v) - S_j / mass) to g_j, with a maximum of its own."""
     best = -np.inf
     for j in range(row.size):
         best = max(best, snap[j] + v[j] - row[j])
@@ -198,7 +197,7 @@ def direct(row, snap, v, inv_eta, S, mass, weight, g):
 
 @njit(**INLINE)
 def correct(S, E, ratio, weight, g):
-    """g_j += weight S_j (E_j ratio - 1) (step 9)."""
+    """Add weight S_j (E_j ratio - 1) to g_j (step 9)."""
     one = S.dtype.type(1)
     for j in range(g.size):
         g[j] += weight * (S[j] * fma(E[j], ratio, -one))
@@ -206,7 +205,7 @@ def correct(S, E, ratio, weight, g):
 
 @njit(**INLINE)
 def descend(v, g, is_linf, size, y):
-    """y = v - size g, or v - size sign(g) in l∞ (step 11)."""
+    """Write y = v - size g, or v - size sign(g) in l∞ (step 11)."""
     for j in range(y.size):
         y[j] = v[j] - ((size if g[j] > 0 else -size) if is_linf else size * g[j])
 
@@ -252,7 +251,7 @@ def inner_loop(
     wide_vectors()
     v, g, E, S = work[0], work[1], work[2], work[3]
     number = C.dtype.type
-    scale, safe = number(inv_eta), SAFE_SINGLE if C.itemsize == 4 else SAFE
+    scale, safe = number(inv_eta), MIN_NORMALISER_SINGLE if C.itemsize == 4 else MIN_NORMALISER
     best = couple(z, y, tau1, tau3, v)
     for t in range(sample.size):
         row, log_norm = C[rows[t]], number(lse[sample[t]])
@@ -273,13 +272,11 @@ def inner_loop(
 
 # -- batches, shared among threads -----------------------------------------------------------------
 #
-# The inner loop of PDASMD-B, which other threads may help with.
-#
-# A batch is cut into chunks of rows, whose sums are added in their order, so that it does not
-# matter who computes them. ``counters`` holds the number of chunks that are ready to be taken,
-# taken, and done; chunk c belongs to step c // n_chunks. The leader takes chunks like everybody
-# else, and advances the sequences when a step is done, so it never waits for a helper that has not
-# taken a chunk. All run the same compiled code, so that not even the rounding depends on them.
+# A batch is cut into chunks of rows whose sums are added in order, so that the result does not
+# depend on the thread that computes a chunk. ``counters`` holds the numbers of chunks that are
+# ready, taken and done; chunk c belongs to step c // n_chunks. The leader takes chunks like the
+# helpers, and advances the sequences when a step is done, so it never waits for a helper without a
+# chunk. All threads run the same compiled code, and so round alike.
 
 READY, TAKEN, DONE = 0, 1, 2
 
@@ -290,7 +287,7 @@ def _batch_chunk(c, C, rows, sample, snap, lse, inv_eta, v, E, S, parts):
     n_batch, n_chunks = sample.shape[1], parts.shape[0]
     t, k = c // n_chunks, c % n_chunks
     number = C.dtype.type
-    scale, safe = number(inv_eta), SAFE_SINGLE if C.itemsize == 4 else SAFE
+    scale, safe = number(inv_eta), MIN_NORMALISER_SINGLE if C.itemsize == 4 else MIN_NORMALISER
     part = parts[k]
     part[:] = 0
     for b in range(n_batch * k // n_chunks, n_batch * (k + 1) // n_chunks):
@@ -331,7 +328,7 @@ def batch_inner_loop(
             return
         elif not is_leader or atomics.load(counters, DONE) < until:
             n_looks += 1
-            if n_looks > atomics.PATIENCE:
+            if n_looks > atomics.SPINS_BEFORE_YIELD:
                 atomics.give_way()
         else:
             if until > 0:
@@ -354,16 +351,13 @@ def batch_inner_loop(
 
 # -- several semi-duals at once --------------------------------------------------------------------
 #
-# The inner loop of PDASMD on several semi-duals at once, whose variables have mean zero.
-#
-# An inner step draws one row of every block. The blocks of variables meet only in the projection:
-# from every block's gradient the weighted mean of all is taken off, so that Σ w_k g_k = 0 stays
-# true.
+# An inner step draws one row of every block. The blocks of variables are coupled by a projection:
+# the weighted mean of all gradients is subtracted from each of them, so that Σ w_k g_k stays 0.
 
 
 @njit(**INLINE)
 def _subtract(x, out):
-    """out_j -= x_j."""
+    """Subtract x_j from out_j."""
     for j in range(out.size):
         out[j] -= x[j]
 
@@ -399,7 +393,7 @@ def blocks_inner_loop(
         for k in range(n_blocks):
             row = C[t, k]
             moved, mass = both_rows(row, snap[k], v[k], E, S, lse[t, k], best[k], inv_eta)
-            if moved > SAFE:
+            if moved > MIN_NORMALISER:
                 corrected(mu[k], S, E, g[k], mass / moved, 1 / mass)
             else:
                 g[k] = mu[k]

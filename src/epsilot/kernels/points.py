@@ -22,7 +22,7 @@ TILE = 1024
 
 @njit(**KERNEL)
 def fill(x, Y, metric, shift, lo, hi, out):
-    """out_j = cost of x and target j of the tile lo..hi, plus shift; ``metric`` is a code."""
+    """Write out_j = cost of x and target j of the tile lo..hi, plus shift; ``metric`` is a code."""
     check_code(metric)
     row = out[: hi - lo]
     fill_costs(metric, x, Y, row, lo, hi)
@@ -33,7 +33,7 @@ def fill(x, Y, metric, shift, lo, hi, out):
 
 @njit(**KERNEL)
 def cost_rows(X, Y, metric, shift, out, start, stop):
-    """out_ij = cost of source i and target j, for rows start..stop of a block."""
+    """Write out_ij = cost of source i and target j, for rows start..stop of a block."""
     m = Y.shape[1]
     for i in range(start, stop):
         for lo in range(0, m, TILE):
@@ -43,7 +43,7 @@ def cost_rows(X, Y, metric, shift, out, start, stop):
 
 @njit(**KERNEL)
 def pair_costs(X, Y, metric, shift, rows, cols, out, start, stop):
-    """out_k = cost of source rows_k and target cols_k."""
+    """Write out_k = cost of source rows_k and target cols_k."""
     for k in range(start, stop):
         j = cols[k]
         fill(X[rows[k]], Y, metric, shift, j, j + 1, out[k : k + 1])
@@ -51,7 +51,7 @@ def pair_costs(X, Y, metric, shift, rows, cols, out, start, stop):
 
 @njit(**KERNEL)
 def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
-    """out_i = log sum_j exp((g_j - C_ij) / η)."""
+    """Write out_i = log sum_j exp((g_j - C_ij) / η)."""
     m = Y.shape[1]
     tile = np.empty(TILE, X.dtype)
     for i in range(start, stop):
@@ -92,7 +92,7 @@ def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, st
 
 @njit(**KERNEL)
 def apply_rows(X, Y, metric, shift, f, g, inv_eta, v, out, start, stop):
-    """out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
+    """Write out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
     m = Y.shape[1]
     tile = np.empty(TILE, X.dtype)
     for i in range(start, stop):
@@ -105,7 +105,7 @@ def apply_rows(X, Y, metric, shift, f, g, inv_eta, v, out, start, stop):
 
 @njit(**KERNEL)
 def matvec(X, Y, metric, shift, v, out, start, stop):
-    """out_i = sum_j C_ij v_j."""
+    """Write out_i = sum_j C_ij v_j."""
     m = Y.shape[1]
     tile = np.empty(TILE, X.dtype)
     for i in range(start, stop):
@@ -118,7 +118,7 @@ def matvec(X, Y, metric, shift, v, out, start, stop):
 
 @njit(**KERNEL)
 def ctransform_rows(X, Y, metric, shift, g, sign, out, start, stop):
-    """out_i = min_j sign C_ij - g_j; with sign = -1 and g = 0, minus the largest cost of row i."""
+    """Write out_i = min_j sign C_ij - g_j; sign = -1 with g = 0 gives minus the largest cost."""
     m = Y.shape[1]
     tile = np.empty(TILE, X.dtype)
     for i in range(start, stop):
@@ -136,15 +136,15 @@ def ctransform_rows(X, Y, metric, shift, g, sign, out, start, stop):
 
 # -- many pairs of small clouds --------------------------------------------------------------------
 #
-# Costs between the points of many pairs of small clouds.
+# The costs of a batch of small problems, in one call.
 
-#: Distances along an axis between which squares, and sums of them, lose nothing.
-NEAREST, FARTHEST = 2.0**-450, 2.0**450
+#: Range of distances along an axis whose sums of squares float64 holds safely.
+MIN_REACH, MAX_REACH = 2.0**-450, 2.0**450
 
 
 @njit(**KERNEL)
 def _is_ordinary(X, Y):
-    """Tell whether distances along each axis leave all digits to their squares."""
+    """Tell whether float64 holds the squares of distances along each axis safely."""
     reach = 0.0
     for k in range(X.shape[1]):
         low, high = np.inf, -np.inf
@@ -153,15 +153,15 @@ def _is_ordinary(X, Y):
         for j in range(Y.shape[0]):
             low, high = min(low, Y[j, k]), max(high, Y[j, k])
         reach = max(reach, high - low)
-    return reach == 0 or NEAREST <= reach <= FARTHEST
+    return reach == 0 or MIN_REACH <= reach <= MAX_REACH
 
 
 @njit(**KERNEL)
 def cloud_costs(X, Y, metric, sizes, out):
     """Write the cost matrices of pairs of clouds one after the other.
 
-    ``sizes`` holds the points of both clouds and their coordinates, which X and Y hold one after
-    the other. Costs that squares would spoil are NaN.
+    A row of ``sizes`` holds the numbers of points of both clouds and of their coordinates. Costs
+    whose squares would under- or overflow are NaN.
     """
     x, y, at = 0, 0, 0
     for k in range(sizes.shape[0]):

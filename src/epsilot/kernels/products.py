@@ -1,12 +1,12 @@
-"""The tiles that products of matrices are made of, in an order that is written down.
+"""Matrix products, Cholesky factors and squared distances, in a fixed order.
 
 Every entry of a product is Σ_k A_ik B_kj, one fma after the other in the order of k, whatever the
-tiles and the number of threads: BLAS chooses its order by processor, threads and sizes.
+tiles and the number of threads. BLAS would choose its order by processor, threads and sizes.
 
-``DEPTH`` of the k are taken at a time, and ``ROWS`` rows of A, which stay in the second cache; a
-panel of ``WIDTH`` columns of B is copied so that it lies along memory and stays in the first. A
-tile of ``HEIGHT`` by ``WIDTH`` sums is held in registers, which are fewer without AVX-512: sums
-wait in ``out`` for the next k, and have the same bits whatever the sizes here are.
+Loops take ``DEPTH`` values of k and ``ROWS`` rows of A at a time, which stay in the second-level
+cache. A panel of ``WIDTH`` columns of B is copied so that it is contiguous and stays in the first
+level. A tile of ``HEIGHT`` by ``WIDTH`` sums is held in registers, of which there are fewer without
+AVX-512. Partial sums are kept in ``out``, so that the bits do not depend on these sizes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .compiling import KERNEL, njit
 from .llvm_ops import IS_PLAIN, address, call, prefer_wide_vectors, spread
 from .sums import dot
 
-#: Numbers of a vector register, as LLVM sees it.
+#: Doubles per vector register, as LLVM sees it.
 VECTOR = 8
 DEPTH, ROWS = 256, 192
 
 
 def _tile_sizes():
-    """Return height and width of a tile, by the registers that code is compiled for."""
+    """Return height and width of a tile for the registers of the target processor."""
     is_host = not (config.CPU_NAME or config.CPU_FEATURES)
     is_wide = is_host and binding.get_host_cpu_features().get("avx512f", False)
     return (8, 16) if is_wide else (6, 8)
@@ -47,13 +47,13 @@ _DOUBLE, _SINGLE = ir.DoubleType(), ir.FloatType()
 def _tile(width, real=_DOUBLE, n_lanes=VECTOR, is_fresh=False):
     """Return an intrinsic that adds a product to ``HEIGHT`` rows and ``width`` columns.
 
-    ``real`` is the type of all numbers, of which a vector has ``n_lanes``; ``is_fresh`` tells that
-    sums begin at 0 instead of what is there.
+    ``real`` is the type of all numbers, ``n_lanes`` of which fill a vector. With ``is_fresh``, sums
+    start at 0 instead of the values in ``out``.
     """
 
     @intrinsic
     def tile(typing_context, A, first, k0, panel, out, row, col):
-        """out[row + r, col + c] += Σ_k A[first + r, k0 + k] panel[k, c]."""
+        """Add Σ_k A[first + r, k0 + k] panel[k, c] to out[row + r, col + c]."""
 
         def generate(context, builder, signature, args):
             prefer_wide_vectors(builder.function)
@@ -113,7 +113,7 @@ def _plain_single_tile(A, first, k0, panel, out, row, col):
     out[row : row + HEIGHT, col : col + width] = np.dot(rows, panel[:, :width])
 
 
-#: Columns of a tile of float32, of which a register has twice as many.
+#: Columns of a tile of float32: a register holds twice as many.
 SINGLE_WIDTH = 2 * WIDTH
 
 if IS_PLAIN:
@@ -126,7 +126,7 @@ else:
 
 @njit(**KERNEL)
 def empty_panels(n_cols, depth):
-    """Return space for panels of columns of B."""
+    """Return zeros for panels of columns of B."""
     return np.zeros((-(-n_cols // WIDTH), depth, WIDTH))
 
 
@@ -158,7 +158,7 @@ def multiply(A, first, last, k0, panels, depth, out, row, col, stop):
 
 @njit(**KERNEL)
 def multiply_singles(A, panels, out, start, stop):
-    """out = A B in float32, on tiles ``start:stop`` of rows, of which A and out have whole ones."""
+    """Write A B in float32, on tiles ``start:stop`` of rows; A and out have whole tiles of rows."""
     edge = np.empty((HEIGHT, SINGLE_WIDTH), np.float32)
     for p in range(panels.shape[0]):
         col = p * SINGLE_WIDTH
@@ -173,15 +173,15 @@ def multiply_singles(A, panels, out, start, stop):
 
 # -- products and Cholesky factors -----------------------------------------------------------------
 #
-# Products of matrices and Cholesky factors, in an order that is written down (:mod:`.tiles`).
+# Both use the tiles above.
 
-#: Columns that a thread gets together.
-COLUMNS = 16
-#: Columns of a Cholesky factor that are found together.
-BLOCK = 64
-#: Columns of a symmetric matrix that are computed together, from the diagonal on.
-STRIP = 192
-#: Share of the diagonal that is added to it.
+#: Columns per work item of a thread.
+THREAD_COLUMNS = 16
+#: Columns of a Cholesky factor that are computed together.
+CHOLESKY_BLOCK = 64
+#: Columns of a symmetric matrix that are computed together, from the diagonal down.
+SYMMETRIC_STRIP = 192
+#: Fraction of the diagonal that is added to it.
 RIDGE = 1e-12
 
 
@@ -197,10 +197,10 @@ def _pack_panels(B, first, last, k0, depth, panels):
 
 @njit(**KERNEL)
 def _product(A, B, is_by_rows, out, start, stop):
-    """out = A B, on rows ``start:stop`` or on that many times ``COLUMNS`` columns."""
+    """Write A B, on rows ``start:stop`` or on these groups of ``THREAD_COLUMNS`` columns."""
     n, m = out.shape
     r0, r1 = (start, stop) if is_by_rows else (0, n)
-    c0, c1 = (0, m) if is_by_rows else (start * COLUMNS, min(stop * COLUMNS, m))
+    c0, c1 = (0, m) if is_by_rows else (start * THREAD_COLUMNS, min(stop * THREAD_COLUMNS, m))
     n_terms = B.shape[0]
     panels = empty_panels(c1 - c0, min(DEPTH, n_terms))
     out[r0:r1, c0:c1] = 0.0
@@ -218,7 +218,7 @@ def product(A: Array, B: Array) -> Matrix:
     n, m = A.shape[0], B.shape[1]
     out = np.empty((n, m))
     is_by_rows = n >= m
-    n_items = n if is_by_rows else -(-m // COLUMNS)
+    n_items = n if is_by_rows else -(-m // THREAD_COLUMNS)
     parallel.share(_product, n_items, n * B.size // 16, A, B, is_by_rows, out)
     return out
 
@@ -250,23 +250,23 @@ def _divide(D, X, start, stop):
 def cholesky(S: Matrix) -> Matrix | None:
     """Return the lower L with L Lᵀ = S, or None if S is not positive definite.
 
-    Only the lower half of S is read, and the upper half of the result means nothing.
+    Only the lower half of S is read, and only the lower half of the result is meaningful.
     """
     return _replaced_by_factor(np.array(S))
 
 
 def _replaced_by_factor(L: Matrix) -> Matrix | None:
-    """Return a matrix whose lower half has become its Cholesky factor, or None if it has none."""
+    """Overwrite the lower half of a matrix with its Cholesky factor; return None if it has none."""
     n = L.shape[0]
-    for first in range(0, n, BLOCK):
-        last = min(first + BLOCK, n)
+    for first in range(0, n, CHOLESKY_BLOCK):
+        last = min(first + CHOLESKY_BLOCK, n)
         panel = L[first:, first:last]
         if first > 0:
             panel -= product(L[first:, :first], L[first:last, :first].T)
         block, below = panel[: last - first].copy(), panel[last - first :].copy()
         if not _factor(block):
             return None
-        parallel.share(_divide, len(below), below.size * BLOCK // 16, block, below)
+        parallel.share(_divide, len(below), below.size * CHOLESKY_BLOCK // 16, block, below)
         panel[: last - first], panel[last - first :] = block, below
     return L
 
@@ -292,14 +292,14 @@ def cholesky_solve(L: Matrix, b: Vector) -> Vector:
 def schur_factor(X: Matrix, rows: Vector, cols: Vector, *, is_free: bool) -> Matrix | None:
     """Return the Cholesky factor of S = diag(cols) - Xᵀ diag(1 / rows) X, or None if it has none.
 
-    Blocks of X that hardly touch make S singular but for round-off: its diagonal grows by
-    ``RIDGE``. If rows and columns are the sums of X (``is_free``), S 1 = 0, and right sides must be
-    orthogonal to 1: S gets a multiple of 1 1ᵀ.
+    Blocks of X that are almost disconnected make S singular up to round-off, so its diagonal grows
+    by ``RIDGE``. If rows and columns are the sums of X (``is_free``), S 1 = 0, and right sides must
+    be orthogonal to 1: S gets a multiple of 1 1ᵀ.
     """
     m = cols.size
     S, across = np.empty((m, m)), np.ascontiguousarray(X.T)
-    for first in range(0, m, STRIP):  # above the strips S stays as it was allocated, and unread
-        last = min(first + STRIP, m)
+    for first in range(0, m, SYMMETRIC_STRIP):  # entries above the strips are never read
+        last = min(first + SYMMETRIC_STRIP, m)
         shares, strip = X[:, first:last] / rows[:, None], S[first:, first:last]
         np.negative(product(across[first:], shares), out=strip)
         strip[np.diag_indices(last - first)] += (1 + RIDGE) * cols[first:last]
@@ -310,14 +310,14 @@ def schur_factor(X: Matrix, rows: Vector, cols: Vector, *, is_free: bool) -> Mat
 
 # -- squared distances -----------------------------------------------------------------------------
 #
-# Squared distances between points of many coordinates, by inner products.
+# For points of many coordinates, by inner products:
 #
 # .. math:: |x_i - y_j|^2 = |x_i|^2 + |y_j|^2 - 2 \langle x_i, y_j \rangle
 #
-# Points are taken relative to the first of x, so that clouds far from the origin lose no digits: no
+# Points are taken relative to the first of x, so that clouds far from the origin lose no digits. No
 # point of x is farther from it than twice the largest distance, no point of y than once, so that
 # every square is within rounding of the largest. Numbers of float32 become float64 as they are
-# copied; products are those of :mod:`.tiles`, in an order that is written down.
+# copied; products use the tiles above.
 
 
 @njit(**KERNEL)
@@ -330,7 +330,7 @@ def _shift(point, origin, out):
 
 @njit(**KERNEL)
 def _squares(x, y, out, start, stop):
-    """out_ij = |x_i - y_j|², on rows ``start:stop``."""
+    """Write out_ij = |x_i - y_j|², on rows ``start:stop``."""
     (n_terms, m), most = (x.shape[1], y.shape[0]), min(DEPTH, x.shape[1])
     rows, panels = np.empty((ROWS, most)), empty_panels(m, most)
     moved = np.empty(most)
@@ -362,5 +362,5 @@ def squared_distances(x: Array, y: Array, out: Matrix) -> None:
 
 
 def _as_read(x: Array) -> Array:
-    """Return points in a form that kernels are compiled for."""
+    """Return points as contiguous float32 or float64, the types of compiled kernels."""
     return np.ascontiguousarray(x, x.dtype if x.dtype == np.float32 else np.float64)

@@ -1,9 +1,9 @@
-"""Vectors of eight doubles and sets of 512 bits, for problems too small to be left to a compiler.
+"""SIMD loops on vectors of eight doubles, and sets of 512 bits, for small problems.
 
-A loop over sixteen entries is over before the code that a compiler makes of it has found its
-pace. Here such loops are emitted with explicit vectors: rows are padded to a multiple of
-``WIDTH`` entries, and of equal entries the choice is the same on every processor. A set is a row
-of ``BYTES`` bytes; bit v of it is bit v % 8 of byte v // 8.
+Compilers vectorise loops for many iterations, and a row of sixteen entries spends its time in
+their set-up. Here such loops are emitted with explicit vectors. Rows are padded to a multiple of
+``WIDTH`` entries, and ties are broken alike on every processor. A set is a row of ``BYTES`` bytes;
+bit v of it is bit v % 8 of byte v // 8.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.np.arrayobj import make_array
 
 from .llvm_ops import IS_PLAIN, address, constant, prefer_wide_vectors, spread
 
-#: Entries of a vector, rows that are priced together, bytes of a set.
+#: Entries per vector, rows priced together, bytes per set.
 WIDTH, HEIGHT, BYTES = 8, 4, 64
 
 _REAL, _INDEX = ir.DoubleType(), ir.IntType(64)
@@ -27,7 +27,7 @@ _FLAGS = ("nnan", "nsz")
 
 
 class _Code:
-    """What the loops below are made of."""
+    """Emit the parts of the loops below."""
 
     def __init__(self, context, builder, signature, args):
         prefer_wide_vectors(builder.function)
@@ -79,9 +79,9 @@ class _Code:
         return self.builder.add(spread(self.builder, at, _INDICES), first)
 
     def lesser(self, one, two):
-        """Return what has the lesser value, or the first if they are equal: (value, place).
+        """Return the pair (value, place) with the lesser value, the first if they are equal.
 
-        With a third part, (value, place, second least value), that becomes the second of all.
+        A third part, the second least value, is updated likewise.
         """
         is_less = self.builder.fcmp_ordered("<", two[0], one[0], flags=_FLAGS)
         best = [self.builder.select(is_less, y, x) for x, y in zip(one[:2], two[:2], strict=True)]
@@ -101,7 +101,7 @@ class _Code:
         return self.builder.select(is_less, x, y, flags=_FLAGS)
 
     def keep_lesser(self, best, *parts):
-        """Put values and places in the variables ``best`` where they are less."""
+        """Store values and places in the variables ``best`` where they are less."""
         held = tuple(self.builder.load(x) for x in best)
         for found, variable in zip(self.lesser(held, parts), best, strict=True):
             self.builder.store(found, variable)
@@ -206,7 +206,7 @@ def relax(typing_context, row, g, length, i, distances, befores):
 
 @intrinsic
 def lower_to(typing_context, row, f, g):
-    """g_j = min(g_j, row_j - f)."""
+    """Lower g_j to row_j - f where that is less."""
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
@@ -222,7 +222,7 @@ def lower_to(typing_context, row, f, g):
 
 @intrinsic
 def add_to(typing_context, row, factor, sums):
-    """sums_j += factor row_j."""
+    """Add factor row_j to sums_j."""
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
@@ -238,7 +238,7 @@ def add_to(typing_context, row, factor, sums):
 
 @intrinsic
 def add_where(typing_context, sets, u, by, y):
-    """y_v += by for the members v of set u."""
+    """Add ``by`` to y_v for the members v of set u."""
 
     def generate(context, builder, signature, args):
         code = _Code(context, builder, signature, args)
@@ -305,15 +305,15 @@ if IS_PLAIN:  # plain Python for coverage runs
         return least_of_row(distances, np.zeros_like(g))
 
     def lower_to(row, f, g):
-        """g_j = min(g_j, row_j - f)."""
+        """Lower g_j to row_j - f where that is less."""
         np.minimum(g, row - f, out=g)
 
     def add_to(row, factor, sums):
-        """sums_j += factor row_j."""
+        """Add factor row_j to sums_j."""
         sums += factor * row
 
     def add_where(sets, u, by, y):
-        """y_v += by for the members v of set u."""
+        """Add ``by`` to y_v for the members v of set u."""
         y[np.unpackbits(sets[u], bitorder="little")[: y.size] > 0] += by
 
     def unite(sets, out, s, t):

@@ -1,4 +1,9 @@
-"""Weights of many problems: checked, without their zeros, and divided by their totals."""
+"""Solve many small transport problems, from costs and weights to proven bounds, in compiled code.
+
+A problem is a cost, a source and a target histogram; problems may share any of them. Problems that
+are refused here (invalid input, too large, badly scaled for float64, or a gap above the target) are
+marked, and the general path solves them or reports the error.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +19,16 @@ from .compiling import KERNEL, njit
 from .forest import take
 from .proof import FEASIBLE
 from .simd8 import WIDTH, add_to, least_of_row, lower_to
-from .small_simplex import MOST_NODES, close, empty_tree, greedy, padded, pivots, price, sort_rows
+from .small_simplex import MAX_NODES, close, empty_tree, greedy, padded, pivots, price, sort_rows
 from .sums import total
 
 
 class Histograms(NamedTuple):
     """Histogram h has the masses ``weights[starts[h] : starts[h + 1]]`` of total 1 at ``places``.
 
-    ``totals`` are the sums of the weights as they were given: NaN if they were no weights, and 0
-    for weights that take whatever total the other side has. ``sizes`` count the places there are.
+    ``totals`` are the sums of the given weights: NaN if these are invalid, and 0 for uniform
+    weights, which take the total of the other side. ``sizes`` count all places, empty ones
+    included.
     """
 
     starts: Index
@@ -57,7 +63,7 @@ def _keep(given, starts, empty, kept, places, weights, totals):
 
 
 def without_zeros(given: Vector, starts: Index, sizes: Index, empty: float) -> Histograms:
-    """Return histograms without empty places, from weights one after the other."""
+    """Return histograms without empty places, from concatenated weights."""
     n = starts.size - 1
     begins, totals = np.empty(n + 1, np.int64), np.empty(n)
     places, weights = np.empty(given.size, np.int64), np.empty(given.size)
@@ -66,7 +72,7 @@ def without_zeros(given: Vector, starts: Index, sizes: Index, empty: float) -> H
 
 
 def uniform_histograms(sizes: Index) -> Histograms:
-    """Return equal weights on so many places each, of whatever total the other side has."""
+    """Return uniform weights on ``sizes`` places, with the total of the other side."""
     sizes = np.ascontiguousarray(sizes)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     places = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
@@ -75,20 +81,17 @@ def uniform_histograms(sizes: Index) -> Histograms:
 
 # -- certificates ----------------------------------------------------------------------------------
 #
-# What the end of a small solve proves: a plan, feasible potentials, and their two values.
-#
-# The compiled twin of :mod:`epsilot.problems.objective`, for problems of which there are too many
-# to be proved one by one in Python. Nothing here looks at what a solver believed: the flow of a
-# tree is found again from the masses, potentials are c-transforms, and both are priced from
-# scratch.
+# The compiled counterpart of :mod:`epsilot.problems.objective`. It does not trust the solver: the
+# flow of a tree is computed again from the masses, potentials are c-transforms, and both are priced
+# again.
 
 
 @njit(**KERNEL)
 def tree_flow(C, closed, p, q, parents, left, rest, flow):
     """Write the flow on the arcs of a tree that the masses determine.
 
-    Nodes are listed before their parents: each sends (or gets) through the arc to its parent all
-    that is left of its mass.
+    Nodes are listed before their parents. The arc of a node to its parent carries all of the node's
+    remaining mass.
     """
     m = C.shape[1]
     for j in range(q.size):
@@ -103,7 +106,7 @@ def tree_flow(C, closed, p, q, parents, left, rest, flow):
 
 @njit(**KERNEL)
 def tree_arcs(m, closed, parents, flow, arcs_i, arcs_j, arcs_flow):
-    """List the arcs of a tree that carry flow; return how many."""
+    """List the arcs of a tree that carry flow; return their number."""
     size = 0
     for u in closed[:-1]:
         if flow[u] > 0:
@@ -134,7 +137,7 @@ def plan_value(C, p, q, i, j, flow, sums):
 
 @njit(**KERNEL)
 def below(x):
-    """Return a number below those that x was rounded from; a difference of 0 is exact."""
+    """Return a number below every number that rounds to x; a difference of 0 is exact."""
     return 0.0 if x == 0 else np.nextafter(x, -np.inf)
 
 
@@ -142,7 +145,7 @@ def below(x):
 def dual_value(C, p, q, f, g):
     """Replace a row potential by its c-transforms, f_i + g_j <= C_ij in floating point.
 
-    Return <p, f> + <q, g>. A constant that f carries would cost digits and is taken off.
+    Return <p, f> + <q, g>. The largest entry of f is subtracted first, to keep digits.
     """
     top = f[0]
     for i in range(1, p.size):
@@ -161,15 +164,8 @@ def dual_value(C, p, q, f, g):
 
 
 # -- problems --------------------------------------------------------------------------------------
-#
-# Small transport problems, each from its costs and weights to a proved bracket, without Python.
-#
-# A problem is a cost, a source and a target histogram; problems may share any of them. What is
-# refused here (input that is no problem, a problem that is too large or of a size that float64
-# holds badly, a gap above the goal) is marked and left to the ordinary path, which knows what to
-# say.
 
-# The formulas of the ordinary path, compiled.
+# The formulas of the general path, compiled.
 are_held = njit(**KERNEL)(proof.are_held)
 scaling_power = njit(**KERNEL)(proof.scaling_power)
 cost_offset = njit(**KERNEL)(proof.cost_offset)
@@ -180,25 +176,25 @@ is_within = njit(**KERNEL)(proof.is_within)
 are_consistent = njit(**KERNEL)(proof.are_consistent)
 to_user = njit(**KERNEL)(proof.to_user)
 
-#: Reduced costs, as shares of the largest cost, that pivots leave: before prices are computed
-#: afresh, and after.
-ROUGH, FINE = 1e-11, 2e-14
-#: Rounds of fresh prices, and pivots of a round for each node.
-ROUNDS, PIVOTS = 6, 50
-#: What is known of a solved problem: in the user's units, then in internal ones.
+#: Largest violation of reduced costs after pivots, as a fraction of the largest cost: in the first
+#: round, and after prices have been computed again.
+FIRST_TOLERANCE, FINAL_TOLERANCE = 1e-11, 2e-14
+#: Most rounds of recomputed prices, and most pivots per round and node.
+MAX_ROUNDS, MAX_PIVOTS_PER_NODE = 6, 50
+#: Columns of ``Answers.numbers``: four in the user's units, then three in internal units.
 NUMBERS = "value", "lower", "error", "mass", "offset", "unit", "largest"
-#: Costs and masses up to this size give prices, sums along a tree, that do not overflow.
-MOST = 1e300
-#: Rows up to which two blocks of them are priced for a pivot.
-FEW_ROWS = 64
+#: Largest cost or mass whose prices, sums along a tree, cannot overflow.
+MAX_INPUT = 1e300
+#: Most rows of a problem that prices two blocks of rows per pivot.
+MAX_TWO_BLOCK_ROWS = 64
 
 
 class SmallGoal(NamedTuple):
-    """The gap to reach: ``eps``, or where that is 0 the share ``rtol`` of the lower bound."""
+    """The target gap: ``eps``, or if that is 0 the fraction ``rtol`` of the lower bound."""
 
     eps: float
     rtol: float
-    totals: float  # relative difference of totals that is rounding
+    totals: float  # largest relative difference of totals that counts as round-off
 
 
 class Problems(NamedTuple):
@@ -215,9 +211,9 @@ class Problems(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What is proved of each problem: ``numbers`` are those of ``NUMBERS``.
+    """The certified results of each problem; the columns of ``numbers`` are ``NUMBERS``.
 
-    Problem k's plan has ``n_arcs[k]`` arcs (i, j), none if nothing is proved; they begin at
+    Problem k's plan has ``n_arcs[k]`` arcs (i, j), none if it was refused; they begin at
     ``at[0, k]``. Its potentials begin at ``at[1, k]`` of f and ``at[2, k]`` of g; they are in
     internal units, and NaN at empty places.
     """
@@ -243,7 +239,7 @@ def _bounds(x):
 
 @njit(**KERNEL)
 def _frame(low, high, mass):
-    """Return offset, unit and scale of a cost with these bounds, and whether it has them."""
+    """Return offset, unit and scale of a cost with these bounds, and whether float64 holds it."""
     size = max(abs(low), abs(high))
     if not (are_held(size, mass) and high - low < np.inf):
         return 0.0, 1.0, 1.0, False
@@ -274,10 +270,10 @@ def _gather(M, rows, cols, scale, offset, C):
 
 @njit(**KERNEL)
 def _are_usable(x):
-    """Tell whether all numbers are between 0 and MOST; NaN is not."""
+    """Tell whether all numbers are in [0, MAX_INPUT]; NaN is not."""
     are_all = True
     for k in range(x.size):
-        are_all &= 0 <= x[k] <= MOST
+        are_all &= 0 <= x[k] <= MAX_INPUT
     return are_all
 
 
@@ -309,7 +305,7 @@ def _simplex(C, p, q, largest, f, g, arcs_i, arcs_j, arcs_flow, tree, ints, real
     n, m = p.size, C.shape[1]
     means, keys, left, free = reals[0, :m], reals[1, :n], reals[2, :m], reals[3, :m]
     order, closed, spare = ints[0, :n], ints[1, : n + q.size], ints[2, :n]
-    # Between the least and the mean cost of its column; rows far from all columns come first.
+    # Start prices halfway between least and mean cost of a column; most expensive rows first.
     for j in range(m):
         g[j], means[j] = np.inf, 0.0
     for i in range(n):
@@ -321,16 +317,16 @@ def _simplex(C, p, q, largest, f, g, arcs_i, arcs_j, arcs_flow, tree, ints, real
         g[j] *= 0.5
     sort_rows(keys, order, spare)
     greedy(C, p, q, g, order, left, free, closed, tree)
-    n_blocks = 2 if n <= FEW_ROWS else 1
-    most = PIVOTS * (n + q.size)
-    is_optimal, tolerance = False, ROUGH
-    for _ in range(ROUNDS):
+    n_blocks = 2 if n <= MAX_TWO_BLOCK_ROWS else 1
+    most = MAX_PIVOTS_PER_NODE * (n + q.size)
+    is_optimal, tolerance = False, FIRST_TOLERANCE
+    for _ in range(MAX_ROUNDS):
         price(C, closed, tree)
         n_pivots = pivots(C, tree, n_blocks, tolerance * largest, most)
-        if n_pivots == 0 and tolerance == FINE:
+        if n_pivots == 0 and tolerance == FINAL_TOLERANCE:
             is_optimal = True
             break
-        tolerance = FINE
+        tolerance = FINAL_TOLERANCE
         close(m, q.size, tree, closed, ints[2], ints[3])
     if not is_optimal:
         return 0
@@ -354,7 +350,7 @@ def _optimum(C, p, q, largest, f, g, i, j, flow, workspace):
 
 @njit(**KERNEL)
 def _allowed(lower, offset, size, mass, unit, goal):
-    """Return the gap that is asked for, in internal units; NaN if float64 cannot certify it."""
+    """Return the target gap in internal units, or NaN if float64 cannot certify it."""
     if goal.eps > 0:
         eps = goal.eps / mass / unit
         return eps if least_gap(size) <= eps else np.nan
@@ -363,7 +359,7 @@ def _allowed(lower, offset, size, mass, unit, goal):
 
 @njit(**KERNEL)
 def _mass(a, b, goal):
-    """Return the mass of totals a and b, NaN if they differ or the weights are no weights."""
+    """Return the common mass of totals a and b, or NaN if they differ or weights are invalid."""
     if a == 0 or b == 0:
         return max(a, b) if a + b > 0 else 1.0
     return a if abs(a - b) <= goal.totals * a else np.nan
@@ -371,12 +367,12 @@ def _mass(a, b, goal):
 
 @njit(**KERNEL)
 def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspace):
-    """Solve one problem and write what is proved of it; return the arcs of its plan, or 0."""
+    """Solve one problem and write its certified result; return the number of arcs, or 0."""
     low, high, mass = frame
     offset, unit, scale, is_good = _frame(low, high, mass)
     n, m = padded(p.size, q.size)
     n_nodes = -(-(n + m) // WIDTH) * WIDTH
-    if not is_good or n_nodes > MOST_NODES or p.size == 0 or q.size == 0:
+    if not is_good or n_nodes > MAX_NODES or p.size == 0 or q.size == 0:
         return 0
     buffer, _, _, reals = workspace
     C = buffer[: n * m].reshape(n, m)
@@ -411,7 +407,7 @@ def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspac
 
 @njit(**KERNEL)
 def _space(entries, nodes):
-    """Return arrays for problems of so many entries and nodes."""
+    """Return scratch arrays for problems of given numbers of entries and nodes."""
     return (
         np.empty(entries), empty_tree(nodes), np.empty((5, nodes), np.int64), np.empty((6, nodes)),
     )  # fmt: skip
@@ -419,21 +415,21 @@ def _space(entries, nodes):
 
 @njit(**KERNEL)
 def _workspace(problems):
-    """Return arrays for the largest of the problems that are not too large."""
+    """Return scratch arrays for the largest problem that fits a tree."""
     entries, nodes = 1, WIDTH
     for k in range(problems.of.shape[0]):
         _, h, t = problems.of[k]
         n_rows = problems.sources.starts[h + 1] - problems.sources.starts[h]
         n_cols = problems.targets.starts[t + 1] - problems.targets.starts[t]
         n, m = padded(n_rows, n_cols)
-        if n + m <= MOST_NODES:
+        if n + m <= MAX_NODES:
             entries, nodes = max(entries, n * m), max(nodes, n + m + WIDTH)
     return _space(entries, nodes)
 
 
 @njit(**KERNEL)
 def solve_all(problems, goal, out):
-    """Solve every problem and write what is proved of it to ``out``."""
+    """Solve every problem and write its certified result to ``out``."""
     costs, starts, sources, targets, of = problems
     workspace = _workspace(problems)
     seen, low, high = -1, np.nan, np.nan
@@ -458,10 +454,10 @@ def solve_all(problems, goal, out):
 
 @njit(**KERNEL)
 def solve_one(M, p, q, arcs, flow, f, g):
-    """Find an optimal plan of one problem without empty rows and columns; nothing is proved.
+    """Find an optimal plan of one problem without empty rows and columns, uncertified.
 
-    Write its arcs, their flow and potentials of rows and columns; return how many arcs there are,
-    or 0 if no optimum was found or a number is not finite and nonnegative.
+    Write its arcs, their flow and potentials of rows and columns. Return the number of arcs, or 0
+    if no optimum was found or an input is negative, infinite or NaN.
     """
     n, m = padded(p.size, q.size)
     workspace = _space(n * m, n + m + WIDTH)
@@ -482,7 +478,7 @@ def solve_one(M, p, q, arcs, flow, f, g):
 
 
 def blank(problems: Problems) -> Answers:
-    """Return answers of which nothing is proved yet."""
+    """Return empty results for all problems."""
     of = problems.of
     n, m = problems.sources.sizes[of[:, 1]], problems.targets.sizes[of[:, 2]]
     at = np.zeros((3, of.shape[0] + 1), np.int64)
@@ -496,8 +492,6 @@ def blank(problems: Problems) -> Answers:
 
 
 # -- potentials ------------------------------------------------------------------------------------
-#
-# Potentials of small problems, at places without mass too and in the units of the caller.
 
 EPS = float(np.finfo(float).eps)
 
@@ -525,7 +519,7 @@ def _extend_pair(M, scale, offset, f, g):
 
 @njit(**KERNEL)
 def extend_potentials(problems, out):
-    """Give potentials to the places without mass of all solved problems."""
+    """Extend the potentials of all solved problems to places without mass."""
     costs, starts, sources, targets, of = problems
     for k in range(of.shape[0]):
         if out.n_arcs[k] == 0:
@@ -542,10 +536,10 @@ def extend_potentials(problems, out):
 
 @njit(**KERNEL)
 def potentials_to_user(out, f_out, g_out):
-    """Write potentials in the caller's units, as feasible as they were.
+    """Write potentials in the caller's units, feasible as before.
 
-    What the costs were shifted and scaled by was rounded, so f goes down by as much; a product with
-    a unit below 1 may be subnormal, and then is rounded.
+    Shifting and scaling rounded the costs, so f is lowered by that error. Products with a unit
+    below 1 may be subnormal and rounded, and are lowered too.
     """
     for k in range(out.n_arcs.size):
         offset, unit, largest = out.numbers[k, 4], out.numbers[k, 5], out.numbers[k, 6]

@@ -1,4 +1,4 @@
-"""Primal simplex on all arcs of a small transport problem, whose tree is kept as sets of nodes.
+"""Primal network simplex on all arcs of a small transport problem, with its tree as node sets.
 
 Costs are (rows, columns), padded with infinity to multiples of ``HEIGHT`` and ``WIDTH``. Columns
 are the nodes 0 ... of the tree, rows follow from ``C.shape[1]`` on; the root is a column. A basis
@@ -8,8 +8,8 @@ C_ij + y_i - y_j. An arc of a row to its parent points up, that of a column down
 cycle gain and lose flow by turns. A tree arc without flow points up: such trees are *strongly
 feasible*, and pivots that keep them so cannot cycle.
 
-Sets make a pivot a few short loops over two paths: whether a node is above another is one bit, and
-prices change eight at a time.
+With sets, a pivot is a few short loops over two paths: one bit tells whether a node is above
+another, and prices change eight at a time.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 from .compiling import KERNEL, njit
 from .simd8 import BYTES, HEIGHT, WIDTH, add_where, least_of_block, least_of_row, subtract, unite
 
-#: Nodes of the largest tree: bits of a set.
-MOST_NODES = 8 * BYTES
+#: Most nodes of a tree: the bits of a set.
+MAX_NODES = 8 * BYTES
 
 
 @njit(**KERNEL)
@@ -31,7 +31,7 @@ def padded(n, m):
 
 def is_small(n: int, m: int) -> bool:
     """Tell whether a tree has bits for so many rows and columns, padded."""
-    return -(-n // HEIGHT) * HEIGHT - (-m // WIDTH) * WIDTH <= MOST_NODES
+    return -(-n // HEIGHT) * HEIGHT - (-m // WIDTH) * WIDTH <= MAX_NODES
 
 
 @njit(**KERNEL)
@@ -45,10 +45,10 @@ def empty_tree(n_nodes):
 
 @njit(**KERNEL)
 def pivots(C, tree, n_blocks, tolerance, most):
-    """Pivot at most ``most`` times; return how often.
+    """Pivot at most ``most`` times; return the number of pivots.
 
     Fewer pivots mean that no reduced cost is below -tolerance. Blocks of rows are priced in turn:
-    at least ``n_blocks`` for a pivot, and more until an arc is found.
+    at least ``n_blocks`` per pivot, and more until an arc is found.
     """
     y, flow, parents, sets, paths = tree
     n, m = C.shape
@@ -71,7 +71,7 @@ def pivots(C, tree, n_blocks, tolerance, most):
             return most  # a price is not finite
         i = np.uint32(m + first)
 
-        # Climb from both ends to where the paths join; what loses flow stands at even places.
+        # Climb from both ends to the join of the paths; arcs at even places lose flow.
         byte, bit = j >> np.uint32(3), np.uint8(1) << np.uint8(j & np.uint32(7))
         u, length, out, delta = i, 0, 0, np.inf
         while not sets[u, byte] & bit:
@@ -118,7 +118,7 @@ def pivots(C, tree, n_blocks, tolerance, most):
             flow[u] += gain
             gain = -gain
             subtract(sets, u, u, spare)
-        # The path from the entering arc to the leaving one turns over.
+        # Reverse the path from the entering arc to the leaving one.
         gain = delta
         for k in range(inner, 0, -1):
             u, below = inside[k], inside[k - 1]
@@ -134,7 +134,7 @@ def pivots(C, tree, n_blocks, tolerance, most):
 
 @njit(**KERNEL)
 def close(m, n_cols, tree, closed, marks, stack):
-    """List the nodes of a tree such that each stands before its parent, and the root last."""
+    """List the nodes of a tree, each before its parent and the root last."""
     parents = tree[2]
     marks[:] = 0
     place = closed.size
@@ -153,12 +153,12 @@ def close(m, n_cols, tree, closed, marks, stack):
 
 # -- starting bases --------------------------------------------------------------------------------
 #
-# Bases from which the simplex of a small transport problem starts.
+# A greedy plan gives the first tree.
 
 
 @njit(**KERNEL)
 def sort_rows(keys, order, spare):
-    """Put row numbers in the order of their keys, smallest first: a stable merge sort."""
+    """Sort row numbers by their keys, smallest first, with a stable merge sort."""
     n = keys.size
     for i in range(n):
         order[i] = i
@@ -183,9 +183,9 @@ def sort_rows(keys, order, spare):
 def greedy(C, p, q, g, order, left, free, closed, tree):
     """Build a strongly feasible tree: rows in turn fill their columns of least C_ij - g_j.
 
-    Each arc closes a row or a column, which then hangs from the other one; the column that stays
-    open is the root. Columns close on a tie, so that arcs without flow belong to rows and point up.
-    ``closed`` gets the nodes as they close: the root last, and every node before its parent.
+    Each arc closes a row or a column, which then hangs from the other one. The column that stays
+    open is the root. On a tie the column closes, so that arcs without flow belong to rows and point
+    up. ``closed`` gets the nodes in this order: every node before its parent, the root last.
     """
     _, flow, parents, sets, _ = tree
     m = C.shape[1]

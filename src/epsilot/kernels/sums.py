@@ -1,12 +1,12 @@
-"""Sums in an order that is written down, so that every compilation of a kernel adds alike.
+"""Sums in a fixed order, so that every compilation of a kernel gives the same bits.
 
-A loop that adds floats becomes SIMD code only if the compiler may reorder it (``reassoc``). What
-it then makes of the loop depends on the vector width, on whether the loop was inlined, even on
-the distance of two arrays in memory (the scalar loop runs where they might overlap): equal inputs
-give other last digits. Kernels therefore add up here, in loops that are emitted with explicit
-vectors: vector k of ``N_VECTORS`` adds every ``N_VECTORS``-th piece of ``VECTOR`` bytes; the
-vectors are added in pairs, then the halves of the last one until a number is left; entries that
-fill no vector come last.
+A loop that adds floats becomes SIMD code only if the compiler may reorder it (``reassoc``). The
+order then depends on the vector width, on inlining, even on the distance of two arrays in memory
+(the scalar loop runs where they might overlap), and equal inputs give different last digits.
+Kernels therefore add in loops that are emitted here with explicit vectors. Vector k of
+``N_VECTORS`` adds every ``N_VECTORS``-th piece of ``VECTOR`` bytes. The vectors are added in
+pairs, then the halves of the last one until a number is left. Entries that fill no vector come
+last.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from .llvm_ops import (
 )
 from .llvm_ops import fma as emit_fma
 
-#: Bytes of a vector, and vectors that are added side by side to hide the latency of an addition.
+#: Bytes per vector, and vectors added in parallel to hide the latency of an addition.
 VECTOR, N_VECTORS = 64, 4
-#: Bytes to whose multiples all entries are aligned.
+#: Alignment of all entries, in bytes.
 ITEM = 4
 
 _BYTES = {types.float64: 8, types.float32: 4}
@@ -49,10 +49,10 @@ def _vector(real, width):
 
 
 class _Adder:
-    """Emits the loops of the sums of one formula over the entries of its arrays.
+    """Emit the loops that sum one formula over the entries of its arrays.
 
-    The formula takes an entry of each array and the numbers, and returns ``n_written`` values
-    for the last arrays, then the terms to add; a pair is a product, added by fma.
+    The formula takes one entry of each array and the numbers. It returns ``n_written`` values for
+    the last arrays, then the terms to add. A pair of terms is a product, added by fma.
     """
 
     def __init__(self, context, builder, dtype, formula, n_written, arrays, numbers):
@@ -67,7 +67,7 @@ class _Adder:
         }
 
     def sums(self, n_sums):
-        """Emit everything and return the sums."""
+        """Emit all loops and return the sums."""
         block = self.width * N_VECTORS
         lanes = [[self._zero(self.width) for _ in range(n_sums)] for _ in range(N_VECTORS)]
         rest = [self._zero(1) for _ in range(n_sums)]
@@ -92,7 +92,7 @@ class _Adder:
         return cgutils.alloca_once_value(self.builder, zero)
 
     def _run(self, start, stop, width, lanes):
-        """Emit the loop that adds entries start..stop, a piece of this width to each in turn."""
+        """Emit the loop that adds entries start..stop to the lanes in turn, ``width`` at a time."""
         builder, stride = self.builder, self._index(width * len(lanes))
         with cgutils.for_range_slice(builder, start, stop, stride, self.size.type) as (i, _):
             for k, totals in enumerate(lanes):
@@ -135,7 +135,7 @@ class _Adder:
 
 
 def _is_served(kinds, n_arrays):
-    """Tell whether the arguments are contiguous vectors of floats, then numbers."""
+    """Tell whether the arguments are contiguous float vectors followed by numbers."""
     return all(
         isinstance(x, types.Array) and x.ndim == 1 and x.layout == "C" and x.dtype in _BYTES
         for x in kinds[:n_arrays]
@@ -145,7 +145,7 @@ def _is_served(kinds, n_arrays):
 def summing(
     n_arrays: int, n_sums: int = 1, n_written: int = 0
 ) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Make a function for kernels of a formula for one entry of each of the first arguments.
+    """Turn a formula for one entry of each array into a sum that kernels can call.
 
     The formula returns ``n_written`` values for the last arrays, then the terms of the sums, which
     are in the precision of the first array; all its operands must be of one precision.
@@ -177,7 +177,7 @@ def summing(
         return intrinsic(typed)
 
     def plain(formula):
-        """Make the same of NumPy's operations, for coverage runs."""
+        """Sum with NumPy, for coverage runs."""
 
         def summed(*args):
             values = formula(*args)
@@ -244,11 +244,9 @@ if IS_PLAIN:
 
 # -- sums of terms that are computed on the way ----------------------------------------------------
 #
-# Sums whose terms are computed as they are added: what the inner loops of kernels have in common.
-#
-# Each formula is for one entry of its arrays (the first arguments); what is written goes to the
-# last of them. The order of the sums is that of :mod:`.sums`, so that a fused sum has the bits of
-# one over stored terms.
+# The inner loops of kernels: sums whose terms are computed as they are added. Each formula is for
+# one entry of its arrays, the first arguments, and writes to the last of them. A fused sum has the
+# bits of a sum of stored terms.
 
 
 def _exp(x):
@@ -260,7 +258,7 @@ def _exp_below(x):
 
 
 def _gibbs(row, g, f, inv_eta):
-    """Return an entry exp((f + g - C) / η) of a plan, as every kernel has it."""
+    """Return the entry exp((f + g - C) / η) of a plan, with the same bits in every kernel."""
     return _exp((f + g - row) * inv_eta)
 
 
@@ -326,7 +324,7 @@ def _snapshot(row, snap, log_norm, inv_eta):
 def softmax_into(row, lam, out, shift, inv_eta):
     """Write exp((λ - row) / η - shift) in the precision of the row, and return the sum.
 
-    Only the exponential is: the exponent is computed in that of λ.
+    The exponent is computed in the precision of λ.
     """
     x = _exp_below(like(emit_fma(lam - like(row, lam), inv_eta, -shift), row))
     return x, x

@@ -1,14 +1,13 @@
-"""Trees of points whose nodes bound cost plus price from below, and searches through them.
+"""k-d trees whose nodes bound cost plus price from below, and searches through them.
 
 Points are stored in the order of a balanced tree of median splits: node t of depth l holds the
 places [n t >> l, n (t + 1) >> l). A row of ``nodes`` (numbered as in a heap, from 1) has the box
-of its points, a slope s and the least of price + s·(y - c) over them, c being the middle of the
-box: with the slope that fits the prices, an affine bound prunes where a constant one would not.
-Any slope is valid, and a least that is out of date is too as long as prices only rise.
+of its points, a slope s, and the minimum of price + s·(y - c) over them, where c is the centre of
+the box. With a slope that fits the prices, this affine bound prunes better than a constant one.
+Any slope is valid. The minimum of earlier prices is valid too, as long as prices only rise.
 
-Bounds are lowered by more than rounding can have added, so that what a search leaves out is not
-below what it returns *as computed*: the columns found, and c-transforms, are those of a pass over
-all columns, bit for bit.
+Bounds are lowered by more than the possible rounding error. The columns found, and c-transforms,
+are therefore those of a pass over all columns, bit for bit.
 
 ``axes`` is a tuple whose length is the dimension: kernels compile for each, with loops unrolled.
 """
@@ -20,19 +19,19 @@ import numpy as np
 from .compiling import INLINE, KERNEL, njit
 from .metrics import check_code, node_bound, pair_cost
 
-#: Points in a leaf, at most.
-LEAF = 8
-#: Nodes on a path from the root, at most.
-DEEPEST = 64
-#: Share of the prices' spread below which a box is too thin to have a slope of its own.
-RIDGE = 1e-3
-#: Roundings of a bound, beside eight an axis, in units of 2**-53.
-ROUNDINGS = 64
+#: Most points per leaf.
+MAX_LEAF_POINTS = 8
+#: Most nodes on a path from the root.
+MAX_DEPTH = 64
+#: Ridge of the fit of a slope, as a fraction of the trace.
+SLOPE_RIDGE = 1e-3
+#: Rounding errors of a bound, besides eight per axis, in units of 2**-53.
+BOUND_ROUNDINGS = 64
 
 
 @njit(**KERNEL)
 def _select(keys, order, lo, hi, place):
-    """Arrange ``order[lo:hi]`` so that what belongs at ``place`` by its key is there."""
+    """Partition ``order[lo:hi]`` so that the entry of rank ``place`` is in place (quickselect)."""
     while hi - lo > 1:
         a, b, c = keys[order[lo]], keys[order[(lo + hi) // 2]], keys[order[hi - 1]]
         middle = max(min(a, b), min(max(a, b), c))
@@ -56,7 +55,7 @@ def _select(keys, order, lo, hi, place):
 
 @njit(**KERNEL)
 def _split(X, order, keys, depth, lowest, highest, start, stop):
-    """Split the nodes start..stop of a depth, and theirs in turn, along their longest sides."""
+    """Split the nodes start..stop of a depth, and their children, along their longest sides."""
     n, d = X.shape
     for level in range(depth, highest):
         for t in range(start << (level - depth), stop << (level - depth)):
@@ -108,7 +107,7 @@ def boxes(Y, depth, nodes):
 
 @njit(**KERNEL)
 def _merge(left, right, out, d):
-    """Join the moments of two halves: count, means, products of deviations."""
+    """Merge the moments of two halves: count, means, products of deviations."""
     a, b = left[0], right[0]
     total = a + b
     out[0] = total
@@ -125,7 +124,7 @@ def _merge(left, right, out, d):
 
 @njit(**KERNEL)
 def _slope(moments, d, A, b, slope):
-    """Solve the normal equations of price ~ -slope·y, with a ridge; False if all points are one."""
+    """Fit price ~ -slope·y by ridge regression; return False if all points are equal."""
     place, trace = d + 2, 0.0
     for r in range(d):
         for s in range(r, d):
@@ -137,7 +136,7 @@ def _slope(moments, d, A, b, slope):
     if not 0 < trace < np.inf:
         return False
     for r in range(d):
-        A[r, r] += RIDGE * trace
+        A[r, r] += SLOPE_RIDGE * trace
     for r in range(d):
         for s in range(r + 1, d):
             factor = A[s, r] / A[r, r]
@@ -190,7 +189,7 @@ def leasts(Y, prices, shift, depth, nodes, top, start, stop):
     all: ``start`` 0 and ``stop`` 1 at depth 0 mean every node.
     """
     m, d = Y.shape
-    ulps = (8 * d + ROUNDINGS) * 2.0**-53
+    ulps = (8 * d + BOUND_ROUNDINGS) * 2.0**-53
     for level in range(top, depth + 1):
         for t in range(start << (level - top), stop << (level - top)):
             node = nodes[(1 << level) + t]
@@ -209,13 +208,13 @@ def leasts(Y, prices, shift, depth, nodes, top, start, stop):
 
 @njit(**INLINE)
 def _bound(x, node, metric, axes):
-    """Return what no computed cost + shift + price of a node's points is below."""
+    """Return a lower bound of the computed cost + shift + price of a node's points."""
     d = len(axes)
     low = node[3 * d]
     if low == np.inf:
         return low
     low, size = node_bound(metric, low, abs(low), x, node, axes)
-    return low - (8 * d + ROUNDINGS) * 2.0**-53 * size
+    return low - (8 * d + BOUND_ROUNDINGS) * 2.0**-53 * size
 
 
 @njit(**KERNEL)
@@ -277,7 +276,7 @@ def least_columns(
     ``leasts`` gets the least value of each, ``thresholds`` the k-th: no other column is below it.
     """
     k = cols.shape[1]
-    values, bounds, stack = np.empty(k), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
+    values, bounds, stack = np.empty(k), np.empty(MAX_DEPTH), np.empty(MAX_DEPTH, np.int64)
     for at in range(start, stop):
         i = rows[at]
         search(
@@ -290,8 +289,8 @@ def least_columns(
 
 @njit(**KERNEL)
 def ctransform(X, Y, prices, shift, metric, nodes, depth, axes, out, start, stop):
-    """out_i = min_j C_ij + price_j."""
-    values, bounds, stack = np.empty(1), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
+    """Write out_i = min_j C_ij + price_j."""
+    values, bounds, stack = np.empty(1), np.empty(MAX_DEPTH), np.empty(MAX_DEPTH, np.int64)
     cols, costs = np.empty(1, np.int32), np.empty(1)
     for i in range(start, stop):
         search(
@@ -302,8 +301,8 @@ def ctransform(X, Y, prices, shift, metric, nodes, depth, axes, out, start, stop
 
 @njit(**KERNEL)
 def visits(X, Y, prices, shift, metric, nodes, depth, axes):
-    """Return the nodes that c-transforms of points would visit."""
-    values, bounds, stack = np.empty(1), np.empty(DEEPEST), np.empty(DEEPEST, np.int64)
+    """Return the number of nodes that c-transforms of points would visit."""
+    values, bounds, stack = np.empty(1), np.empty(MAX_DEPTH), np.empty(MAX_DEPTH, np.int64)
     cols, costs = np.empty(1, np.int32), np.empty(1)
     count = 0
     for i in range(len(X)):
@@ -315,7 +314,7 @@ def visits(X, Y, prices, shift, metric, nodes, depth, axes):
 
 @njit(**KERNEL)
 def cells(X, weights, depth, centres, masses):
-    """Write the centroids of the nodes of a depth, and what they weigh."""
+    """Write the centroids and masses of the nodes of a depth."""
     n, d = X.shape
     for t in range(1 << depth):
         lo, hi = (n * t) >> depth, (n * (t + 1)) >> depth

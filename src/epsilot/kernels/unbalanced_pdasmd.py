@@ -4,7 +4,7 @@ Plans are exp(U ⊕ V - κ C + (f ⊕ g - C) / η), so that with 1/ζ = κ + 1/�
 rows are softmaxes of (x - C) / ζ. Without the row potentials the mass of row i is
 A_i = exp(own log p_i + share (U_i + lse_i)), with own = λ_a / (λ_a + η) and share = η / (λ_a + η).
 As in :mod:`.pdasmd`, rows at v come from those of the snapshot, and z, y, v and the ends of the
-box, all in the units of g, are relative to it. A price λ_a of ∞ has own = 1 and share = 0.
+box, all in the units of g, are relative to it. A penalty λ_a of ∞ has own = 1 and share = 0.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 
 from .compiling import INLINE, KERNEL, njit
 from .exp_log import exp, exp_below, log, wide_vectors
-from .pdasmd import SAFE, add, correct, couple, exponentiate, largest_move, weigh
+from .pdasmd import MIN_NORMALISER, add, correct, couple, exponentiate, largest_move, weigh
 from .sums import snapshot_row
 
 
 @njit(**KERNEL)
 def snapshot(C, x, old, log_p, U, own, share, inv_zeta, lse, masses, parts, start, stop):
-    """Log-normalisers and masses of all rows at x, and the column sums of the plan.
+    """Write log-normalisers and masses of all rows at x, and the column sums of the plan.
 
     ``lse`` holds the log-normalisers at ``old``, or inf; chunk k adds its sums to ``parts[k]``.
     """
@@ -31,7 +31,7 @@ def snapshot(C, x, old, log_p, U, own, share, inv_zeta, lse, masses, parts, star
     for k in range(start, stop):
         parts[k] = 0
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
-            shift, mass = weigh(C[i], x, lse[i] + move, inv_zeta, SAFE, weights)
+            shift, mass = weigh(C[i], x, lse[i] + move, inv_zeta, MIN_NORMALISER, weights)
             lse[i] = shift + log(mass)
             masses[i] = exp(own * log_p[i] + share * (U[i] + lse[i]))
             add(parts[k], masses[i] / mass, weights)
@@ -39,7 +39,7 @@ def snapshot(C, x, old, log_p, U, own, share, inv_zeta, lse, masses, parts, star
 
 @njit(**INLINE)
 def _far_row(row, x, v, ratio, inv_zeta, share, log_norm, S, mass, weight, g):
-    """g_j += weight (growth s_j(v) - S_j / mass), with a maximum of its own; ratio is ζ / η."""
+    """Add weight (growth s_j(v) - S_j / mass) to g_j, by the row's maximum; ratio is ζ / η."""
     best = -np.inf
     for j in range(row.size):
         best = max(best, x[j] + ratio * v[j] - row[j])
@@ -54,14 +54,14 @@ def _far_row(row, x, v, ratio, inv_zeta, share, log_norm, S, mass, weight, g):
 
 @njit(**INLINE)
 def _take_off(g, v, log_wanted, inv_price):
-    """g_j -= exp(log_wanted_j - v_j / λ_b): what the penalty wishes column j to hold at v."""
+    """Subtract the mass exp(log_wanted_j - v_j / λ_b) that the penalty targets from g_j."""
     for j in range(g.size):
         g[j] -= exp(log_wanted[j] - v[j] * inv_price)
 
 
 @njit(**INLINE)
 def _advance(g, alpha, h, low, high, v, z, y, y_sum):
-    """Take the mirror step and the gradient step, each back onto the box."""
+    """Take the mirror step and the gradient step, each projected onto the box."""
     for j in range(g.size):
         z[j] = min(max(z[j] - alpha * g[j], low[j]), high[j])
         y[j] = min(max(v[j] - h * g[j], low[j]), high[j])
@@ -101,7 +101,7 @@ def inner_loop(
             i = sample[t, b]
             row, weight = C[rows[t, b]], weights[i] / n_batch
             moved, mass = snapshot_row(row, x, E, S, lse[i], inv_zeta)
-            if moved > SAFE:
+            if moved > MIN_NORMALISER:
                 growth = exp(share * (best * inv_eta + log(moved / mass)))
                 correct(S, E, growth * mass / moved, weight / mass, g)
             else:

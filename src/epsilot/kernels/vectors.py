@@ -1,10 +1,9 @@
-"""Vector functions for callers in Python, the same bits on every processor.
+"""Vector functions for callers in Python, with the same bits on every processor.
 
-NumPy and BLAS compute exponentials, logarithms and products with whatever instructions the
-processor has, BLAS on as many threads as it likes, and each choice rounds in its own way. What
-decides a number of a result is therefore computed here: terms by :mod:`.vexp` and :mod:`.vlog`,
-sums in the order of :mod:`.sums`. (Sums, extrema and square roots of NumPy do not depend on the
-processor.)
+NumPy and BLAS choose instructions and threads by processor for exponentials, logarithms and
+products, and each choice rounds differently. Numbers that enter a result are therefore computed
+here, with :mod:`.exp_log` and the fixed order of :mod:`.sums`. (NumPy's own sums, extrema and
+square roots do not depend on the processor.)
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ from .sums import total
 
 LN2 = 0.6931471805599453
 _REAL = np.dtype(np.float64)
-#: Below this a float is subnormal; times SCALE it is not.
+#: Smallest normal float, a factor that makes subnormal floats normal, and its logarithm.
 _SMALLEST, _SCALE, _LOG_SCALE = 2.0**-1022, 2.0**54, 54 * LN2
-#: Up to this size e**x - 1 is summed as a series, of so many terms.
-_NEAR, _N_TERMS = 0.35, 14
+#: Largest |x| for which e**x - 1 is summed as a series, and its number of terms.
+_MAX_SERIES_SIZE, _N_TERMS = 0.35, 14
 
 
 @njit(**KERNEL)
 def _exp_into(x, out):
-    """out_i = e**x_i."""
+    """Write out_i = e**x_i."""
     for i in range(x.size):
         out[i] = _exp(x[i])
 
 
 @njit(**KERNEL)
 def _expm1_into(x, out):
-    """out_i = e**x_i - 1, by Taylor's series near 0."""
+    """Write out_i = e**x_i - 1, by Taylor's series near 0."""
     for i in range(x.size):
         series = 1.0
         for k in range(_N_TERMS, 1, -1):
             series = 1 + x[i] / k * series
-        out[i] = x[i] * series if abs(x[i]) < _NEAR else _exp(x[i]) - 1
+        out[i] = x[i] * series if abs(x[i]) < _MAX_SERIES_SIZE else _exp(x[i]) - 1
 
 
 @njit(**KERNEL)
@@ -57,14 +56,14 @@ def _log_of(x):
 
 @njit(**KERNEL)
 def _log_into(x, out):
-    """out_i = log x_i."""
+    """Write out_i = log x_i."""
     for i in range(x.size):
         out[i] = _log_of(x[i])
 
 
 @njit(**KERNEL)
 def _logaddexp_into(x, y, out):
-    """out_i = log(e**x_i + e**y_i)."""
+    """Write out_i = log(e**x_i + e**y_i)."""
     for i in range(x.size):
         high, low = max(x[i], y[i]), min(x[i], y[i])
         out[i] = high + _log(1 + _exp(low - high)) if high > -np.inf else -np.inf
@@ -72,7 +71,7 @@ def _logaddexp_into(x, y, out):
 
 @njit(**KERNEL)
 def _power_into(x, exponent, out):
-    """out_i = x_i**exponent, for x_i >= 0."""
+    """Write out_i = x_i**exponent, for x_i >= 0."""
     for i in range(x.size):
         out[i] = _exp(exponent * _log_of(x[i]))
 
@@ -121,14 +120,14 @@ def _are_between(x, low, high):
 
 @njit(**KERNEL)
 def _below_into(x, out):
-    """out_i = the next float below x_i, or 0 where x_i is 0."""
+    """Write out_i = the next float below x_i, or 0 where x_i is 0."""
     for i in range(x.size):
         out[i] = 0.0 if x[i] == 0 else np.nextafter(x[i], -np.inf)
 
 
 @njit(**KERNEL)
 def _entropies(X, out, start, stop):
-    """out_i = -Σ_j X_ij log X_ij."""
+    """Write out_i = -Σ_j X_ij log X_ij."""
     terms = np.empty(X.shape[1])
     for i in range(start, stop):
         for j in range(terms.size):
@@ -138,7 +137,7 @@ def _entropies(X, out, start, stop):
 
 
 def _plain(x: Array) -> Array:
-    """Return a C-ordered, read-only float64 array: kernels then compile for one type only."""
+    """Return a C-ordered, read-only float64 array, so that kernels compile for one type only."""
     x = np.ascontiguousarray(x, dtype=np.float64)
     if x.flags.writeable:
         x = x.view()
@@ -147,7 +146,7 @@ def _plain(x: Array) -> Array:
 
 
 def _is_plain(x: object) -> TypeGuard[Vector]:
-    """Tell whether kernels take an array as it is; small ones come by the thousand."""
+    """Tell whether kernels take an array without conversion; the check must be fast."""
     return type(x) is np.ndarray and x.ndim == 1 and x.dtype == _REAL and x.flags.c_contiguous
 
 
@@ -266,12 +265,12 @@ def entropy(X: Matrix) -> float:
 
 # -- rounding onto the transport polytope ----------------------------------------------------------
 #
-# Vector passes of the rounding onto the transport polytope.
+# These loops add in the plain order of the entries, without SIMD.
 
 
 @njit(**KERNEL)
 def shrink(mass, wanted, out):
-    """out = min(1, wanted / mass), dividing only where it is below 1; return ‖mass - wanted‖₁."""
+    """Write out = min(1, wanted / mass), dividing only below 1; return ‖mass - wanted‖₁."""
     error = 0.0
     for i in range(mass.size):
         error += abs(mass[i] - wanted[i])
@@ -281,7 +280,7 @@ def shrink(mass, wanted, out):
 
 @njit(**KERNEL)
 def shortfall(mass, scaling, wanted, out):
-    """out = max(wanted - scaling mass, 0); return its sum."""
+    """Write out = max(wanted - scaling mass, 0); return its sum."""
     total = 0.0
     for i in range(mass.size):
         missing = wanted[i] - scaling[i] * mass[i]

@@ -195,7 +195,7 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         )
         move = log(np.maximum(problem.q, 1e-300)) - log(columns.total)
         state.row = f.astype(np.float64) * unit
-        move *= np.where(np.abs(move) < kernels.NEAR, self.omega, 1.0)
+        move *= np.where(np.abs(move) < kernels.MAX_RELAXED_MOVE, self.omega, 1.0)
         # The clip returns a column beyond the range of float32 step by step.
         state.lam = state.lam + eta * np.clip(move, -60.0, 60.0)
         return Work.of(both_marginals=n * m)
