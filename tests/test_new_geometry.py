@@ -9,7 +9,7 @@ from epsilot.display.page import python_call
 from epsilot.engine import starts
 from epsilot.engine.execute import execute
 from epsilot.engine.request import Request
-from epsilot.geometry.base import PublicCall, Coarsening, HalvedGrid, Places
+from epsilot.geometry.base import Coarsening, HalvedGrid, Places, PublicCall
 from epsilot.problems.problem import Clipped, Penalised
 from epsilot.solvers import solver_class
 
