@@ -346,10 +346,13 @@ class BatchAccumulator:
         """Return all answers; problems that were not reached hold NaN and the ending."""
         source, config = self.source, self.config
         n_left = 0 if source.size is None else source.size - self.size
-        numbers = [*self.numbers, Numbers.empty(n_left, CODES[ending or Status.INTERRUPTED])]
+        numbers = [*self.numbers]
+        plans, potentials = [*self.plans], [*self.potentials]
+        if n_left or not numbers:
+            numbers.append(Numbers.empty(n_left, CODES[ending or Status.INTERRUPTED]))
+            plans.append(Plans.empty(n_left))
+            potentials.append(ManyPotentials.empty(n_left))
         goal, request = config.goal, config.request
-        plans = [*self.plans, Plans.empty(n_left)]
-        potentials = [*self.potentials, ManyPotentials.empty(n_left)]
         codes = np.concatenate([x.codes for x in numbers])
         return BatchResult(
             np.concatenate([x.value for x in numbers]),
@@ -360,12 +363,11 @@ class BatchAccumulator:
             eps=request.eps,
             rtol=request.rtol,
             seconds=seconds,
-            is_complete=ending is None and not np.isin(codes, UNSOLVED).any(),
+            is_complete=ending is None and not any((codes == code).any() for code in UNSOLVED),
             plans=Plans.joined(plans) if goal.plans else None,
             potentials=ManyPotentials.joined(potentials) if goal.potentials else None,
             pairing=config.pairing,
             digest=self.digest,
-            asked=asked_of(request),
             source=source,
             request=request,
             first_solved=self.n_restored,
@@ -381,7 +383,7 @@ class BatchAccumulator:
         """Take the answers that a file holds, up to the first that is missing."""
         known, goal = BatchResult.load(path), self.config.goal
         asked = asked_of(self.config.request)
-        if (known.asked, len(known), known.digest) != (asked, self.source.size, self.digest):
+        if (known.keywords, len(known), known.digest) != (asked, self.source.size, self.digest):
             raise InvalidProblem(
                 f"{named(path)} holds the results of other problems, or of other keywords; give "
                 "those that it was written for, or leave out resume."

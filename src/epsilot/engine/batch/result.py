@@ -101,8 +101,10 @@ class Plans(Sequence[sparse.csr_array]):
         return Plans(shapes, starts - starts[0], self.i[own], self.j[own], self.flow[own])
 
     @classmethod
-    def joined(cls, parts: Sequence[Plans]) -> Self:
+    def joined(cls, parts: Sequence[Self]) -> Self:
         """Return the plans of several batches, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             np.concatenate([np.zeros((0, 2), np.int64), *(x.shapes for x in parts)]),
             places(_joined((np.diff(x.starts) for x in parts), np.int64)),
@@ -176,8 +178,10 @@ class ManyPotentials(Sequence[Potentials]):
         return ManyPotentials(f_starts - f_starts[0], f, g_starts - g_starts[0], g)
 
     @classmethod
-    def joined(cls, parts: Sequence[ManyPotentials]) -> Self:
+    def joined(cls, parts: Sequence[Self]) -> Self:
         """Return the potentials of several batches, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             places(_joined((np.diff(x.f_starts) for x in parts), np.int64)),
             _joined((x.f for x in parts), np.float64),
@@ -327,7 +331,7 @@ class BatchResult(Sequence[Result]):
     potentials: ManyPotentials | None = field(default=None, repr=False)
     pairing: Pairing | None = field(default=None, repr=False)
     digest: str | None = field(default=None, repr=False)  # of the problems
-    asked: dict[str, str] = field(default_factory=dict, repr=False)  # keywords as in Python
+    saved_keywords: dict[str, str] = field(default_factory=dict, repr=False)  # of a file
     #: The rest is known only in the process that solved the batch.
     source: ProblemSource | None = field(default=None, repr=False)
     request: Request | None = field(default=None, repr=False)
@@ -350,6 +354,11 @@ class BatchResult(Sequence[Result]):
     def converged(self) -> NDArray[np.bool_]:
         """Whether each gap is within the target."""
         return np.asarray(self.codes == CODES[Status.CERTIFIED])
+
+    @property
+    def keywords(self) -> dict[str, str]:
+        """The keywords that the answers depend on, as they are written in Python."""
+        return self.saved_keywords if self.request is None else asked_of(self.request)
 
     def __len__(self) -> int:
         return self.value.size
@@ -461,7 +470,7 @@ class BatchResult(Sequence[Result]):
             "size": len(self),
             "eps": self.eps,
             "rtol": self.rtol,
-            "asked": self.asked,
+            "asked": self.keywords,
             "seconds": self.seconds,
             "is_complete": self.is_complete,
             "errors": {str(k): text for k, text in self.errors.items()},
@@ -524,7 +533,7 @@ def _unpacked(header: Fields, saved: SavedArrays) -> dict[str, Any]:
         "eps": _optional(header["eps"]),
         "rtol": _optional(header["rtol"]),
         "digest": header["digest"],
-        "asked": _asked(header),
+        "saved_keywords": _keywords(header),
         "is_complete": bool(header["is_complete"]),
     }
     if "pairs" in saved:
@@ -542,7 +551,7 @@ def _unpacked(header: Fields, saved: SavedArrays) -> dict[str, Any]:
     return fields
 
 
-def _asked(header: Fields) -> dict[str, str]:
+def _keywords(header: Fields) -> dict[str, str]:
     """Return the keywords of a saved batch; old files name eps and rtol only."""
     accuracy = {name: repr(header[name]) for name in ("eps", "rtol") if header[name] is not None}
     return {str(name): str(text) for name, text in header.get("asked", accuracy).items()}
