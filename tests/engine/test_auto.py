@@ -15,7 +15,7 @@ from epsilot.solvers.cost_models import Offer, cost_model
 from epsilot.solvers.exact import Exact
 
 
-def test_auto_says_what_it_chose(rng):
+def test_auto_reports_its_choice(rng):
     small, large = epsilot.solve(rng.random((8, 9))), epsilot.solve(rng.random((800, 900)))
     assert small.method == "small_simplex"
     assert large.method == "restricted_simplex"

@@ -16,7 +16,7 @@ from sample_problems import random, solve_exactly
 
 
 @pytest.mark.parametrize("search", ["line_search", "backtracking"])
-def test_aam_satisfies_what_its_proof_needs(search):
+def test_aam_satisfies_the_conditions_of_its_proof(search):
     problem = published(epsilon=0.05)
     solver, state, rng = start(make_solver("aam", {"search": search}), problem)
     C, eta = problem.geometry.block(0, problem.shape[0]), problem.eta

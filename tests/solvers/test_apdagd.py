@@ -1,4 +1,4 @@
-"""APDAGD, and APDAMD beside it: the listing, the line search, both published rules."""
+"""APDAGD and APDAMD: the listings, the line search, both published rules."""
 
 import accelerated_listings as listings
 import numpy as np
@@ -52,3 +52,11 @@ def test_duality_rule_stops_earlier_and_keeps_eps():
     assert early.status is Status.PUBLISHED_STOP
     assert early.gap <= 0.05
     assert early.n_iter < late.n_iter / 2
+
+
+def test_apdamd_is_the_textbook_form_with_delta_n():
+    problem = small()
+    ours = states(problem, "apdamd", 40, average=True)
+    for (_, _, state), (e, X) in zip(ours, listings.mirror_descent(problem, 40), strict=True):
+        np.testing.assert_allclose(state.e, e, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(state.X, X, rtol=0, atol=1e-9)

@@ -71,7 +71,7 @@ def onto_one_point(seed):
     st.sampled_from([7, 10**6]),
     st.sampled_from([1e-9, 0.05]),
 )
-def test_clouds_of_any_kind_are_solved_as_closely_as_asked(drawn, coarsest, bids, rtol):
+def test_clouds_of_any_kind_are_solved_to_the_tolerance(drawn, coarsest, bids, rtol):
     X, Y, metric, a, b = drawn
     cloud = PointCloud(X, Y, metric)
     C = cloud.block(0, a.size)

@@ -182,7 +182,7 @@ def test_masses_keep_their_unit():
     assert whole_mass.value == pytest.approx(A.sum() * one.value, rel=1e-12)
 
 
-def test_auto_takes_it_for_l1_grids_and_says_why():
+def test_auto_chooses_it_for_l1_grids_and_gives_the_reason():
     A, B = pair((20, 20))
     result = epsilot.solve_grid(A, B, normalize=True)
     assert result.method == "grid_flow"
@@ -210,7 +210,7 @@ def test_the_entropic_problem_is_refused():
         solve(*pair((5, 5)), rtol=None, reg=1.0)
 
 
-def test_memory_is_asked_for_first(monkeypatch):
+def test_memory_is_checked_before_the_run(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 200 << 20)
     grid = Grid((1024, 1024))
     with pytest.raises(epsilot.InvalidProblem, match=r"grid_flow on 1,048,576 .* MiB"):
@@ -279,7 +279,7 @@ ASTRAY = {
 
 
 @pytest.mark.parametrize("name", ASTRAY)
-def test_a_saved_state_that_leads_astray_does_not_fit(name):
+def test_an_inconsistent_saved_state_is_rejected(name):
     A, B = (x.ravel() / x.sum() for x in FIELDS)
     target = Additive(Grid(FIELDS[0].shape), 1e-9, A, B)
     state, _ = grid_flow.GridFlow().init(target, np.random.default_rng(0))

@@ -72,7 +72,7 @@ def test_a_run_is_the_listing(seed):
 
 
 @pytest.mark.parametrize("longest", [1.0, MAX_MIRROR_STEP, 1e4])
-def test_every_outer_loop_gains_what_a_sweep_of_sinkhorn_gains(longest, monkeypatch):
+def test_every_outer_loop_gains_as_much_as_a_sweep_of_sinkhorn(longest, monkeypatch):
     monkeypatch.setattr(katyusha_sinkhorn, "MAX_MIRROR_STEP", longest)
     problem = drawn(5, eta=0.02)
     solver, state, rng = started(problem)

@@ -81,7 +81,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_auto_takes_it_on_a_line_and_says_why(rng, name):
+def test_auto_chooses_it_on_a_line_and_gives_the_reason(rng, name):
     x, y = rng.random(300), rng.random(280)
     result = ASKED[name](x, y, rtol=1e-9)
     assert result.method == "monotone"
@@ -107,7 +107,7 @@ def test_other_costs_are_refused_in_a_sentence(name):
         epsilot.solve(UNFIT[name], method="monotone")
 
 
-def test_memory_is_asked_for_first(monkeypatch):
+def test_memory_is_checked_before_the_run(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 200 << 20)
     x = np.arange(400_000.0)
     with pytest.raises(epsilot.InvalidProblem, match=r"monotone on 400,000 .* MiB"):

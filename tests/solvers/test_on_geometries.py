@@ -83,6 +83,6 @@ def test_results_agree_with_dense_ones(case, some_are_empty):
 
 
 @pytest.mark.parametrize("method", sorted(set(ENTROPIC) - set(LAZY)))
-def test_a_method_that_needs_the_matrix_says_so(method):
+def test_a_method_that_needs_the_matrix_rejects_lazy_costs(method):
     with pytest.raises(epsilot.InvalidProblem, match=rf"{method} needs an explicit cost matrix"):
         epsilot.solve(Grid((3, 3)), eps=0.1, method=method)

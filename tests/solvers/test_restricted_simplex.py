@@ -169,7 +169,7 @@ def test_long_and_wide_problems(rng, n, m):
     assert result.value == pytest.approx(epsilot.exact(M, a, b).value, rel=1e-9)
 
 
-def test_a_dear_detour_raises_the_price_of_artificial_arcs(rng, monkeypatch):
+def test_an_expensive_detour_raises_the_price_of_artificial_arcs(rng, monkeypatch):
     tune(monkeypatch, arc_simplex, artificial_price=1e-3)
     M, a, b = rng.random((40, 40)), rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(40))
     result = epsilot.solve(M, a, b, rtol=1e-9, method="restricted_simplex", n_arcs=1, sweeps=0)
@@ -250,7 +250,7 @@ ASTRAY = {
 
 
 @pytest.mark.parametrize("name", ASTRAY)
-def test_a_saved_state_that_leads_astray_does_not_fit(rng, name):
+def test_an_inconsistent_saved_state_is_rejected(rng, name):
     problem = make_problem(Dense(cloud(rng)))
     target = Additive(problem.geometry, 0.0, problem.p, problem.q)
     solver = restricted_simplex.RestrictedSimplex(sweeps=0)

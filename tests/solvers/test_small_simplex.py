@@ -41,7 +41,7 @@ def test_larger_problems_are_refused(shape):
         epsilot.solve(np.zeros(shape), **METHOD)
 
 
-def test_what_its_pivots_do_not_settle_the_other_simplex_does(rng, monkeypatch):
+def test_pot_solves_problems_that_the_pivots_do_not(rng, monkeypatch):
     M, a, b = rng.random((9, 8)), rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(8))
     monkeypatch.setattr("epsilot.solvers.small_simplex.solve_one", lambda *arrays: 0)
     result = epsilot.solve(M, a, b, **METHOD)

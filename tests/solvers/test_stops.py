@@ -34,7 +34,7 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("name", "options", "iterations", "operations"), PUBLISHED)
-def test_published_runs_cost_what_the_specification_measured(name, options, iterations, operations):
+def test_published_runs_cost_as_much_as_specified(name, options, iterations, operations):
     runs = []
     for seed in range(3):
         M, a, b = synthetic(6, seed)

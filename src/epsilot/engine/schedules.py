@@ -19,7 +19,7 @@ from .run_state import RunState
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContinuationTuning:
+class ScheduleTuning:
     """Tuning parameters of the continuation in η."""
 
     min_eta: float = 1e-7  # share of max C below which exponents (f + g - C) / η lose accuracy
@@ -27,7 +27,7 @@ class ContinuationTuning:
     warm_ratio: float = 16.0  # with an ε: multiple of the η that is proved to suffice
 
 
-TUNING = ContinuationTuning()
+TUNING = ScheduleTuning()
 
 
 class Schedule(Protocol[T]):
