@@ -34,10 +34,10 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery"]
 nitpicky = True
-# Without a network nobody knows where others document their names; ours must resolve.
+# The documentation of other packages is not available without a network; our names must resolve.
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!epsilot).*"),
-    (r"py:.*", r"epsilot\.(_types|transport|run|geometry|files|distributed)\..*"),
+    (r"py:.*", r"epsilot\.(_types|problems|engine|geometry|files|distributed)\..*"),
 ]
 suppress_warnings = ["config.cache"]
 
