@@ -82,7 +82,7 @@ def test_arrays_that_problems_share_are_sent_once(client, monkeypatch):
 
     sent, send = [], Cluster.send
     monkeypatch.setattr(Cluster, "send", lambda self, x: sent.append(x) or send(self, x))
-    monkeypatch.setattr("epsilot.distributed.task_payloads.FIRST_ITEMS", 1)
+    monkeypatch.setattr("epsilot.distributed.task_payloads.FIRST_TASK_ITEMS", 1)
     H = np.random.default_rng(4).dirichlet(np.ones(120), 400)
     pairs = np.random.default_rng(5).integers(0, 400, (3000, 2))
     M = np.abs(np.subtract.outer(np.arange(120.0), np.arange(120.0)))

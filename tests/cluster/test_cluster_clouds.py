@@ -1,4 +1,6 @@
-"""Clouds on a cluster: every pass, every kind of input and every certificate as in one process."""
+"""Clouds on a cluster: every pass, input and certificate agrees with one process."""
+
+import dataclasses
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("cluster")
 
 @pytest.fixture(autouse=True)
 def _small_passes_are_sent_too(monkeypatch):
-    monkeypatch.setattr("epsilot.distributed.points.LOCAL_ENTRIES", 0)
+    monkeypatch.setattr("epsilot.distributed.points.MAX_LOCAL_ENTRIES", 0)
 
 
 def clouds(n, m, d, seed=0):
@@ -66,7 +68,21 @@ def test_passes_have_the_bits_of_one_process(client, monkeypatch, tmp_path, d, m
         np.testing.assert_array_equal(answer(there, f, g), answer(here, f, g), err_msg=name)
 
 
-def test_tiles_of_columns_are_put_together_in_their_order(monkeypatch):
+@pytest.mark.parametrize(("d", "name"), [(2, "ClusterCloud"), (5, "RemoteCloud")])
+def test_clouds_are_constructed_from_their_arguments(client, tmp_path, d, name):
+    X, Y = clouds(20, 15, d)
+    np.save(tmp_path / "Y.npy", Y)
+    there = Spread(X, tmp_path / "Y.npy", "sqeuclidean", client)
+    assert type(there).__name__ == name
+    other = type(there)(there._sides, "cityblock", single=True)
+    g = np.random.default_rng(1).random(15)
+    assert other.single
+    np.testing.assert_array_equal(
+        other.ctransform_rows(g), PointCloud(X, Y, "cityblock").ctransform_rows(g)
+    )
+
+
+def test_tiles_of_columns_are_combined_in_order(monkeypatch):
     X, Y = clouds(40, 100, 2)
     rng = np.random.default_rng(1)
     f, g = rng.random(40), rng.random(100)
@@ -142,24 +158,27 @@ def test_solvers_run_unchanged(client, method, d, options):
     assert_same(there, epsilot.solve_sample(X, Y, a, lazy=True, **how))
 
 
-def test_workers_look_for_arcs(client, monkeypatch):
-    from epsilot.distributed import searches
+def test_workers_search_trees(client, monkeypatch):
+    from epsilot.distributed import passes as cluster_passes
 
     sent = []
-    send = searches.Searches._ask
-    monkeypatch.setattr(searches, "MANY_ROWS", 50)
+    search = cluster_passes.ClusterSearch._search
+    sizes = dataclasses.replace(cluster_passes.SIZES, min_searched_rows=50)
+    monkeypatch.setattr(cluster_passes, "SIZES", sizes)
     monkeypatch.setattr("epsilot.geometry.tree_index.MIN_SEARCHED_ENTRIES", 1000)
     monkeypatch.setattr("epsilot.geometry.tree_index.ENTRIES_PER_VISIT", 0)
     monkeypatch.setattr(
-        searches.Searches, "_ask", lambda self, *args: sent.append(args[2]) or send(self, *args)
+        cluster_passes.ClusterSearch,
+        "_search",
+        lambda self, *args: sent.append(args[2]) or search(self, *args),
     )
     X, Y = clouds(90, 80, 2)
     there = epsilot.solve_sample(X, Y, client=client, method="auction", rtol=1e-9)
-    assert {*sent} == {searches.least_there, searches.ctransform_there}
+    assert {*sent} == {cluster_passes.least_columns_of, cluster_passes.ctransform_of}
     assert_same(there, epsilot.solve_sample(X, Y, lazy=True, method="auction", rtol=1e-9))
 
 
-def test_points_that_are_far_away_are_for_sinkhorn(client, tmp_path):
+def test_remote_points_are_solved_by_sinkhorn(client, tmp_path):
     X, Y = clouds(30, 20, 5)
     np.save(tmp_path / "X.npy", X)
     result = epsilot.solve_sample(
@@ -201,18 +220,18 @@ BAD = np.array([[0.0, 1.0], [np.nan, 0.0]])
         (np.zeros((3, 3)), "euclidean", None, "both clouds must live in one space"),
         (np.zeros((3, 2)), "canberra", None, "must be one of sqeuclidean"),
         (np.zeros((3, 2)), lambda x, Y: Y[:, 0], None, "it must have a name"),
-        (np.zeros((3, 2)), "euclidean", False, "leave it out"),
+        (np.zeros((3, 2)), "euclidean", False, "leave lazy out"),
         (Parquet("absent.parquet", ["x", "y"]), "euclidean", None, "cannot be read as Parquet"),
         (dask_array.from_array(BAD), "euclidean", None, r"X_a\[1\] has a coordinate"),
     ],
     ids=range(9),
 )
-def test_what_is_wrong_is_said_in_a_sentence(client, X, metric, lazy, sentence):
+def test_invalid_input_is_one_sentence(client, X, metric, lazy, sentence):
     with pytest.raises(InvalidProblem, match=sentence):
         epsilot.solve_sample(X, np.ones((4, 2)), metric=metric, lazy=lazy, client=client)
 
 
-def test_a_bad_point_that_only_workers_see(client, tmp_path):
+def test_invalid_points_that_only_workers_read(client, tmp_path):
     X = np.ones((8, 5))
     X[6, 2] = np.inf
     np.save(tmp_path / "X.npy", X)

@@ -1,4 +1,4 @@
-"""Bad weather: workers, schedulers and connections that fail, and what is kept."""
+"""Failures: workers, schedulers and connections that fail, and what is kept."""
 
 import os
 import random
@@ -31,7 +31,7 @@ HOW = {"method": "sinkhorn", "rtol": 1e-9, "multiscale": False, "on_limit": "ign
 
 @pytest.fixture(autouse=True)
 def _small_passes_are_sent_too(monkeypatch):
-    monkeypatch.setattr("epsilot.distributed.points.LOCAL_ENTRIES", 0)
+    monkeypatch.setattr("epsilot.distributed.points.MAX_LOCAL_ENTRIES", 0)
 
 
 def solve(**how):
@@ -67,9 +67,9 @@ def test_twenty_kills_at_random_moments(client, cluster, workers):
 
 def fail_twice():
     """Make the passes of this worker raise, two times."""
-    from epsilot.distributed import rows
+    from epsilot.distributed import passes
 
-    compute, left = rows.compute, [2]
+    compute, left = passes.compute, [2]
 
     def failing(*args):
         if left[0] > 0:
@@ -77,7 +77,7 @@ def fail_twice():
             raise OSError("a disk that is out of order")
         return compute(*args)
 
-    rows.compute = failing
+    passes.compute = failing
 
 
 def test_a_task_that_raises_is_tried_again(client, workers):
@@ -101,9 +101,9 @@ def test_a_connection_that_breaks_is_made_again(cluster):
 
 def test_a_client_that_is_closed(cluster, tmp_path):
     own = Client(cluster, set_as_default=False)
-    with pytest.raises(ClusterError, match="is gone; start it again and make a new client"):
+    with pytest.raises(ClusterError, match="is lost; start it again and create a new client"):
         solve(client=own, callback=lambda record: own.close())
-    with pytest.raises(ClusterError, match="is gone"):
+    with pytest.raises(ClusterError, match="is lost"):
         solve(client=own)
 
 
@@ -179,11 +179,11 @@ def test_a_scheduler_that_is_gone(programs, outside, tmp_path, monkeypatch):
     run, batch = tmp_path / "run.npz", tmp_path / "batch.npz"
     M = np.random.default_rng(1).random((60, 300, 8))
     epsilot.solve_batch(M[:2], client=client)
-    with pytest.raises(ClusterError, match=r"scheduler at tcp://.* is gone"):
+    with pytest.raises(ClusterError, match=r"scheduler at tcp://.* is lost"):
         solve(client=client, checkpoint=run, max_iter=100, callback=lambda _: scheduler.kill())
     resumed = solve(lazy=True, resume=run, max_iter=20)
     assert_same(resumed, solve(lazy=True, max_iter=20, callback=lambda _: None))
-    with pytest.raises(ClusterError, match="is gone"):
+    with pytest.raises(ClusterError, match="is lost"):
         epsilot.solve_batch(M, client=client, checkpoint=batch)
 
 

@@ -1,13 +1,13 @@
-"""The same solvers on a Dask cluster: what is computed where, and what is sent for it.
+"""Run the same solvers on a Dask cluster.
 
-Nothing of this is imported unless a client, a Dask array or this module is named; it needs ``pip
-install "epsilot[distributed]"``.
+The package imports this module only if a client, a Dask array or the module itself is used. It
+needs ``pip install "epsilot[distributed]"``.
 """
 
 from __future__ import annotations
 
 from ..errors import ClusterError
 from .points import PointCloud
-from .readers import Parquet
+from .tiles import Parquet
 
 __all__ = ["ClusterError", "Parquet", "PointCloud"]

@@ -1,8 +1,8 @@
-"""A Dask client as the rest of the package uses it: what is sent, gathered, and lost on the way.
+"""Send arrays and tasks to the workers of a Dask client, and recover from lost workers.
 
-All state of a run is in this process, and a task is a pure function of what it was sent. Whatever
-is lost is therefore sent again: single tasks by the scheduler, everything after a connection broke
-by :meth:`Cluster.gather`.
+All state of a run is in this process, and a task is a pure function of its arguments. Lost tasks
+are therefore sent again: single ones by the scheduler, all of them by :meth:`Cluster.gather` after
+the connection was lost.
 """
 
 from __future__ import annotations
@@ -18,32 +18,37 @@ from .._types import Array
 from ..errors import ClusterError, InvalidProblem
 from ..version import __version__
 from ..wording import first_line, shown
-from . import tasks
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 else:
     Client = Future = Any
 
-#: Bytes of an array that one task may carry: Dask warns of more, and the scheduler keeps them.
-SLAB = 8_000_000
-#: Bytes of the tasks of one call that are no reason to warn.
-WARN_BYTES = 32 * SLAB
-#: Times that a task is tried again where it raised, and that all is sent again after a loss.
-RETRIES, RESENDS = 2, 5
-#: Seconds that a client has to find its scheduler again.
+#: Bytes of an array that one task carries at most; Dask warns above, and the scheduler keeps them.
+MAX_TASK_BYTES = 8_000_000
+#: Bytes of all tasks of one call above which Dask warns.
+WARN_BYTES = 32 * MAX_TASK_BYTES
+#: Times that a task is retried after it raised.
+MAX_RETRIES = 2
+#: Times that all tasks are sent after workers or the connection were lost.
+MAX_SENDS = 5
+#: Seconds within which a client must reconnect to its scheduler.
 RECONNECT_SECONDS = 10.0
-#: Seconds between two looks at the number of workers.
-LOOK_SECONDS = 5.0
+#: Seconds between two counts of the workers.
+COUNT_SECONDS = 5.0
 
-#: What a task is given: futures stand for what they are the future of.
-Sent: TypeAlias = Any
+#: Argument of a task; a future stands for its result.
+TaskArgument: TypeAlias = Any
 #: Submits tasks and returns their futures; called again if they are lost.
-Ask: TypeAlias = Callable[[], list[Future]]
+Submit: TypeAlias = Callable[[], list[Future]]
 
-_INSTALL = 'a Dask cluster needs Dask (pip install "epsilot[distributed]").'
-#: What every worker is asked, in words that one without the package understands.
-_WHICH = "__import__('epsilot').__version__"
+_INSTALL = 'a Dask cluster requires Dask (pip install "epsilot[distributed]").'
+#: Evaluated on every worker, also on one that cannot import this package.
+_VERSION_OF_WORKER = "__import__('epsilot').__version__"
+_CANNOT_IMPORT = (
+    f"cannot import epsilot, and this process has epsilot {__version__}; install the same version "
+    "where the worker runs"
+)
 
 
 class Cluster:
@@ -52,17 +57,17 @@ class Cluster:
     Parameters
     ----------
     client : distributed.Client
-        A client that waits for its answers.
+        A synchronous client.
     """
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._held: dict[tuple[int, int], tuple[object, Future]] = {}
-        self._slots, self._looked = 1, -np.inf
+        self._kept: dict[tuple[int, int], tuple[object, Future]] = {}
+        self._slots, self._counted = 1, -np.inf
 
     @classmethod
     def of(cls, client: object = None) -> Cluster:
-        """Return the cluster of a client, by default the one that Dask would use."""
+        """Return the cluster of a client, by default of Dask's default client."""
         try:
             from distributed import Client, default_client
         except ImportError:
@@ -72,18 +77,18 @@ class Cluster:
                 client = default_client()
             except ValueError:
                 raise InvalidProblem(
-                    "there is no Dask client; make one (client = distributed.Client(...)), or "
+                    "there is no Dask client; create one (client = distributed.Client(...)), or "
                     "pass client=."
                 ) from None
         if not isinstance(client, Client):
             raise InvalidProblem(
-                f"client is {shown(client)}; it must be a distributed.Client (make one with "
+                f"client is {shown(client)}; it must be a distributed.Client (create one with "
                 "distributed.Client(address))."
             )
         if client.asynchronous:
             raise InvalidProblem(
-                "client is asynchronous; it must wait for its answers (make it with "
-                "asynchronous=False, or call from a thread of its own)."
+                "client is asynchronous; it must be synchronous (create it with "
+                "asynchronous=False, or call from another thread)."
             )
         cluster = cls(client)
         cluster.check()
@@ -93,92 +98,92 @@ class Cluster:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the scheduler is there."""
+        """Tell whether the client is connected to the scheduler."""
         return bool(self.client.status == "running")
 
     @property
     def slots(self) -> int:
-        """Tasks that the workers can do at a time, at least one."""
-        if time.monotonic() - self._looked > LOOK_SECONDS and self.is_connected:
+        """Number of tasks that the workers can run at the same time, at least one."""
+        if time.monotonic() - self._counted > COUNT_SECONDS and self.is_connected:
             self._slots = max(1, sum(self.client.nthreads().values()))
-            self._looked = time.monotonic()
+            self._counted = time.monotonic()
         return self._slots
 
     def check(self) -> None:
-        """Refuse workers that have another epsilot than this process, or none.
+        """Raise if a worker cannot import epsilot, or has another version than this process.
 
-        One that goes away while it is asked is not judged.
+        Workers that disconnect meanwhile are ignored.
         """
         if not self.is_connected:
             raise self._gone()
-        for worker, found in self.client.run(eval, _WHICH, on_error="return").items():
+        for worker, found in self.client.run(eval, _VERSION_OF_WORKER, on_error="return").items():
             if isinstance(found, OSError):
                 continue
             if isinstance(found, BaseException):
-                raise ClusterError(f"the worker {worker} {tasks.WITHOUT} ({found}).")
+                raise ClusterError(f"the worker {worker} {_CANNOT_IMPORT} ({found}).")
             if found != __version__:
-                raise ClusterError(tasks.other_version(worker, found, __version__))
+                raise ClusterError(other_version(worker, found, __version__))
 
-    # -- what is sent ------------------------------------------------------------------------
+    # -- send and submit ---------------------------------------------------------------------
 
     def send(self, x: Array) -> Future:
-        """Send an array; the task that carries it is the way to have it again."""
-        if x.nbytes <= SLAB:
-            return self.submit(tasks.keep, x)
-        step = max(1, SLAB * len(x) // x.nbytes)
+        """Send an array as the argument of a task, so that the scheduler can restore it."""
+        if x.nbytes <= MAX_TASK_BYTES:
+            return self.submit(aligned, x)
+        step = max(1, MAX_TASK_BYTES * len(x) // x.nbytes)
         slabs = [self.send(x[start : start + step]) for start in range(0, len(x), step)]
-        return self.submit(tasks.join, slabs)
+        return self.submit(joined, slabs)
 
-    def hold(self, x: Array) -> Future:
-        """Send an array that does not change, once; the workers keep it as long as this object."""
+    def send_once(self, x: Array) -> Future:
+        """Send an array that does not change, once; the workers keep it."""
         return self.once(x, 0, lambda: self.send(x))
 
-    def once(self, owner: object, place: int, ask: Callable[[], Future]) -> Future:
-        """Return the future of something that an owner has; what is lost is asked for again."""
-        key = id(owner), place
-        if key not in self._held:
-            self._held[key] = owner, ask()
-        return self._held[key][1]
+    def once(self, owner: object, index: int, submit: Callable[[], Future]) -> Future:
+        """Submit part ``index`` of an owner unless the workers keep it; return its future."""
+        key = id(owner), index
+        if key not in self._kept:
+            self._kept[key] = owner, submit()
+        return self._kept[key][1]
 
-    def drop(self, kept: Iterable[object]) -> None:
-        """Forget what workers hold of all owners but those that are named."""
-        names = {id(x) for x in kept}
-        self._held = {key: pair for key, pair in self._held.items() if key[0] in names}
+    def release_all_but(self, owners: Iterable[object]) -> None:
+        """Let the workers release the parts of all other owners."""
+        names = {id(x) for x in owners}
+        self._kept = {key: pair for key, pair in self._kept.items() if key[0] in names}
 
-    def submit(self, function: Callable[..., object], *args: Sent) -> Future:
+    def submit(self, function: Callable[..., object], *args: TaskArgument) -> Future:
         """Submit a task."""
-        return self.client.submit(function, *args, pure=False, retries=RETRIES)
+        return self.client.submit(function, *args, pure=False, retries=MAX_RETRIES)
 
-    def map(self, function: Callable[..., object], *args: Sequence[Sent]) -> list[Future]:
-        """Submit a task for each place of the arguments."""
+    def map(self, function: Callable[..., object], *args: Sequence[TaskArgument]) -> list[Future]:
+        """Submit one task for each item of the arguments."""
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": WARN_BYTES}):
-            found: list[Future] = self.client.map(function, *args, pure=False, retries=RETRIES)
+            found: list[Future] = self.client.map(function, *args, pure=False, retries=MAX_RETRIES)
         return found
 
-    # -- what comes back ---------------------------------------------------------------------
+    # -- gather -----------------------------------------------------------------------------
 
-    def gather(self, ask: Ask, futures: list[Future] | None = None) -> list[Any]:
-        """Return the results of the tasks that ``ask`` submits; if all are lost, ask again.
+    def gather(self, submit: Submit, futures: list[Future] | None = None) -> list[Any]:
+        """Return the results of the tasks that ``submit`` submits, again if they are lost.
 
-        ``futures`` are those of a first time that it was asked.
+        ``futures`` are those of a previous call of ``submit``.
         """
-        for _ in range(RESENDS):
+        for _ in range(MAX_SENDS):
             if not self.is_connected:
                 raise self._gone()
             try:
-                return list(self.client.gather(ask() if futures is None else futures))
+                return list(self.client.gather(submit() if futures is None else futures))
             except Exception as error:
                 self._recover(error)
                 futures = None
         raise ClusterError(
-            f"the workers of {self._address} were lost {RESENDS} times in one task; look for what "
-            "ends them (a limit of memory?), and resume from the checkpoint if there is one."
+            f"the workers of {self._address} were lost {MAX_SENDS} times during one task; find out "
+            "why they end (a memory limit?), and resume from the checkpoint if there is one."
         )
 
     def _recover(self, error: Exception) -> None:
-        """Prepare to send all again after a loss; other errors are raised as what they are."""
+        """Reconnect after workers or the connection were lost; raise all other errors."""
         from concurrent.futures import CancelledError
 
         from distributed import KilledWorker
@@ -187,10 +192,10 @@ class Cluster:
 
         lost = CancelledError, ClosedClientError, CommClosedError, KilledWorker
         if isinstance(error, ModuleNotFoundError) and "epsilot" in str(error):
-            raise ClusterError(f"a worker {tasks.WITHOUT} ({error}).") from None
+            raise ClusterError(f"a worker {_CANNOT_IMPORT} ({error}).") from None
         if not isinstance(error, lost):
             raise error
-        self._held.clear()
+        self._kept.clear()
         ends = time.monotonic() + RECONNECT_SECONDS
         while not self.is_connected:
             if self.client.status != "connecting" or time.monotonic() > ends:
@@ -204,20 +209,20 @@ class Cluster:
 
     def _gone(self) -> ClusterError:
         return ClusterError(
-            f"the Dask scheduler at {self._address} is gone; start it again and make a new client "
-            "(a run with checkpoint=... can then be resumed)."
+            f"the Dask scheduler at {self._address} is lost; start it again and create a new "
+            "client (a run with checkpoint=... can then be resumed)."
         )
 
 
 def connected(address: str, seconds: float = 10.0) -> Client:
-    """Return a client of the scheduler at an address."""
+    """Connect to the scheduler at an address."""
     try:
         from distributed import Client
         from distributed.comm import get_address_host_port
     except ImportError:
         raise InvalidProblem(_INSTALL) from None
     try:
-        # A client that finds nobody would go on looking while it is thrown away.
+        # A client without a scheduler would keep trying to connect after it was deleted.
         socket.create_connection(get_address_host_port(address, strict=True), seconds).close()
         return Client(address, timeout=seconds, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -225,3 +230,32 @@ def connected(address: str, seconds: float = 10.0) -> Client:
             f"no Dask scheduler answers at {shown(address)} ({first_line(error)}); start one with "
             "'dask scheduler' and give the address that it prints."
         ) from None
+
+
+# -- functions that run on workers --------------------------------------------------------------
+
+
+def other_version(worker: str, theirs: str, ours: str) -> str:
+    """Return the message that a worker has another version."""
+    return (
+        f"the worker {worker} has epsilot {theirs} and this process has {ours}; install one "
+        "version everywhere."
+    )
+
+
+def check_version(wanted: str) -> None:
+    """Raise on a worker if the client has another version, whose results may differ in bits."""
+    if wanted != __version__:
+        from distributed import get_worker
+
+        raise ClusterError(other_version(get_worker().address, __version__, wanted))
+
+
+def aligned(x: Array) -> Array:
+    """Return an array with the memory layout that kernels expect."""
+    return np.require(x, requirements=("C", "A", "W"))
+
+
+def joined(slabs: Sequence[Array]) -> Array:
+    """Concatenate the slabs of an array."""
+    return np.concatenate(slabs)

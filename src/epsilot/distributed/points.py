@@ -1,51 +1,63 @@
-"""Point clouds whose row passes run on the workers of a Dask cluster."""
+"""Point clouds whose passes run on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._types import Matrix, Vector
+from .. import parallel
+from .._types import FloatArray, Index, Matrix, Vector
 from ..errors import InvalidProblem
+from ..geometry import Geometry
 from ..geometry import points as local
-from ..geometry.coordinates import MAX_HULL_DIMENSION, check_metric, check_space
-from ..geometry.points import Precision
-from ..geometry.sweeps import FORMS
-from ..geometry.tree_index import Embedding
+from ..geometry.base import Places
+from ..geometry.coordinates import MAX_HULL_DIMENSION, check_metric, check_range, check_space
+from ..geometry.points import MAX_COMPARED_ENTRIES, Precision
+from ..geometry.sweeps import BLOCK_ENTRIES, FORMS, Block, row_blocks
+from ..geometry.tree_index import ENTRIES_PER_PAIR, Embedding
 from ..kernels import points as kernels
 from ..metrics import METRICS, MetricLike
-from . import rows
+from . import passes
 from .cluster import Cluster
-from .readers import Points
-from .searches import Searches
-from .tiles import Tiles
+from .passes import ClusterSearch, KernelCall
+from .tiles import Points, SubsetTiles, Tile, Tiles
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
-    from distributed import Client
+    from distributed import Client, Future
 
-#: Entries up to which a pass takes less time here than tasks take to be sent.
-LOCAL_ENTRIES = 1 << 24
+#: Most matrix entries of a pass that runs in this process, because sending it would take longer.
+MAX_LOCAL_ENTRIES = 1 << 24
 
 
-class PointCloud(local.PointCloud):
-    """The cost between two clouds, computed by the workers of a Dask cluster.
+def PointCloud(
+    X_a: Points,
+    X_b: Points,
+    metric: MetricLike = "sqeuclidean",
+    client: Client | None = None,
+    *,
+    single: bool = False,
+) -> ClusterCloud:
+    """Return the cost between two clouds, computed by the workers of a Dask cluster.
 
-    A geometry like any other: solvers, certificates and checkpoints are those of one process, and
-    so are all bits of a result. State is in this process; workers hold points, which are read where
-    they are used.
+    The result is a geometry like any other: solvers, certificates and checkpoints are those of one
+    process, with the same bits. The state of a run is in this process. Workers read the points that
+    they need. This process also holds them if it builds trees of them, in few dimensions, or if the
+    caller passes arrays; otherwise they are on the workers only.
 
     Parameters
     ----------
     X_a, X_b : (n, d), (m, d) arrays
         NumPy, Dask or Zarr arrays, memory-mapped files, names of ``.npy`` and ``.zarr`` files, or
-        :class:`epsilot.distributed.Parquet`. Files must be seen by all workers.
+        :class:`epsilot.distributed.Parquet`. All workers must be able to read the files.
     metric : str
         A name of ``epsilot.metrics.POINT_METRICS``.
     client : distributed.Client, optional
-        By default the one that Dask would use.
+        By default Dask's default client.
     single : bool
         As in :class:`epsilot.PointCloud`.
 
@@ -55,66 +67,58 @@ class PointCloud(local.PointCloud):
     >>> cloud = epsilot.distributed.PointCloud("x.npy", "y.npy", client=Client())  # doctest: +SKIP
     >>> epsilot.solve(cloud, rtol=0.01)  # doctest: +SKIP
     """
-
-    def __new__(
-        cls,
-        X_a: Points,
-        X_b: Points,
-        metric: MetricLike = "sqeuclidean",
-        client: Client | None = None,
-        *,
-        single: bool = False,
-    ) -> PointCloud:
-        """Make a cloud whose points stay away from this process, where it has no use for them."""
-        if callable(metric):
-            raise InvalidProblem(
-                "metric is a function; on a cluster it must have a name (use epsilot.PointCloud in "
-                "one process)."
-            )
-        check_metric(metric)
-        cluster, is_direction = Cluster.of(client), METRICS[metric].degree == 0
-        tiles = tuple(
-            Tiles.of(X, name, cluster, is_direction) for X, name in ((X_a, "X_a"), (X_b, "X_b"))
+    if callable(metric):
+        raise InvalidProblem(
+            "metric is a function; on a cluster it must have a name (use epsilot.PointCloud in one "
+            "process)."
         )
-        check_space(*(side.shape for side in tiles))
-        from .remote_cloud import RemoteCloud
+    check_metric(metric)
+    cluster, is_direction = Cluster.of(client), METRICS[metric].degree == 0
+    sides = tuple(
+        Tiles.of(X, name, cluster, is_direction) for X, name in ((X_a, "X_a"), (X_b, "X_b"))
+    )
+    check_space(*(side.shape for side in sides))
+    is_remote = sides[0].shape[1] > MAX_HULL_DIMENSION and not all(side.is_local for side in sides)
+    return (RemoteCloud if is_remote else ClusterCloud)(sides, metric, single)
 
-        is_far = tiles[0].shape[1] > MAX_HULL_DIMENSION and not all(side.is_here for side in tiles)
-        made: PointCloud = object.__new__(RemoteCloud if is_far else PointCloud)
-        made._sides = tiles
-        return made
+
+class ClusterCloud(local.PointCloud):
+    """A cloud whose points this process holds, and workers too.
+
+    Parameters
+    ----------
+    sides : pair of Tiles
+        Sources and targets.
+    metric : str
+        A name of ``epsilot.metrics.POINT_METRICS``.
+    single : bool
+        As in :class:`epsilot.PointCloud`.
+    """
 
     _sides: tuple[Tiles, ...]
     is_remote = True
     has_float32_points = False  # workers hold the points, and have passes of their own
 
-    def __init__(
-        self,
-        X_a: Points,
-        X_b: Points,
-        metric: MetricLike = "sqeuclidean",
-        client: Client | None = None,
-        *,
-        single: bool = False,
-    ) -> None:
-        X, Y = (side.here() for side in self._sides)
+    def __init__(self, sides: tuple[Tiles, ...], metric: str, single: bool) -> None:
+        self._sides = sides
+        X, Y = (side.all_points() for side in sides)
         super().__init__(X, Y, metric, single=single)
 
     @property
     def cluster(self) -> Cluster:
-        """The workers."""
+        """Workers that hold the points."""
         return self._sides[0].cluster
 
     @property
     def embedding(self) -> Embedding | None:
         """The points, unless they have many coordinates; workers search trees of them."""
-        here = super().embedding
-        return None if here is None else here._replace(backend=Searches(self.cluster))
+        known = super().embedding
+        return None if known is None else known._replace(backend=ClusterSearch(self.cluster))
 
-    def _copy(self, X: Matrix, Y: Matrix, shift: float, **how: Any) -> PointCloud:
-        """Return a cloud of the same kind, with the workers' points if it has the same."""
+    def _copy(self, X: Matrix, Y: Matrix, shift: float, **how: Any) -> ClusterCloud:
+        """Return a cloud of the same class, with the same tiles if it has the same points."""
         out = super()._copy(X, Y, shift, **how)
-        assert isinstance(out, PointCloud)
+        assert isinstance(out, ClusterCloud)
         if X is self.X and Y is self.Y:
             out._sides = self._sides
         else:
@@ -125,14 +129,14 @@ class PointCloud(local.PointCloud):
     def _share(
         self, kernel: Callable[..., None], swap: bool, *args: object, dtype: Precision = np.float64
     ) -> None:
-        """Let workers compute the rows, unless they are few."""
+        """Compute a pass on the workers, or here if it is small."""
         n, m = self.shape
-        if n * m <= LOCAL_ENTRIES or kernel.__name__ not in FORMS:
+        if n * m <= MAX_LOCAL_ENTRIES or kernel.__name__ not in FORMS:
             super()._share(kernel, swap, *args, dtype=dtype)
             return
-        self._spread(kernel, swap, args, dtype)
+        self._share_on_workers(kernel, swap, args, dtype)
 
-    def _spread(
+    def _share_on_workers(
         self,
         kernel: Callable[..., None],
         swap: bool,
@@ -143,13 +147,13 @@ class PointCloud(local.PointCloud):
         n_out = FORMS[kernel.__name__].n_out
         inputs, outs = args[:-n_out], args[-n_out:]
         call = self._call(kernel, inputs, dtype)
-        rows.run(sources, targets, kernel, call, inputs, outs)  # type: ignore[arg-type]
+        passes.run(sources, targets, kernel, call, inputs, outs)  # type: ignore[arg-type]
 
     def _call(
         self, kernel: Callable[..., None], inputs: tuple[object, ...], dtype: Precision
-    ) -> rows.Call:
+    ) -> KernelCall:
         is_centred = dtype == np.float32 and self._named.degree > 0
-        return rows.Call(
+        return KernelCall(
             kernel=kernel.__name__,
             dtype=dtype,
             metric=self._named.code,
@@ -159,17 +163,191 @@ class PointCloud(local.PointCloud):
         )
 
     def apply_there(self, swap: bool, f: Vector, g: Vector, eta: float, v: Vector) -> DaskArray:
-        """Return X v, or with ``swap`` Xᵀ v, as a Dask array whose pieces stay with the workers."""
+        """Return X v, or with ``swap`` Xᵀ v, as a Dask array whose chunks stay on the workers."""
         import dask.array
 
         sources, targets = self._sides[::-1] if swap else self._sides
         inputs = f, g, 1 / eta, v
         call = self._call(kernels.apply_rows, inputs, np.float64)
-        pieces, ask = rows.asked(sources, targets, call, inputs)
-        found = self.cluster.map(rows.only, ask())
+        pieces, submit = passes.row_tasks(sources, targets, call, inputs)
+        found = self.cluster.map(passes.only, submit())
         return dask.array.concatenate(
             [
                 dask.array.from_delayed(piece, (hi - lo,), float)
                 for (_, lo, hi), piece in zip(pieces, found, strict=True)
             ]
         )
+
+
+class RemoteCloud(ClusterCloud):
+    """A cloud whose points are on the workers only; ``X`` and ``Y`` have no rows.
+
+    For points of more dimensions than trees and convex hulls are used in, from a source that
+    workers can read. The parameters are those of :class:`ClusterCloud`.
+    """
+
+    can_coarsen = False
+    has_rows = False
+
+    def __init__(self, sides: tuple[Tiles, ...], metric: str, single: bool) -> None:
+        self._set(sides, metric, single, 0.0)
+        low, high = self._extent
+        if self._named.degree > 0:
+            with np.errstate(over="ignore"):
+                reach = float((high - low).max())
+            check_range(reach, self._named.power, self.X.shape[1], f"{metric}: the points")
+
+    def _set(self, sides: tuple[Tiles, ...], metric: str, single: bool, shift: float) -> None:
+        none = np.zeros((0, sides[0].shape[1]))
+        self._sides, self.X, self.Y = sides, none, none
+        self.metric, self.single, self.shift = metric, single, shift
+        self.shape, self.dimension = (sides[0].shape[0], sides[1].shape[0]), none.shape[1]
+
+    def _like(
+        self, shift: float, sides: tuple[Tiles, ...] | None = None, single: bool | None = None
+    ) -> RemoteCloud:
+        out: RemoteCloud = object.__new__(RemoteCloud)
+        metric, is_single = str(self.metric), self.single if single is None else single
+        out._set(self._sides if sides is None else sides, metric, is_single, shift)
+        return out
+
+    @cached_property
+    def _extent(self) -> tuple[Vector, Vector]:
+        """Smallest and largest coordinates of both clouds."""
+        (low, high), (lower, higher) = (side.extent() for side in self._sides)
+        return np.minimum(low, lower), np.maximum(high, higher)
+
+    @cached_property
+    def _centre(self) -> Vector:
+        low, high = self._extent
+        return np.asarray(0.5 * low + 0.5 * high)
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest cost; for very large clouds, bounds on them."""
+        n, m = self.shape
+        if n * m > MAX_COMPARED_ENTRIES:
+            low, high = self._extent
+            corners = local.PointCloud(low[None], high[None], self.metric).shifted(self.shift)
+            return self.shift, float(corners.block(0, 1)[0, 0])
+        out, zeros = np.empty(n), np.zeros(m)
+        self._share(kernels.ctransform_rows, False, zeros, 1.0, out)
+        least = float(out.min())
+        self._share(kernels.ctransform_rows, False, zeros, -1.0, out)
+        return least, float((-out).max())
+
+    @property
+    def embedding(self) -> Embedding | None:
+        """None: this process has no points to build trees of."""
+        return None
+
+    @property
+    def places(self) -> Places | None:
+        """None: this process has no points to draw."""
+        return None
+
+    @cached_property
+    def exact(self) -> Geometry:
+        """The same cloud without float32."""
+        return self._moved(0.0, single=False) if self.single else self
+
+    def shifted(self, delta: float) -> RemoteCloud:
+        """Return the geometry of C + delta."""
+        return self._moved(delta)
+
+    def _moved(self, delta: float, single: bool | None = None) -> RemoteCloud:
+        out = self._like(self.shift + delta, single=single)
+        out._extent = self._extent
+        if "bounds" in self.__dict__:
+            out.bounds = self.bounds[0] + delta, self.bounds[1] + delta
+        return out
+
+    def rescaled(self, power: int) -> RemoteCloud | None:
+        """Return the geometry of 2**power C, by scaling the points."""
+        degree = METRICS[str(self.metric)].degree
+        if degree == 0 or power % degree:
+            return None
+        sides = tuple(side.scaled(power // degree) for side in self._sides)
+        return self._like(float(np.ldexp(self.shift, power)), sides)
+
+    def restricted(self, rows: Index, cols: Index) -> RemoteCloud:
+        """Return the geometry of a subset of the points."""
+        pairs = zip(self._sides, (rows, cols), strict=True)
+        return self._like(self.shift, tuple(SubsetTiles.among(*pair) for pair in pairs))
+
+    def miniature(self) -> Geometry:
+        """Return a tiny local cloud that compiles the same kernels."""
+        pair = np.stack(self._extent)
+        return local.PointCloud(pair, pair, self.metric, single=self.single)
+
+    def digest(self) -> str:
+        """Return the hash that the cloud has in one process, computed tile by tile."""
+        h = hashlib.sha256(f"{self.metric!s} {self.shift!r} {self.shape}".encode())
+        for side in self._sides:
+            for k in range(len(side.spans)):
+                h.update(np.ascontiguousarray(side.piece(k)).data)
+        return h.hexdigest()[:16]
+
+    def _share(
+        self, kernel: Callable[..., None], swap: bool, *args: object, dtype: Precision = np.float64
+    ) -> None:
+        self._share_on_workers(kernel, swap, args, dtype)
+
+    # -- single rows and entries -------------------------------------------------------------
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of C."""
+        return self.gathered(np.arange(start, stop))
+
+    def gathered(self, rows: Index) -> Matrix:
+        """Return rows of C by index."""
+        found = self._costs_of(self._sides[0].take(rows), np.float64)
+        return np.asarray(found, np.float64)
+
+    def single_blocks(self, unit: float) -> Iterator[Block]:
+        """Yield blocks of C / unit, computed in float32."""
+        centre = self._centre if self._named.degree > 0 else 0.0
+        for rows in row_blocks(*self.shape, 2 * BLOCK_ENTRIES):
+            X = self._sides[0].take(np.arange(rows.start, rows.stop)) - centre
+            C = self._costs_of(X.astype(np.float32), np.float32)
+            C *= np.float32(1 / unit)
+            yield rows.start, rows.stop, C
+
+    def _costs_of(self, X: FloatArray, dtype: Precision) -> FloatArray:
+        """Return the costs between given points and all targets, computed on the workers."""
+        targets, cluster = self._sides[1], self.cluster
+        is_centred = dtype == np.float32 and self._named.degree > 0
+        centre = self._centre if is_centred else None
+        code, shift = self._named.code, self.shift
+        n = len(targets.spans)
+        same = [[x] * n for x in (X, dtype, centre, code, shift)]
+
+        def submit() -> list[Future]:
+            return cluster.map(costs, [targets.future(k) for k in range(n)], *same)
+
+        return np.concatenate(cluster.gather(submit), axis=1)
+
+    def entries(self, rows: Index, cols: Index) -> Vector:
+        """Compute the costs of single pairs, after fetching their points."""
+        X, Y = self._sides[0].take(rows), np.ascontiguousarray(self._sides[1].take(cols).T)
+        out, places = np.empty(rows.size), np.arange(rows.size)
+        args = X, Y, self._named.code, self.shift, places, places, out
+        parallel.share(kernels.pair_costs, rows.size, rows.size * ENTRIES_PER_PAIR, *args)
+        return out
+
+
+def costs(
+    targets: Tile,
+    X: FloatArray,
+    dtype: Precision,
+    centre: Vector | None,
+    metric: int,
+    shift: float,
+) -> FloatArray:
+    """Return the costs between points and the targets of a tile, on a worker."""
+    Y = targets.layout(dtype, centre, True)
+    X = np.require(X, dtype, ("C", "A", "W"))
+    out = np.empty((len(X), Y.shape[1]), dtype)
+    with parallel.limit(1):
+        kernels.cost_rows(X, Y, metric, dtype(shift), out, 0, len(X))
+    return out

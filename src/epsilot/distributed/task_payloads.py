@@ -1,45 +1,45 @@
-"""Items of a long list, answered by workers in order: what neighbours share is sent once."""
+"""Map a function over many items on the workers, in order, and send shared arrays once."""
 
 from __future__ import annotations
 
 import io
 import pickle
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from .. import parallel
 from .._types import Array
 from ..version import __version__
-from . import tasks
-from .cluster import SLAB, Cluster
+from .cluster import MAX_TASK_BYTES, Cluster, check_version
 
 if TYPE_CHECKING:
     from distributed import Future
 else:
     Future = Any
 
-#: Bytes from which an array that an item has in common with the one before is sent only once.
-SHARED = 1 << 14
-#: Items of a task: of the first ones, so that all workers begin soon, and of those after them.
-FIRST_ITEMS, ITEMS = 4, 32
-#: Tasks for each slot that are under way.
-AHEAD = 3
+#: Fewest bytes of an array that is sent only once if consecutive items share it.
+MIN_SHARED_BYTES = 1 << 14
+#: Items per task; fewer in the first tasks, so that all workers start soon.
+FIRST_TASK_ITEMS, TASK_ITEMS = 4, 32
+#: First tasks per slot, and pending tasks per slot.
+FIRST_TASKS_PER_SLOT, PENDING_TASKS_PER_SLOT = 4, 3
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-class Parcel(NamedTuple):
-    """An item as bytes, and the arrays that they name by their place in the list."""
+class Payload(NamedTuple):
+    """A pickled item, and the shared arrays that it refers to by index."""
 
     data: bytes
     shared: list[Array]
 
 
 class _Pickler(pickle.Pickler):
-    """Writes the bytes of a parcel; an array that the item before had too is only named."""
+    """Pickle an item; refer by index to large arrays that the previous item also had."""
 
     def __init__(self, file: io.BytesIO, before: dict[int, Array]) -> None:
         super().__init__(file, protocol=5)
@@ -48,7 +48,7 @@ class _Pickler(pickle.Pickler):
         self.shared: dict[int, Array] = {}
 
     def persistent_id(self, x: object) -> int | None:
-        if type(x) is not np.ndarray or x.nbytes < SHARED or x.dtype.kind == "O":
+        if type(x) is not np.ndarray or x.nbytes < MIN_SHARED_BYTES or x.dtype.kind == "O":
             return None
         self.large[id(x)] = x
         if id(x) not in self.before:
@@ -57,57 +57,82 @@ class _Pickler(pickle.Pickler):
         return list(self.shared).index(id(x))
 
 
-def parcels(items: Iterable[object]) -> Iterator[Parcel]:
-    """Yield items as parcels."""
+def payloads(items: Iterable[object]) -> Iterator[Payload]:
+    """Yield the payload of each item."""
     before: dict[int, Array] = {}
     for item in items:
         file = io.BytesIO()
         pickler = _Pickler(file, before)
         pickler.dump(item)
         before = pickler.large
-        yield Parcel(file.getvalue(), list(pickler.shared.values()))
+        yield Payload(file.getvalue(), list(pickler.shared.values()))
 
 
-def _loads(packed: Iterable[Parcel], n_first: int) -> Iterator[list[Parcel]]:
-    """Yield what one task takes: few parcels at first, and never many bytes."""
-    load: list[Parcel] = []
-    n_bytes = n_loads = 0
-    for parcel in packed:
-        if load and n_bytes + len(parcel.data) > SLAB:
-            yield load
-            load, n_bytes, n_loads = [], 0, n_loads + 1
-        load.append(parcel)
-        n_bytes += len(parcel.data)
-        if len(load) >= (FIRST_ITEMS if n_loads < n_first else ITEMS):
-            yield load
-            load, n_bytes, n_loads = [], 0, n_loads + 1
-    if load:
-        yield load
+def _groups(packed: Iterable[Payload], n_first: int) -> Iterator[list[Payload]]:
+    """Group payloads into tasks: few items in the first ``n_first``, and limited bytes in all."""
+    group: list[Payload] = []
+    n_bytes = n_groups = 0
+    for payload in packed:
+        if group and n_bytes + len(payload.data) > MAX_TASK_BYTES:
+            yield group
+            group, n_bytes, n_groups = [], 0, n_groups + 1
+        group.append(payload)
+        n_bytes += len(payload.data)
+        if len(group) >= (FIRST_TASK_ITEMS if n_groups < n_first else TASK_ITEMS):
+            yield group
+            group, n_bytes, n_groups = [], 0, n_groups + 1
+    if group:
+        yield group
 
 
 def in_order(
-    cluster: Cluster, function: Callable[[Item], Answer], items: Iterable[Item]
-) -> Generator[Answer, None, None]:
-    """Yield the answer to each item, in their order, while workers are ahead on the next ones.
+    cluster: Cluster, function: Callable[[Item], Result], items: Iterable[Item]
+) -> Generator[Result, None, None]:
+    """Yield ``function(item)`` in order, while workers compute the next ones.
 
-    The function must be one of a module, or a ``functools.partial`` of one. The tasks of a lost
-    worker go to another; those whose answers nobody waits for any more are cancelled.
+    The function must be defined in a module, or be a ``functools.partial`` of such a function. The
+    tasks of a lost worker go to another. Closing the generator cancels the pending tasks.
     """
-    under_way: deque[tuple[list[Parcel], list[Future]]] = deque()
+    pending: deque[tuple[list[Payload], list[Future]]] = deque()
 
-    def ask(load: list[Parcel]) -> list[Future]:
-        sent = [(parcel.data, [cluster.hold(x) for x in parcel.shared]) for parcel in load]
-        return cluster.map(tasks.answer, [__version__], [function], [sent])
+    def submit(group: list[Payload]) -> list[Future]:
+        sent = [(item.data, [cluster.send_once(x) for x in item.shared]) for item in group]
+        return cluster.map(results_of, [__version__], [function], [sent])
 
-    def first() -> list[Answer]:
-        load, futures = under_way.popleft()
-        answers: list[Answer] = cluster.gather(lambda: ask(load), futures)[0]
-        cluster.drop(x for load, _ in under_way for parcel in load for x in parcel.shared)
-        return answers
+    def first() -> list[Result]:
+        group, futures = pending.popleft()
+        results: list[Result] = cluster.gather(lambda: submit(group), futures)[0]
+        cluster.release_all_but(x for group, _ in pending for item in group for x in item.shared)
+        return results
 
-    for load in _loads(parcels(items), 4 * cluster.slots):
-        under_way.append((load, ask(load)))
-        if len(under_way) > AHEAD * cluster.slots:
+    for group in _groups(payloads(items), FIRST_TASKS_PER_SLOT * cluster.slots):
+        pending.append((group, submit(group)))
+        if len(pending) > PENDING_TASKS_PER_SLOT * cluster.slots:
             yield from first()
-    while under_way:
+    while pending:
         yield from first()
+
+
+# -- functions that run on workers --------------------------------------------------------------
+
+
+class _Unpickler(pickle.Unpickler):
+    """Unpickle a payload, whose shared arrays are given by index."""
+
+    def __init__(self, data: bytes, shared: Sequence[Array]) -> None:
+        super().__init__(io.BytesIO(data))
+        self.shared = shared
+
+    def persistent_load(self, index: int) -> Array:
+        return self.shared[index]
+
+
+def results_of(
+    version: str,
+    function: Callable[[Any], object],
+    payloads: Sequence[tuple[bytes, Sequence[Array]]],
+) -> list[object]:
+    """Return the results of a function on payloads, computed in one thread."""
+    check_version(version)
+    with parallel.limit(1):
+        return [function(_Unpickler(*payload).load()) for payload in payloads]

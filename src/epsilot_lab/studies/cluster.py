@@ -25,13 +25,15 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 import epsilot
 from epsilot import parallel
-from epsilot.distributed import PointCloud, points, rows
+from epsilot.distributed import PointCloud, points
+from epsilot.distributed import passes as cluster_passes
 
 from ..environment import machine, versions
 
@@ -88,9 +90,10 @@ def passes(lines, toy):
     here = epsilot.PointCloud(X, Y)
     with cluster_of(2) as (_, client):
         for n_tasks in (2,) if toy else (2, 8, 32):
+            sizes = replace(cluster_passes.SIZES, entries=1, tasks_per_slot=n_tasks // 2)
             with (
-                changed(points, LOCAL_ENTRIES=0),
-                changed(rows, TASK_ENTRIES=1, TASKS=n_tasks // 2),
+                changed(points, MAX_LOCAL_ENTRIES=0),
+                changed(cluster_passes, SIZES=sizes),
             ):
                 there = PointCloud(X, Y, client=client)
                 wall, processor = measured(client, lambda: there.lse_rows(g, 0.1), repeats)  # noqa: B023
@@ -166,7 +169,7 @@ def kills(lines, toy):
            "on_limit": "ignore"}  # fmt: skip
     expected = epsilot.solve_sample(X, Y, lazy=True, **how)
     rng, left, same, n_runs = random.Random(0), [n_kills], True, 0
-    with cluster_of(2) as (cluster, client), changed(points, LOCAL_ENTRIES=0):
+    with cluster_of(2) as (cluster, client), changed(points, MAX_LOCAL_ENTRIES=0):
 
         def kill():
             while left[0] > 0:
