@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from . import distributed, finite_sum, theory
     from . import jax as jax
     from . import torch as torch
-    from .api.barycenter import barycenter, barycenter_grid
-    from .api.barycenter_sample import barycenter_sample
+    from .api.barycenter import barycenter, barycenter_grid, barycenter_sample
     from .api.batch import solve_batch, solve_sample_batch
     from .api.certify import certify, round_plan
     from .api.grid import solve_grid
@@ -53,9 +52,8 @@ _HOMES = {
     "applications.domain_adaptation": ("DomainAdapter",),
     "api.solve": ("exact", "solve"),
     "api.batch": ("solve_batch", "solve_sample_batch"),
-    "api.barycenter_sample": ("barycenter_sample",),
     "barycenters.free_support": ("SampleBarycenterResult",),
-    "api.barycenter": ("barycenter", "barycenter_grid"),
+    "api.barycenter": ("barycenter", "barycenter_grid", "barycenter_sample"),
     "barycenters.result": ("BarycenterResult",),
     "api.certify": ("certify", "round_plan"),
     "api.pairwise": ("pairwise",),

@@ -53,6 +53,16 @@ def test_lines_for_people(run):
     assert "Certified" in found.out
 
 
+@pytest.mark.usefixtures("images")
+def test_a_run_is_saved_and_resumed(run):
+    call = *THREE, "-o", "out.npy", "--method", "anderson", "--rtol", "1e-3"
+    whole = run(*call, "--json").json
+    b = np.load("out.npy")
+    assert run(*call, "--max-iter", "3", "--checkpoint", "run.npz").code == 1
+    assert run(*call, "--resume", "run.npz", "--json").json["value"] == whole["value"]
+    np.testing.assert_array_equal(np.load("out.npy"), b)
+
+
 REFUSED = [
     (("0.png", "narrow.png", "-o", "out.png"), "all images must have the same shape"),
     (("0.png", "black.png", "-o", "out.png"), "completely black"),

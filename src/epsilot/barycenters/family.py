@@ -297,7 +297,7 @@ class Family(RunObjective):
             total.record(member.certificate_work())
         return total
 
-    # -- what solvers propose ----------------------------------------------------------------
+    # -- proposals of solvers ----------------------------------------------------------------
 
     def gibbs_core(self, G: Matrix, eta: float) -> FamilyCore:
         """Return the plans of column potentials whose rows sum to p_k."""
@@ -350,7 +350,7 @@ def onto(member: Objective, b: Vector) -> Objective:
 
 
 def _rounding_cost(plan: Plan, member: Objective) -> float:
-    """Return what the rank-one term of a rounded plan costs."""
+    """Return the cost of the rank-one term of a rounded plan."""
     if plan.correction is None:
         return 0.0
     return dot(plan.correction.e, member.problem.geometry.matvec(plan.correction.d))

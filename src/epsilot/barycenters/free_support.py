@@ -159,7 +159,7 @@ class FreeSupport(RunObjective):
         return Evaluation(core, upper, core, lower, 0.0)
 
     def prove(self, plan: PlacedPlans, potentials: PlacedPlans) -> Proof:
-        """Return the mean of the bounds that each run has proved of what it returned."""
+        """Return the mean of the bounds that each solve proved from its own plan and potentials."""
         upper = self.mean([result.value for result in plan.results])
         lower = self.mean([result.lower_bound for result in plan.results])
         self.check(upper, lower)

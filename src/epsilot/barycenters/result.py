@@ -58,7 +58,7 @@ class BarycenterResult:
     seconds: float
     history: list[Record] = field(repr=False)
     target: float
-    choice: str | None = None  # what "auto" chose and why
+    choice: str | None = None  # the method that "auto" chose, and why
     quantity: str = field(default="barycentre's objective", repr=False)
 
     @property

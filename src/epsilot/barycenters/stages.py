@@ -47,7 +47,7 @@ class Stage(IntEnum):
 
 
 class FamilySignal(NamedTuple):
-    """State of a solver: its marginal error, its column potentials, and its wishes."""
+    """State of a solver: marginal error, column potentials, and whether it wants a certificate."""
 
     columns: Matrix
     violation: float = np.inf  # Σ w_k ‖X_kᵀ 1 - b‖₁ of plans with the right rows
@@ -151,16 +151,16 @@ class FamilySchedule:
         self,
         target: FamilyTarget,
         signal: FamilySignal,
-        bracket: Evaluation[FamilyPlan, Any],
+        found: Evaluation[FamilyPlan, Any],
         run: RunState,
     ) -> None:
-        """Measure what a unit of marginal error costs, and whether η may fall."""
-        gap, error = bracket.upper - bracket.lower, bracket.marginal_error
+        """Measure the cost of a unit of marginal error, and decide whether η may fall."""
+        gap, error = found.upper - found.lower, found.marginal_error
         if target.stage is Stage.FIXED and error > 0:
             run.measured["rate"] = TUNING.error_margin * gap / error
         if target.stage is not Stage.FALL:
             return
-        was_settled, added = self._is_settled(target, signal, run), bracket.plan.rounding_cost
+        was_settled, added = self._is_settled(target, signal, run), found.plan.rounding_cost
         falls = added <= TUNING.rounding_share * gap and target.eta > self._last_eta
         rate = run.measured.get("rate", TUNING.cost_of_error * self.family.cost_max)
         if error > 0:
@@ -199,7 +199,7 @@ class FamilySchedule:
         return replace(target, eta=eta * factor, began=run.n_iter)
 
     def _beyond(self, target: FamilyTarget, run: RunState) -> FamilyTarget:
-        """Return what follows the descent on a family, at the same η."""
+        """Return the target after the descent on a family, at the same η."""
         if target.depth > 0:
             return self._target(Stage.DESCENT, target.eta, target.depth - 1, run.n_iter)
         eta = 0.0 if self.last is Stage.PROGRAMS else target.eta

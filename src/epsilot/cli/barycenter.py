@@ -1,4 +1,4 @@
-"""``epsilot barycenter``: the image nearest to several."""
+"""``epsilot barycenter``: the barycentre of images."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from .._types import Matrix
     from ..barycenters.result import BarycenterResult
 
-#: What the barycentre can be written as, besides pictures.
+#: File types of masses; all others are pictures.
 TABLES = (".npy", ".csv")
 
 
-@request_options(*TARGETS, *LIMITS, "n_threads", "options")
+@request_options(*TARGETS, *LIMITS, "seed", "n_threads", "checkpoint", "resume", "options")
 def barycenter(
     *,
     images: Annotated[
@@ -32,7 +32,7 @@ def barycenter(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Where it goes: a picture, or .npy or .csv masses."
+            "--out", "-o", metavar="FILE", help="Output: a picture, or masses as .npy or .csv."
         ),
     ],
     weights: Annotated[
@@ -40,7 +40,7 @@ def barycenter(
         typer.Option(
             metavar="W,W,...",
             rich_help_panel=PROBLEM,
-            help="Their weights (default: equal).",
+            help="Weights of the images (default: equal).",
         ),
     ] = None,
     metric: Annotated[
@@ -55,8 +55,8 @@ def barycenter(
 ) -> None:
     """Find the barycentre of images to a certified accuracy, and write it.
 
-    The cost is that between pixels, whose largest is 1. Ctrl-C stops the run and writes its best
-    certified answer so far.
+    Costs between pixels are scaled so that the largest is 1. Ctrl-C stops the run and writes its
+    best certified answer.
     """
     from ..barycenters.execute import execute
     from ..barycenters.family import make_family
@@ -86,7 +86,7 @@ def barycenter(
 
 
 def _read(images: list[str]) -> list[Matrix]:
-    """Return the masses of images, which must have one shape."""
+    """Return the masses of images, or reject images of different shapes."""
     from ..errors import InvalidProblem
     from .inputs import read_mass
 
@@ -117,7 +117,7 @@ def _numbers(text: str | None) -> list[float] | None:
 
 
 def _check_path(out: Path) -> None:
-    """Refuse at once a name that cannot be written to, or whose type nobody knows."""
+    """Reject a path that cannot be written to, or has an unknown type."""
     import numpy as np
 
     from ..applications.pictures import ProfiledImage, check_picture_path
@@ -129,7 +129,7 @@ def _check_path(out: Path) -> None:
 
 
 def _write(out: Path, b: Matrix) -> None:
-    """Write masses, whole or not at all: as they are, or as a picture whose brightest is white."""
+    """Write masses atomically, or a picture in which the largest mass is white."""
     import numpy as np
 
     from ..applications.pictures import ProfiledImage, write_picture
@@ -145,7 +145,7 @@ def _write(out: Path, b: Matrix) -> None:
 
 
 def _fields(result: BarycenterResult) -> dict[str, object]:
-    """Return what a script wants to know."""
+    """Return the fields of the JSON output."""
     names = ("method", "converged", "value", "lower_bound", "gap", "target", "values", "weights")
     rest = ("marginal_error", "reg", "n_iter", "seconds", "options", "version", "choice")
     found = {name: getattr(result, name) for name in (*names, *rest)}
@@ -155,7 +155,7 @@ def _fields(result: BarycenterResult) -> dict[str, object]:
 
 
 def _lines(result: BarycenterResult, k: int, shape: tuple[int, ...]) -> dict[str, str]:
-    """Return what a person wants to know."""
+    """Return the lines of the printed summary."""
     from ..display.text import clock, operations_text
 
     return {

@@ -1,8 +1,8 @@
-"""Saving a run and continuing it to the same trace, bit for bit.
+"""Save a run, and resume it to the same trace, bit for bit.
 
-A checkpoint holds the solver's state field by field, the generator, the counters, the history and
-the best plan and potentials so far. It knows the problem and the goal it belongs to, every field
-is checked before use, and the bracket is proved again from the saved plan and potentials.
+A checkpoint holds the solver's state field by field, the random generator, the counters, the
+history, and the best plan and potentials. It identifies its problem and goal. Every field is
+checked when it is read, and the bounds are proved again from the saved plan and potentials.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 _FORMAT = "epsilot-checkpoint-2"
 _REMEDY = "write one with the argument checkpoint"
 
-#: What reading a header that is not as it was written may raise.
+#: Exceptions that a malformed header may raise.
 _WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
 def identify(
     request: Request, objective: RunObjective, goal: Goal, course: RunPlan
 ) -> dict[str, str]:
-    """Return what a run must have in common with the one that resumes it."""
+    """Return the problem, goal and method that a resumed run must share."""
     keywords = request.identity() | {"rtol": goal.rtol}
     given = (f"{name}={value}" for name, value in keywords.items() if value is not None)
     return {
@@ -53,14 +53,14 @@ def identify(
 
 @dataclass(frozen=True)
 class Checkpoint(Observer):
-    """Writes a run to a file whenever it can be continued from where it is."""
+    """Write a run to a file at every state from which it can be resumed."""
 
     path: StrPath
     identity: dict[str, str]
     objective: RunObjective
 
     def reached(self, moment: AnyMoment) -> None:
-        """Save the state, the generator and what the run has found."""
+        """Save the state, the generator, the counters and the best answer."""
         run, target, state, rng = moment
         header = {
             **self.identity,
@@ -76,7 +76,7 @@ class Checkpoint(Observer):
 def restore(
     path: StrPath, identity: dict[str, str], objective: RunObjective, course: RunPlan
 ) -> AnyMoment:
-    """Return the moment that a file holds, if it belongs to this run."""
+    """Return the saved state of a run, or reject the file of another run."""
     name = named(path)
     header, arrays = load(path, _FORMAT, _REMEDY)
     for key, value in identity.items():
@@ -95,14 +95,14 @@ def restore(
         raise InvalidProblem(f"{name} cannot be resumed: {error}") from None
     except (CertificateError, *_WRONG) as error:
         raise InvalidProblem(
-            f"{name} cannot be resumed: what it holds of the run is wrong or missing "
+            f"{name} cannot be resumed: its fields are wrong or missing "
             f"({first_line(error)}); {_REMEDY}."
         ) from None
     return Moment(run, target, state, rng)
 
 
 def _level(saved: object) -> Any:
-    """Return what a schedule finds a target by: a positive number, or several that are >= 0."""
+    """Return the saved level of a target: a positive number, or a list of numbers >= 0."""
     numbers = saved if isinstance(saved, list) else [saved or None]
     if not all(isinstance(x, (int, float)) and 0 <= x < math.inf for x in numbers):
         raise ValueError("level")
@@ -112,8 +112,8 @@ def _level(saved: object) -> Any:
 def _read_state(state: DataclassInstance, arrays: Arrays, target: Target) -> None:
     """Set the fields of a fresh state, of the same types and shapes.
 
-    Lists that are empty at first may have grown, but together; a state whose shapes change
-    otherwise says itself what ``fits`` the target.
+    Lists that are empty at first may have grown, all by the same number. A state whose shapes
+    change in other ways checks them by its method ``fits``.
     """
     fits, grown = getattr(state, "fits", None), set()
     for name, value in _fields(state).items():

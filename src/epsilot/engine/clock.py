@@ -1,9 +1,9 @@
-"""The time a call has: when its loop ends, and when work under way is abandoned.
+"""The clock of a call: when its loop ends, and when a running pass is abandoned.
 
-A limit holds to within ``max(1 s, 10 %)``, the proof included. The loop ends before the limit by
-what a last certificate is expected to take, its ``reserve``. A step that is then under way has a
-moment to end, and is abandoned after that (:mod:`epsilot.deadline`). An interruption is treated
-alike, with the proof inside the second that follows it.
+A limit holds to within ``max(1 s, 10 %)``, the proof included. The loop ends before the limit, by
+the expected time of a last certificate (``reserve``). A step that still runs then has a grace
+period, after which it is abandoned (:mod:`epsilot.deadline`). After an interruption the same
+happens, with the proof within one second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OVERRUN = 0.3
 
 
 class Phase(Enum):
-    """What a call does, and hence when it must be abandoned."""
+    """Phase of a call, which decides when its work is abandoned."""
 
     STEPS = auto()
     LAST_CERTIFICATE = auto()
@@ -56,11 +56,11 @@ class Clock:
         return self.ends < math.inf
 
     def keep(self, reserve: float, stride: float) -> None:
-        """Keep seconds for a last certificate, given what a step takes."""
+        """Keep seconds for a last certificate, given the seconds of a step."""
         self.reserve, self.stride = reserve, stride if reserve > GRACE else 0.0
 
     def pause(self, seconds: float) -> None:
-        """Do not count the seconds that the compiler took."""
+        """Extend the limit by seconds of compilation."""
         self.ends += seconds
 
     def _since_interruption(self) -> float:
@@ -88,17 +88,17 @@ class Clock:
         return Status.MAX_SECONDS if is_up else None
 
     def is_late(self) -> bool:
-        """Tell whether a step under way must be abandoned."""
+        """Tell whether a running step must be abandoned."""
         if self._since_interruption() > GRACE:
             return True
         return self.seconds_left() < self.reserve - GRACE
 
     def is_over(self) -> bool:
-        """Tell whether a last certificate under way must be abandoned."""
+        """Tell whether a running last certificate must be abandoned."""
         return self.seconds_for_proof() < 0
 
     def has_passed(self) -> bool:
-        """Tell whether work under way must be abandoned; what returns an answer never is."""
+        """Tell whether running work must be abandoned; returning an answer never is."""
         if self.phase is Phase.STEPS:
             return self.is_late()
         return self.phase is Phase.LAST_CERTIFICATE and self.is_over()
@@ -124,5 +124,5 @@ class _Started:
 
 
 def started(max_seconds: float | None) -> _Started:
-    """Start the clock of a call: inside the block it heeds signals, and long passes the clock."""
+    """Start the clock of a call; inside the block, signals and long passes look at it."""
     return _Started(max_seconds)

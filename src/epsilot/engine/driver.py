@@ -1,10 +1,9 @@
-"""The only loop: clock, stops, evaluation schedule; observers are told.
+"""The loop of every run: it steps a solver, certifies, stops at limits, and tells observers.
 
-A driver advances a solver epoch by epoch, evaluates the certificate off the clock on a geometric
-schedule of operations, and ends when the certified gap is reached, a published rule fires, or a
-limit does. The best plan and the best dual are kept apart: their bracket only ever shrinks. A
-published rule that fires is about one plan, which then is the answer; the bracket stays in the
-history.
+A driver advances a solver epoch by epoch. It computes certificates off the clock, when the
+schedule says so. It ends when the certified gap is reached, a published rule is met, or a limit
+is. The best plan and the best potentials are kept apart, so that the gap never grows. A published
+rule is about one plan, which is then the answer; the best bounds stay in the history.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from .run_state import Moment, Place, RunState, certify_crudely, record_of
 from .schedules import Schedule
 from .starts import Started
 
-#: The gap (with stop="paper": the violation) must improve by 1 % before the work has grown by
-#: this factor, or the run has stalled.
-STALL_FACTOR = 8.0
+#: A run has stalled if the gap (with stop="paper": the violation) has not improved by 1 % while
+#: the work grew by this factor, and for so many epochs.
+STALL_WORK_RATIO = 8.0
 STALL_EPOCHS = 5000
 
 
@@ -48,7 +47,7 @@ class Support(Protocol):
         """Return a plan and a potential of the whole problem."""
 
     def nothing(self) -> tuple[Any, Vector]:
-        """Return what is certified of a method that has nothing yet."""
+        """Return the plan and potential that are certified before a method has any."""
 
     def known_potential(self, f: Vector, /) -> Vector | None:
         """Return a potential of the whole problem made from one of this part, if it is one."""
@@ -59,9 +58,9 @@ class Support(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Driver(Generic[T, S]):
-    """One run of one solver on one problem.
+    """Run one solver on one objective.
 
-    ``objective`` is what is certified; the solver works on the ``support`` of its problem.
+    The driver certifies the ``objective``; the solver works on the ``support`` of its problem.
     """
 
     objective: RunObjective
@@ -132,7 +131,7 @@ class Driver(Generic[T, S]):
                 )
 
     def _finish(self, place: Place, ending: Status) -> None:
-        """Certify what the run ended with, as far as time allows, and note its status."""
+        """Certify the last state, as far as time allows, and set the status."""
         run, clock, is_ended = self.run, self.clock, ending is not Status.NOT_FINITE
         target, state = place.target, place.state
         is_whole = state is not None and not place.is_torn
@@ -163,7 +162,7 @@ class Driver(Generic[T, S]):
     # -- abandoned steps ---------------------------------------------------------------------
 
     def _keep_whole(self, place: Place) -> None:
-        """Copy what a checkpoint needs, in case the next step is abandoned."""
+        """Copy the state for a checkpoint, in case the next step is abandoned."""
         generator = copy.deepcopy(dict(self.rng.bit_generator.state))
         work = copy.deepcopy(self.run.work)
         place.whole = place.target, copy.deepcopy(place.state), generator, work
@@ -212,9 +211,9 @@ class Driver(Generic[T, S]):
     # -- endings -----------------------------------------------------------------------------
 
     def _ending(self, target: T, state: S, signal: Signal) -> Status | None:
-        """Evaluate if it is due and return the status if the run is over.
+        """Certify if that is due; return the status if the run is over.
 
-        An overflow shows in the signal at once; potentials are looked at before a certificate.
+        The signal shows an overflow at once; potentials are checked before a certificate.
         """
         run = self.run
         if signal.has_overflowed:
@@ -239,9 +238,9 @@ class Driver(Generic[T, S]):
 
     @property
     def _must_be_tight(self) -> bool:
-        """Whether the plan may have mass on tight arcs only, which a narrow bracket alone allows.
+        """Whether the plan must have mass on tight arcs only.
 
-        Masses far below the others hardly widen it.
+        A small gap does not imply it: masses far below the others hardly change the gap.
         """
         return self.goal.is_exact and self.solver.about.exactness == "exact"
 
@@ -254,9 +253,9 @@ class Driver(Generic[T, S]):
         return is_new and self.objective.is_tight(run.plan, run.potentials)
 
     def _own_ending(self, target: T, state: S) -> Status | None:
-        """Return the status if the method ends the run: by its paper's rule, or as it has finished.
+        """Return the status if the method ends the run: by its paper's rule, or because it is done.
 
-        A rule may look closer than the steps do and leave a better measured state.
+        A rule may measure the state more accurately than the steps do.
         """
         tolerance = self.schedule.tolerance
         if tolerance is not None:
@@ -265,7 +264,7 @@ class Driver(Generic[T, S]):
         return Status.FINISHED if self.schedule.is_last(target) else None
 
     def _limit(self, operations: int) -> Status | None:
-        """Return the status if something from outside, or a lack of progress, ends the run."""
+        """Return the status if a limit, an interruption or a lack of progress ends the run."""
         run, ending = self.run, self.clock.ending()
         if ending is Status.INTERRUPTED:
             return ending
@@ -275,7 +274,7 @@ class Driver(Generic[T, S]):
             return ending
         best, operations_then, epoch = run.last_progress
         if (
-            operations > STALL_FACTOR * operations_then
+            operations > STALL_WORK_RATIO * operations_then
             and run.n_iter > epoch + STALL_EPOCHS
             and (math.isfinite(best) or self.schedule.tolerance is None)
         ):
@@ -287,8 +286,8 @@ class Driver(Generic[T, S]):
     def _evaluate(self, target: T, state: S) -> bool:
         """Certify the current iterate; return True if an observer asks to stop.
 
-        Where that takes long, the best pair is proved at once: a run that then ends without
-        notice has its answer. Nothing is kept of an evaluation that is abandoned.
+        If that takes long, the best plan and potentials are proved at once, so that a run whose
+        time is up has its answer. An abandoned evaluation changes nothing.
         """
         run, objective = self.run, self.objective
         began = time.perf_counter()
@@ -328,7 +327,7 @@ class Driver(Generic[T, S]):
         return is_told
 
     def _certify_crudely(self, place: Place) -> None:
-        """Bracket the optimum by what takes no pass, or by potentials if there is time for them."""
+        """Bound the optimum without a pass over the costs, or by potentials if time allows."""
         run, objective, clock = self.run, self.objective, self.clock
         certify_crudely(run, objective)
         f = self._known_potential(place)
@@ -346,9 +345,9 @@ class Driver(Generic[T, S]):
         self._tell(run.eta)
 
     def _known_potential(self, place: Place) -> Vector | None:
-        """Return a row potential of the whole problem that the start or a state had, if any.
+        """Return a row potential of the whole problem from the state or the start, if there is one.
 
-        Any vector proves a bound, so that a state may be one that a step was abandoned in.
+        Any vector proves a bound, even one from an abandoned step.
         """
         f: Vector | None = getattr(place.state, "row", None)
         if f is None and place.state is not None and not place.is_torn:
@@ -358,9 +357,9 @@ class Driver(Generic[T, S]):
         return None if f is None else self.support.known_potential(f)
 
     def _answer_as_published(self, target: T, state: S) -> None:
-        """Return what the procedure returns: the plan that its rule is about, rounded.
+        """Make the rounded plan of the published rule the answer: the method's first candidate.
 
-        That is the method's first candidate. The best lower bound proves it as well as any plan.
+        The best lower bound holds for it as for any plan.
         """
         run, (pair, *_) = self.run, self.solver.candidates(target, state)
         if _is_usable(*pair):
@@ -368,7 +367,7 @@ class Driver(Generic[T, S]):
             run.upper, run.plan, run.proof = bracket.upper, bracket.plan, None
 
     def _note_progress(self, target: T, state: S) -> None:
-        """Note progress, and when the next certificate is due."""
+        """Record progress, and when the next certificate is due."""
         run, operations = self.run, self.run.work.operations
         # A published rule waits for the violation; direct methods measure none and never stall.
         measure = run.gap
@@ -390,5 +389,5 @@ def _is_finite(potentials: tuple[Vector, ...]) -> bool:
 
 
 def _is_usable(core: Core, row: Vector) -> bool:
-    """Tell whether a pair that a method proposes can be certified: none of it has overflowed."""
+    """Tell whether a proposed plan and potential have not overflowed."""
     return _is_finite((row,)) and core.is_finite()

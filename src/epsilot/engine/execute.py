@@ -1,4 +1,4 @@
-"""One request on one problem: objective, goal, course, run, and the proof of what is returned."""
+"""Execute a request on a problem: objective, goal, run plan, run, and the proof of the answer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def execute(problem: Problem, request: Request, clock: Clock | None = None) -> R
 
 def _execute(problem: Problem, request: Request, clock: Clock) -> Result:
     """Solve within the time of a clock."""
-    if request.callback is not None:  # which may change what it was given
+    if request.callback is not None:  # which may change the user's arrays
         problem = problem.detached()
     objective = request.kind.objective(problem, request.reg)
     goal = make_goal(objective, request)
@@ -111,7 +111,7 @@ def _coarse_start(problem: Problem, seed: int, driver: AnyDriver) -> Started | N
 
 
 def _unstarted(objective: Objective, goal: Goal, request: Request, clock: Clock) -> Result:
-    """Return what takes no pass: the time was up before there was a method."""
+    """Return crude bounds: the time was up before a method was chosen."""
     run = RunState(status=clock.ending() or Status.MAX_SECONDS)
     clock.phase = Phase.RETURN
     certify_crudely(run, objective)
@@ -122,7 +122,7 @@ def _unstarted(objective: Objective, goal: Goal, request: Request, clock: Clock)
 def _line(
     request: Request, objective: RunObjective, goal: Goal, course: RunPlan
 ) -> AbstractContextManager[Observer | None]:
-    """Return the context of a live line, if there is to be one."""
+    """Return the context of a progress line, if one was requested."""
     if not request.progress:
         return _NO_LINE
     worth = objective.mass * objective.unit
@@ -132,7 +132,7 @@ def _line(
 def _watched(
     request: Request, objective: RunObjective, goal: Goal, course: RunPlan, line: Observer | None
 ) -> tuple[RunState, AnyMoment | None, list[Observer]]:
-    """Return a run, new or resumed, and what looks at it."""
+    """Return a run, new or resumed, and its observers."""
     resumed, identity = None, {}
     if request.checkpoint is not None or request.resume is not None:
         identity = identify(request, objective, goal, course)
@@ -153,7 +153,7 @@ def _watched(
 
 
 class _About(NamedTuple):
-    """What a result says of its method."""
+    """Method of a result: its name, why it was chosen, its options."""
 
     method: str
     choice: str | None
@@ -161,7 +161,7 @@ class _About(NamedTuple):
 
     @classmethod
     def of(cls, course: RunPlan) -> Self:
-        """Return what a course says of its method."""
+        """Return the method of a run plan."""
         choice = None if course.choice is None else str(course.choice)
         return cls(course.method, choice, options_of(course.solver))
 
@@ -169,9 +169,9 @@ class _About(NamedTuple):
 def _result(
     run: RunState, objective: Objective, goal: Goal, request: Request, about: _About
 ) -> Result:
-    """Prove the bracket once more, from the very plan and potentials that are returned.
+    """Prove the bounds from the very plan and potentials that are returned.
 
-    An answer that was proved when it was found, where that takes long, is not proved again.
+    An answer that was proved when it was found, because proofs take long, is not proved again.
     """
     problem, unit = objective.problem, objective.problem.unit
     assert run.plan is not None
@@ -213,7 +213,7 @@ def _result(
 
 
 def report_limit(result: Answer, on_limit: str) -> None:
-    """Warn or raise, as asked for, if a limit has ended a run before its target."""
+    """Warn or raise, as requested, if a limit ended a run before its target."""
     if result.converged or on_limit == "ignore" or result.status is Status.CALLBACK:
         return
     message = (
@@ -227,7 +227,7 @@ def report_limit(result: Answer, on_limit: str) -> None:
 
 
 def _caller() -> int:
-    """Return how far up, from where a warning is given, the first caller outside epsilot is."""
+    """Return the stack level of the first caller outside epsilot, for warnings."""
     package, frame, level = __name__.partition(".")[0], sys._getframe(1), 1
     while frame.f_back is not None and _is_of(frame.f_globals.get("__name__", ""), package):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""What looks at a run while it goes on, by one protocol: history, live line, callback."""
+"""Observers of a run, by one protocol: history, progress line, callback."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """What is told of a run; it overrides what it wants to know."""
+    """Observer of a run; subclasses override the events they need."""
 
     def starting(self, record: Record) -> bool:
-        """Look at a start that goes on, before anything is certified; True asks to stop."""
+        """Observe a start in progress, before anything is certified; True asks to stop."""
         return False
 
     def stepped(self, n_iter: int, seconds: float) -> None:
-        """See that a step was taken."""
+        """Observe that a step was taken."""
 
     def evaluated(self, record: Record) -> bool:
-        """Look at a certificate; True asks to stop."""
+        """Observe a certificate; True asks to stop."""
         return False
 
     def reached(self, moment: AnyMoment) -> None:
-        """See a point from which the run can be continued."""
+        """Observe a state from which the run can be resumed."""
 
 
 @dataclass(frozen=True)
 class History(Observer):
-    """Keep every record."""
+    """Append every record to the history."""
 
     run: RunState
 
@@ -46,7 +46,7 @@ class History(Observer):
 
 @dataclass(frozen=True)
 class Callback(Observer):
-    """Call the user's function, which may ask to stop."""
+    """Call the user's function; returning True asks to stop."""
 
     function: Callable[[Record], object]
 
@@ -61,17 +61,17 @@ class Callback(Observer):
 
 @dataclass(frozen=True)
 class Shown(Observer):
-    """Keep a live line up to date."""
+    """Update a progress line."""
 
     line: Progress
 
     def starting(self, record: Record) -> bool:
-        """Show that the start goes on."""
+        """Show that the start is in progress."""
         self.line.beat(record.n_iter, record.seconds)
         return False
 
     def stepped(self, n_iter: int, seconds: float) -> None:
-        """Show that the run goes on."""
+        """Show the number of steps."""
         self.line.beat(n_iter, seconds)
 
     def evaluated(self, record: Record) -> bool:
@@ -82,7 +82,7 @@ class Shown(Observer):
 
 @contextmanager
 def live_line(method: str, eps: float | None, rtol: float | None) -> Iterator[Observer]:
-    """Show a live line inside the block; the target is a gap, or relative to the lower bound."""
+    """Show a progress line inside the block; the target is a gap, absolute or relative."""
     from ..display.progress import Progress
 
     with Progress(method, eps, rtol) as line:

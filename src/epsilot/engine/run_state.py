@@ -1,4 +1,4 @@
-"""What a run has found so far, how it is packed into a file, and read back with care."""
+"""The state of a run: counters, best plan and potentials; saved to files and read back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REAL = ("seconds", "upper", "lower", "marginal_error")
 
 @dataclass
 class RunState:
-    """Everything a run has found so far; what a checkpoint saves besides the state."""
+    """Counters, history and best answer of a run; a checkpoint saves them beside the state."""
 
     n_iter: int = 0
     work: Work = field(default_factory=Work)
@@ -35,12 +35,12 @@ class RunState:
     lower: float = -math.inf
     marginal_error: float = math.inf
     proof: Proof | None = None  # of the best plan and potentials, if they were proved already
-    evaluation_seconds: float = 0.0  # what the last evaluation took
+    evaluation_seconds: float = 0.0  # of the last evaluation
     history: list[Record] = field(default_factory=list)
     last_progress: tuple[float, int, int] = (math.inf, 0, 0)  # gap or violation, operations, epoch
     evaluated_at: int = -1  # epoch of the last evaluation
     next_evaluation: int = 0  # operations at which the next one is due
-    measured: dict[str, float] = field(default_factory=dict)  # what the schedule keeps
+    measured: dict[str, float] = field(default_factory=dict)  # numbers that the schedule remembers
     status: Status = Status.MAX_ITER
     eta: float = 0.0
     is_told_to_stop: bool = False  # by an observer
@@ -71,9 +71,9 @@ class RunState:
 
     @classmethod
     def restored(cls, header: Fields, arrays: Arrays, objective: RunObjective) -> Self:
-        """Return the run of a file; its bracket is proved again from its plan and potentials.
+        """Return the run of a file; its bounds are proved again from its plan and potentials.
 
-        No counter may be negative, NaN or of another kind.
+        Negative counters, NaN and values of a wrong type are rejected.
         """
         run = cls(
             n_iter=_whole(header["n_iter"]),
@@ -99,14 +99,14 @@ class RunState:
 
 
 def certify_crudely(run: RunState, objective: RunObjective) -> None:
-    """Give a run that has nothing else a proved bracket, in no time."""
+    """Give a run without a certificate proved bounds that take no pass over the costs."""
     with deadline.until(None):
         found, run.proof = objective.crude_bounds()
     run.plan, run.upper, run.potentials, run.lower, run.marginal_error = found
 
 
 def record_of(run: RunState, objective: RunObjective, eta: float) -> Record:
-    """Return what is known of a run now, in the user's units."""
+    """Return the counters and bounds of a run, in the user's units."""
     upper, lower = objective.bounds_to_user(run.upper, run.lower)
     return Record(
         n_iter=run.n_iter,
@@ -121,7 +121,7 @@ def record_of(run: RunState, objective: RunObjective, eta: float) -> Record:
 
 
 class Moment(NamedTuple, Generic[T, S]):
-    """A point of a run from which it can be continued to the same trace."""
+    """State of a run from which it can be resumed to the same trace."""
 
     run: RunState
     target: T
@@ -134,7 +134,7 @@ AnyMoment: TypeAlias = Moment[Any, Any]
 
 @dataclass
 class Place:
-    """Where a run is: its target and state, and whether a step was abandoned in the middle."""
+    """Current target and state of a run, and whether a step was abandoned."""
 
     target: Any = None
     state: Any = None

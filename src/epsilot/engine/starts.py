@@ -28,15 +28,15 @@ from ..problems.problem import Problem, make_problem
 from ..problems.work import Work
 from .result import Result
 
-#: Cells of the coarse clouds; the coarse problem takes a fraction of a second.
+#: Cells of the coarsest clouds, whose problem takes a fraction of a second.
 N_CELLS = 1500
 #: Cells of the cloud in the middle, its accuracy, and the smallest cloud that has one.
 N_MIDDLE, MIDDLE_RTOL, LARGE = 8000, 0.1, 40_000
 #: Accuracy of the coarsest problem.
 COARSE_RTOL = 1e-3
-#: Smallest cloud and highest dimension for which a coarse cloud says enough.
+#: Smallest cloud and highest dimension that start from a coarse cloud by default.
 SMALLEST, HIGHEST = 5000, 3
-#: Potentials beyond this many times the largest cost (or η) say nothing but their c-transforms.
+#: Larger potentials, in units of the largest cost (or η), are replaced by c-transforms.
 FAR = 100.0
 
 
@@ -74,7 +74,7 @@ class Started:
 
 
 def wants_start(problem: Problem, is_wanted: bool | None) -> bool:
-    """Tell whether to start from a coarse problem: if asked to, or if that is worthwhile."""
+    """Tell whether to start from a coarse problem: if requested, or if it saves time."""
     geometry = problem.geometry
     if is_wanted and not geometry.can_coarsen:
         raise InvalidProblem(
@@ -124,7 +124,7 @@ def coarse_levels(geometry: Geometry, a: Vector, b: Vector) -> list[CoarseLevel]
     """Return the coarse versions of a problem, coarsest first."""
     is_middle = min(geometry.shape) >= LARGE
     coarse = geometry.coarsen(N_MIDDLE if is_middle else N_CELLS, a, b)
-    assert coarse is not None  # what can_coarsen says
+    assert coarse is not None  # as can_coarsen promises
     level = CoarseLevel(coarse, (a, b), is_middle)
     if not is_middle:
         return [level]

@@ -1,7 +1,7 @@
-"""The one file format: named arrays and a JSON header, with a digest of both.
+"""The file format of results and checkpoints: named arrays and a JSON header, with a digest.
 
-A reader gets what was written or one sentence: a file that is cut, changed or of another kind is
-refused, and so is an array of another shape or type than the problem asks for.
+A truncated, changed or foreign file is rejected in one sentence. So is an array of another shape
+or type than the problem requires.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ def save(path: StrPath, kind: str, header: Mapping[str, object], arrays: Arrays)
 
 
 def save_or_warn(path: StrPath, write: Callable[[StrPath], None]) -> None:
-    """Write a file that a run can go on without; say so if that fails (the disk may be full)."""
+    """Write a file, or warn if that fails (the disk may be full); the run goes on."""
     try:
         write(path)
     except (OSError, InvalidProblem) as error:
         reason = getattr(error, "strerror", None) or str(error)
         warnings.warn(
             f"{named(path)} could not be written ({reason}). The run goes on and returns its "
-            "answer; what the file held before is still there.",
+            "answer; the previous content of the file is unchanged.",
             UnsavedWarning,
             stacklevel=2,
         )
 
 
 def load(path: StrPath, kind: str, remedy: str) -> tuple[Fields, Arrays]:
-    """Return header and arrays of a file of a kind, or say in one sentence what is wrong."""
+    """Return header and arrays of a file of a kind, or reject it in one sentence."""
     name = named(path)
     arrays = read_archive(path)
     try:
@@ -87,5 +87,5 @@ def pack_plan(plan: Plan) -> Arrays:
 
 
 def unpack_plan(arrays: Arrays, problem: Problem) -> Plan:
-    """Return the plan of a problem from the arrays of a file, which may be anybody's."""
+    """Return the plan of a problem from the untrusted arrays of a file."""
     return Plan.from_arrays(SavedArrays(arrays).under("plan"), problem.geometry)
