@@ -120,7 +120,7 @@ def test_text_is_read_only_if_it_fits_in_memory(tmp_path, monkeypatch):
 
 def test_a_file_of_zeros_is_no_text(tmp_path, monkeypatch):
     path = tmp_path / "x.csv"
-    path.write_bytes(bytes(10 * arrays.LOOKED_AT))
+    path.write_bytes(bytes(10 * arrays.PROBED_BYTES))
     monkeypatch.setattr(memory, "available", lambda: 1 << 30)
     monkeypatch.setattr(type(path), "read_text", never)
     assert "not a text file" in refusal(files.read_array, path)

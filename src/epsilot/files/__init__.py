@@ -1,4 +1,4 @@
-"""Files: arrays and images read with care, and files written whole or not at all."""
+"""Read arrays and images from untrusted files, and write files atomically."""
 
 from .arrays import (
     IMAGE_SUFFIXES,

@@ -41,10 +41,10 @@ def archive_names(path: StrPath) -> list[str]:
 def read_archive(
     path: StrPath, names: Iterable[str] | None = None, limit: int | None = None
 ) -> dict[str, Array]:
-    """Return arrays of a ``.npz`` file that epsilot or anybody wrote.
+    """Read arrays from an untrusted ``.npz`` file.
 
-    Nothing is unpacked before it is known that every array is as large as its header says, that
-    none holds Python objects, and that all of them fit.
+    Before anything is unpacked, every array must be as large as its header says, contain no Python
+    objects, and fit in memory with the others.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def read_archive(
 
 
 def read_npy(path: Path) -> Array:
-    """Return the array of a ``.npy`` file."""
+    """Read the array of a ``.npy`` file."""
     with path.open("rb") as file:
         if file.read(len(_NPY_MAGIC)) != _NPY_MAGIC:
             raise InvalidProblem(
@@ -110,7 +110,7 @@ def _opened(path: StrPath) -> Iterator[zipfile.ZipFile]:
 
 
 def _checked_member(archive: zipfile.ZipFile, path: StrPath, member: str) -> int:
-    """Return the bytes of an array whose header agrees with what the archive says of it."""
+    """Return the bytes of an array, after comparing its header with the archive."""
     name, size = (
         f"{named(path)}:{named(member.removesuffix('.npy'))}",
         archive.getinfo(member).file_size,
@@ -129,7 +129,7 @@ def _checked_member(archive: zipfile.ZipFile, path: StrPath, member: str) -> int
 
 
 def _promised(file: IO[bytes], name: str) -> int:
-    """Return the bytes of numbers that a header promises, and leave the file behind it."""
+    """Read a header, and return the bytes of numbers that should follow."""
     try:
         version = np.lib.format.read_magic(file)
         if version not in _HEADERS:
@@ -175,18 +175,18 @@ TEXT_SUFFIXES = (".csv", ".txt")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif")
 SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, *IMAGE_SUFFIXES)
 
-#: Arrays of an archive that a sentence lists, and characters of each of their names.
+#: Largest number of array names that a message lists, and of characters per name.
 NAMES_SHOWN, NAME_SHOWN = 5, 20
-#: Memory that reading takes: of text for each byte of its file, of an image for each pixel.
+#: Bytes of memory that reading takes: per byte of a text file, and per pixel of an image.
 BYTES_OF_TEXT, BYTES_OF_PIXEL = 10, 100
-#: Bytes at the beginning of a text file that show whether it is one.
-LOOKED_AT = 1 << 16
+#: Bytes at the beginning of a file that are searched for NUL, which no text contains.
+PROBED_BYTES = 1 << 16
 
 _LUMINANCE = (0.299, 0.587, 0.114)  # ITU-R BT.601
 
 
 def read_array(path: StrPath, key: str | None = None) -> Array:
-    """Return the numbers a file holds.
+    """Read the numbers of a file.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def read_array(path: StrPath, key: str | None = None) -> Array:
 
 
 def read_image(path: StrPath) -> Matrix:
-    """Return the mass of a picture: luminance times opacity, each between 0 and 1.
+    """Read the mass of an image: luminance times opacity, each between 0 and 1.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def read_image(path: StrPath) -> Matrix:
 
 @contextmanager
 def opened_image(path: StrPath) -> Iterator[Image]:
-    """Open an image whose pixels fit in memory; they are read when they are asked for."""
+    """Open an image whose pixels fit in memory; pillow reads them on first access."""
     from PIL import Image
 
     with warnings.catch_warnings():  # of many pixels, of which the next lines judge
@@ -309,7 +309,7 @@ def _read_npz(path: Path, key: str | None) -> Array:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the names of arrays in words, and not all if there are many."""
+    """Join the first names of arrays for a message."""
     first = [shorter(name, NAME_SHOWN) for name in names[:NAMES_SHOWN]]
     return ", ".join([*first, *(["..."] if len(names) > NAMES_SHOWN else [])]) or "nothing"
 
@@ -336,7 +336,7 @@ def _read_text(path: Path) -> Array:
     memory.ask(BYTES_OF_TEXT * path.stat().st_size, f"reading {named(path)}", "save it as .npy")
     try:
         with path.open("rb") as file:
-            if b"\0" in file.read(LOOKED_AT):
+            if b"\0" in file.read(PROBED_BYTES):
                 raise ValueError
         text = path.read_text(encoding="utf-8-sig")
     except ValueError:  # also of characters that are not UTF-8
@@ -367,7 +367,7 @@ def _read_text(path: Path) -> Array:
 def _bad_cell(
     path: Path, rows: Sequence[tuple[int, str]], delimiter: str | None, error: ValueError
 ) -> InvalidProblem:
-    """Find the first line that is not numbers, or has not as many as the first."""
+    """Return the error for the first line that is not numeric or differs in length."""
     first, width = rows[0][0], len(_cells(rows[0][1], delimiter))
     for number, content in rows:
         cells = _cells(content, delimiter)
@@ -431,7 +431,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SavedArrays:
-    """The arrays of a file whose names begin with a prefix."""
+    """The arrays of an untrusted file under a prefix, each checked on access."""
 
     arrays: Mapping[str, Array]
     prefix: str = ""
@@ -448,7 +448,7 @@ class SavedArrays:
         return int(np.size(self.arrays[self.prefix + name])) if name in self else 0
 
     def array(self, name: str, shape: Shape, dtype: DTypeLike) -> Array:
-        """Return an array if it has the shape and type that are asked for."""
+        """Return an array, or raise if its shape or type is another."""
         full, dtype = self.prefix + name, np.dtype(dtype)
         if name not in self:
             raise InvalidProblem(f"the file has no array {full}; write it again.")

@@ -1,4 +1,4 @@
-"""Where files may be read and written, asked before any work is done."""
+"""Check where files can be read and written, before any work is done."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..wording import first_line, named, shown
 
 StrPath = str | os.PathLike[str]
 
-#: Bytes of a header beyond which a file is not looked into.
+#: Largest header, in bytes, that is read.
 _LONGEST_HEADER = 1 << 28
-#: Bytes that any file may unpack to, and times its own size that larger ones may.
+#: Bytes to which any file may unpack, and the largest ratio to its own size beyond that.
 LARGEST_UNPACKED, MOST_EXPANSION = 1 << 30, 100
 
 
@@ -56,7 +56,7 @@ def existing(path: StrPath) -> Path:
 
 
 def check_unpacked(path: StrPath, n_bytes: int) -> None:
-    """Refuse a file that unpacks to far more than its own size, or to more than memory holds."""
+    """Reject a file that unpacks to far more than its own size, or to more than memory holds."""
     size = os.stat(path).st_size
     if n_bytes > max(LARGEST_UNPACKED, MOST_EXPANSION * size):
         raise InvalidProblem(
@@ -101,7 +101,7 @@ def check_writable(path: StrPath) -> Path:
 
 
 def check_own(path: StrPath, kind: str) -> None:
-    """Refuse to replace a file that epsilot did not write, or that is of another kind.
+    """Reject replacing a file that epsilot did not write, or that has another format.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def check_own(path: StrPath, kind: str) -> None:
 
 
 def check_distinct(**paths: StrPath | None) -> None:
-    """Refuse two outputs of one command that are the same file."""
+    """Reject two outputs of one command with the same path."""
     seen: dict[str, str] = {}
     for name, path in paths.items():
         if path is None:
@@ -135,7 +135,7 @@ def check_distinct(**paths: StrPath | None) -> None:
 
 
 def _format(path: Path) -> str:
-    """Return the format that the header of a file of ours states, else nothing."""
+    """Return the format in the header of a file of epsilot, or an empty string."""
     try:
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo("header.npy").file_size > _LONGEST_HEADER:

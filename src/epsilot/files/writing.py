@@ -1,4 +1,4 @@
-"""Files written completely or not at all, whatever ends the process."""
+"""Write files atomically, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import BinaryIO
 
 from .paths import StrPath, check_writable
 
-#: Characters of a file's name that its draft repeats.
-_NAME = 100
+#: Largest number of characters of a file's name in the name of its draft.
+_MAX_NAME = 100
 
 
 def write_atomically(path: StrPath, writer: Callable[[BinaryIO], object]) -> None:
     """Write a file completely or not at all.
 
-    What a killed process left of an earlier attempt is removed.
+    Drafts that killed processes left behind are removed.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ def write_atomically(path: StrPath, writer: Callable[[BinaryIO], object]) -> Non
 
 
 def _stem(target: Path) -> str:
-    return f".{target.name[:_NAME]}"
+    return f".{target.name[:_MAX_NAME]}"
 
 
 @cache
 def _machine() -> str:
-    """Return what names the processes whose numbers this one can look up."""
+    """Return a name of the machine and container, within which process numbers are unique."""
     try:
         space = os.readlink("/proc/self/ns/pid")  # differs between containers
     except OSError:

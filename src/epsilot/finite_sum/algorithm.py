@@ -236,7 +236,7 @@ class FiniteSumDual(Protocol):
 
 @dataclass(frozen=True)
 class Solution:
-    """What :func:`minimize` found."""
+    """The result of :func:`minimize`."""
 
     x: NDArray[np.float64]  # averaged primal point x^{S-1}, which the theorems are about
     lam: Vector  # last snapshot ṽ
@@ -386,7 +386,7 @@ def minimize(
 def _check_others(
     dual: object, mirror: object, callback: object, norm: object, average: object
 ) -> None:
-    """Refuse arguments that are no numbers."""
+    """Reject arguments that are not numbers."""
     for name, value, is_good in (
         ("dual", dual, hasattr(dual, "n_components")),
         ("mirror", mirror, mirror is None or isinstance(mirror, Mirror)),

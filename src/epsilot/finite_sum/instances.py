@@ -15,7 +15,7 @@ from ..problems.problem import Entropic
 from ..wording import shown
 from .algorithm import EUCLIDEAN, dual_norms
 
-#: A function of the numbers t_i and the components i that they belong to, entry by entry.
+#: A function of numbers t_i and their component indices i, entry by entry.
 OfComponents = Callable[[Vector, Index], Vector]
 
 
@@ -180,7 +180,7 @@ class SeparableQuadratic:
 
 
 class _RowTransport:
-    """What transport problems share when their rows are eliminated from the dual."""
+    """The common part of transport problems with rows eliminated from the dual."""
 
     C: Matrix
     p: Vector

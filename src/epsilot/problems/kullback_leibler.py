@@ -21,7 +21,7 @@ from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
-from .balanced import check_regularisation
+from .balanced import DEFAULT_ENTROPIC_GAP, check_regularisation
 from .certificate import BUG_NOTE, MIN_DEFAULT_GAP
 from .duals import finite_slopes
 from .objective import Objective, Slopes
@@ -36,8 +36,6 @@ from .unbalanced_base import (
     internal_prices,
 )
 
-#: Default gap with ``reg``, as a share of costs times masses.
-DEFAULT_ENTROPIC_GAP = 1e-6
 #: Largest relative misfit whose divergence is summed as a series, and the terms of that series.
 SERIES_RADIUS, SERIES_TERMS = 0.1, 16
 

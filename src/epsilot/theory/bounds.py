@@ -254,7 +254,7 @@ def dijkstra_phases(epsilon: float, cost_max: float, share: float = 0.5) -> int:
 
 
 def order(method: str, n: int, epsilon: float, cost_max: float = 1.0) -> float:
-    """Return the published order of a method's operations (Table 1); only ratios mean anything.
+    """Return the published order of a method's operations (Table 1); only ratios are meaningful.
 
     >>> order("apdagd", 10_000, 0.05) / order("pdasmd", 10_000, 0.05)
     100.0
@@ -266,7 +266,7 @@ def order(method: str, n: int, epsilon: float, cost_max: float = 1.0) -> float:
 
 
 class Standing(Enum):
-    """How well a statement stands."""
+    """Whether a statement is proved."""
 
     PROVED = "proved"  # as printed, or by a proof of ours that is given where it is used
     CORRECTED = "corrected"  # proved after a correction, which the functions have by default
@@ -275,7 +275,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A statement, the function that computes it, and how well it stands."""
+    """A statement of a paper, the function that computes it, and whether it is proved."""
 
     name: str
     says: str
