@@ -206,13 +206,13 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES)
 def test_what_a_run_believed_is_proved_or_refuted(lie, monkeypatch):
     changes, is_refuted = LIES[lie]
-    honest = Transport.bracket
+    honest = Transport.evaluate
 
     def lying(self, core, f):
         found = honest(self, core, f)
         return found._replace(**{k: getattr(found, k) + v for k, v in changes.items()})
 
-    monkeypatch.setattr(Transport, "bracket", lying)
+    monkeypatch.setattr(Transport, "evaluate", lying)
     keywords = {"method": "sinkhorn", "eps": 0.01, "on_limit": "ignore"}
     if is_refuted:
         with pytest.raises(CertificateError, match="contradicts"):
