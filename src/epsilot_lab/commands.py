@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def resumable(name: str, folder: Path) -> Iterator[None]:
-    """List the files that long work wrote; after Ctrl-C, say that the same command continues."""
+    """List the files that a long run wrote; after Ctrl-C, say how to continue."""
     try:
         yield
     except KeyboardInterrupt:
         typer.echo(
-            f"epsilot: {name} was interrupted; what is solved is kept in {folder}, and the same "
+            f"epsilot: {name} was interrupted; finished solves are kept in {folder}, and the same "
             "command continues there.",
             err=True,
         )
@@ -45,7 +45,7 @@ def resumable(name: str, folder: Path) -> Iterator[None]:
 # -- epsilot bench -----------------------------------------------------------------------------
 
 BENCH_OUT = Path("results/bench")
-#: The same of images, whose lines are others.
+#: Default folder of ``--images``, whose lines have other fields.
 IMAGES_OUT = Path("results/images")
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def bench(
         bool,
         typer.Option("--quick/--full", help="Under five minutes, or up to n = 10,000 (an hour)."),
     ] = True,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write.")] = BENCH_OUT,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write to.")] = BENCH_OUT,
     solvers: Annotated[
         str | None,
         typer.Option(metavar="A,B,...", help="Solvers beside ours and emd2 (default: installed)."),
@@ -76,7 +76,7 @@ def bench(
         int | None, typer.Option(min=1, help="Problems of each kind and size, up to n = 2304.")
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="S", help="Seconds that a tuned solve may take at most.")
+        float | None, typer.Option(metavar="S", help="Most seconds of a tuned solve.")
     ] = None,
     images: Annotated[
         bool,
@@ -181,7 +181,10 @@ def reproduce(
         bool, typer.Option("--quick/--full", help="Minutes, or all that the paper did (an hour).")
     ] = True,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where to write; each experiment has a folder.")
+        Path,
+        typer.Option(
+            metavar="DIR", help="Folder to write to; each experiment has its own folder in it."
+        ),
     ] = RESULTS,
     data: Annotated[
         str | None,
@@ -198,7 +201,7 @@ def reproduce(
         int | None, typer.Option(min=1, help="Repetitions, each with its own marginals.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes (default: one a core).")
+        int | None, typer.Option(min=1, metavar="N", help="Processes (default: one per core).")
     ] = None,
 ) -> None:
     """Run an experiment of the paper, draw it, and say which claims hold.

@@ -14,7 +14,7 @@ from .store import Line
 
 @dataclass(frozen=True)
 class Heading:
-    """A section begins."""
+    """The heading of a section."""
 
     text: str
     level: int = 2
@@ -90,7 +90,7 @@ def claim_table(claims: Iterable[Claim], caption: str) -> Table:
 
 
 def environment_table(lines: Sequence[Line]) -> Table:
-    """Return what the solves were made with; several values where the lines differ."""
+    """Return versions and machine of the solves; several values where the lines differ."""
     rows: dict[str, list[str]] = {}
     for line in lines or [{"versions": versions(), "machine": machine()}]:
         made_with = line.get("versions", {"epsilot": line.get("version", "unknown")})

@@ -168,7 +168,7 @@ def random(n: int, seed: int, concentration: float = 1.0) -> Instance:
 
 
 @dataclass(frozen=True)
-class Family:
+class ProblemFamily:
     """Instances of one kind; images have the largest square number of pixels up to the size."""
 
     name: str
@@ -215,30 +215,30 @@ def _random(size: int, seed: int) -> Instance:
 
 
 #: MNIST's digits have 784 pixels, so there are none beyond the size 1024.
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, ProblemFamily] = {
     family.name: family
     for family in (
-        Family("images", "paper's images, l1", _images, is_image=True),
-        Family("mnist", "MNIST pairs, l1", _digits, is_image=True, largest=1024),
-        Family(
+        ProblemFamily("images", "paper's images, l1", _images, is_image=True),
+        ProblemFamily("mnist", "MNIST pairs, l1", _digits, is_image=True, largest=1024),
+        ProblemFamily(
             "points2-squared",
             "2-d points, squared Euclidean",
             partial(_points, dimension=2, metric="sqeuclidean"),
         ),
-        Family(
+        ProblemFamily(
             "points2", "2-d points, Euclidean", partial(_points, dimension=2, metric="euclidean")
         ),
-        Family(
+        ProblemFamily(
             "points10-squared",
             "10-d points, squared Euclidean",
             partial(_points, dimension=10, metric="sqeuclidean"),
         ),
-        Family(
+        ProblemFamily(
             "points10",
             "10-d points, Euclidean",
             partial(_points, dimension=10, metric="euclidean"),
         ),
-        Family("random", "uniform random costs", _random),
+        ProblemFamily("random", "uniform random costs", _random),
     )
 }
 

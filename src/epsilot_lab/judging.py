@@ -25,7 +25,7 @@ SHARE_AT_EACH = 0.8
 
 @dataclass(frozen=True)
 class Pairs:
-    """Ratios of a quantity to a rival's on the same instance, grouped by the size of it."""
+    """Ratios of a quantity between two methods on the same instance, grouped by size."""
 
     ratios: Mapping[Hashable, tuple[float, ...]]
     size: str = "n"
@@ -37,7 +37,7 @@ class Pairs:
 
     @property
     def verdict(self) -> str:
-        """Whether the quantity is lower: settled one way, the other way, or not at all."""
+        """The verdict on whether the quantity is lower."""
         if not self.ratios:
             return UNMEASURED
         if self._is_settled(lambda ratio: ratio < 1):
@@ -66,10 +66,10 @@ def _share(ratios: Sequence[float], agrees: Callable[[float], bool]) -> float:
 
 
 def paired(
-    lines: Iterable[Line], rivals: Iterable[Line], measure: Callable[[Line], float | None]
+    lines: Iterable[Line], others: Iterable[Line], measure: Callable[[Line], float | None]
 ) -> Pairs:
-    """Return the ratios of lines to rivals that have the same n and seed, where both ended."""
-    theirs = {(line["n"], line["seed"]): _measured(line, measure) for line in rivals}
+    """Return the ratios of lines to others with the same n and seed, where both ended."""
+    theirs = {(line["n"], line["seed"]): _measured(line, measure) for line in others}
     ratios: dict[Hashable, tuple[float, ...]] = {}
     for line in sorted(lines, key=lambda line: (line["n"], line["seed"])):
         value, other = _measured(line, measure), theirs.get((line["n"], line["seed"]))
@@ -110,7 +110,7 @@ def _placed(fit: Fit, is_in: bool, is_out: bool) -> str:
 
 
 def united(verdicts: Iterable[str]) -> str:
-    """Return what several tests of one claim say together.
+    """Combine the verdicts of several tests of one claim.
 
     It holds only if every test was made and holds, and in part if one holds where another fails.
     """
@@ -125,7 +125,7 @@ def united(verdicts: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Statement:
+class JudgedClaim:
     """One distinct claim of the paper, where it is made, and every test of it."""
 
     text: str
@@ -134,11 +134,11 @@ class Statement:
 
     @property
     def verdict(self) -> str:
-        """What its tests say together."""
+        """The verdict of all tests together."""
         return united(test.verdict for test in self.tests)
 
 
-def statement_table(statements: Iterable[Statement], caption: str = "") -> Table:
+def statement_table(statements: Iterable[JudgedClaim], caption: str = "") -> Table:
     """Return the claims, each once."""
     rows = tuple((s.text, s.where, _outcomes(s.tests), s.verdict) for s in statements)
     return Table(("claim of the paper", "where", "tests", "verdict"), rows, caption)
@@ -150,13 +150,13 @@ def _outcomes(tests: Sequence[Claim]) -> str:
     return ", ".join(f"{word}: {counts[word]}" for word in words if counts[word])
 
 
-def table_of_tests(statements: Iterable[Statement], caption: str = "") -> Table:
+def table_of_tests(statements: Iterable[JudgedClaim], caption: str = "") -> Table:
     """Return every test of every claim."""
     rows = tuple(test.row for statement in statements for test in statement.tests)
     return Table(("claim", "tested on", "measured", "verdict"), rows, caption)
 
 
-def count(statements: Sequence[Statement]) -> str:
+def count(statements: Sequence[JudgedClaim]) -> str:
     """Return how many of the paper's claims hold, each counted once, and name the others."""
     groups: dict[str, list[str]] = {}
     for statement in statements:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Seconds(NamedTuple):
-    """What a call took: on the wall, of all threads of the process, of the calling thread."""
+    """Seconds of a call: wall clock, all threads of the process, calling thread."""
 
     wall: float
     processor: float
@@ -43,7 +43,7 @@ class Runs(Generic[T]):
     result: T | None = None
 
     def add(self, call: Callable[[], T], shortest: float = 0.0) -> None:
-        """Make the call once more, or as often as takes so many seconds, and keep the mean."""
+        """Call once, or repeatedly for some seconds, and keep the mean."""
         n_calls, began = 0, _now()
         while n_calls == 0 or time.perf_counter() - began[0] < shortest:
             self.result = call()
@@ -53,7 +53,7 @@ class Runs(Generic[T]):
 
     @property
     def least(self) -> Seconds:
-        """The least seconds on each clock: what noise of other processes leaves."""
+        """The least seconds on each clock, which other processes disturb least."""
         return self._by_clock(min)
 
     @property
@@ -76,16 +76,16 @@ def repeated(call: Callable[[], T], budget: float, least: int = 1, most: int = 2
 
 
 def in_turns(
-    rivals: Mapping[str, Callable[[], T]], rounds: int, shortest: float = 0.0
+    calls: Mapping[str, Callable[[], T]], rounds: int, shortest: float = 0.0
 ) -> dict[str, Runs[T]]:
-    """Return the calls of each rival, all of them once in a round; warm them up beforehand.
+    """Run all calls once per round, in turns; warm them up beforehand.
 
-    What slows the machine for a while then slows all of them alike. A turn of less than
+    A machine that slows down for a while then slows all calls alike. A turn of less than
     ``shortest`` seconds repeats its call, as a loop would.
     """
-    runs: dict[str, Runs[T]] = {name: Runs() for name in rivals}
+    runs: dict[str, Runs[T]] = {name: Runs() for name in calls}
     for _ in range(rounds):
-        for name, call in rivals.items():
+        for name, call in calls.items():
             runs[name].add(call, shortest)
     return runs
 

@@ -18,20 +18,20 @@ from .document import (
     to_markdown,
     write_text,
 )
-from .judging import Statement, count, statement_table
+from .judging import JudgedClaim, count, statement_table
 
 _VERDICTS = {"holds": "yes", "does not hold": "no"}
-#: What browsers call the kinds of pictures.
+#: Suffix -> MIME subtype.
 _IMAGES = {".svg": "svg+xml", ".png": "png", ".jpg": "jpeg"}
 
 
 @dataclass(frozen=True)
 class Page:
-    """What an experiment found, and which claims of the paper it tested."""
+    """The report of an experiment: its blocks, and the claims of the paper it tested."""
 
     title: str
     blocks: tuple[Block, ...]
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[JudgedClaim, ...] = ()
 
 
 def publish(folder: Path, title: str, blocks: Sequence[Block]) -> None:

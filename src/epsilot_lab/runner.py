@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Expected)
 T = TypeVar("T", bound=Task)
-#: How tasks are solved: yields each with its line, or with None where none is worth having.
+#: Solve tasks; yield each with its line, or with None if the solve was skipped.
 Way = Callable[[Sequence[E]], Generator[tuple[E, Line | None]]]
 
 
@@ -32,7 +32,7 @@ def run_tasks(tasks: Sequence[E], store: Store, console: Console, way: Way[E]) -
     store
         What is solved already; it is arranged in the order of the tasks at the end.
     console
-        Where progress is shown, if somebody is looking.
+        Terminal that shows the progress; nothing is shown elsewhere.
     way
         How they are solved, such as :func:`in_processes`.
     """
@@ -47,7 +47,7 @@ def run_tasks(tasks: Sequence[E], store: Store, console: Console, way: Way[E]) -
 
 
 def in_processes(jobs: int) -> Way[T]:
-    """Return the way that solves in several processes, with one thread each.
+    """Return a function that solves tasks in several processes, with one thread each.
 
     The longest tasks come first, so that the processes end together. Timed tasks run after all
     others, one at a time, with every core to themselves.
@@ -80,9 +80,9 @@ def _parallel(tasks: Sequence[T], jobs: int) -> Iterator[tuple[T, Line | None]]:
     """
     for task in {task.variant: task for task in tasks}.values():
         task.warm_up()
-    crew: list[Worker[Line | BaseException]]
-    crew = [Worker(_serve, variables=ONE_BLAS_THREAD) for _ in range(jobs)]
-    with closing(replies(tasks, crew)) as found:
+    workers: list[Worker[Line | BaseException]]
+    workers = [Worker(_serve, variables=ONE_BLAS_THREAD) for _ in range(jobs)]
+    with closing(replies(tasks, workers)) as found:
         for reply in found:
             if reply.failure is not None:
                 raise reply.failure
@@ -92,7 +92,7 @@ def _parallel(tasks: Sequence[T], jobs: int) -> Iterator[tuple[T, Line | None]]:
 
 
 def _serve(pipe: Connection) -> None:
-    """Solve tasks as they come; an exception is an answer too, Ctrl-C among them."""
+    """Solve the tasks of a pipe; send back lines or exceptions, KeyboardInterrupt included."""
     follow_parent()
     while True:
         task: Task = pipe.recv()
@@ -106,7 +106,7 @@ def _serve(pipe: Connection) -> None:
 def show_progress(
     console: Console, missing: Sequence[Expected]
 ) -> Iterator[Callable[[Expected], None]]:
-    """Show what is being done and the time left, where somebody is looking."""
+    """Show the current solve and the time left, if the console is a terminal."""
     from rich.progress import (
         BarColumn,
         Progress,

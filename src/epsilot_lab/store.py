@@ -18,7 +18,7 @@ from epsilot.version import NUMERICS
 
 # -- the file ----------------------------------------------------------------------------------
 
-#: How every line begins.
+#: First bytes of every line.
 BEGINNING = b'{"'
 
 
@@ -26,7 +26,7 @@ Line = Fields
 
 
 class Identified(Protocol):
-    """Whatever a line may be of."""
+    """Anything that a line can record."""
 
     @property
     def identity(self) -> Line:
@@ -34,10 +34,10 @@ class Identified(Protocol):
 
 
 class Store:
-    """Lines by the solve they hold; a line is either complete in the file or not there.
+    """Lines by the fields that identify their solve; the file holds complete lines only.
 
-    A last line that was cut short (the machine went down) is dropped, a whole one that only lacks
-    its end is kept; any other line that cannot be read is an error, since it was somebody's edit.
+    A last line that was cut short (the machine went down) is dropped. A last line that only lacks
+    its line end is kept. Any other unreadable line is an error, since it was edited by hand.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Store:
         return [self._lines[key] for key in self._keys(tasks)]
 
     def append(self, line: Line) -> None:
-        """Write a line through to the disk in one piece."""
+        """Append a line in one write, and flush it to the disk."""
         text = json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
@@ -123,7 +123,7 @@ class Store:
             ) from error
 
     def _check_own(self, torn: bytes) -> None:
-        """Refuse a file of one unreadable line, unless it begins as every line of ours does."""
+        """Reject a file of one unreadable line, unless it begins like a line."""
         if not self._lines and not torn.startswith(BEGINNING[: len(torn)]):
             raise InvalidProblem(
                 f"{self.path} holds no solve of this experiment; a file of its lines, or none, is "
@@ -132,7 +132,7 @@ class Store:
 
 
 def _era(version: str) -> str:
-    """Return NUMERICS for it and all later versions, whose lines stand for one another."""
+    """Map a version to NUMERICS if its lines still count as solved."""
     return NUMERICS if _numbers(version) >= _numbers(NUMERICS) else version
 
 
@@ -171,11 +171,11 @@ def refuse_interrupted() -> Iterator[None]:
 
 
 class Expected(Protocol):
-    """What is known of a solve before it is made."""
+    """Properties of a solve that are known beforehand."""
 
     @property
     def identity(self) -> Line:
-        """What distinguishes it from all others, as the first fields of its line."""
+        """The fields that distinguish its line from all others."""
 
     @property
     def seconds(self) -> float:
@@ -183,11 +183,11 @@ class Expected(Protocol):
 
     @property
     def label(self) -> str:
-        """What is being solved, in a few words."""
+        """A few words for the progress line."""
 
 
 class Task(Expected, Protocol):
-    """A solve that can be made in any process."""
+    """A solve that any process can run."""
 
     @property
     def is_timed(self) -> bool:
@@ -195,7 +195,7 @@ class Task(Expected, Protocol):
 
     @property
     def variant(self) -> Hashable:
-        """What decides which kernels are compiled."""
+        """The choices that decide which kernels are compiled."""
 
     def warm_up(self) -> None:
         """Solve something tiny of the same variant."""

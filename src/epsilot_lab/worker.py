@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Generic, Literal, Self, TypeVar
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext, SpawnContext
 
-#: What tells BLAS libraries how many threads to use. Theirs wait for each other in busy loops,
-#: which costs more than all else where processes share the cores.
+#: Variables that keep BLAS libraries to one thread. Their threads wait in busy loops, which is
+#: expensive where processes share the cores.
 ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 #: Seconds between two looks at the clock of workers that have not answered.
 _POLL = 0.5
 
-R = TypeVar("R")  # what is asked of a process
+R = TypeVar("R")  # a request to a process
 A_co = TypeVar("A_co", covariant=True)  # what it sends back
 
 
@@ -171,7 +171,7 @@ def follow_parent() -> None:
 
 @dataclass(frozen=True)
 class Reply(Generic[R, A_co]):
-    """What became of a request: an answer, or the failure to give one."""
+    """The outcome of a request: an answer, or a failure."""
 
     request: R
     answer: A_co | None
@@ -189,7 +189,10 @@ class _Turn(Generic[R]):
 
 
 def replies(
-    requests: Iterable[R], crew: Sequence[Worker[A_co]], limit: float = math.inf, retries: int = 0
+    requests: Iterable[R],
+    workers: Sequence[Worker[A_co]],
+    limit: float = math.inf,
+    retries: int = 0,
 ) -> Generator[Reply[R, A_co]]:
     """Hand requests to whoever is free, and yield replies as they come.
 
@@ -197,7 +200,7 @@ def replies(
     ----------
     requests
         Taken one at a time, when a worker is free.
-    crew
+    workers
         The workers; they are killed at the end, whatever ends it.
     limit
         Seconds that an answer may take.
@@ -214,7 +217,7 @@ def replies(
             return
 
     try:
-        for worker in crew:
+        for worker in workers:
             hand(worker)
         while busy:
             ready = wait([worker.pipe for worker in busy], timeout=_POLL)
@@ -233,7 +236,7 @@ def replies(
                 hand(worker)
                 yield Reply(turn.request, answer, failure, seconds)
     finally:
-        for worker in crew:
+        for worker in workers:
             worker.kill()
 
 

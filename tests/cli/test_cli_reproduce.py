@@ -2,13 +2,13 @@ import pytest
 
 from epsilot_lab import commands
 from epsilot_lab.paper import EXPERIMENTS, fig1
-from epsilot_lab.paper.fig1 import Scale
+from epsilot_lab.paper.fig1 import Fig1Scale
 
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setattr(
-        fig1, "QUICK", Scale((2, 3), (3,), (1,), seeds=1, eps=0.5, certified_eps=(0.3,))
+        fig1, "QUICK", Fig1Scale((2, 3), (3,), (1,), seeds=1, eps=0.5, certified_eps=(0.3,))
     )
 
 

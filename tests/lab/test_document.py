@@ -9,7 +9,7 @@ from epsilot_lab.document import (
     tally,
     to_markdown,
 )
-from epsilot_lab.judging import Statement
+from epsilot_lab.judging import JudgedClaim
 from epsilot_lab.report import Page, publish_all, to_html
 
 BLOCKS = [
@@ -59,7 +59,10 @@ def test_pages_become_one_report_with_every_claim_once(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "one.svg").write_text("<svg/>")
     tests = tuple(Claim("c", f"on {k}", "1", "holds") for k in (1, 2))
-    statements = Statement("first", "Figure 1", tests), Statement("second", "Table 1", tests[:0])
+    statements = (
+        JudgedClaim("first", "Figure 1", tests),
+        JudgedClaim("second", "Table 1", tests[:0]),
+    )
     pages = {"x": Page("A page", tuple(BLOCKS), statements[:1]), "y": Page("B", (), statements[1:])}
     publish_all(tmp_path, "All", pages)
     listed = (tmp_path / "claims.md").read_text()

@@ -9,7 +9,7 @@ def test_every_shape_is_sound_at_toy_size(tmp_path, capsys):
     exactness.main([str(tmp_path), "--toy"])
     store = exactness.Store(tmp_path / "solves.jsonl", exactness.KEY)
     tasks = [
-        exactness.Task(case, exactness.TOY, method)
+        exactness.ExactnessTask(case, exactness.TOY, method)
         for case in exactness.CASES
         for method in exactness.methods_of(case)
     ]

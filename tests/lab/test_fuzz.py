@@ -105,7 +105,7 @@ def test_the_transport_bracket_is_narrow_at_every_scale(scale, by_highs):
 
 # -- the checks --------------------------------------------------------------------------------
 
-WISH = proofs.Wish(eps=0.05)
+GOAL = proofs.DrawnGoal(eps=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def solved():
 def test_a_false_claim_is_found(solved, change, words):
     problem, result = solved
     claimed = epsilot.Result(**{**fields(result), **change(result)})
-    found = list(proofs.result_defects(claimed, problem, WISH, proofs.truth_of(problem, None)))
+    found = list(proofs.result_defects(claimed, problem, GOAL, proofs.truth_of(problem, None)))
     assert any(words in text for text in found) if words else found == []
 
 
@@ -244,15 +244,15 @@ def test_the_summary_counts_defects_by_kind():
 # -- bounds proved by plans and potentials -----------------------------------------------------
 
 KINDS = {
-    "balanced": proofs.Kind(),
-    "reg": proofs.Kind(reg=0.1),
-    "partial": proofs.Kind("partial", mass=0.6),
-    "partial with reg": proofs.Kind("partial", mass=0.6, reg=0.1),
-    "kl": proofs.Kind("kl", 0.4, 0.7),
-    "kl, one side kept": proofs.Kind("kl", 0.4, np.inf),
-    "kl with reg": proofs.Kind("kl", 0.4, 0.7, reg=0.1),
-    "tv": proofs.Kind("tv", 0.2, 0.3),
-    "tv with reg": proofs.Kind("tv", 0.2, 0.3, reg=0.1),
+    "balanced": proofs.FuzzKind(),
+    "reg": proofs.FuzzKind(reg=0.1),
+    "partial": proofs.FuzzKind("partial", mass=0.6),
+    "partial with reg": proofs.FuzzKind("partial", mass=0.6, reg=0.1),
+    "kl": proofs.FuzzKind("kl", 0.4, 0.7),
+    "kl, one side kept": proofs.FuzzKind("kl", 0.4, np.inf),
+    "kl with reg": proofs.FuzzKind("kl", 0.4, 0.7, reg=0.1),
+    "tv": proofs.FuzzKind("tv", 0.2, 0.3),
+    "tv with reg": proofs.FuzzKind("tv", 0.2, 0.3, reg=0.1),
 }
 
 
@@ -273,7 +273,7 @@ def claim_of(result, **changes):
         "plan": result.plan,
         "potentials": result.potentials,
     }
-    return proofs.Claim(**{**given, **changes})
+    return proofs.BoundClaim(**{**given, **changes})
 
 
 def lowered(result):
@@ -352,7 +352,7 @@ def test_wrong_bounds_of_one_problem_of_a_batch_are_found():
     C, a, b = rng.random((20, 4, 3)), rng.dirichlet(np.ones(4), 20), rng.dirichlet(np.ones(3), 20)
     batch = epsilot.solve_batch(C, a, b, plans=True, potentials=True)
     many = batches.Many(epsilot.solve_batch, (C, a, b), list(zip(C, a, b, strict=True)), "")
-    answer = problems.Answer(batch, None, [])
+    answer = problems.CallRecord(batch, None, [])
     assert list(batches.batch_defects(answer, many, {})) == []
     batch.value[7] -= 1e-9
     found = list(batches.batch_defects(answer, many, {}))

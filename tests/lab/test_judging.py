@@ -5,8 +5,8 @@ import pytest
 from epsilot_lab.document import Claim
 from epsilot_lab.fitting import NO_FIT, Fit
 from epsilot_lab.judging import (
+    JudgedClaim,
     Pairs,
-    Statement,
     above,
     at_most,
     count,
@@ -51,8 +51,8 @@ def line(n, seed, work, ended=True):
 
 def test_pairs_have_the_same_problem_and_both_ended():
     own = [line(4, 0, 1.0), line(4, 1, 8.0), line(9, 0, 3.0), line(9, 1, 3.0, ended=False)]
-    rivals = [line(4, 0, 2.0), line(4, 1, 4.0), line(9, 1, 1.0), line(16, 0, 1.0)]
-    assert paired(own, rivals, lambda x: x["work"]).ratios == {4: (0.5, 2.0)}
+    others = [line(4, 0, 2.0), line(4, 1, 4.0), line(9, 1, 1.0), line(16, 0, 1.0)]
+    assert paired(own, others, lambda x: x["work"]).ratios == {4: (0.5, 2.0)}
 
 
 def fit(slope, low, high):
@@ -94,7 +94,7 @@ def test_a_claim_holds_only_if_all_its_tests_do(verdicts, expected):
 
 def test_every_claim_is_counted_once():
     def statement(name, *verdicts):
-        return Statement(name, "here", tuple(Claim(name, "x", "1", word) for word in verdicts))
+        return JudgedClaim(name, "here", tuple(Claim(name, "x", "1", word) for word in verdicts))
 
     made = [statement("a", HOLDS, HOLDS), statement("b", HOLDS, FAILS), statement("c", FAILS)]
     assert count(made) == (

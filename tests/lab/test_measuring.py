@@ -35,7 +35,7 @@ def test_repetitions_keep_to_their_budget_and_numbers():
     assert len(calls) == 7
 
 
-def test_rivals_take_turns():
+def test_calls_take_turns():
     order = []
     runs = in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b") or 5}, 3)
     assert order == ["a", "b"] * 3

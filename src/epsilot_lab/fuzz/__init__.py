@@ -1,5 +1,5 @@
 """Fuzz epsilot with hostile inputs, each drawn from a seed (docs/campaign.md).
 
-A part of the campaign is a function from a random generator to an ``Outcome``. ``campaign.PARTS``
-lists them all.
+A part of the campaign is a function from a random generator to a ``CaseOutcome``.
+``campaign.PARTS`` lists them all.
 """

@@ -15,7 +15,7 @@ from scipy import sparse
 import epsilot
 from epsilot import finite_sum
 
-from .problems import Answer, Outcome, Rng, ask
+from .problems import CallRecord, CaseOutcome, Rng, ask
 
 # -- wrong values by the argument they replace -------------------------------------------------
 
@@ -132,7 +132,7 @@ def wrong_pairs(x: Any) -> tuple[Any, ...]:
     )
 
 
-#: What an argument stands for -> wrong values, given a right one.
+#: Meaning of an argument -> wrong values, given a right one.
 WRONG: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "array": lambda x: (*spoilt_array(x), *ANYTHING),
     "number": lambda x: ANYTHING,
@@ -292,12 +292,12 @@ GREEDY: dict[str, Callable[[], Any]] = {
 }
 
 
-def abuse(rng: Rng) -> Outcome:
+def abuse(rng: Rng) -> CaseOutcome:
     """Draw a function and spoil one or two of its arguments, or ask for too much."""
     if rng.random() < 0.005:
         what = str(rng.choice(list(GREEDY)))
         answer = ask(GREEDY[what])
-        return _judged(Outcome("greedy", label=what).blame(*answer.defects), answer)
+        return _judged(CaseOutcome("greedy", label=what).blame(*answer.defects), answer)
     name = str(rng.choice(list(TARGETS)))
     target = TARGETS[name]
     keywords = {key: right for key, (_, right) in target.arguments.items()} | target.fixed
@@ -309,7 +309,7 @@ def abuse(rng: Rng) -> Outcome:
     if rng.random() < 0.3 and "method" in known:
         keywords.setdefault("method", str(rng.choice(["pdasmd", "exact", "auto", "packing_lp"])))
     shown = ", ".join(f"{key}={keywords[key]!r:.80}" for key in map(str, spoilt))
-    outcome = Outcome(name, label=f"{name}({shown}, ...)")
+    outcome = CaseOutcome(name, label=f"{name}({shown}, ...)")
     with tempfile.TemporaryDirectory() as folder:
         before = os.getcwd()
         os.chdir(folder)
@@ -324,7 +324,7 @@ def abuse(rng: Rng) -> Outcome:
     return _judged(outcome, answer)
 
 
-def _judged(outcome: Outcome, answer: Answer) -> Outcome:
+def _judged(outcome: CaseOutcome, answer: CallRecord) -> CaseOutcome:
     """Accept a refusal, or an answer whose numbers are sound."""
     value = answer.value
     outcome.ending = "refused" if answer.is_refused else "raised" if answer.error else "answered"

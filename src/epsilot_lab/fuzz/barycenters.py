@@ -11,14 +11,14 @@ import numpy as np
 import epsilot
 
 from .kinds import INSIDE, ORDINARY, REACHABLE, at_scale, at_total, draw_masses, is_near
-from .problems import COSTS, METRICS, Array, Outcome, Rng, ask, number, pick
-from .proofs import ROUND_OFF, TINY, Kind
+from .problems import COSTS, METRICS, Array, CaseOutcome, Rng, ask, number, pick
+from .proofs import ROUND_OFF, TINY, FuzzKind
 
 LIMITS = {"max_seconds": 3.0, "on_limit": "ignore"}
 METHODS = ("anderson", "ibp", "lbfgs", "pdasmd", "exact")
 
 
-def barycenters(rng: Rng) -> Outcome:
+def barycenters(rng: Rng) -> CaseOutcome:
     """Draw a barycentre problem of one of three sorts, solve it, and check it."""
     return pick_sort(rng)(rng)
 
@@ -30,7 +30,7 @@ def pick_sort(rng: Rng) -> Any:
     ]
 
 
-def of_matrix(rng: Rng) -> Outcome:
+def of_matrix(rng: Rng) -> CaseOutcome:
     """Check a barycentre of histograms on stored costs."""
     count, n, m = (int(rng.integers(1, k)) for k in (5, 9, 9))
     is_shared = rng.random() < 0.6
@@ -58,7 +58,7 @@ def histograms(rng: Rng, sizes: Sequence[int]) -> list[Array]:
     return [first, *(at_total(draw_masses(rng, k), first) for k in sizes[1:])]
 
 
-def of_grid(rng: Rng) -> Outcome:
+def of_grid(rng: Rng) -> CaseOutcome:
     """Check a barycentre of images."""
     d, count = int(rng.integers(1, 4)), int(rng.integers(1, 4))
     shape = tuple(int(k) for k in rng.integers(1, {1: 12, 2: 6, 3: 4}[d], d))
@@ -79,7 +79,7 @@ def of_grid(rng: Rng) -> Outcome:
 
 def _solved(
     rng: Rng, kind: str, call: Any, args: Any, costs: list[Array], A: list[Array], label: str
-) -> Outcome:
+) -> CaseOutcome:
     """Solve a problem with drawn weights and targets, and check it."""
     weights = draw_shares(rng, len(A))
     unit = float(max(np.abs(C).max() for C in costs)) or 1.0
@@ -88,7 +88,7 @@ def _solved(
     limits: dict[str, Any] = dict(LIMITS)
     if method not in ("auto", "exact"):
         limits["max_iter"] = int(10 ** rng.uniform(0, 2.5))
-    outcome = Outcome(kind, method, label=f"{label}, weights {weights}; {accuracy}, {limits}")
+    outcome = CaseOutcome(kind, method, label=f"{label}, weights {weights}; {accuracy}, {limits}")
     answer = ask(call, *args, weights, **accuracy, method=method, **limits)
     outcome.blame(*answer.defects)
     if answer.value is None:
@@ -99,7 +99,7 @@ def _solved(
     result = answer.value
     outcome.ending = result.status.name.lower()
     exact = [np.longdouble(C) for C in costs]
-    kind_of = Kind(reg=accuracy.get("reg"))
+    kind_of = FuzzKind(reg=accuracy.get("reg"))
     shares = np.full(len(A), 1.0) if weights is None else weights
     outcome.blame(
         *family_defects(result, kind_of, exact, A, shares, is_stored=kind == "barycenter")
@@ -165,7 +165,7 @@ def _is_due(
     return all(x > REACHABLE * size for x in wanted) and 1e-9 < accuracy.get("rtol", 1) < 1e9
 
 
-def of_sample(rng: Rng) -> Outcome:
+def of_sample(rng: Rng) -> CaseOutcome:
     """Check the cost of a barycentre whose points are free."""
     d, count, n_points = (int(rng.integers(1, k)) for k in (4, 4, 8))
     scale = 1.0 if rng.random() < 0.7 else float(10 ** rng.uniform(-140, 140))
@@ -173,7 +173,7 @@ def of_sample(rng: Rng) -> Outcome:
     masses = [draw_masses(rng, len(X)) for X in clouds]
     weights = draw_shares(rng, count)
     label = f"{count} clouds to {n_points} points in {d}-d of size {scale:.0e}, {weights}"
-    outcome = Outcome("barycenter_sample", label=label)
+    outcome = CaseOutcome("barycenter_sample", label=label)
     keywords = {"rtol": float(10 ** rng.uniform(-8, -1)), "max_iter": int(rng.integers(1, 20))}
     answer = ask(
         epsilot.barycenter_sample, clouds, n_points, masses=masses, weights=weights, **keywords
@@ -193,7 +193,7 @@ def of_sample(rng: Rng) -> Outcome:
     shares = np.full(count, 1.0) if weights is None else weights
     target = np.longdouble(result.barycenter)
     return outcome.blame(
-        *family_defects(result, Kind(), costs, A, shares, is_stored=False, target=target)
+        *family_defects(result, FuzzKind(), costs, A, shares, is_stored=False, target=target)
     )
 
 
@@ -202,7 +202,7 @@ def of_sample(rng: Rng) -> Outcome:
 
 def family_defects(
     result: Any,
-    kind: Kind,
+    kind: FuzzKind,
     costs: Sequence[Array],
     A: Sequence[Array],
     weights: Any,

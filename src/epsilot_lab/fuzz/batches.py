@@ -17,16 +17,16 @@ from .kinds import at_scale, at_total, draw_masses
 from .problems import (
     COSTS,
     METRICS,
-    Answer,
     Array,
-    Outcome,
+    CallRecord,
+    CaseOutcome,
     Rng,
     ask,
     number,
     pick,
     sentence_defects,
 )
-from .proofs import ROUND_OFF, TINY, Claim, Kind, claim_defects
+from .proofs import ROUND_OFF, TINY, BoundClaim, FuzzKind, claim_defects
 from .solves import bit_defects
 
 # -- batches -----------------------------------------------------------------------------------
@@ -48,16 +48,16 @@ class Many(NamedTuple):
     is_computed: bool = False  # whether the library computes the costs
 
 
-def batches(rng: Rng) -> Outcome:
+def batches(rng: Rng) -> CaseOutcome:
     """Draw many problems, solve them in one call, and check each."""
     return checked(rng, DRAWS[pick(rng, {"batch": 4, "ragged": 2, "clouds": 3, "pairwise": 3})])
 
 
-def checked(rng: Rng, draw: Any, **more: Any) -> Outcome:
+def checked(rng: Rng, draw: Any, **more: Any) -> CaseOutcome:
     """Solve what a function draws in one call and check every problem."""
     many: Many = draw(rng)
     accuracy = draw_accuracy(rng)
-    outcome = Outcome(many.call.__name__, label=f"{many.words}; {accuracy}")
+    outcome = CaseOutcome(many.call.__name__, label=f"{many.words}; {accuracy}")
     outcome.problems = len(many.problems)
     answer = ask(many.call, *many.args, **accuracy, **LIMITS, **more)
     outcome.blame(*answer.defects)
@@ -85,7 +85,7 @@ def again(rng: Rng, many: Many, accuracy: dict[str, float], first: Any) -> list[
     return [] if same else ["a second call differs in its bits"]
 
 
-def batch_defects(answer: Answer, many: Many, accuracy: dict[str, float]) -> Iterator[str]:
+def batch_defects(answer: CallRecord, many: Many, accuracy: dict[str, float]) -> Iterator[str]:
     """Yield what is wrong with a batch: problems of one shape are checked together."""
     batch = answer.value
     if len(batch) != len(many.problems):
@@ -119,7 +119,7 @@ def group_defects(
     if many.is_computed:  # the library's costs may differ from ours in the last place
         largest = np.abs(C).max(axis=(-1, -2))
         f = f - np.asarray(2e-15 * largest, dtype=float)[:, None]
-    yield from claim_defects(Kind(), C, a, b, Claim(value, lower, plans, (f, g)))
+    yield from claim_defects(FuzzKind(), C, a, b, BoundClaim(value, lower, plans, (f, g)))
     gap = np.longdouble(value) - np.longdouble(lower)
     unit = np.abs(C).max(axis=(-1, -2)) * a.sum(axis=-1)
     rtol = np.longdouble(accuracy.get("rtol", 0.01))
@@ -296,17 +296,17 @@ def local_client() -> Any:
     return client
 
 
-def cluster(rng: Rng) -> Outcome:
+def cluster(rng: Rng) -> CaseOutcome:
     """Solve a batch, or a cloud whose rows are spread over the cluster."""
     return (of_batch if rng.random() < 0.6 else of_cloud)(rng)
 
 
-def of_batch(rng: Rng) -> Outcome:
+def of_batch(rng: Rng) -> CaseOutcome:
     """Solve a batch on the cluster and here."""
     many = DRAWS[pick(rng, {"batch": 2, "ragged": 2, "clouds": 1, "pairwise": 1})](rng)
     accuracy = draw_accuracy(rng)
     name = f"{many.call.__name__} with client"
-    outcome = Outcome(name, label=f"{many.words}; {accuracy}", problems=len(many.problems))
+    outcome = CaseOutcome(name, label=f"{many.words}; {accuracy}", problems=len(many.problems))
     keywords = {**accuracy, **LIMITS}
     far = ask(many.call, *many.args, **keywords, client=local_client())
     here = ask(many.call, *many.args, **keywords)
@@ -324,7 +324,7 @@ def of_batch(rng: Rng) -> Outcome:
     return outcome
 
 
-def of_cloud(rng: Rng) -> Outcome:
+def of_cloud(rng: Rng) -> CaseOutcome:
     """Solve a cloud on the cluster and here."""
     n, m = (int(k) for k in rng.integers(1, 60, 2))
     d = int(rng.integers(1, 4))
@@ -334,7 +334,7 @@ def of_cloud(rng: Rng) -> Outcome:
     keywords: dict[str, Any] = {"rtol": float(10 ** rng.uniform(-4, -0.5)), "method": method}
     keywords |= {"max_iter": int(10 ** rng.uniform(0, 2)), "on_limit": "ignore"}
     label = f"{n} x {m} in {d}-d, {metric}; {keywords}"
-    outcome = Outcome("solve_sample with client", method, label=label)
+    outcome = CaseOutcome("solve_sample with client", method, label=label)
     far = ask(epsilot.solve_sample, X, Y, metric=metric, **keywords, client=local_client())
     outcome.blame(*far.defects)
     if far.value is None:
@@ -346,8 +346,8 @@ def of_cloud(rng: Rng) -> Outcome:
     a, b = np.full(n, np.longdouble(1) / n), np.full(m, np.longdouble(1) / m)
     f, g = result.potentials
     pair = np.longdouble(f) - 4e-15 * C.max(), g
-    claim = Claim(result.value, result.lower_bound, result.plan, pair)
-    outcome.blame(*claim_defects(Kind(), C, a, b, claim))
+    claim = BoundClaim(result.value, result.lower_bound, result.plan, pair)
+    outcome.blame(*claim_defects(FuzzKind(), C, a, b, claim))
     here = ask(epsilot.solve_sample, X, Y, metric=metric, lazy=True, **keywords)
     if here.value is not None and here.value.method == result.method:
         outcome.blame(*bit_defects(result, here.value, "a solve on the cluster"))

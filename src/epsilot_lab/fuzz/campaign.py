@@ -38,7 +38,7 @@ from epsilot.files import write_atomically
 from ..environment import machine, versions
 from ..store import Line, Store
 from ..worker import ONE_BLAS_THREAD, Late, Reply, Worker, follow_parent, replies
-from .problems import Outcome, first_line
+from .problems import CaseOutcome, first_line
 
 # -- cases -------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class Case(NamedTuple):
 
     @property
     def identity(self) -> Line:
-        """What distinguishes its line from all others."""
+        """The fields that distinguish its line from all others."""
         return {"case": self.key}
 
     @classmethod
@@ -90,10 +90,10 @@ class Case(NamedTuple):
         return np.random.default_rng([self.seed, zlib.crc32(self.part.encode()), self.number])
 
 
-def part_function(part: str) -> Callable[[np.random.Generator], Outcome]:
+def part_function(part: str) -> Callable[[np.random.Generator], CaseOutcome]:
     """Return the function that runs cases of a part."""
     module, _, name = PARTS[part].partition(":")
-    found: Callable[[np.random.Generator], Outcome] = getattr(
+    found: Callable[[np.random.Generator], CaseOutcome] = getattr(
         import_module(f".{module}", __package__), name
     )
     return found
@@ -108,11 +108,11 @@ def run_case(case: Case) -> Line:
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"the check failed: {type(error).__name__}: {first_line(error)} ({where.name})"
-        outcome = Outcome("-", ending="failed", defects=[text])
+        outcome = CaseOutcome("-", ending="failed", defects=[text])
     return line_of(case, outcome, time.perf_counter() - began)
 
 
-def line_of(case: Case, outcome: Outcome, seconds: float) -> Line:
+def line_of(case: Case, outcome: CaseOutcome, seconds: float) -> Line:
     """Return what is stored of a case."""
     line: Line = {
         "case": case.key,
@@ -168,13 +168,13 @@ def run_cases(
     moment can spoil it.
     """
     with tempfile.TemporaryDirectory(prefix="campaign-", ignore_cleanup_errors=True) as scratch:
-        crew = []
+        workers = []
         for number in range(jobs):
             folder = Path(scratch) / str(number)
             folder.mkdir()
             own = {} if cache is None else {"NUMBA_CACHE_DIR": f"{cache}/worker-{number}"}
-            crew.append(Worker(serve, str(folder), variables={**ONE_BLAS_THREAD, **own}))
-        with closing(replies(cases, crew, hang_seconds, retries=1)) as found:
+            workers.append(Worker(serve, str(folder), variables={**ONE_BLAS_THREAD, **own}))
+        with closing(replies(cases, workers, hang_seconds, retries=1)) as found:
             for reply in found:
                 yield _line(reply)
 
@@ -185,7 +185,7 @@ def _line(reply: Reply[Case, Line]) -> Line:
         return reply.answer
     is_late = isinstance(reply.failure, Late)
     text = f"{reply.failure}, twice" if is_late else str(reply.failure)
-    outcome = Outcome("-", ending="hung" if is_late else "crashed", defects=[text])
+    outcome = CaseOutcome("-", ending="hung" if is_late else "crashed", defects=[text])
     return line_of(reply.request, outcome, reply.seconds)
 
 

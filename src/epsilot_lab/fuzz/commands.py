@@ -19,7 +19,7 @@ from PIL import Image
 
 from epsilot.cli import main
 
-from .problems import Outcome, Rng, first_line
+from .problems import CaseOutcome, Rng, first_line
 from .resume import COMMAND
 
 NUMBERS = ("0.1", "1", "3", "0", "-1", "nan", "inf", "x", "", "1e400", "1e-320", "1.5", "1e3")
@@ -89,10 +89,10 @@ GRAMMAR: dict[str, tuple[tuple[str, ...], dict[str, tuple[tuple[str, ...], ...]]
 MAY_APPEAR = {"out.npz", "out.png", "out.svg", "out"}
 
 
-def commands(rng: Rng) -> Outcome:
+def commands(rng: Rng) -> CaseOutcome:
     """Draw a command and judge what it prints, returns and leaves behind."""
     words = draw_words(rng)
-    outcome = Outcome(words[0], label=f"epsilot {' '.join(map(repr, words[1:]))}")
+    outcome = CaseOutcome(words[0], label=f"epsilot {' '.join(map(repr, words[1:]))}")
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         folder = Path(name)
         furnish(folder)

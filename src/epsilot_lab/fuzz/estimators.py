@@ -9,11 +9,11 @@ import numpy as np
 import epsilot
 
 from .kinds import INSIDE, ORDINARY, REACHABLE, is_near
-from .problems import METRICS, Array, Outcome, Rng, ask, number, pick
-from .proofs import TINY, Claim, Kind, claim_defects
+from .problems import METRICS, Array, CaseOutcome, Rng, ask, number, pick
+from .proofs import TINY, BoundClaim, FuzzKind, claim_defects
 
 
-def estimators(rng: Rng) -> Outcome:
+def estimators(rng: Rng) -> CaseOutcome:
     """Fit an estimator to small data of any scale, and check its plan and its map."""
     return (adapter if rng.random() < 0.6 else colors)(rng)
 
@@ -28,7 +28,7 @@ def draw_accuracy(rng: Rng, unit: float) -> dict[str, float]:
     return {how: number(rng, unit)}
 
 
-def adapter(rng: Rng) -> Outcome:
+def adapter(rng: Rng) -> CaseOutcome:
     """Check a DomainAdapter."""
     d = int(rng.integers(1, 4))
     n, m = (int(k) for k in rng.integers(2, 15, 2))  # fewer than two samples are refused
@@ -38,7 +38,7 @@ def adapter(rng: Rng) -> Outcome:
     C = METRICS[metric](np.longdouble(X), np.longdouble(Y))
     accuracy = draw_accuracy(rng, float(C.max()))
     label = f"{n} x {m} in {d}-d, {metric}, size {scale:.0e}; {accuracy}"
-    outcome = Outcome("DomainAdapter", label=label)
+    outcome = CaseOutcome("DomainAdapter", label=label)
 
     def fit() -> Any:
         return epsilot.DomainAdapter(metric=metric, max_seconds=3.0, **accuracy).fit(X, Xt=Y)
@@ -62,7 +62,7 @@ def adapter(rng: Rng) -> Outcome:
     return outcome
 
 
-def colors(rng: Rng) -> Outcome:
+def colors(rng: Rng) -> CaseOutcome:
     """Check a ColorTransfer."""
     shapes = [tuple(int(k) for k in rng.integers(1, 12, 2)) for _ in range(2)]
     kind = pick(rng, {"uint8": 3, "float": 3, "constant": 1, "tiny": 1})
@@ -74,7 +74,7 @@ def colors(rng: Rng) -> Outcome:
         "seed": int(rng.integers(100)),
     }
     accuracy = draw_accuracy(rng, 1.0)
-    outcome = Outcome("ColorTransfer", label=f"{kind} {shapes}; {keywords}, {accuracy}")
+    outcome = CaseOutcome("ColorTransfer", label=f"{kind} {shapes}; {keywords}, {accuracy}")
 
     def fit() -> Any:
         return epsilot.ColorTransfer(**keywords, **accuracy, max_seconds=3.0).fit(*images)
@@ -107,7 +107,7 @@ def picture(rng: Rng, shape: tuple[int, ...], kind: str) -> Array:
     return rng.random((*shape, 3)) * (1.0 if kind == "float" else min(number(rng), 1.0))
 
 
-def answered(outcome: Outcome, answer: Any, unit: float, accuracy: dict[str, float]) -> bool:
+def answered(outcome: CaseOutcome, answer: Any, unit: float, accuracy: dict[str, float]) -> bool:
     """Tell whether there is an answer; a refusal that is not due is a defect."""
     outcome.blame(*answer.defects)
     if answer.value is not None:
@@ -126,7 +126,7 @@ def plan_defects(
 ) -> list[str]:
     """Say which bounds of a fitted plan are not proved; its costs are computed by the library."""
     f, g = result.potentials
-    claim = Claim(
+    claim = BoundClaim(
         result.value, result.lower_bound, result.plan, (np.longdouble(f) - 4e-15 * C.max(), g)
     )
-    return list(claim_defects(Kind(reg=accuracy.get("reg")), C, a, b, claim))
+    return list(claim_defects(FuzzKind(reg=accuracy.get("reg")), C, a, b, claim))

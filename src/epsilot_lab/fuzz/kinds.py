@@ -9,8 +9,8 @@ import numpy as np
 
 import epsilot
 
-from .problems import COSTS, Answer, Array, Outcome, Rng, ask, number, pick
-from .proofs import ROUND_OFF, TINY, Claim, Kind, claim_defects, unit_of
+from .problems import COSTS, Array, CallRecord, CaseOutcome, Rng, ask, number, pick
+from .proofs import ROUND_OFF, TINY, BoundClaim, FuzzKind, claim_defects, unit_of
 from .solves import METHODS as BALANCED
 
 # -- kinds -------------------------------------------------------------------------------------
@@ -18,7 +18,7 @@ from .solves import METHODS as BALANCED
 SAFETY_SECONDS = 2.0
 #: Ratios of prices, masses, accuracies and regularisations to costs that every kind must take.
 ORDINARY = 1e-7, 1e7
-#: Accuracy, relative to the size of values, that can always be asked for.
+#: Accuracy, relative to the size of values, that every method reaches.
 REACHABLE = 1e-10
 #: Negative costs up to this multiple of prices leave masses within the range of float64.
 GROWTH = 300.0
@@ -31,7 +31,7 @@ KINDS = {"balanced": 2.0, "partial": 2.0, "kl": 3.0, "tv": 3.0}
 EXACT = ("exact", "small_simplex", "restricted_simplex", "auction")
 
 
-def kinds(rng: Rng) -> Outcome:
+def kinds(rng: Rng) -> CaseOutcome:
     """Draw a problem of any kind, solve it, and check what its plan and potentials prove."""
     C, a, b, words = draw_dense(rng)
     kind = draw_kind(rng, C, a, b)
@@ -40,21 +40,21 @@ def kinds(rng: Rng) -> Outcome:
     keywords = {**kind.keywords, **accuracy, "method": method}
     limits = draw_limits(rng, method)
     shown = ", ".join(f"{k}={v}" for k, v in {**keywords, **limits}.items())
-    outcome = Outcome(kind.label, method, label=f"{words}; {shown}")
+    outcome = CaseOutcome(kind.label, method, label=f"{words}; {shown}")
     answer = ask(epsilot.solve, C, a, b, **keywords, **limits)
     return judged(outcome, answer, kind, C, a, b, accuracy, limits)
 
 
 def judged(
-    outcome: Outcome,
-    answer: Answer,
-    kind: Kind,
+    outcome: CaseOutcome,
+    answer: CallRecord,
+    kind: FuzzKind,
     C: Array,
     a: Array,
     b: Array,
     accuracy: dict[str, float],
     limits: dict[str, Any],
-) -> Outcome:
+) -> CaseOutcome:
     """Add the defects of an answer to a problem of any kind."""
     outcome.blame(*answer.defects)
     is_plain = is_ordinary(kind, C, a, b, accuracy)
@@ -75,10 +75,10 @@ def judged(
     return outcome
 
 
-def result_defects(result: Any, kind: Kind, C: Array, a: Array, b: Array) -> list[str]:
+def result_defects(result: Any, kind: FuzzKind, C: Array, a: Array, b: Array) -> list[str]:
     """Say which bounds a result does not prove, and which forms of its plan differ."""
     a, b = balanced_weights(kind, a, b)
-    claim = Claim(result.value, result.lower_bound, result.plan, result.potentials)
+    claim = BoundClaim(result.value, result.lower_bound, result.plan, result.potentials)
     found = list(claim_defects(kind, C, a, b, claim))
     found += form_defects(result, max(a.sum(), b.sum()))
     linear = (C * result.plan).sum()
@@ -88,14 +88,14 @@ def result_defects(result: Any, kind: Kind, C: Array, a: Array, b: Array) -> lis
     return found
 
 
-def balanced_weights(kind: Kind, a: Array, b: Array) -> tuple[Array, Array]:
+def balanced_weights(kind: FuzzKind, a: Array, b: Array) -> tuple[Array, Array]:
     """Return the weights as the library reads them: equal totals where both are kept."""
     if kind.is_hard and kind.name != "partial":
         return a, b * (a.sum() / b.sum())
     return a, b
 
 
-def is_certifiable(result: Any, kind: Kind, C: Array, a: Array, b: Array) -> bool:
+def is_certifiable(result: Any, kind: FuzzKind, C: Array, a: Array, b: Array) -> bool:
     """Tell whether a gap is neither round-off nor that of a regularisation too small to sweep."""
     prices = [np.longdouble(price) for price in kind.prices if price < math.inf]
     misfit = max(prices, default=np.longdouble(0)) * (a.sum() + b.sum())
@@ -123,9 +123,9 @@ def form_defects(result: Any, total: Any) -> list[str]:
 
 
 def target_defects(
-    result: Any, kind: Kind, C: Array, a: Array, b: Array, accuracy: dict[str, float]
+    result: Any, kind: FuzzKind, C: Array, a: Array, b: Array, accuracy: dict[str, float]
 ) -> list[str]:
-    """Say whether a run calls itself converged with a gap above what was asked for."""
+    """Report a run that calls itself converged with a gap above its target."""
     gap, lower = np.longdouble(result.gap), np.longdouble(result.lower_bound)
     unit = unit_of(kind, C, a, b)
     room = 1e-12 * (unit + abs(lower)) + TINY
@@ -207,7 +207,7 @@ def draw_masses(rng: Rng, n: int) -> Array:
     return np.asarray(w)
 
 
-def draw_kind(rng: Rng, C: Array, a: Array, b: Array) -> Kind:
+def draw_kind(rng: Rng, C: Array, a: Array, b: Array) -> FuzzKind:
     """Draw a kind with prices, mass and regularisation in proportion to costs, or of any decade."""
     unit = float(np.abs(C).max()) or 1.0
     reg = number(rng, unit) if rng.random() < 0.4 else None
@@ -216,9 +216,9 @@ def draw_kind(rng: Rng, C: Array, a: Array, b: Array) -> Kind:
         with np.errstate(over="ignore"):
             most = min(float(a.sum()), float(b.sum()), 1.7e308)
         mass = number(rng, most) if rng.random() < 0.4 else most * rng.uniform(0, 1)
-        return Kind("partial", mass=min(max(mass, 5e-324), most), reg=reg)
+        return FuzzKind("partial", mass=min(max(mass, 5e-324), most), reg=reg)
     if name == "balanced":
-        return Kind(reg=reg)
+        return FuzzKind(reg=reg)
     prices = [number(rng, unit) for _ in range(2)]
     how = pick(rng, {"one": 5, "two": 3, "a kept": 0.7, "b kept": 0.7, "both kept": 0.2})
     if how == "one":
@@ -227,10 +227,10 @@ def draw_kind(rng: Rng, C: Array, a: Array, b: Array) -> Kind:
         prices[0] = math.inf
     if how in ("b kept", "both kept"):
         prices[1] = math.inf
-    return Kind(name, *prices, reg=reg)
+    return FuzzKind(name, *prices, reg=reg)
 
 
-def draw_accuracy(rng: Rng, kind: Kind, C: Array, a: Array, b: Array) -> dict[str, float]:
+def draw_accuracy(rng: Rng, kind: FuzzKind, C: Array, a: Array, b: Array) -> dict[str, float]:
     """Draw what to reach: by default nothing is said."""
     extended = [np.longdouble(x) for x in (C, a, b)]
     unit = float(min(max(unit_of(kind, *extended), 1e-320), 1e308))
@@ -243,7 +243,7 @@ def draw_accuracy(rng: Rng, kind: Kind, C: Array, a: Array, b: Array) -> dict[st
     return {"eps" if kind.reg is None else "tol": float(min(max(wanted, 5e-324), 1.7e308))}
 
 
-def draw_method(rng: Rng, kind: Kind) -> str:
+def draw_method(rng: Rng, kind: FuzzKind) -> str:
     """Draw a method that serves a kind; mostly auto."""
     if rng.random() < 0.6:
         return "auto"
@@ -278,7 +278,7 @@ def is_near(x: Any, ends: tuple[float, float]) -> bool:
     return bool(ends[0] < x < ends[1])
 
 
-def is_ordinary(kind: Kind, C: Array, a: Array, b: Array, accuracy: dict[str, float]) -> bool:
+def is_ordinary(kind: FuzzKind, C: Array, a: Array, b: Array, accuracy: dict[str, float]) -> bool:
     """Tell whether every number is in proportion, so that a refusal is a defect."""
     extended = [np.longdouble(x) for x in (C, a, b)]
     largest = np.abs(extended[0]).max()
@@ -311,15 +311,15 @@ def is_ordinary(kind: Kind, C: Array, a: Array, b: Array, accuracy: dict[str, fl
 # -- audits ------------------------------------------------------------------------------------
 
 
-def audits(rng: Rng) -> Outcome:
-    """Draw a problem, and a plan, potentials or both; audit them and compare with a proved bracket.
+def audits(rng: Rng) -> CaseOutcome:
+    """Draw a problem, and a plan, potentials or both; audit them and compare with proved bounds.
 
-    The bracket is that of a solve, recomputed from its plan and potentials in extended precision.
+    The bounds are those of a solve, recomputed from its plan and potentials in extended precision.
     """
     C, a, b, words = draw_dense(rng)
     kind = draw_kind(rng, C, a, b)
     plan, potentials, given = draw_proposal(rng, C, a, b)
-    outcome = Outcome(kind.label, label=f"{words}; {kind.keywords}; {given}")
+    outcome = CaseOutcome(kind.label, label=f"{words}; {kind.keywords}; {given}")
     answer = ask(epsilot.certify, C, a, b, plan=plan, potentials=potentials, **kind.keywords)
     outcome.blame(*answer.defects)
     is_plain = is_ordinary(kind, C, a, b, {}) and is_tame(C, a, plan, potentials)
@@ -339,7 +339,7 @@ def audits(rng: Rng) -> Outcome:
 
 
 def certificate_defects(
-    certificate: Any, kind: Kind, C: Array, a: Array, b: Array, solved: Any
+    certificate: Any, kind: FuzzKind, C: Array, a: Array, b: Array, solved: Any
 ) -> list[str]:
     """Say where the bounds of an audit contradict a proved bracket."""
     a, b = balanced_weights(kind, a, b)

@@ -19,7 +19,7 @@ import numpy as np
 
 import epsilot
 
-from .problems import Array, Outcome, Rng, ask, pick
+from .problems import Array, CaseOutcome, Rng, ask, pick
 
 #: Seconds by which a limit may be missed, whatever it is, and as a share of it.
 LATE, SHARE = 1.0, 0.1
@@ -147,13 +147,13 @@ CALLS: dict[str, Callable[[Rng, float], Any]] = {
 }
 
 
-def limits(rng: Rng) -> Outcome:
+def limits(rng: Rng) -> CaseOutcome:
     """Draw a long call, end it by a limit or by a signal, and measure how late it returns."""
     name = pick(rng, dict.fromkeys(CALLS, 1.0))
     way = pick(rng, {"max_seconds": 3, "SIGINT": 2})
     seconds = float(rng.uniform(0.2, 2.0))
     n_threads = int(rng.integers(1, 3))
-    outcome = Outcome(way, name, label=f"{name}, {seconds:.2f} s, {n_threads} threads")
+    outcome = CaseOutcome(way, name, label=f"{name}, {seconds:.2f} s, {n_threads} threads")
     call = CALLS[name](rng, 1.0)
     for made in (CALLS[name](rng, 0.01), call):  # compiles what the small and the large one need
         ask(made, max_seconds=0.3, n_threads=n_threads)

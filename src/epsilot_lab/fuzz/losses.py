@@ -15,15 +15,15 @@ import numpy as np
 
 from .batches import costs_of, weights_of
 from .kinds import INSIDE, ORDINARY, REACHABLE, is_near
-from .problems import METRICS, Array, Outcome, Rng, ask, number, pick
-from .proofs import ROUND_OFF, TINY, Claim, Kind, claim_defects, entropic, slack, transport
+from .problems import METRICS, Array, CaseOutcome, Rng, ask, number, pick
+from .proofs import ROUND_OFF, TINY, BoundClaim, FuzzKind, claim_defects, entropic, slack, transport
 
 LARGEST = 8
 #: Problems of a case, without and with an entropy.
 MANY, FEW = 60, 4
 
 
-class Loss(NamedTuple):
+class LossValue(NamedTuple):
     """Values, gaps and potentials of stacked problems, and the gradients of the values' sum."""
 
     value: Array
@@ -33,7 +33,7 @@ class Loss(NamedTuple):
     slopes: tuple[Any, ...]
 
 
-def by_torch(name: str, parts: tuple[Any, ...], keywords: dict[str, Any]) -> Loss:
+def by_torch(name: str, parts: tuple[Any, ...], keywords: dict[str, Any]) -> LossValue:
     """Return what PyTorch finds."""
     import torch
 
@@ -44,10 +44,10 @@ def by_torch(name: str, parts: tuple[Any, ...], keywords: dict[str, Any]) -> Los
     value.sum().backward()
     slopes = tuple(None if t is None else t.grad.numpy() for t in tensors)
     f, g = (x.numpy() for x in info.potentials)
-    return Loss(value.detach().numpy(), info.gap.numpy(), f, g, slopes)
+    return LossValue(value.detach().numpy(), info.gap.numpy(), f, g, slopes)
 
 
-def by_jax(name: str, parts: tuple[Any, ...], keywords: dict[str, Any]) -> Loss:
+def by_jax(name: str, parts: tuple[Any, ...], keywords: dict[str, Any]) -> LossValue:
     """Return what JAX finds, in float64."""
     import jax
 
@@ -77,13 +77,13 @@ def by_jax(name: str, parts: tuple[Any, ...], keywords: dict[str, Any]) -> Loss:
     for k, slope in zip(given, found, strict=True):
         slopes[k] = np.asarray(slope)
     f, g = (np.asarray(x) for x in info.potentials)
-    return Loss(np.asarray(value), np.asarray(info.gap), f, g, tuple(slopes))
+    return LossValue(np.asarray(value), np.asarray(info.gap), f, g, tuple(slopes))
 
 
 FRAMEWORKS = {"torch": by_torch, "jax": by_jax}
 
 
-def losses(rng: Rng) -> Outcome:
+def losses(rng: Rng) -> CaseOutcome:
     """Draw stacked problems, differentiate their costs, and check values and gradients."""
     framework = pick(rng, {"torch": 6, "jax": 2})
     return (of_matrices if rng.random() < 0.6 else of_clouds)(rng, framework)
@@ -102,7 +102,7 @@ def draw_keywords(rng: Rng, unit: float) -> dict[str, float]:
     )
 
 
-def of_matrices(rng: Rng, framework: str) -> Outcome:
+def of_matrices(rng: Rng, framework: str) -> CaseOutcome:
     """Check the cost of given matrices."""
     n, m = (int(k) for k in rng.integers(1, LARGEST, 2))
     C = costs_of(rng, n, m)
@@ -112,19 +112,19 @@ def of_matrices(rng: Rng, framework: str) -> Outcome:
     M = np.stack([C * rng.uniform(0.5, 1, C.shape) for _ in range(count)])
     a, b = draw_weights(rng, count, n, m)
     label = f"{count} of {n} x {m}, costs of {unit:.0e}; {keywords}"
-    outcome = Outcome(f"{framework} transport_cost_matrix", label=label, problems=count)
+    outcome = CaseOutcome(f"{framework} transport_cost_matrix", label=label, problems=count)
     answer = ask(FRAMEWORKS[framework], "transport_cost_matrix", (M, a, b), keywords)
     if not _answered(outcome, answer, unit, keywords):
         return outcome
     a, b = spread(a, n), spread(b, m)
-    found: Loss = answer.value
+    found: LossValue = answer.value
     C, a, b = _extended(M, a, b)
-    claim = Claim(found.value, found.value - found.gap, found.slopes[0], None)
-    outcome.blame(*claim_defects(Kind(reg=keywords.get("reg")), C, a, b, claim))
+    claim = BoundClaim(found.value, found.value - found.gap, found.slopes[0], None)
+    outcome.blame(*claim_defects(FuzzKind(reg=keywords.get("reg")), C, a, b, claim))
     return outcome.blame(*weight_defects(found, C, a, b, keywords, 1))
 
 
-def of_clouds(rng: Rng, framework: str) -> Outcome:
+def of_clouds(rng: Rng, framework: str) -> CaseOutcome:
     """Check the cost of points."""
     n, m = (int(k) for k in rng.integers(1, LARGEST, 2))
     d = int(rng.integers(1, 4))
@@ -135,16 +135,16 @@ def of_clouds(rng: Rng, framework: str) -> Outcome:
     x, y = (scale * rng.normal(size=(count, k, d)) for k in (n, m))
     a, b = draw_weights(rng, count, n, m)
     label = f"{count} of {n} x {m} points in {d}-d, {metric}, size {scale:.0e}; {keywords}"
-    outcome = Outcome(f"{framework} transport_cost", label=label, problems=count)
-    asked = {**keywords, "metric": metric}
-    answer = ask(FRAMEWORKS[framework], "transport_cost", (x, y, a, b), asked)
+    outcome = CaseOutcome(f"{framework} transport_cost", label=label, problems=count)
+    words = {**keywords, "metric": metric}
+    answer = ask(FRAMEWORKS[framework], "transport_cost", (x, y, a, b), words)
     C = np.stack(
         [METRICS[metric](np.longdouble(p), np.longdouble(q)) for p, q in zip(x, y, strict=True)]
     )
     if not _answered(outcome, answer, float(C.max()), keywords):
         return outcome
     a, b = spread(a, n), spread(b, m)
-    found: Loss = answer.value
+    found: LossValue = answer.value
     C, a, b = _extended(C, a, b)
     outcome.blame(*weight_defects(found, C, a, b, keywords, 2))
     if metric == "sqeuclidean":
@@ -152,7 +152,7 @@ def of_clouds(rng: Rng, framework: str) -> Outcome:
     return outcome
 
 
-def _answered(outcome: Outcome, answer: Any, unit: float, keywords: dict[str, float]) -> bool:
+def _answered(outcome: CaseOutcome, answer: Any, unit: float, keywords: dict[str, float]) -> bool:
     """Tell whether there is an answer; a refusal that is not due is a defect."""
     outcome.blame(*answer.defects)
     if answer.value is not None:
@@ -188,11 +188,11 @@ def _extended(C: Array, a: Array, b: Array) -> tuple[Array, ...]:
 
 
 def weight_defects(
-    found: Loss, C: Array, a: Array, b: Array, keywords: dict[str, float], first: int
+    found: LossValue, C: Array, a: Array, b: Array, keywords: dict[str, float], first: int
 ) -> Iterator[str]:
     """Yield where potentials, or gradients in the weights, do not prove the value less its gap."""
     reg = keywords.get("reg")
-    kind = Kind(reg=reg)
+    kind = FuzzKind(reg=reg)
     value, gap = np.longdouble(found.value), np.longdouble(found.gap)
     unit = np.abs(C).max(axis=(-1, -2)) * a.sum(axis=-1) + np.abs(value)
     room = 10 * ROUND_OFF * unit + TINY
@@ -217,7 +217,7 @@ def weight_defects(
 
 
 def point_defects(
-    rng: Rng, found: Loss, x: Array, y: Array, a: Array, b: Array, reg: float | None
+    rng: Rng, found: LossValue, x: Array, y: Array, a: Array, b: Array, reg: float | None
 ) -> Iterator[str]:
     """Yield where moved points cost more than a gradient allows.
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import epsilot
 
-from .problems import Outcome, Rng, pick
+from .problems import CaseOutcome, Rng, pick
 
 SOURCE = Path(epsilot.__file__).resolve().parents[1]
 #: Problems solved in every place.
@@ -40,8 +40,8 @@ def digest(seed: int, k: int) -> str:
         {"unbalanced": 0.3},
         {"unbalanced": 0.3, "unbalanced_type": "tv"},
     )
-    asked = kinds[0] if k < len(METHODS) else kinds[1 + k % 4]
-    keywords = {**asked, "max_iter": 200, "on_limit": "ignore", "n_threads": 1}
+    words = kinds[0] if k < len(METHODS) else kinds[1 + k % 4]
+    keywords = {**words, "max_iter": 200, "on_limit": "ignore", "n_threads": 1}
     result = epsilot.solve(M, a / a.sum(), b / b.sum(), **keywords)
     parts = (np.array([result.value, result.lower_bound]), result.plan, *result.potentials)
     return hashlib.sha256(b"".join(x.tobytes() for x in parts)).hexdigest()
@@ -52,11 +52,11 @@ def digests(seed: int) -> list[str]:
     return [digest(seed, k) for k in range(COUNT)]
 
 
-def places(rng: Rng) -> Outcome:
+def places(rng: Rng) -> CaseOutcome:
     """Solve the same problems here and in another place, and compare every bit."""
     place = pick(rng, {name: share for name, (share, _) in PLACES.items()})
     seed = int(rng.integers(2**31))
-    outcome = Outcome(place, label=f"seed {seed}", problems=COUNT)
+    outcome = CaseOutcome(place, label=f"seed {seed}", problems=COUNT)
     expected = digests(seed)
     try:
         found = PLACES[place][1](seed)

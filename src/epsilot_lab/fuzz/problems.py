@@ -16,7 +16,7 @@ import epsilot
 
 # -- outcomes ----------------------------------------------------------------------------------
 
-#: What the public functions may raise for input they cannot use.
+#: Errors that public functions may raise for input they cannot use.
 DOCUMENTED = (epsilot.InvalidProblem, epsilot.UnknownMethod, epsilot.NotConverged)
 LONGEST_SENTENCE = 600
 #: Warnings that are meant, and those that users do not see (NumPy's, of broken archives).
@@ -24,8 +24,8 @@ QUIET = (epsilot.ConvergenceWarning, ResourceWarning)
 
 
 @dataclass
-class Outcome:
-    """How a case ended, in the words the summary counts, and every defect it showed."""
+class CaseOutcome:
+    """The ending of a case, in the words of the summary, and all its defects."""
 
     kind: str  # of problem, file or call
     method: str = "-"
@@ -35,15 +35,15 @@ class Outcome:
     events: dict[str, int] = field(default_factory=dict)  # what the summary adds up: signals
     problems: int = 1  # solved or refused, each of them checked
 
-    def blame(self, *defects: str) -> Outcome:
+    def blame(self, *defects: str) -> CaseOutcome:
         """Add defects."""
         self.defects.extend(defects)
         return self
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a call returned or raised, and the warnings it gave besides."""
+class CallRecord:
+    """The result or the error of a call, with its warnings."""
 
     value: Any
     error: Exception | None
@@ -52,19 +52,19 @@ class Answer:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the call was turned down as documented."""
+        """Tell whether the call was refused as documented."""
         return self.error is not None and isinstance(self.error, (*DOCUMENTED, MemoryError))
 
     @property
     def defects(self) -> list[str]:
-        """What is wrong with the way the call ended, whatever it returned."""
+        """Defects of the ending itself, whatever the call returned."""
         found = [f"warned: {text}" for text in self.warned]
         if self.error is not None:
             found += error_defects(self.error)
         return found
 
 
-def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> Answer:
+def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> CallRecord:
     """Call a function of the library; every exception and warning is part of the answer."""
     value, error, began = None, None, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -76,7 +76,7 @@ def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> Answer:
     texts = {
         f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, QUIET)
     }
-    return Answer(value, error, sorted(texts), time.perf_counter() - began)
+    return CallRecord(value, error, sorted(texts), time.perf_counter() - began)
 
 
 def error_defects(error: Exception) -> list[str]:
@@ -156,7 +156,7 @@ class Drawn:
 
     @property
     def is_extreme(self) -> bool:
-        """Whether some product of costs and masses is near the ends of float64's range."""
+        """Tell whether a product of costs and masses is near the ends of the float64 range."""
         values = (self.mass, self.largest, self.mass * self.largest)
         return self.is_at_the_edge or any(v and not 1e-280 < v < 1e300 for v in values)
 

@@ -32,7 +32,7 @@ Array = np.ndarray
 ROUND_OFF = 1e-12
 #: Smallest costs and masses at which float64 can keep that promise.
 TINY = np.longdouble(1e-305)
-#: How far potentials may exceed costs or prices: the last bit of the largest of them.
+#: Excess of potentials over costs or prices that is allowed: the last bit of the largest.
 LAST_BIT = 1e-15
 
 
@@ -44,8 +44,8 @@ class Sum(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What is minimised: <M, X>, perhaps - reg H(X), and how marginals are constrained."""
+class FuzzKind:
+    """A kind of problem: minimise <M, X>, perhaps - reg H(X), with its marginal constraints."""
 
     name: str = "balanced"  # or partial, kl, tv
     price_a: float = math.inf
@@ -56,27 +56,27 @@ class Kind:
     @property
     def keywords(self) -> dict[str, Any]:
         """The arguments of `solve` that ask for it."""
-        asked: dict[str, Any] = {} if self.reg is None else {"reg": self.reg}
+        words: dict[str, Any] = {} if self.reg is None else {"reg": self.reg}
         if self.name == "partial":
-            return {**asked, "mass": self.mass}
+            return {**words, "mass": self.mass}
         if self.name == "balanced":
-            return asked
+            return words
         price = self.price_a if self.price_a == self.price_b else (self.price_a, self.price_b)
-        return {**asked, "unbalanced": price, "unbalanced_type": self.name}
+        return {**words, "unbalanced": price, "unbalanced_type": self.name}
 
     @property
     def label(self) -> str:
-        """What the summary counts."""
+        """The name in the summary."""
         return self.name + ("" if self.reg is None else " with reg")
 
     @property
     def is_hard(self) -> bool:
-        """Whether both marginals are kept, so that the mass is fixed."""
+        """Tell whether both marginals are exact, so that the mass is fixed."""
         return self.name in ("balanced", "partial") or self.prices == (math.inf, math.inf)
 
     @property
     def prices(self) -> tuple[float, float]:
-        """What missing the marginals costs."""
+        """Return the cost of violated marginals."""
         return self.price_a, self.price_b
 
     # -- plans -----------------------------------------------------------------------------------
@@ -212,8 +212,8 @@ def kl_gain(price: np.longdouble, w: Array, x: Array) -> Array:
 # -- the one check of bounds ---------------------------------------------------------------------
 
 
-class Claim(NamedTuple):
-    """What the library says of one problem, or of many of one shape."""
+class BoundClaim(NamedTuple):
+    """The library's claims on one problem, or on many of one shape."""
 
     value: Any
     lower: Any
@@ -221,7 +221,7 @@ class Claim(NamedTuple):
     potentials: Any  # None: not returned
 
 
-def unit_of(kind: Kind, C: Array, a: Array, b: Array) -> Array:
+def unit_of(kind: FuzzKind, C: Array, a: Array, b: Array) -> Array:
     """Return the size of values: costs, unless prices are lower or all costs are zero."""
     costs = np.abs(C).max(axis=(-1, -2))
     if kind.name in ("kl", "tv"):
@@ -235,7 +235,7 @@ def unit_of(kind: Kind, C: Array, a: Array, b: Array) -> Array:
     return np.asarray(costs * np.maximum(a.sum(axis=-1), b.sum(axis=-1)))
 
 
-def claim_defects(kind: Kind, C: Array, a: Array, b: Array, claim: Claim) -> Iterator[str]:
+def claim_defects(kind: FuzzKind, C: Array, a: Array, b: Array, claim: BoundClaim) -> Iterator[str]:
     """Yield every bound that its own plan or potentials do not prove.
 
     All arrays are extended: C (..., n, m), a (..., n), b (..., m).
@@ -529,8 +529,8 @@ EXACT = ("exact", "small_simplex", "restricted_simplex")
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What was asked of `solve`: exactly one of eps, rtol and reg."""
+class DrawnGoal:
+    """The target of a call of `solve`: exactly one of eps, rtol and reg."""
 
     eps: float | None = None
     rtol: float | None = None
@@ -585,23 +585,23 @@ def truth_of(problem: Drawn, reg: float | None, *, by_highs: bool = False) -> Tr
 def result_defects(
     result: epsilot.Result,
     problem: Drawn,
-    wish: Wish,
+    goal: DrawnGoal,
     truth: Truth,
     *,
     with_history: bool = True,
 ) -> Iterator[str]:
     """Yield every claim of a result that is false."""
-    scales = Scales.of(problem, wish.reg)
+    scales = Scales.of(problem, goal.reg)
     numbers = (result.value, result.value_linear, result.lower_bound, result.gap)
     if not np.isfinite(numbers).all():
         yield f"not finite: value {result.value!r}, lower bound {result.lower_bound!r}"
         return
     yield from bound_defects(result, truth, scales, with_history)
-    yield from target_defects(result, wish, problem, scales)
-    yield from plan_defects(result, problem, wish, scales)
-    yield from potential_defects(result, problem, wish, scales)
+    yield from target_defects(result, goal, problem, scales)
+    yield from plan_defects(result, problem, goal, scales)
+    yield from potential_defects(result, problem, goal, scales)
     if result.method in EXACT and not was_cut_short(result):
-        yield from vertex_defects(result, problem, wish)
+        yield from vertex_defects(result, problem, goal)
 
 
 def was_cut_short(result: epsilot.Result) -> bool:
@@ -629,11 +629,11 @@ def bound_defects(
 
 
 def target_defects(
-    result: epsilot.Result, wish: Wish, problem: Drawn, scales: Scales
+    result: epsilot.Result, goal: DrawnGoal, problem: Drawn, scales: Scales
 ) -> Iterator[str]:
     """Yield where a run calls itself converged and is not, or the reverse."""
     room = 1e-3 * ROUND_OFF * scales.value + TINY
-    allowed = wish.allowed(problem, result.lower_bound)
+    allowed = goal.allowed(problem, result.lower_bound)
     if result.converged and not result.gap <= allowed * (1 + 1e-9) + room:
         yield f"converged with gap {result.gap!r} above the target {allowed!s}"
     is_reached = result.gap <= result.target
@@ -642,7 +642,7 @@ def target_defects(
 
 
 def plan_defects(
-    result: epsilot.Result, problem: Drawn, wish: Wish, scales: Scales
+    result: epsilot.Result, problem: Drawn, goal: DrawnGoal, scales: Scales
 ) -> Iterator[str]:
     """Yield what is wrong with the plan in any of its forms, or with its price."""
     X = result.plan
@@ -655,7 +655,7 @@ def plan_defects(
     linear = linear_cost(problem.cost, X)
     if not abs(linear - np.longdouble(result.value_linear)) <= slack:
         yield f"value_linear {result.value_linear!r} is not <M, plan> = {linear!s}"
-    expected = linear if wish.reg is None else linear - wish.reg * entropy(X)
+    expected = linear if goal.reg is None else linear - goal.reg * entropy(X)
     if not abs(expected - np.longdouble(result.value)) <= slack:
         yield f"value {result.value!r} is not that of the plan, {expected!s}"
 
@@ -683,19 +683,19 @@ def marginal_defects(
 
 
 def potential_defects(
-    result: epsilot.Result, problem: Drawn, wish: Wish, scales: Scales
+    result: epsilot.Result, problem: Drawn, goal: DrawnGoal, scales: Scales
 ) -> Iterator[str]:
     """Yield where the potentials are not feasible or do not give the lower bound."""
     f, g = result.potentials
     a, b = problem.weights
-    if wish.reg is None:
+    if goal.reg is None:
         # Costs that the library computes may differ from ours in the last place.
         room = 0.0 if problem.is_stored else float(1e-15 * problem.largest)
         with np.errstate(invalid="ignore", over="ignore"):
             excess = (f[:, None] + g[None, :]) - problem.cost
         if not (excess <= room).all():
             yield f"potentials exceed the cost by {float(np.nanmax(excess) / problem.largest):.1e}"
-    elif wish.stop != "certificate" or abs(scales.mass - 1) > 1e-9:
+    elif goal.stop != "certificate" or abs(scales.mass - 1) > 1e-9:
         return
     value = sum(
         (w[w > 0] * x[w > 0]).sum() for w, x in ((a, np.longdouble(f)), (b, np.longdouble(g)))
@@ -706,7 +706,7 @@ def potential_defects(
         yield f"the lower bound {result.lower_bound!r} is not <f, a> + <g, b> = {value!s}"
 
 
-def vertex_defects(result: epsilot.Result, problem: Drawn, wish: Wish) -> Iterator[str]:
+def vertex_defects(result: epsilot.Result, problem: Drawn, goal: DrawnGoal) -> Iterator[str]:
     """Yield why the plan of a simplex is not a vertex with tight arcs."""
     n, m = problem.shape
     X = result.plan
@@ -716,7 +716,7 @@ def vertex_defects(result: epsilot.Result, problem: Drawn, wish: Wish) -> Iterat
     stored = result.plan_operator.tosparse().nnz
     if stored > n + m - 1:
         yield f"a sparse exact plan with {stored} entries, more than {n + m - 1}"
-    is_fine = wish.rtol is not None and wish.rtol <= 1e-9
+    is_fine = goal.rtol is not None and goal.rtol <= 1e-9
     if not (is_fine or result.method in ("exact", "small_simplex")) or not result.converged:
         return
     f, g = (np.longdouble(x) for x in result.potentials)

@@ -23,13 +23,13 @@ from epsilot.engine.result import recertify
 from epsilot.problems.balanced import Balanced
 from epsilot.problems.problem import make_problem
 
-from .problems import Answer, Drawn, Outcome, Rng, ask, ordinary, pick
-from .proofs import ROUND_OFF, Scales, Wish, result_defects, truth_of
+from .problems import CallRecord, CaseOutcome, Drawn, Rng, ask, ordinary, pick
+from .proofs import ROUND_OFF, DrawnGoal, Scales, result_defects, truth_of
 from .solves import METHODS, NEEDS_DENSE, NEEDS_LATTICE, NEEDS_ROWS, bit_defects
 
 # -- damaged files -----------------------------------------------------------------------------
 
-#: What a field of a header may be replaced by.
+#: Replacements for a field of a header.
 WRONG = (
     None, True, -1, 0, 10**30, -(10**30), 1.5, float("nan"), float("inf"), -float("inf"), "", "x",
     [], [1], {}, {"x": 1},
@@ -273,18 +273,18 @@ LIMITS = {"max_seconds": 5.0, "on_limit": "ignore"}
 EPOCHS, FIRST = 400, 60
 
 
-def resume(rng: Rng) -> Outcome:
+def resume(rng: Rng) -> CaseOutcome:
     """Draw a run, interrupt it, and go on from its checkpoint in one of several ways."""
     problem = ordinary(rng)
-    wish = draw_wish(rng)
-    method = draw_method(rng, problem, wish)
-    keywords = {**wish.keywords, "method": method, "seed": int(rng.integers(100)), **LIMITS}
+    goal = draw_goal(rng)
+    method = draw_method(rng, problem, goal)
+    keywords = {**goal.keywords, "method": method, "seed": int(rng.integers(100)), **LIMITS}
     way = pick(rng, {"same call": 2, "another call": 4, "spoilt checkpoint": 4, "spoilt result": 3})
-    outcome = Outcome(way, method, label=f"{problem.label}; {wish.keywords}")
+    outcome = CaseOutcome(way, method, label=f"{problem.label}; {goal.keywords}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.npz"
         if way == "spoilt result":
-            return _spoilt_result(rng, outcome, path, problem, wish, keywords)
+            return _spoilt_result(rng, outcome, path, problem, goal, keywords)
         stop = {"max_iter": int(rng.integers(1, FIRST))}
         if rng.random() < 0.3:
             stop = {"max_iter": EPOCHS, "callback": lambda record: rng.random() < 0.5}
@@ -294,7 +294,7 @@ def resume(rng: Rng) -> Outcome:
             outcome.ending = "no checkpoint"
             return outcome
         keywords |= {"max_iter": EPOCHS, "resume": str(path)}
-        return CONTINUATIONS[way](rng, outcome, path, problem, wish, keywords)
+        return CONTINUATIONS[way](rng, outcome, path, problem, goal, keywords)
 
 
 def solve(problem: Drawn, keywords: dict[str, Any]) -> epsilot.Result:
@@ -302,23 +302,23 @@ def solve(problem: Drawn, keywords: dict[str, Any]) -> epsilot.Result:
     return epsilot.solve(problem.M, problem.a, problem.b, **keywords)
 
 
-def draw_wish(rng: Rng) -> Wish:
+def draw_goal(rng: Rng) -> DrawnGoal:
     """Draw a target that takes some hundred epochs; costs are at most about one."""
     kind = pick(rng, {"eps": 3, "rtol": 2, "reg": 3, "paper": 1})
     if kind == "eps":
-        return Wish(eps=float(10 ** rng.uniform(-7, -1)))
+        return DrawnGoal(eps=float(10 ** rng.uniform(-7, -1)))
     if kind == "rtol":
-        return Wish(rtol=float(10 ** rng.uniform(-6, -1)))
+        return DrawnGoal(rtol=float(10 ** rng.uniform(-6, -1)))
     if kind == "paper":
-        return Wish(eps=float(10 ** rng.uniform(-1.5, -0.5)), stop="paper")
+        return DrawnGoal(eps=float(10 ** rng.uniform(-1.5, -0.5)), stop="paper")
     tol = float(10 ** rng.uniform(-10, -4)) if rng.random() < 0.7 else None
-    return Wish(reg=float(10 ** rng.uniform(-3, 0)), tol=tol)
+    return DrawnGoal(reg=float(10 ** rng.uniform(-3, 0)), tol=tol)
 
 
-def draw_method(rng: Rng, problem: Drawn, wish: Wish) -> str:
-    """Draw a method that can do what is asked."""
+def draw_method(rng: Rng, problem: Drawn, goal: DrawnGoal) -> str:
+    """Draw a method that can reach the goal."""
     names = ["auto", *METHODS]
-    if wish.reg is not None:
+    if goal.reg is not None:
         names = [name for name in names if name == "auto" or METHODS[name].solves_entropic]
     unfit = {"dense": (), "lazy cloud": NEEDS_DENSE, "grid": NEEDS_ROWS}[problem.kind]
     if getattr(problem.M, "lattice", None) is None:
@@ -330,8 +330,13 @@ def draw_method(rng: Rng, problem: Drawn, wish: Wish) -> str:
 
 
 def _same(
-    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
-) -> Outcome:
+    rng: Rng,
+    outcome: CaseOutcome,
+    path: Path,
+    problem: Drawn,
+    goal: DrawnGoal,
+    keywords: dict[str, Any],
+) -> CaseOutcome:
     resumed = ask(solve, problem, keywords)
     whole = ask(solve, problem, {k: v for k, v in keywords.items() if k != "resume"})
     for answer in (resumed, whole):
@@ -342,26 +347,31 @@ def _same(
     outcome.ending = "continued"
     if "MAX_SECONDS" not in (resumed.value.status.name, whole.value.status.name):
         outcome.blame(*bit_defects(resumed.value, whole.value, "the resumed run"))
-    return outcome.blame(*_wrong(resumed.value, problem, wish))
+    return outcome.blame(*_wrong(resumed.value, problem, goal))
 
 
 def _another(
-    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
-) -> Outcome:
-    what = str(rng.choice(["wish", "wish", "wish", "method", "seed", "M", "a", "scaled M"]))
-    if what == "wish":
-        wish = draw_wish(rng)
-        kept = {k: v for k, v in keywords.items() if k not in vars(Wish())}
-        keywords = {**kept, **wish.keywords}
+    rng: Rng,
+    outcome: CaseOutcome,
+    path: Path,
+    problem: Drawn,
+    goal: DrawnGoal,
+    keywords: dict[str, Any],
+) -> CaseOutcome:
+    what = str(rng.choice(["goal", "goal", "goal", "method", "seed", "M", "a", "scaled M"]))
+    if what == "goal":
+        goal = draw_goal(rng)
+        kept = {k: v for k, v in keywords.items() if k not in vars(DrawnGoal())}
+        keywords = {**kept, **goal.keywords}
     elif what == "method":
-        keywords["method"] = draw_method(rng, problem, wish)
+        keywords["method"] = draw_method(rng, problem, goal)
     elif what == "seed":
         keywords["seed"] += 1
     else:
         problem = changed(rng, problem, what)
     outcome.kind += f", other {what}"
-    outcome.label += f" then {wish.keywords}, {keywords['method']}"
-    return _judged(outcome, ask(solve, problem, keywords), problem, wish)
+    outcome.label += f" then {goal.keywords}, {keywords['method']}"
+    return _judged(outcome, ask(solve, problem, keywords), problem, goal)
 
 
 def changed(rng: Rng, problem: Drawn, what: str) -> Drawn:
@@ -378,27 +388,34 @@ def changed(rng: Rng, problem: Drawn, what: str) -> Drawn:
 
 
 def _spoilt(
-    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
-) -> Outcome:
+    rng: Rng,
+    outcome: CaseOutcome,
+    path: Path,
+    problem: Drawn,
+    goal: DrawnGoal,
+    keywords: dict[str, Any],
+) -> CaseOutcome:
     how = spoil(rng, path)
     outcome.kind += f", {how.partition(':')[0]}"
     outcome.label += f"; {how}"
-    return _judged(outcome, ask(solve, problem, keywords), problem, wish)
+    return _judged(outcome, ask(solve, problem, keywords), problem, goal)
 
 
-def _judged(outcome: Outcome, answer: Answer, problem: Drawn, wish: Wish) -> Outcome:
+def _judged(
+    outcome: CaseOutcome, answer: CallRecord, problem: Drawn, goal: DrawnGoal
+) -> CaseOutcome:
     """Accept a refusal, or a result that is right."""
     outcome.blame(*answer.defects)
     if answer.value is None:
         outcome.ending = "refused" if answer.is_refused else "raised"
         return outcome
     outcome.ending = "continued"
-    return outcome.blame(*_wrong(answer.value, problem, wish))
+    return outcome.blame(*_wrong(answer.value, problem, goal))
 
 
-def _wrong(result: epsilot.Result, problem: Drawn, wish: Wish) -> list[str]:
-    truth = truth_of(problem, wish.reg)
-    found = list(result_defects(result, problem, wish, truth, with_history=False))
+def _wrong(result: epsilot.Result, problem: Drawn, goal: DrawnGoal) -> list[str]:
+    truth = truth_of(problem, goal.reg)
+    found = list(result_defects(result, problem, goal, truth, with_history=False))
     if not (result.n_iter >= 0 and 0 <= result.seconds < np.inf and result.work.operations >= 0):
         found.append(f"counters {result.n_iter!r}, {result.seconds!r}, {result.work.operations!r}")
     return found
@@ -408,8 +425,13 @@ CONTINUATIONS = {"same call": _same, "another call": _another, "spoilt checkpoin
 
 
 def _spoilt_result(
-    rng: Rng, outcome: Outcome, path: Path, problem: Drawn, wish: Wish, keywords: dict[str, Any]
-) -> Outcome:
+    rng: Rng,
+    outcome: CaseOutcome,
+    path: Path,
+    problem: Drawn,
+    goal: DrawnGoal,
+    keywords: dict[str, Any],
+) -> CaseOutcome:
     """Save a result, spoil the file and have it proved again."""
     answer = ask(solve, problem, {**keywords, "max_iter": FIRST})
     outcome.blame(*answer.defects)
@@ -452,25 +474,25 @@ KILLED_EPOCHS = 300
 #: Parts of a saved result that hold its clock.
 CLOCKS = ("header", "digest")
 MOST_KILLS = 4
-#: How a forked run ends: a signal found no handler of the library in the middle of a run.
+#: Exit code of a forked run whose signal found no handler of the library.
 RUDE = 77
 COMMAND = (sys.executable, "-c", "from epsilot.cli import main; main()")
 
 
-def kills(rng: Rng) -> Outcome:
+def kills(rng: Rng) -> CaseOutcome:
     """Draw a run, kill it a few times, finish it, and compare."""
     n, m = (int(k) for k in rng.integers(60, 160, 2))
     M, a, b = rng.random((n, m)), rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
     method = str(rng.choice(KILLED_METHODS))
-    wish = {"reg": 0.005, "tol": 1e-9} if rng.random() < 0.3 else {"eps": 1e-7}
+    goal = {"reg": 0.005, "tol": 1e-9} if rng.random() < 0.3 else {"eps": 1e-7}
     keywords = {
         "method": method,
         "max_iter": KILLED_EPOCHS,
         "seed": int(rng.integers(100)),
-        **wish,
+        **goal,
     }
     how = pick(rng, {"forked": 9, "command": 1})
-    outcome = Outcome(how, method, label=f"{n} x {m} {keywords}")
+    outcome = CaseOutcome(how, method, label=f"{n} x {m} {keywords}")
     with tempfile.TemporaryDirectory() as folder:
         run = RUNS[how](Path(folder), M, a, b, keywords)
         seconds = run.reference()
@@ -550,7 +572,7 @@ class Forked:
         return found + draft_defects(self.folder, {"run.npz"})
 
 
-class Command(Forked):
+class KilledCommand(Forked):
     """A run of ``epsilot solve``."""
 
     def _arguments(self, **files: Path) -> list[str]:
@@ -603,7 +625,7 @@ class Command(Forked):
         return found
 
 
-RUNS = {"forked": Forked, "command": Command}
+RUNS = {"forked": Forked, "command": KilledCommand}
 
 
 def file_defects(path: Path) -> list[str]:

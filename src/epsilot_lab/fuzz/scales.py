@@ -20,8 +20,8 @@ import epsilot
 from epsilot import parallel
 from epsilot.solvers import arc_simplex, auction, grid_flow
 
-from .problems import METRICS, Array, Drawn, Outcome, Rng, ask, pick
-from .proofs import ROUND_OFF, Scales, Truth, Wish, result_defects, truth_of
+from .problems import METRICS, Array, CaseOutcome, Drawn, Rng, ask, pick
+from .proofs import ROUND_OFF, DrawnGoal, Scales, Truth, result_defects, truth_of
 from .solves import bit_defects
 
 LIMITS = {"max_seconds": 10.0, "on_limit": "ignore"}
@@ -56,14 +56,16 @@ WEIGHTS: dict[str, Callable[[Rng, int], Array]] = {
 }
 
 
-def scales(rng: Rng) -> Outcome:
+def scales(rng: Rng) -> CaseOutcome:
     """Draw a problem and short steps; solve it, perhaps in two parts or twice, and check."""
     problem = draw_cloud(rng) if rng.random() < 0.7 else draw_grid(rng)
     method = draw_method(rng, problem)
-    wish = draw_wish(rng, problem)
-    keywords = {**wish.keywords, **LIMITS, "method": method}
+    goal = draw_goal(rng, problem)
+    keywords = {**goal.keywords, **LIMITS, "method": method}
     with short_steps(rng) as words:
-        outcome = Outcome(problem.kind, method, label=f"{problem.label}; {wish.keywords}; {words}")
+        outcome = CaseOutcome(
+            problem.kind, method, label=f"{problem.label}; {goal.keywords}; {words}"
+        )
         answer = ask(epsilot.solve, problem.M, problem.a, problem.b, **keywords)
         outcome.blame(*answer.defects)
         if answer.value is None:
@@ -72,25 +74,25 @@ def scales(rng: Rng) -> Outcome:
         result = answer.value
         outcome.ending = result.status.name.lower()
         truth = truth_of(problem, None)
-        outcome.blame(*result_defects(result, problem, wish, truth))
-        outcome.blame(*inexact(result, problem, wish, truth))
+        outcome.blame(*result_defects(result, problem, goal, truth))
+        outcome.blame(*inexact(result, problem, goal, truth))
         if result.status.name != "MAX_SECONDS" and answer.seconds < LIMITS["max_seconds"] / 3:
-            outcome.blame(*again(rng, problem, wish, keywords, result, truth))
+            outcome.blame(*again(rng, problem, goal, keywords, result, truth))
     return outcome
 
 
-def inexact(result: epsilot.Result, problem: Drawn, wish: Wish, truth: Truth) -> Iterator[str]:
-    """Yield why a run that nothing stopped is further from the optimum than was asked for."""
+def inexact(result: epsilot.Result, problem: Drawn, goal: DrawnGoal, truth: Truth) -> Iterator[str]:
+    """Yield why a run that nothing stopped is further from the optimum than its target."""
     if result.status.name == "MAX_SECONDS":
         return
     room = ROUND_OFF * Scales.of(problem, None).value
-    allowed = wish.allowed(problem, result.lower_bound)
+    allowed = goal.allowed(problem, result.lower_bound)
     if not np.longdouble(result.value) - truth.low <= allowed + room:
         yield f"ended at {result.value!r}, above the optimum {truth.low!s} by more than the target"
 
 
 def again(
-    rng: Rng, problem: Drawn, wish: Wish, keywords: dict[str, Any], whole: Any, truth: Truth
+    rng: Rng, problem: Drawn, goal: DrawnGoal, keywords: dict[str, Any], whole: Any, truth: Truth
 ) -> Iterator[str]:
     """Solve on other threads, or in two parts, and yield what differs."""
     way = pick(rng, {"once": 3, "threads": 2, "resumed": 4})
@@ -109,7 +111,7 @@ def again(
         for answer in (first, second):
             yield from answer.defects
         if first.value is not None:
-            yield from result_defects(first.value, problem, wish, truth)
+            yield from result_defects(first.value, problem, goal, truth)
         if second.value is not None:
             yield from bit_defects(whole, second.value, "the resumed run")
 
@@ -142,15 +144,15 @@ def draw_method(rng: Rng, problem: Drawn) -> str:
     return pick(rng, methods)
 
 
-def draw_wish(rng: Rng, problem: Drawn) -> Wish:
+def draw_goal(rng: Rng, problem: Drawn) -> DrawnGoal:
     """Draw a target: mostly exact."""
     kind = pick(rng, {"exact": 5, "rtol": 3, "eps": 1})
     if kind == "exact":
-        return Wish(rtol=EXACT)
+        return DrawnGoal(rtol=EXACT)
     if kind == "rtol":
-        return Wish(rtol=float(10 ** rng.uniform(-8, -0.5)))
+        return DrawnGoal(rtol=float(10 ** rng.uniform(-8, -0.5)))
     unit = float(problem.largest) or 1.0
-    return Wish(eps=float(10 ** rng.uniform(-9, -1) * unit * float(problem.mass)))
+    return DrawnGoal(eps=float(10 ** rng.uniform(-9, -1) * unit * float(problem.mass)))
 
 
 def draw_masses(rng: Rng, n: int, m: int) -> tuple[Array | None, Array | None, str]:

@@ -10,10 +10,10 @@ import numpy as np
 
 import epsilot
 
-from .problems import Answer, Drawn, Outcome, Rng, ask, draw_problem, error_defects, pick
-from .proofs import EXACT, Wish, certify_defects, result_defects, truth_of
+from .problems import CallRecord, CaseOutcome, Drawn, Rng, ask, draw_problem, error_defects, pick
+from .proofs import EXACT, DrawnGoal, certify_defects, result_defects, truth_of
 
-#: Those for balanced problems, of which there are truths to compare with.
+#: Methods for balanced problems, which the oracles can solve.
 METHODS = {m.name: m for m in epsilot.methods() if not re.search("unbalanced|partial", m.costs)}
 #: Epochs times entries that a case may take.
 BUDGET = 3e6
@@ -34,17 +34,17 @@ NEEDS_LINE = tuple(name for name, method in METHODS.items() if method.costs == "
 NEEDS_ROWS = (*NEEDS_DENSE, "dijkstra_dfs", "pdasmd", "restricted_simplex", "pdasgd")
 
 
-def solves(rng: Rng) -> Outcome:
-    """Draw a problem, a method and a wish; solve it and check all that comes back."""
+def solves(rng: Rng) -> CaseOutcome:
+    """Draw a problem, a method and a goal; solve it and check the result."""
     try:
         problem = draw_problem(rng)
     except epsilot.InvalidProblem as error:  # a cloud whose costs cannot be held
-        return Outcome("cloud", ending="refused").blame(*error_defects(error))
-    wish = draw_wish(rng, problem)
-    method = draw_method(rng, wish)
-    keywords = {**wish.keywords, **draw_keywords(rng, problem, method), "method": method}
+        return CaseOutcome("cloud", ending="refused").blame(*error_defects(error))
+    goal = draw_goal(rng, problem)
+    method = draw_method(rng, goal)
+    keywords = {**goal.keywords, **draw_keywords(rng, problem, method), "method": method}
     shown = ", ".join(f"{k}={_short(v)}" for k, v in keywords.items())
-    outcome = Outcome(problem.kind, method, label=f"{problem.label}; {shown}")
+    outcome = CaseOutcome(problem.kind, method, label=f"{problem.label}; {shown}")
     before = copy.deepcopy((_bytes(problem.M), _bytes(problem.a), _bytes(problem.b)))
     answer = ask(epsilot.solve, problem.M, problem.a, problem.b, **keywords)
     outcome.blame(*answer.defects)
@@ -54,21 +54,26 @@ def solves(rng: Rng) -> Outcome:
         outcome.blame("the inputs were changed")
     if answer.error is not None:
         outcome.ending = "refused" if answer.is_refused else "raised"
-        if answer.is_refused and not may_be_refused(problem, wish, method):
+        if answer.is_refused and not may_be_refused(problem, goal, method):
             outcome.blame(f"refused a valid problem: {answer.error}")
         return outcome
-    return _checked(rng, outcome, answer, problem, wish, keywords)
+    return _checked(rng, outcome, answer, problem, goal, keywords)
 
 
 def _checked(
-    rng: Rng, outcome: Outcome, answer: Answer, problem: Drawn, wish: Wish, keywords: Any
-) -> Outcome:
+    rng: Rng,
+    outcome: CaseOutcome,
+    answer: CallRecord,
+    problem: Drawn,
+    goal: DrawnGoal,
+    keywords: Any,
+) -> CaseOutcome:
     result = answer.value
     outcome.ending = result.status.name.lower()
     by_highs = problem.cost.size <= 900 and rng.random() < 0.1
-    truth = truth_of(problem, wish.reg, by_highs=by_highs)
-    outcome.blame(*result_defects(result, problem, wish, truth))
-    if wish.reg is None and rng.random() < 0.3:
+    truth = truth_of(problem, goal.reg, by_highs=by_highs)
+    outcome.blame(*result_defects(result, problem, goal, truth))
+    if goal.reg is None and rng.random() < 0.3:
         audit = ask(lambda: list(certify_defects(result, problem, truth)))
         outcome.blame(*(audit.value or []), *(f"certify {text}" for text in audit.defects))
     # A run that the clock ended may be certified by its last look, and ends elsewhere next time.
@@ -97,31 +102,31 @@ def bit_defects(first: Any, second: Any, what: str) -> list[str]:
     return [f"{what} differs in {', '.join(different)}"] if different else []
 
 
-# -- what is asked -----------------------------------------------------------------------------
+# -- goals and methods -----------------------------------------------------------------------------
 
 
-def draw_wish(rng: Rng, problem: Drawn) -> Wish:
+def draw_goal(rng: Rng, problem: Drawn) -> DrawnGoal:
     """Draw a target in the problem's units."""
     unit = float(np.ptp(problem.cost / 2) * 2) or float(problem.largest) or 1.0
     mass = float(problem.mass)
     kind = pick(rng, {"rtol": 3, "eps": 3, "reg": 3, "tiny reg": 0.5, "paper": 1.5, "default": 0.5})
     if kind == "rtol":
-        return Wish(rtol=float(10 ** rng.uniform(-7, -0.5)))
+        return DrawnGoal(rtol=float(10 ** rng.uniform(-7, -0.5)))
     if kind == "eps":
-        return Wish(eps=float(10 ** rng.uniform(-8, -0.5) * unit * mass))
+        return DrawnGoal(eps=float(10 ** rng.uniform(-8, -0.5) * unit * mass))
     if kind == "paper":
-        return Wish(eps=float(10 ** rng.uniform(-1.7, -0.3) * unit * mass), stop="paper")
+        return DrawnGoal(eps=float(10 ** rng.uniform(-1.7, -0.3) * unit * mass), stop="paper")
     if kind == "default":
-        return Wish()
+        return DrawnGoal()
     reg = float(unit * 10 ** (rng.uniform(-4, 0.7) if kind == "reg" else rng.uniform(-200, -4)))
     tol = float(10 ** rng.uniform(-9, -1) * unit * mass) if rng.random() < 0.5 else None
-    return Wish(reg=reg, tol=tol)
+    return DrawnGoal(reg=reg, tol=tol)
 
 
-def draw_method(rng: Rng, wish: Wish) -> str:
-    """Draw a method; one that cannot do what is asked only now and then."""
+def draw_method(rng: Rng, goal: DrawnGoal) -> str:
+    """Draw a method; rarely one that cannot reach the goal."""
     names = ["auto", *METHODS]
-    if wish.reg is not None and rng.random() < 0.95:
+    if goal.reg is not None and rng.random() < 0.95:
         names = [name for name in names if name == "auto" or METHODS[name].solves_entropic]
     return str(rng.choice(names))
 
@@ -148,9 +153,9 @@ def draw_keywords(rng: Rng, problem: Drawn, method: str) -> dict[str, Any]:
     return keywords
 
 
-def may_be_refused(problem: Drawn, wish: Wish, method: str) -> bool:
+def may_be_refused(problem: Drawn, goal: DrawnGoal, method: str) -> bool:
     """Tell whether a refusal is right: meaningless, beyond float64, or not for this geometry."""
-    if wish.reg is not None and method != "auto" and not METHODS[method].solves_entropic:
+    if goal.reg is not None and method != "auto" and not METHODS[method].solves_entropic:
         return True
     if (
         method in NEEDS_DENSE
@@ -165,19 +170,19 @@ def may_be_refused(problem: Drawn, wish: Wish, method: str) -> bool:
     if method in NEEDS_ROWS and problem.kind == "grid":
         return True
     finest = 2.1e-15 if problem.kind == "grid" else 1.1e-17
-    if wish.reg is not None and not finest <= wish.reg / (problem.largest or 1) <= 0.9e30:
+    if goal.reg is not None and not finest <= goal.reg / (problem.largest or 1) <= 0.9e30:
         return True
     unit = problem.largest * problem.mass
-    if wish.reg is not None:
-        unit = max(problem.largest, np.longdouble(wish.reg)) * problem.mass
-    target = wish.eps if wish.eps is not None else wish.tol
+    if goal.reg is not None:
+        unit = max(problem.largest, np.longdouble(goal.reg)) * problem.mass
+    target = goal.eps if goal.eps is not None else goal.tol
     unreachable = target is not None and target < 1.1e-13 * unit
-    return problem.is_extreme or unreachable or _is_extreme(wish)
+    return problem.is_extreme or unreachable or _is_extreme(goal)
 
 
-def _is_extreme(wish: Wish) -> bool:
+def _is_extreme(goal: DrawnGoal) -> bool:
     """Tell whether a target is at the end of float64's range."""
-    targets = [x for x in (wish.eps, wish.reg, wish.tol) if x is not None]
+    targets = [x for x in (goal.eps, goal.reg, goal.tol) if x is not None]
     return any(not 1e-290 < x < 1e300 for x in targets)
 
 

@@ -28,7 +28,7 @@ from ..document import (
     verdict,
 )
 from ..environment import machine, versions
-from ..judging import Statement, count, statement_table, table_of_tests
+from ..judging import JudgedClaim, count, statement_table, table_of_tests
 from ..report import Page, publish
 from ..runner import in_processes, run_tasks
 from ..store import Line, Store, refuse_interrupted
@@ -65,7 +65,7 @@ class TransferTask:
 
     @property
     def identity(self) -> Line:
-        """What distinguishes it from all others."""
+        """The fields that distinguish its line from all others."""
         return {
             "method": self.method,
             "n_colors": self.n_colors,
@@ -76,7 +76,7 @@ class TransferTask:
 
     @property
     def label(self) -> str:
-        """What is solved, in a few words."""
+        """A few words for the progress line."""
         return f"{self.method}, {self.n_colors} colours"
 
     @property
@@ -91,7 +91,7 @@ class TransferTask:
 
     @property
     def variant(self) -> tuple[str, ...]:
-        """What decides which kernels are compiled."""
+        """The choices that decide which kernels are compiled."""
         return (self.method,)
 
     def warm_up(self) -> None:
@@ -213,7 +213,7 @@ def _strip(image: Image, n_colors: int = 60, width: int = 600) -> NDArray[np.flo
     return np.asarray(palette.colors[order][index][None, :, :])
 
 
-def statements(lines: Sequence[Line]) -> list[Statement]:
+def statements(lines: Sequence[Line]) -> list[JudgedClaim]:
     """Return the paper's claim on the figure, with a number for what it lets the eye judge."""
     text = "the colours of one picture are transferred to the other"
     tests = []
@@ -223,10 +223,10 @@ def statements(lines: Sequence[Line]) -> list[Statement]:
                 fall = 1 - after / line["before"]
                 measured = f"the distance falls by {fall:.1%}"
                 tests.append(Claim(text, f"PDASMD, {direction}", measured, verdict(fall >= FALL)))
-    return [Statement(text, "Appendix H", tuple(tests))]
+    return [JudgedClaim(text, "Appendix H", tuple(tests))]
 
 
-def _blocks(lines: Sequence[Line], found: Sequence[Statement], command: str) -> list[Block]:
+def _blocks(lines: Sequence[Line], found: Sequence[JudgedClaim], command: str) -> list[Block]:
     rows = tuple(
         (
             line["solver"],

@@ -29,8 +29,8 @@ from ..fitting import Curve, Fit, curve, select
 from ..judging import (
     SHARE,
     SHARE_AT_EACH,
+    JudgedClaim,
     Pairs,
-    Statement,
     above,
     count,
     paired,
@@ -99,8 +99,8 @@ OWN_RULES = (
 
 
 @dataclass(frozen=True)
-class Scale:
-    """How large an experiment is: image sides, and the seconds expected of a solve at most."""
+class Fig1Scale:
+    """The size of an experiment: image sides, and the most seconds expected of a solve."""
 
     sides: tuple[int, ...]
     batch_sides: tuple[int, ...]
@@ -110,17 +110,17 @@ class Scale:
     budget: float = 10.0
     certificate_budget: float = 4.0
     eps: float = 0.05
-    #: Of the certificate: small enough that no first guess qualifies.
+    #: Accuracies under the certificate: too small for a first guess to qualify.
     certified_eps: tuple[float, ...] = (0.005, 0.001)
 
     @classmethod
-    def of(cls, quick: bool) -> Scale:
+    def of(cls, quick: bool) -> Fig1Scale:
         """Return the size that takes minutes, or the one that takes an hour."""
         return QUICK if quick else FULL
 
 
-QUICK = Scale((4, 6, 8, 10, 12, 16), (8,), (1, 2, 4, 8, 16), (6,), certified_eps=(0.005,))
-FULL = Scale(
+QUICK = Fig1Scale((4, 6, 8, 10, 12, 16), (8,), (1, 2, 4, 8, 16), (6,), certified_eps=(0.005,))
+FULL = Fig1Scale(
     (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32),
     (8, 12, 16),
     (1, 2, 4, 8, 16, 32),
@@ -167,7 +167,7 @@ def certified_series(kind: str) -> tuple[Series, ...]:
 # -- solves ------------------------------------------------------------------------------------
 
 
-def tasks_of(scale: Scale, panels: dict[str, str], seeds: int) -> Iterator[Fig1Task]:
+def tasks_of(scale: Fig1Scale, panels: dict[str, str], seeds: int) -> Iterator[Fig1Task]:
     """Yield the solves of the panels, each once, in the order of the file."""
     seen = set()
     for letter, data in panels.items():
@@ -186,7 +186,7 @@ def _stop(task: Fig1Task) -> str:
     return task.stop if isinstance(task, ImageTask) else "paper"
 
 
-def _of_sizes(scale: Scale, kind: str, data: str) -> Iterator[ImageTask]:
+def _of_sizes(scale: Fig1Scale, kind: str, data: str) -> Iterator[ImageTask]:
     """Yield the solves against n of the first pair of images."""
     published = dict.fromkeys(ONE_CRITERION[kind] + (OWN_RULES if kind == "a" else ()))
     goals = [(series, "paper", scale.eps) for series in published]
@@ -202,7 +202,7 @@ def _of_sizes(scale: Scale, kind: str, data: str) -> Iterator[ImageTask]:
                 yield priced(task)
 
 
-def _of_batches(scale: Scale, kind: str, data: str) -> Iterator[Fig1Task]:
+def _of_batches(scale: Fig1Scale, kind: str, data: str) -> Iterator[Fig1Task]:
     """Yield the solves against B of the first pair of images, all of them timed."""
     goals = [("paper", scale.eps, options) for options in CONSTANTS.values()]
     goals += [("certificate", eps, PRINTED) for eps in scale.certified_eps[:1]]
@@ -222,7 +222,7 @@ def _sizes_and_batches(sides: Sequence[int], batches: Sequence[int]) -> Iterator
 
 # -- curves read from the lines ----------------------------------------------------------------
 
-#: What is read off a line, None where it was not counted.
+#: A quantity of a line, None where it was not counted.
 Measure = Callable[[Line], float | None]
 
 
@@ -317,7 +317,7 @@ SLOPE_B = (0.4, 0.6)
 PARALLEL = -0.4
 #: Up to this batch size the paper's running time falls.
 TURNING_BATCH = math.exp(2.5)
-#: What the paper calls lower than PDASMD, with the panel; of the others it says nothing in words.
+#: Methods that the paper's text calls cheaper than PDASMD, with their panel; then the others.
 BELOW = {AAM: "a", SINKHORN: "a", STOCHASTIC_SINKHORN: "b"}
 OTHERS = {APDAGD: "a", PDASGD: "b", APDRCD: "b"}
 #: The methods of panel a under the rules of their own papers.
@@ -325,10 +325,10 @@ OWN = dict(zip(ONE_CRITERION["a"], OWN_RULES, strict=True))
 TWICE = {"with B = 1": 1, "from B = 2 on": 2}
 
 
-def statements(lines: Sequence[Line], panels: dict[str, str]) -> list[Statement]:
+def statements(lines: Sequence[Line], panels: dict[str, str]) -> list[JudgedClaim]:
     """Return the paper's claims on Figure 1, each once, with all tests that the panels allow."""
     found = [
-        Statement(
+        JudgedClaim(
             "operations of PDASMD grow as n²",
             "Figure 1 a, b, e, f",
             tuple(_growths(lines, _data_of(panels, "ab"))),
@@ -337,9 +337,9 @@ def statements(lines: Sequence[Line], panels: dict[str, str]) -> list[Statement]
     for series, kind in BELOW.items():
         text = fewer(series)
         tests = tuple(_comparisons(lines, series, _data_of(panels, kind)))
-        found.append(Statement(text, f"Figure 1 {_letters(kind)}", tests))
+        found.append(JudgedClaim(text, f"Figure 1 {_letters(kind)}", tests))
     found.append(
-        Statement(
+        JudgedClaim(
             "operations of PDASMD-B grow as √B",
             "Figure 1 c, g",
             tuple(_batches(lines, _data_of(panels, "c"))),
@@ -352,7 +352,7 @@ def statements(lines: Sequence[Line], panels: dict[str, str]) -> list[Statement]
         tests = tuple(
             Claim(text, where, *test(own)) for where, own in _timed(lines, _data_of(panels, "d"))
         )
-        found.append(Statement(text, "Figure 1 d, h", tests))
+        found.append(JudgedClaim(text, "Figure 1 d, h", tests))
     return [statement for statement in found if statement.tests]
 
 
@@ -407,10 +407,10 @@ def _comparisons(lines: Sequence[Line], series: Series, every: Iterable[str]) ->
     for data in every:
         for rule, own in rules.items():
             for constant, options in CONSTANTS.items():
-                rival = Series("", "pdasmd", options)
+                other = Series("", "pdasmd", options)
                 pairs = paired(
                     series_lines(lines, own, data, "paper"),
-                    series_lines(lines, rival, data, "paper"),
+                    series_lines(lines, other, data, "paper"),
                     operations,
                 )
                 where = f"{_name(data)}, {constant}, {rule}"
@@ -584,7 +584,7 @@ INTRODUCTION = (
     f"{SHARE_AT_EACH:.0%} of its pairs; it does not hold if the opposite does; else it is "
     "undecided. A slope is judged by its 95 % interval, two-sided. A claim of the paper is "
     "counted once, and holds only if all its tests do. This page was made from `solves.jsonl`, "
-    "one line a solve, by"
+    "one line per solve, by"
 )
 CONSTANTS_EXPLAINED = (
     "The two constants: the paper's Lemma 2 and Section 2.3 have L̄ = 5/η for the l∞ norm. The "
@@ -655,10 +655,10 @@ def run(
     console: Console,
     data: Sequence[str] = ("synthetic", "mnist"),
     panel: Sequence[str] = (),
-    scale: Scale | None = None,
+    scale: Fig1Scale | None = None,
 ) -> Page:
     """Solve what is missing, then draw and summarise."""
-    scale = scale or Scale.of(quick)
+    scale = scale or Fig1Scale.of(quick)
     panels = chosen_panels(data, panel)
     tasks = list(tasks_of(scale, panels, seeds or scale.seeds))
     store = Store(out / "solves.jsonl", KEY)
@@ -705,7 +705,7 @@ def write(out: Path, lines: Sequence[Line], panels: dict[str, str], command: str
 
 
 def _tests(
-    lines: Sequence[Line], panels: dict[str, str], found: Sequence[Statement]
+    lines: Sequence[Line], panels: dict[str, str], found: Sequence[JudgedClaim]
 ) -> Iterator[Block]:
     """Yield every test, and what it takes to read them."""
     yield Heading("Every test", 3)
@@ -732,7 +732,7 @@ def _certificates(lines: Sequence[Line], panels: dict[str, str]) -> Iterator[Blo
 
 
 def _pictures(out: Path, lines: Sequence[Line], data: str, kinds: set[str]) -> Iterator[Picture]:
-    """Draw what was asked for of one data set: against n, against B, under the certificate."""
+    """Draw the chosen panels of one data set: against n, against B, under the certificate."""
     group = "synthetic" if data == "synthetic" else "mnist"
     name = NAMES.get(data, source_name(data))
     eps = ", ".join(f"{e:g}" for e in sorted({x["eps"] for x in lines if x["stop"] == "paper"}))

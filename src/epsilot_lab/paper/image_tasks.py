@@ -32,8 +32,8 @@ from ..store import Line, refuse_interrupted
 PATIENCE = 8.0
 ALWAYS_ALLOWED = 1e9
 
-#: Whose value and gap a line holds. Lines without the field are older: theirs are of the best
-#: plan seen on the way, where the paper's stop returns the one that met its rule.
+#: The plan whose value and gap a line holds. Older lines lack the field: they hold those of the
+#: best plan of the run, not of the plan that met the paper's stop.
 RETURNED = "the returned plan"
 #: The fields that identify a line.
 KEY = ("data", "side", "seed", "method", "stop", "eps", "given", "is_timed", "version")
@@ -62,7 +62,7 @@ class ImageTask:
 
     @property
     def identity(self) -> Line:
-        """What distinguishes a solve from all others, as the first fields of its line."""
+        """The fields that distinguish its line from all others."""
         return {
             "data": source_name(self.data),
             "side": self.side,
@@ -82,12 +82,12 @@ class ImageTask:
 
     @property
     def label(self) -> str:
-        """What is solved, in a few words."""
+        """A few words for the progress line."""
         return f"{self.method}, n = {self.side**2}, {self.data}"
 
     @property
     def variant(self) -> tuple[object, ...]:
-        """What decides which kernels are compiled."""
+        """The choices that decide which kernels are compiled."""
         return self.method, self.stop, self.options
 
     def warm_up(self) -> None:

@@ -23,7 +23,7 @@ from ..instances import images
 from ..store import Line
 from .image_tasks import RETURNED, source_name
 
-#: What a line calls it.
+#: Method name in the lines.
 NAME = "pdasmd in NumPy"
 #: The constant of steps 10 and 11.
 STEP_CONSTANT = 9.0
@@ -137,7 +137,7 @@ class NumpyTask:
 
     @property
     def identity(self) -> Line:
-        """What distinguishes it from all others: the fields of every solve between images."""
+        """The fields that distinguish its line from those of all solves between images."""
         return {
             "data": source_name(self.data),
             "side": self.side,
@@ -160,7 +160,7 @@ class NumpyTask:
 
     @property
     def label(self) -> str:
-        """What is solved, in a few words."""
+        """A few words for the progress line."""
         return f"{NAME}, n = {self.side**2}, B = {self.batch_size}, {self.data}"
 
     @property
@@ -170,7 +170,7 @@ class NumpyTask:
 
     @property
     def variant(self) -> tuple[str]:
-        """What decides which kernels are compiled: none are."""
+        """The choices that decide which kernels are compiled: there are none."""
         return (NAME,)
 
     def warm_up(self) -> None:

@@ -35,7 +35,7 @@ from ..judging import (
     FAILS,
     HOLDS,
     UNMEASURED,
-    Statement,
+    JudgedClaim,
     at_most,
     count,
     statement_table,
@@ -62,7 +62,7 @@ AXES = ("n", "eps")
 
 
 @dataclass(frozen=True)
-class Scale:
+class Table1Scale:
     """Sizes to choose from: a method takes the largest it can afford within the budget.
 
     No ε is above 0.2: the independent plan is within about 0.3 of the optimum on the images, so
@@ -80,12 +80,12 @@ class Scale:
     least: int = 3  # points of a fit; with fewer of them nothing is fitted
 
     @classmethod
-    def of(cls, quick: bool) -> Scale:
+    def of(cls, quick: bool) -> Table1Scale:
         """Return the size that takes minutes, or the one that takes an hour."""
         return QUICK if quick else FULL
 
 
-QUICK = Scale(
+QUICK = Table1Scale(
     sides=(3, 4, 5, 6, 7, 8, 10, 12),
     n_sides=5,
     base_sides=(8, 6, 5, 4, 3),
@@ -98,7 +98,7 @@ QUICK = Scale(
     seeds=3,
     budget=1.5,
 )
-FULL = Scale(
+FULL = Table1Scale(
     sides=(3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28),
     n_sides=7,
     base_sides=(12, 10, 8, 6, 5, 4),
@@ -114,7 +114,7 @@ FULL = Scale(
 
 
 def tasks_of(
-    scale: Scale, data: str, method: str, stop: str, axes: Sequence[str], seeds: int
+    scale: Table1Scale, data: str, method: str, stop: str, axes: Sequence[str], seeds: int
 ) -> Iterator[ImageTask]:
     """Yield a method's solves: sizes at one accuracy, then accuracies at one size."""
     wanted: list[tuple[int, float]] = []
@@ -127,7 +127,7 @@ def tasks_of(
             yield priced(ImageTask(data, side, seed, method, stop, eps))
 
 
-def _size_axis(scale: Scale, method: str, stop: str) -> list[tuple[int, float]]:
+def _size_axis(scale: Table1Scale, method: str, stop: str) -> list[tuple[int, float]]:
     """Return the largest sizes that can be paid for, at the first accuracy that affords most."""
     best: list[tuple[int, float]] = []
     for eps in scale.base_accuracies[stop]:
@@ -136,7 +136,7 @@ def _size_axis(scale: Scale, method: str, stop: str) -> list[tuple[int, float]]:
     return best if len(best) >= scale.least else []
 
 
-def _accuracy_axis(scale: Scale, method: str, stop: str) -> list[tuple[int, float]]:
+def _accuracy_axis(scale: Table1Scale, method: str, stop: str) -> list[tuple[int, float]]:
     """Return the smallest accuracies that can be paid for, at the largest size that fits all.
 
     Where no size does, that is the largest which fits enough of them.
@@ -152,7 +152,7 @@ def _accuracy_axis(scale: Scale, method: str, stop: str) -> list[tuple[int, floa
     return []
 
 
-def _is_paid(scale: Scale, method: str, stop: str, side: int, eps: float) -> bool:
+def _is_paid(scale: Table1Scale, method: str, stop: str, side: int, eps: float) -> bool:
     return priced(ImageTask("synthetic", side, 0, method, stop, eps)).seconds <= scale.budget
 
 
@@ -238,15 +238,15 @@ def _most_varied(own: list[Line], fixed: str, varied: str) -> float:
 SLACK = 0.1
 
 
-def statements(rows: Sequence[Row]) -> list[Statement]:
+def statements(rows: Sequence[Row]) -> list[JudgedClaim]:
     """Return the paper's claims: a bound for every method, and that some show n² in practice."""
     found = [
-        Statement(f"{name}: O({about.printed})", "Table 1", _tests(rows, name))
+        JudgedClaim(f"{name}: O({about.printed})", "Table 1", _tests(rows, name))
         for name, about in published().items()
     ]
     slower = [row for row in rows if row.stop == "paper" and _is_slower(row.method)]
     text = "some methods with a proof for n^2.5/ε show n²/ε in practice"
-    return [*found, Statement(text, "Section 6", (_in_practice(slower),))]
+    return [*found, JudgedClaim(text, "Section 6", (_in_practice(slower),))]
 
 
 def _tests(rows: Sequence[Row], method: str) -> tuple[Claim, ...]:
@@ -385,10 +385,10 @@ def run(
     console: Console,
     data: Sequence[str] = ("synthetic",),
     panel: Sequence[str] = AXES,
-    scale: Scale | None = None,
+    scale: Table1Scale | None = None,
 ) -> Page:
     """Solve what is missing, then fit, tabulate and draw."""
-    scale = scale or Scale.of(quick)
+    scale = scale or Table1Scale.of(quick)
     if unknown := [axis for axis in panel if axis not in AXES]:
         raise InvalidProblem(f"panel is {unknown[0]!r}; it must be n or eps.")
     tasks = [
@@ -519,7 +519,7 @@ _INTRODUCTION = (
     "two images is found, fitted as n^a and as (1/ε)^b by least squares on logarithms. Each "
     "method takes the largest sizes that fit a budget of time, so ranges differ; ε is at most "
     "0.2, since the independent plan is within about 0.3 of the optimum, and nearly any plan "
-    "solves easier problems. Made from `solves.jsonl`, one line a solve, by"
+    "solves easier problems. Made from `solves.jsonl`, one line per solve, by"
 )
 _BOUNDS = (
     "The paper's Table 1 leaves logarithms out; the papers' bounds have them. At these sizes a "

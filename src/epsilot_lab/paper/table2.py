@@ -24,8 +24,8 @@ from ..judging import (
     HOLDS,
     UNDECIDED,
     UNMEASURED,
+    JudgedClaim,
     Pairs,
-    Statement,
     count,
     statement_table,
     table_of_tests,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # -- errors and claims -------------------------------------------------------------------------
 
 METHODS = ("pdasmd", "sinkhorn")
-#: What the paper's procedure is judged with: SVM parameters by 5-fold cross-validation.
+#: Classifier of the verdicts: SVM parameters by 5-fold cross-validation.
 CLASSIFIER = KINDS[0]
 #: A column is met if errors are this close to it in the mean, and missed beyond the second.
 CLOSE, FAR = 0.02, 0.05
@@ -99,13 +99,13 @@ def chosen(lines: Sequence[Line]) -> tuple[Goal, str, float] | None:
 # -- claims ------------------------------------------------------------------------------------
 
 
-def statements(lines: Sequence[Line]) -> list[Statement]:
+def statements(lines: Sequence[Line]) -> list[JudgedClaim]:
     """Return the paper's claims on Table 2, tested with its own procedure."""
     return [
-        Statement(
+        JudgedClaim(
             "PDASMD's classification errors are those of its column", "Table 2", (_met(lines),)
         ),
-        Statement(
+        JudgedClaim(
             "PDASMD has a lower error than Sinkhorn beyond 50°", "Appendix H", (_better(lines),)
         ),
     ]

@@ -30,7 +30,7 @@ from ..document import (
     verdict,
 )
 from ..environment import machine, versions
-from ..judging import Statement, count, statement_table, table_of_tests
+from ..judging import JudgedClaim, count, statement_table, table_of_tests
 from ..report import Page, publish
 from ..runner import in_processes, run_tasks
 from ..store import Line, Store, refuse_interrupted
@@ -69,7 +69,7 @@ VALIDATION = tuple(range(100, 105))
 CHOSEN = ("reg", 0.3), "default"
 
 
-#: What a solve is to reach: the name of the target, and its value.
+#: Name and value of a target.
 Goal = tuple[str, float]
 
 
@@ -114,7 +114,7 @@ class MoonTask:
 
     @property
     def identity(self) -> Line:
-        """What distinguishes it from all others."""
+        """The fields that distinguish its line from all others."""
         return {
             "angle": self.angle,
             "seed": self.seed,
@@ -126,7 +126,7 @@ class MoonTask:
 
     @property
     def label(self) -> str:
-        """What is solved, in a few words."""
+        """A few words for the progress line."""
         return f"{self.method}, {self.goal[0]} = {self.goal[1]:g}, {self.angle}°"
 
     @property
@@ -141,7 +141,7 @@ class MoonTask:
 
     @property
     def variant(self) -> tuple[str, ...]:
-        """What decides which kernels are compiled."""
+        """The choices that decide which kernels are compiled."""
         return self.method, self.goal[0]
 
     def warm_up(self) -> None:
@@ -194,7 +194,7 @@ class MoonTask:
 
 
 class Classifier(Protocol):
-    """What is asked of a classifier of scikit-learn."""
+    """The methods of a scikit-learn classifier that are used."""
 
     def fit(self, X: Matrix, y: Index) -> Self: ...  # noqa: D102
     def score(self, X: Matrix, y: Index) -> float: ...  # noqa: D102
@@ -238,7 +238,7 @@ def scikit_learn(module: str) -> ModuleType:
 
 
 def goal_text(method: str, goal: Goal) -> str:
-    """Return what was asked for, in words."""
+    """Return a target in words."""
     name, (kind, value) = {"pdasmd": "PDASMD", "sinkhorn": "Sinkhorn"}.get(method), goal
     texts = {
         "none": "no adaptation",
@@ -283,7 +283,7 @@ def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Console) 
 
 
 def draw(tasks: Sequence[MoonTask], classifiers: Mapping[tuple[str, float], str]) -> Figure:
-    """Return the figure, a panel a solve: solving is quick enough to be done again."""
+    """Return the figure, one panel per solve, and solve again for it."""
     columns = len({task.angle for task in tasks})
     figure: Figure = new_figure(3.8 * columns, 4.1 * (len(tasks) // columns) + 0.4)
     axes = figure.subplots(len(tasks) // columns, columns, squeeze=False).ravel()
@@ -333,7 +333,7 @@ def _panel(ax: Axes, data: Sample, moved: Matrix, model: Classifier) -> None:
     ax.set_yticks([])
 
 
-def figure_statements(lines: Sequence[Line]) -> list[Statement]:
+def figure_statements(lines: Sequence[Line]) -> list[JudgedClaim]:
     """Return the paper's claim on the figure, with a number for what it lets the eye judge."""
     text = "the transported points fit the target up to 50°"
     tests = []
@@ -343,10 +343,10 @@ def figure_statements(lines: Sequence[Line]) -> list[Statement]:
             measured = f"sliced distance to the target {before:.3f}, then {after:.3f}"
             where = f"{line['angle']}°, the paper's procedure"
             tests.append(Claim(text, where, measured, verdict(after <= (1 - FALL) * before)))
-    return [Statement(text, "Appendix H", tuple(tests))]
+    return [JudgedClaim(text, "Appendix H", tuple(tests))]
 
 
-def _blocks(lines: Sequence[Line], found: Sequence[Statement]) -> list[Block]:
+def _blocks(lines: Sequence[Line], found: Sequence[JudgedClaim]) -> list[Block]:
     classifiers = dict(ROWS)
     rows = tuple(
         (
@@ -363,7 +363,7 @@ def _blocks(lines: Sequence[Line], found: Sequence[Statement]) -> list[Block]:
         Paragraph(_INTRODUCTION),
         Command("epsilot reproduce two-moons"),
         Picture(FIGURE, "Two moons rotated by 20°, 40°, 50° and 90°."),
-        Table(("rotation", "asked for", "classifier", "error", "transport cost", "epochs"), rows),
+        Table(("rotation", "target", "classifier", "error", "transport cost", "epochs"), rows),
         Heading("Claims of the paper"),
         Paragraph(count(found)),
         statement_table(found),

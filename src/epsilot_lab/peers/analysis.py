@@ -20,7 +20,7 @@ from .solvers import OURS, REFERENCE, SOLVERS
 
 #: A plan whose marginals are off by more, in l1 and relative to the mass, is not a plan.
 FEASIBLE = 1e-6
-#: Of a relative gap that is computed anew.
+#: Round-off allowed in a recomputed relative gap.
 ROUND_OFF = 1e-10
 
 
@@ -167,7 +167,7 @@ def _chosen(lines: Sequence[Line], rtol: float) -> list[Line]:
 
 
 def is_certified(line: Line) -> bool:
-    """Tell whether a run proved what it was asked for, and its value bears it out."""
+    """Tell whether a run proved its target, and its value agrees."""
     allowed = line["rtol"] + ROUND_OFF
     return bool(line["status"] == "done" and max(line["gap"], line["error"]) <= allowed)
 

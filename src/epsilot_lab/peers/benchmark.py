@@ -32,10 +32,10 @@ from .solvers import (
     REFERENCE,
     SOLVERS,
     Adapter,
-    Answer,
     BenchmarkSolver,
+    PeerAnswer,
+    PeerSetting,
     RelativeSetting,
-    Setting,
 )
 from .summary import write_environment, write_summary
 
@@ -116,7 +116,7 @@ def _warm_up(prepare: Adapter) -> None:
     weights = np.full(WARM_UP_SIZE, 1 / WARM_UP_SIZE)
     M = rng.random((WARM_UP_SIZE, WARM_UP_SIZE))
     try:
-        prepare(M, weights, weights, Setting(0.01, 0.1, 0.1)).solve()
+        prepare(M, weights, weights, PeerSetting(0.01, 0.1, 0.1)).solve()
     except Exception:  # the same failure will be reported with a line
         return
 
@@ -157,7 +157,9 @@ def _reference(job: Job) -> tuple[float, Potentials | None]:
         return float(arrays["value"]), (arrays["f"], arrays["g"])
 
 
-def audit(M: Matrix, a: Vector, b: Vector, answer: Answer, potentials: Potentials | None) -> Line:
+def audit(
+    M: Matrix, a: Vector, b: Vector, answer: PeerAnswer, potentials: Potentials | None
+) -> Line:
     """Return what ``certify`` proves of an answer, with the reference's duals if it has none.
 
     Entries below zero are cut off and the plan is rounded: an infeasible plan is judged by the

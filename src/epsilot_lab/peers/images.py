@@ -49,15 +49,15 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True)
-class Scale:
-    """How much is solved: sides of the images, and the longest that rivals are given."""
+class ImageScale:
+    """The size of a run: sides of the images, and the longest side that peers get."""
 
     sides: tuple[int, ...]
-    longest_of_rivals: int
+    longest_of_peers: int
     n_pairs: int
 
 
-QUICK, FULL = Scale((32, 64), 32, 1), Scale((32, 64, 128, 256, 512), 64, 3)
+QUICK, FULL = ImageScale((32, 64), 32, 1), ImageScale((32, 64, 128, 256, 512), 64, 3)
 
 
 def _ours(A: Matrix, B: Matrix, metric: str, rtol: float) -> Line:
@@ -93,7 +93,7 @@ def _emd2_lazy(A: Matrix, B: Matrix, metric: str) -> Callable[[], Line]:
 
 
 def _call(solver: str, A: Matrix, B: Matrix, metric: str) -> Callable[[], Line]:
-    """Return the call that is timed; what a rival is given is made before."""
+    """Return the call to be timed; the inputs of peers are made beforehand."""
     if solver == "emd2":
         return _emd2(A, B, metric)
     if solver == "emd2_lazy":
@@ -102,14 +102,14 @@ def _call(solver: str, A: Matrix, B: Matrix, metric: str) -> Callable[[], Line]:
     return lambda: _ours(A, B, metric, rtol)
 
 
-#: What is timed, and how it is called in tables.
+#: Solver -> its name in tables.
 IMAGE_SOLVERS = {
     "epsilot": "epsilot, exact",
     "epsilot 1 %": "epsilot, to 1 %",
     "emd2": "`ot.emd2`",
     "emd2_lazy": "`ot.emd2_lazy`",
 }
-RIVALS = ("emd2", "emd2_lazy")
+PEERS = ("emd2", "emd2_lazy")
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class PairTask:
 
     @property
     def identity(self) -> Line:
-        """What distinguishes a solve from all others, as the first fields of its line."""
+        """The fields that distinguish its line from all others."""
         return {
             "images": "drawn" if self.folder is None else "DOTmark",
             "class": self.name,
@@ -139,21 +139,21 @@ class PairTask:
     @property
     def seconds(self) -> float:
         """Expected time."""
-        return 0.05 + 5 * math.pow(self.side / (64 if self.solver in RIVALS else 512), 4)
+        return 0.05 + 5 * math.pow(self.side / (64 if self.solver in PEERS else 512), 4)
 
     @property
     def label(self) -> str:
-        """What is solved, in a few words."""
+        """A few words for the progress line."""
         return f"{self.solver}, {self.name}, {self.side} x {self.side}, {METRICS[self.metric]}"
 
     @property
     def is_timed(self) -> bool:
-        """Whether its time counts."""
+        """Tell that its time counts."""
         return True
 
     @property
     def variant(self) -> str:
-        """What decides which kernels are compiled."""
+        """The choices that decide which kernels are compiled."""
         return f"{self.solver} {self.metric}"
 
     def warm_up(self) -> None:
@@ -177,7 +177,9 @@ class PairTask:
         }
 
 
-def tasks_of(scale: Scale, sides: Sequence[int] | None, folder: Path | None) -> Iterator[PairTask]:
+def tasks_of(
+    scale: ImageScale, sides: Sequence[int] | None, folder: Path | None
+) -> Iterator[PairTask]:
     """Yield all solves of a run."""
     names = tuple(CLASSES) if folder is None else (*CLASSES, *PICTURES)
     where = None if folder is None else str(folder)
@@ -186,13 +188,13 @@ def tasks_of(scale: Scale, sides: Sequence[int] | None, folder: Path | None) -> 
             for number in range(scale.n_pairs):
                 for metric in METRICS:
                     for solver in IMAGE_SOLVERS:
-                        if solver not in RIVALS or side <= scale.longest_of_rivals:
+                        if solver not in PEERS or side <= scale.longest_of_peers:
                             yield PairTask(where, name, side, number, metric, solver)
 
 
 def run_images(
     out: Path,
-    scale: Scale,
+    scale: ImageScale,
     sides: Sequence[int] | None,
     folder: Path | None,
     command: str,
@@ -246,10 +248,10 @@ def blocks_of(lines: Sequence[Line], command: str) -> list[Block]:
 
 
 def _agreement(lines: Sequence[Line]) -> str:
-    """Say how far our exact values and those of the rivals are apart."""
+    """Say how far our exact values and those of the peers are apart."""
     by_problem: dict[tuple[object, ...], list[float]] = {}
     for line in lines:
-        if line["solver"] in RIVALS or (line["solver"] == "epsilot" and line["gap"] <= EXACT):
+        if line["solver"] in PEERS or (line["solver"] == "epsilot" and line["gap"] <= EXACT):
             key = tuple(line[name] for name in KEY if name != "solver")
             by_problem.setdefault(key, []).append(line["value"])
     spans = [(max(x) - min(x)) / max(x) for x in by_problem.values() if len(x) > 1 and max(x) > 0]

@@ -51,7 +51,7 @@ class PeerTask:
 
     @property
     def identity(self) -> Line:
-        """What distinguishes it from all others, as the first fields of its line."""
+        """The fields that distinguish its line from all others."""
         return {
             "family": self.family,
             "size": self.size,
@@ -64,7 +64,7 @@ class PeerTask:
 
     @property
     def label(self) -> str:
-        """What is solved, in a few words."""
+        """A few words for the progress line."""
         return f"{self.solver}, {self.family}, n = {FAMILIES[self.family].n_points(self.size)}"
 
     @property
@@ -84,7 +84,7 @@ KEY = ("family", "size", "seed", "solver", "rtol", "reg", "tol", "repeat", "vers
 
 @dataclass(frozen=True)
 class Selection:
-    """What the user asked for."""
+    """The solvers, problems, sizes and settings of a run."""
 
     families: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -251,7 +251,7 @@ FULL = replace(
 
 @dataclass(frozen=True)
 class SelectionOverrides:
-    """What was asked for in place of the usual; None where nothing was."""
+    """Choices of the user that replace the defaults; None keeps the default."""
 
     solvers: tuple[str, ...] | None = None
     families: tuple[str, ...] | None = None
@@ -278,7 +278,7 @@ def selected(base: Selection, overrides: SelectionOverrides) -> Selection:
 
 
 def _solvers(names: Sequence[str] | None) -> list[str]:
-    """Return the solvers asked for, which must be installed, or all that are."""
+    """Return the chosen solvers, which must be installed, or all installed ones."""
     if names is None:
         return [name for name, solver in SOLVERS.items() if solver.is_installed]
     for name in _known(names, SOLVERS, "solver"):

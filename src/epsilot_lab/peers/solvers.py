@@ -21,7 +21,7 @@ from epsilot._types import Matrix, Potentials, Vector
 
 # -- how each library is called ----------------------------------------------------------------
 
-#: What another library takes or returns; few of them state types.
+#: Arguments and results of other libraries, which rarely state types.
 Foreign: TypeAlias = Any
 
 #: More than any solve needs: the time limit ends a solve, not a count.
@@ -30,8 +30,8 @@ OTT_ITERATIONS = 50_000  # it stores one error for every ten of them
 GEOMLOSS_ITERATIONS = 30
 
 
-class Setting(NamedTuple):
-    """What a solve is asked for: a relative accuracy, or η and the l1 marginal error."""
+class PeerSetting(NamedTuple):
+    """The target of a solve: a relative accuracy, or η and the l1 marginal error."""
 
     rtol: float | None = None
     reg: float = 0.0
@@ -39,7 +39,7 @@ class Setting(NamedTuple):
     looseness: float = 1.0  # of the tolerance, for a library that takes none
 
 
-class Answer(NamedTuple):
+class PeerAnswer(NamedTuple):
     """A plan of any kind that ``certify`` reads, and potentials if the library has them."""
 
     plan: Foreign
@@ -50,28 +50,28 @@ class Prepared(NamedTuple):
     """The call to be timed, and how its outcome is read."""
 
     solve: Callable[[], Foreign]
-    answer: Callable[[Foreign], Answer]
+    answer: Callable[[Foreign], PeerAnswer]
 
 
-Adapter = Callable[[Matrix, Vector, Vector, Setting], Prepared]
+Adapter = Callable[[Matrix, Vector, Vector, PeerSetting], Prepared]
 
 
-def epsilot_auto(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def epsilot_auto(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return our own solve."""
     return _epsilot(M, a, b, setting, "auto")
 
 
-def epsilot_restricted(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def epsilot_restricted(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return our restricted simplex."""
     return _epsilot(M, a, b, setting, "restricted_simplex")
 
 
-def epsilot_exact(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def epsilot_exact(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return our call of the network simplex."""
     return _epsilot(M, a, b, setting._replace(rtol=1e-6), "exact")
 
 
-def _epsilot(M: Matrix, a: Vector, b: Vector, setting: Setting, method: str) -> Prepared:
+def _epsilot(M: Matrix, a: Vector, b: Vector, setting: PeerSetting, method: str) -> Prepared:
     from epsilot import solve
 
     _compile()
@@ -79,7 +79,7 @@ def _epsilot(M: Matrix, a: Vector, b: Vector, setting: Setting, method: str) -> 
     def run() -> Foreign:
         return solve(M, a, b, rtol=setting.rtol, method=method, on_limit="ignore")
 
-    return Prepared(run, lambda result: Answer(result.plan_operator, result.potentials))
+    return Prepared(run, lambda result: PeerAnswer(result.plan_operator, result.potentials))
 
 
 @cache
@@ -93,37 +93,37 @@ def _compile() -> None:
             solve(M, rtol=rtol, method=method, on_limit="ignore")
 
 
-def emd2(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
-    """Return POT's network simplex; the plan that it always forms is asked for as well."""
+def emd2(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
+    """Return POT's network simplex, with the plan that it always forms."""
     import ot
 
     def run() -> Foreign:
         return ot.emd2(a, b, M, numItermax=10**9, log=True, return_matrix=True)
 
-    return Prepared(run, lambda out: Answer(out[1]["G"], (out[1]["u"], out[1]["v"])))
+    return Prepared(run, lambda out: PeerAnswer(out[1]["G"], (out[1]["u"], out[1]["v"])))
 
 
-def pot_sinkhorn(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def pot_sinkhorn(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return POT's Sinkhorn in the kernel domain."""
     import ot
 
     return _pot(ot.sinkhorn, M, a, b, setting)
 
 
-def pot_sinkhorn_log(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def pot_sinkhorn_log(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return POT's Sinkhorn in the logarithmic domain."""
     import ot
 
     return _pot(ot.bregman.sinkhorn_log, M, a, b, setting)
 
 
-def _pot(solver: Foreign, M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def _pot(solver: Foreign, M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     tol = _euclidean(setting.tol, a)
 
     def run() -> Foreign:
         return solver(a, b, M, setting.reg, numItermax=ITERATIONS, stopThr=tol, warn=False)
 
-    return Prepared(run, Answer)
+    return Prepared(run, PeerAnswer)
 
 
 def _euclidean(tol: float, a: Vector) -> float:
@@ -131,27 +131,27 @@ def _euclidean(tol: float, a: Vector) -> float:
     return tol / float(np.sqrt(a.size))
 
 
-def regot_bcd(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def regot_bcd(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return regot's block coordinate descent, which is Sinkhorn."""
     return _regot("sinkhorn_bcd", M, a, b, setting)
 
 
-def regot_lbfgs(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def regot_lbfgs(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return regot's L-BFGS on the dual."""
     return _regot("sinkhorn_lbfgs_dual", M, a, b, setting)
 
 
-def regot_splr(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def regot_splr(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return regot's sparse plus low-rank quasi-Newton method."""
     return _regot("sinkhorn_splr", M, a, b, setting)
 
 
-def regot_ssns(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def regot_ssns(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return regot's safe and sparse Newton method."""
     return _regot("sinkhorn_ssns", M, a, b, setting)
 
 
-def _regot(name: str, M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def _regot(name: str, M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     import regot
 
     by_columns, tol = np.asfortranarray(M), _euclidean(setting.tol, a)
@@ -160,10 +160,10 @@ def _regot(name: str, M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prep
         solver = getattr(regot, name)
         return solver(by_columns, a, b, setting.reg, tol=tol, max_iter=ITERATIONS)
 
-    return Prepared(run, lambda result: Answer(np.ascontiguousarray(result.plan)))
+    return Prepared(run, lambda result: PeerAnswer(np.ascontiguousarray(result.plan)))
 
 
-def ott(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def ott(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return OTT-JAX's Sinkhorn in float64, compiled for this shape off the clock."""
     import jax
 
@@ -176,9 +176,9 @@ def ott(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
     def run() -> Foreign:
         return jax.block_until_ready(compiled(*arrays, setting.reg, setting.tol))
 
-    def answer(potentials: Foreign) -> Answer:
+    def answer(potentials: Foreign) -> PeerAnswer:
         f, g = (np.asarray(potential) for potential in potentials)
-        return Answer(np.exp((f[:, None] + g[None, :] - M) / setting.reg))
+        return PeerAnswer(np.exp((f[:, None] + g[None, :] - M) / setting.reg))
 
     return Prepared(run, answer)
 
@@ -206,7 +206,7 @@ def _compiled_ott(shape: tuple[int, ...]) -> Foreign:
     return _OTT[shape]
 
 
-def geomloss(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
+def geomloss(M: Matrix, a: Vector, b: Vector, setting: PeerSetting) -> Prepared:
     """Return GeomLoss on a cost matrix; it takes a number of iterations, not a tolerance."""
     import torch
     from geomloss import ot
@@ -219,7 +219,7 @@ def geomloss(M: Matrix, a: Vector, b: Vector, setting: Setting) -> Prepared:
         result.potential_a.sum()
         return result
 
-    return Prepared(run, lambda result: Answer(result.plan.numpy()))
+    return Prepared(run, lambda result: PeerAnswer(result.plan.numpy()))
 
 
 # -- the solvers of the benchmark --------------------------------------------------------------
@@ -232,7 +232,7 @@ Kind = Literal["exact", "certified", "entropic"]
 
 @dataclass(frozen=True)
 class BenchmarkSolver:
-    """A solver: ``exact`` ones are run once, ``certified`` ones for each accuracy asked for.
+    """A solver: ``exact`` ones are run once, ``certified`` ones for each accuracy.
 
     ``entropic`` ones know no accuracy: they are tuned over values of η and tolerances, and the
     fastest run that turned out accurate enough counts.
@@ -303,19 +303,19 @@ class RelativeSetting:
 
     ``rtol`` for certified solvers. For entropic ones η = ``reg`` times the optimal cost, and the
     marginal error is such that mending it at the mean cost adds ``tol`` times η: tuning uses
-    the answer, which nobody has in practice.
+    the optimum, which users do not know.
     """
 
     rtol: float | None = None
     reg: float | None = None
     tol: float | None = None
 
-    def absolute(self, value: float, mean_cost: float) -> Setting:
+    def absolute(self, value: float, mean_cost: float) -> PeerSetting:
         """Return the absolute setting for a problem of which the optimal cost is known."""
         if self.reg is None or self.tol is None:
-            return Setting(self.rtol)
+            return PeerSetting(self.rtol)
         eta = self.reg * value
-        return Setting(None, eta, self.tol * eta / mean_cost, self.tol)
+        return PeerSetting(None, eta, self.tol * eta / mean_cost, self.tol)
 
 
 @dataclass(frozen=True)

@@ -95,10 +95,10 @@ def _method(selection: Selection) -> str:
     tuning = selection.tuning
     aims = ", ".join(map(accuracy_text, entropic_aims(selection.rtols)))
     return (
-        "Everybody gets the same dense float64 matrix. Each solver runs in a process of its own, "
+        "All solvers get the same dense float64 matrix. Each runs in its own process, "
         "imported, warmed up and compiled beforehand, alone on the machine, with all its threads; "
         "solvers take turns, and medians count. Every answer is audited by `epsilot.certify`: the "
-        "plan is rounded onto its marginals if need be (in the peers' favour), and its cost must "
+        "plan is rounded to feasibility before it is priced, and its cost must "
         "be within rtol of the optimum that `ot.emd2` found. Our own results must in addition "
         "prove it by their certificate.\n\n"
         "Entropic solvers have no such target. They are tuned in hindsight, problem by problem, "
@@ -198,7 +198,7 @@ def _feasibility(cells: Cells) -> Table:
         rows.append((SOLVERS[name].label, f"{feasible} of {len(found)}"))
     caption = (
         "Rows of the tables above in which the raw plan had the right marginals to "
-        f"{FEASIBLE:.0e} (l1); all others were mended by rounding before they were judged."
+        f"{FEASIBLE:.0e} (l1); all others were rounded to feasibility before they were priced."
     )
     absent = [e for e in SOLVERS.values() if not e.is_installed and e.name not in cells.solvers]
     rows += [(solver.label, "not installed") for solver in absent]

@@ -1,4 +1,4 @@
-"""Where an auction's time goes: bids a row of every phase, pivots, processor seconds of the stages.
+"""Show where the time of the auction goes: bids per row and phase, pivots, seconds per stage.
 
     python -m epsilot_lab auction-stages [--case "2-d squared, random weights"] [--scale 0.3]
         [--seed 0] [--rtol 1e-9] [--set unsold_early=5e-4 min_phase_ratio=1]
@@ -35,7 +35,7 @@ STAGES: dict[str, tuple[Any, str]] = {
 
 
 class Log:
-    """What a run has done: bids of phases by level, pivots, and seconds by stage."""
+    """The work of a run: bids of phases by level, pivots, and seconds by stage."""
 
     def __init__(self) -> None:
         self.rows: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Barycentres: methods side by side, beside POT with each answer audited, and on a large grid.
+"""Compare methods for barycentres with each other and with POT, and solve a large grid.
 
 python -m epsilot_lab barycenters [--out docs/results/barycenters] [--side 512] [--toy]
 
@@ -31,21 +31,21 @@ from ..measuring import forget_peak, in_turns, recent_peak, timed
 
 METRICS = ("cityblock", "sqeuclidean")
 #: POT's regularisations, as shares of the largest cost, and its method for each.
-RIVALS = ((0.01, "sinkhorn"), (0.003, "sinkhorn"), (0.001, "sinkhorn"), (3e-4, "sinkhorn_log"))
+PEERS = ((0.01, "sinkhorn"), (0.003, "sinkhorn"), (0.001, "sinkhorn"), (3e-4, "sinkhorn_log"))
 
 
 class Sizes(NamedTuple):
-    """What is measured."""
+    """The sizes of a run."""
 
     digits: int = 10
     every: int = 1  # of so many pixels one is kept
-    rivals: int = 4
+    peers: int = 4
     budget: float = 60.0  # seconds on the wall of a call of POT
     steps: int = 4000
     rtols: tuple[float, float] = (0.05, 0.01)
 
 
-TOY = Sizes(digits=2, every=4, rivals=1, budget=5.0, steps=30, rtols=(0.3, 0.2))
+TOY = Sizes(digits=2, every=4, peers=1, budget=5.0, steps=30, rtols=(0.3, 0.2))
 
 
 def shapes(side: int) -> list[np.ndarray]:
@@ -127,9 +127,9 @@ def digit_rows(sizes: Sizes) -> Iterator[tuple[str, ...]]:
         ours = run.result
         name = f"epsilot ({ours.method})"
         yield metric, name, f"{run.median.processor:.3g}", f"{ours.gap / ours.lower_bound:.2%}"
-        for reg, method in RIVALS[: sizes.rivals]:
-            rival = partial(ot.bregman.barycenter, rows.T.copy(), M, reg, method=method)
-            seconds, b = timed(partial(within, sizes.budget, rival))
+        for reg, method in PEERS[: sizes.peers]:
+            peer = partial(ot.bregman.barycenter, rows.T.copy(), M, reg, method=method)
+            seconds, b = timed(partial(within, sizes.budget, peer))
             audited = _audited(rows, M, b, ours)
             yield metric, f"POT, reg {reg:g}, {method}", f"{seconds.processor:.3g}", audited
 
@@ -209,11 +209,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="a folder for summary.md")
     parser.add_argument("--side", type=int, default=512, help="of the grid of the shapes")
     parser.add_argument("--toy", action="store_true", help="seconds, to see that it runs")
-    asked = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     with warnings.catch_warnings(action="ignore"):
-        lines = list(document(12, TOY) if asked.toy else document(asked.side, Sizes()))
+        lines = list(document(12, TOY) if options.toy else document(options.side, Sizes()))
     text = "\n\n".join(lines).replace("|\n\n|", "|\n|") + "\n"
     print(text)
-    if asked.out is not None:
-        asked.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(asked.out / "summary.md", lambda file: file.write(text.encode()))
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_atomically(options.out / "summary.md", lambda file: file.write(text.encode()))

@@ -1,10 +1,10 @@
-"""Many small problems: batches beside loops over POT's and SciPy's solvers.
+"""Time batches of small problems beside loops over the solvers of POT and SciPy.
 
 python -m epsilot_lab batches [--out docs/results/batch] [--quick | --calls]
 
-Microseconds of processor time a problem, medians of interleaved rounds: a loop over ``ot.emd2``
+Microseconds of processor time per problem, medians of interleaved rounds: a loop over ``ot.emd2``
 (or ``scipy.optimize.linear_sum_assignment``) and one call of a batch on one thread, proof included.
-The values of rivals must agree. Then single calls of ``solve``, one thread beside two, and a
+The values of all solvers must agree. Then single calls of ``solve``, one thread beside two, and a
 million problems in one call.
 """
 
@@ -70,11 +70,11 @@ def batched(M: Any, a: Any = None, b: Any = None, n_threads: int = 1) -> Any:
     return epsilot.solve_batch(M, a, b, n_threads=n_threads).value
 
 
-def compare(rivals: dict[str, Callable[[], Any]], size: int, rounds: int) -> list[float]:
-    """Return the microseconds a problem of each rival, whose values must agree."""
-    for call in rivals.values():
+def compare(calls: dict[str, Callable[[], Any]], size: int, rounds: int) -> list[float]:
+    """Return the microseconds per problem of each call, whose values must agree."""
+    for call in calls.values():
         call()
-    runs = in_turns(rivals, rounds)
+    runs = in_turns(calls, rounds)
     values = [run.result for run in runs.values()]
     assert all(np.allclose(x, values[0], rtol=1e-9, atol=1e-12) for x in values[1:])
     return [1e6 * run.median.processor / size for run in runs.values()]
@@ -233,7 +233,7 @@ def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 class Amount(NamedTuple):
-    """How much is measured."""
+    """The size of a run."""
 
     sizes: tuple[int, ...] = SIZES
     rounds: int = 7
@@ -268,7 +268,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "# Many small problems",
         "`python -m epsilot_lab batches --out docs/results/batch`",
         "; ".join(f"{name} {value}" for name, value in (machine() | versions()).items()),
-        "Microseconds of processor time a problem, one thread, medians of interleaved rounds.",
+        "Microseconds of processor time per problem, one thread, medians of interleaved rounds.",
         "## Beside `ot.emd2`", table(cost, list(beside_emd2(sizes, rounds, nodes))),
         "## Uniform weights, beside SciPy's assignment",
         table(cost, list(beside_scipy(sizes, rounds, nodes))),

@@ -1,4 +1,4 @@
-"""What a Dask cluster costs and what it gains, on the cores of one machine.
+"""Measure the overhead and the gain of a Dask cluster on the cores of one machine.
 
     python -m epsilot_lab cluster --out docs/results/cluster    # everything; two idle cores
     python -m epsilot_lab cluster --out docs/results/cluster --parts passes scaling   # these anew

@@ -1,4 +1,4 @@
-"""Colour transfer: how far colours come, how long a large photograph takes, how much memory.
+"""Measure colour transfer: the fall of the distance, and time and memory of a large photograph.
 
 python -m epsilot_lab color-transfer [--quick]
 """

@@ -1,4 +1,4 @@
-"""Nearest neighbours of scikit-learn's digits by transport: the example of docs/batch.md, timed.
+"""Time the nearest neighbours of scikit-learn's digits by transport, the example of docs/batch.md.
 
 python -m epsilot_lab digits [--train 500] [--test 500]
 """

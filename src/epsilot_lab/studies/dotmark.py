@@ -1,4 +1,4 @@
-"""Drawn images beside DOTmark's own: how much it costs to move one of a class to another.
+"""Compare transport costs between drawn images with those published for DOTmark.
 
     python -m epsilot_lab dotmark            # sides 32 and 64, six draws of ten images a class
 

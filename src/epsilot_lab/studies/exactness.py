@@ -1,4 +1,4 @@
-"""Exact methods on every awkward shape, beside ``ot.emd2``, with certificates recomputed by hand.
+"""Check exact methods on awkward shapes beside ``ot.emd2``, and recompute their certificates.
 
     python -m epsilot_lab exactness docs/results/exactness           # what is missing, then tables
     python -m epsilot_lab exactness OUT --size 500 --cases far whole # some rows, smaller
@@ -79,11 +79,11 @@ class Cloud(NamedTuple):
     shares: tuple[float, float] = (1.0, 1.0)
     method: str = "auction"
 
-    def draw(self, rng: Rng, size: int) -> Drawn:
+    def draw(self, rng: Rng, size: int) -> ShapeProblem:
         """Return the problem at a size."""
         n, m = (max(1, round(share * size)) for share in self.shares)
         X, Y = SHAPES[self.shape](rng, n, self.d), SHAPES[self.other](rng, m, self.d)
-        return Drawn(
+        return ShapeProblem(
             epsilot.PointCloud(X, Y, self.metric),
             X,
             Y,
@@ -102,16 +102,16 @@ class Image(NamedTuple):
     weights: str
     method: str
 
-    def draw(self, rng: Rng, size: int) -> Drawn:
+    def draw(self, rng: Rng, size: int) -> ShapeProblem:
         """Return the problem at a size."""
         side = size ** (1 / len(self.sides))
         shapes = [tuple(max(1, round(x * side)) for x in s) for s in (self.sides, self.others)]
         X, Y = (np.indices(s).reshape(len(s), -1).T * np.array(self.spacing) for s in shapes)
         grid = epsilot.Grid(*shapes, self.metric, self.spacing)
-        return Drawn(grid, X, Y, self.metric, *masses(rng, self.weights, len(X), len(Y)))
+        return ShapeProblem(grid, X, Y, self.metric, *masses(rng, self.weights, len(X), len(Y)))
 
 
-class Drawn(NamedTuple):
+class ShapeProblem(NamedTuple):
     """A problem: its geometry, and the points and masses that it means."""
 
     geometry: epsilot.Geometry
@@ -171,7 +171,7 @@ def _cases() -> Iterator[tuple[str, Cloud | Image]]:
 CASES = {f"{name}, {case.metric}": case for name, case in _cases()}
 
 
-class Task(NamedTuple):
+class ExactnessTask(NamedTuple):
     """One case at a size, by one method."""
 
     case: str
@@ -180,11 +180,11 @@ class Task(NamedTuple):
 
     @property
     def identity(self) -> Line:
-        """What tells its line from all others."""
+        """The fields that distinguish its line from all others."""
         return dict(zip(KEY, self, strict=True))
 
 
-def blocks(problem: Drawn) -> Iterator[tuple[slice, Array]]:
+def blocks(problem: ShapeProblem) -> Iterator[tuple[slice, Array]]:
     """Yield the costs of some rows after others, by plain NumPy."""
     for start in range(0, len(problem.X), BLOCK):
         rows = slice(start, start + BLOCK)
@@ -196,7 +196,7 @@ def blocks(problem: Drawn) -> Iterator[tuple[slice, Array]]:
             yield rows, squares if problem.metric == "sqeuclidean" else np.sqrt(squares)
 
 
-def recomputed(problem: Drawn, result: epsilot.Result) -> tuple[Array, dict[str, float]]:
+def recomputed(problem: ShapeProblem, result: epsilot.Result) -> tuple[Array, dict[str, float]]:
     """Return the matrix, and what it says of a result: all numbers relative to their scale."""
     f, g = result.potentials
     arcs = result.plan_operator.tosparse().tocsr()
@@ -221,7 +221,7 @@ def recomputed(problem: Drawn, result: epsilot.Result) -> tuple[Array, dict[str,
     }
 
 
-def rival(problem: Drawn, C: Array) -> float:
+def emd2_value(problem: ShapeProblem, C: Array) -> float:
     """Return the optimum by POT; one point leaves no choice."""
     if 1 in C.shape:
         return float(problem.a @ C @ problem.b)
@@ -242,7 +242,7 @@ def measure(case: str, size: int, methods: Sequence[str]) -> Iterator[Line]:
         )  # fmt: skip
         C, found = recomputed(problem, result)
         if math.isnan(exact):
-            seconds, exact = timed(lambda C=C: rival(problem, C))
+            seconds, exact = timed(lambda C=C: emd2_value(problem, C))
             theirs = seconds.processor
         scale = max(abs(exact), 1e-9 * float(C.max()), 1e-300)
         yield {
@@ -261,7 +261,7 @@ def methods_of(case: str) -> list[str]:
 
 def run(store: Store, names: Sequence[str], size: int) -> list[Line]:
     """Solve what the store lacks and return all lines."""
-    tasks = [Task(case, size, method) for case in names for method in methods_of(case)]
+    tasks = [ExactnessTask(case, size, method) for case in names for method in methods_of(case)]
     for case in names:
         missing = [t.method for t in tasks if t.case == case and t not in store]
         for line in measure(case, size, missing) if missing else ():

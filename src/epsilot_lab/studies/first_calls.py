@@ -1,4 +1,4 @@
-"""What the first call costs: processor seconds of a process that compiles, and of the next one.
+"""Time the first call of a process: with an empty cache of compiled code, and with a filled one.
 
 python -m epsilot_lab first-calls [--calls solve exact batch] [--warm FOLDER]
 
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-#: What a process does, after the import.
+#: Name -> the call that a process makes after the import.
 CALLS = {
     "solve": "epsilot.solve(M)",
     "exact": "epsilot.solve(M, method='exact')",

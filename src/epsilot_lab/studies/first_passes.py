@@ -103,8 +103,8 @@ def subsample(divisor, problem, rng):
     n, m = problem.shape
     rows, cols = (np.sort(rng.choice(k, k // divisor, replace=False)) for k in (n, m))
     small = problem.geometry.restricted(rows, cols).block(0, rows.size)
-    wish = {"rtol": 1e-3, "normalize": True, "on_limit": "ignore"}
-    f, g = epsilot.solve(small, problem.p[rows], problem.q[cols], **wish).potentials
+    goal = {"rtol": 1e-3, "normalize": True, "on_limit": "ignore"}
+    f, g = epsilot.solve(small, problem.p[rows], problem.q[cols], **goal).potentials
     row = problem.geometry.restricted(np.arange(n), cols).ctransform_rows(g)
     return row, problem.geometry.restricted(rows, np.arange(m)).ctransform_cols(f)
 
@@ -119,7 +119,7 @@ def cells(problem, rng):
 
 
 @dataclass(frozen=True)
-class Start:
+class FirstPass:
     """First passes, and the sweeps at each η that follow them."""
 
     name: str
@@ -131,20 +131,20 @@ class Start:
 
 SWEEPS = RestrictedSimplex().sweeps
 STARTS = [
-    Start("sweeps (standard)", 0, None, SWEEPS, TUNING.etas),
-    Start("half the sweeps", 0, None, SWEEPS // 2, TUNING.etas),
-    Start("SGD, 1 epoch", 2, partial(sgd, 1)),
-    Start("SGD, 1 epoch, sharper sweeps", 2, partial(sgd, 1), 1, TUNING.etas[3:]),
-    Start("SGD, 1 epoch, no sweep", 2, partial(sgd, 1), 0),
-    Start("SGD, 3 epochs", 4, partial(sgd, 3)),
-    Start("PDASMD, 1 epoch", 3, partial(variance_reduced, PDASMD(), 1)),
-    Start("PDASMD, 3 epochs", 7, partial(variance_reduced, PDASMD(), 3)),
-    Start("PDASGD, 1 epoch", 3, partial(variance_reduced, PDASGD(), 1)),
-    Start("PDASGD, 3 epochs", 7, partial(variance_reduced, PDASGD(), 3)),
-    Start("1/16 subsample", 1 / 8, partial(subsample, 16)),
-    Start("1/16 subsample, no sweep", 1 / 8, partial(subsample, 16), 0),
-    Start("coarse cells (multiscale)", 0, cells, SWEEPS, TUNING.etas[-1:]),
-    Start("coarse cells, no sweep", 0, cells, 0),
+    FirstPass("sweeps (standard)", 0, None, SWEEPS, TUNING.etas),
+    FirstPass("half the sweeps", 0, None, SWEEPS // 2, TUNING.etas),
+    FirstPass("SGD, 1 epoch", 2, partial(sgd, 1)),
+    FirstPass("SGD, 1 epoch, sharper sweeps", 2, partial(sgd, 1), 1, TUNING.etas[3:]),
+    FirstPass("SGD, 1 epoch, no sweep", 2, partial(sgd, 1), 0),
+    FirstPass("SGD, 3 epochs", 4, partial(sgd, 3)),
+    FirstPass("PDASMD, 1 epoch", 3, partial(variance_reduced, PDASMD(), 1)),
+    FirstPass("PDASMD, 3 epochs", 7, partial(variance_reduced, PDASMD(), 3)),
+    FirstPass("PDASGD, 1 epoch", 3, partial(variance_reduced, PDASGD(), 1)),
+    FirstPass("PDASGD, 3 epochs", 7, partial(variance_reduced, PDASGD(), 3)),
+    FirstPass("1/16 subsample", 1 / 8, partial(subsample, 16)),
+    FirstPass("1/16 subsample, no sweep", 1 / 8, partial(subsample, 16), 0),
+    FirstPass("coarse cells (multiscale)", 0, cells, SWEEPS, TUNING.etas[-1:]),
+    FirstPass("coarse cells, no sweep", 0, cells, 0),
 ]
 
 

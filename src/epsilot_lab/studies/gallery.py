@@ -1,4 +1,4 @@
-"""Pictures of large exact plans: 100,000 points moved, and one photograph becoming another.
+"""Draw large exact plans: 100,000 points, and one photograph that becomes another.
 
     python -m epsilot_lab gallery points docs/pictures/points.jpg
     python -m epsilot_lab gallery morph docs/pictures/morph.jpg

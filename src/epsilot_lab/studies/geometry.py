@@ -1,4 +1,4 @@
-"""Structured geometries against dense solvers and POT, in one run, as ratios.
+"""Time structured geometries beside dense solvers and POT, as ratios.
 
 python -m epsilot_lab geometry [--part grid|megapixel|square|points|million|sweep] [--quick]
 """

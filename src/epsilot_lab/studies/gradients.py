@@ -1,12 +1,13 @@
-"""A transport loss forward and backward: epsilot beside POT, GeomLoss and OTT, with audits.
+"""Time a transport loss and its gradient beside POT, GeomLoss and OTT, with audits.
 
 python -m epsilot_lab gradients [--out docs/results/gradients] [--sizes 64 256] [--toy]
 
-Each rival gets the same points, 2-d and 64-d, and returns the value and its gradient in the points
-of one side. Milliseconds of processor time, medians of interleaved rounds, each framework on one
-thread. *Error* is the distance of the value from the certified optimum, relative to it: what a
-rival computes instead of transport shows there. Those that are not installed are left out. A second
-table has the coupling of a minibatch for flow matching: `match` beside `ot.emd` on all distances.
+All libraries get the same points, 2-d and 64-d, and return the value and its gradient in the points
+of one side. Milliseconds of processor time are medians of interleaved rounds, each framework on one
+thread. *Error* is the distance of the value from the certified optimum, relative to it. It shows
+where a library computes another quantity than transport. Libraries that are not installed are left
+out. A second table has the coupling of a minibatch for flow matching: `match` beside `ot.emd` on
+all distances.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ from ..measuring import in_turns
 
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
 DIMENSIONS = (2, 64)
-#: What else computes, by the names of distributions.
+#: Distributions of the other libraries.
 FRAMEWORKS = ("torch", "geomloss", "ott-jax", "jax")
 #: Sizes and dimensions of minibatches: points in the plane, and pictures of 32 x 32 in colours.
 MINIBATCHES = [(n, d) for d in (2, 3072) for n in (64, 256, 1024, 4096)]
 #: Seconds of a turn: calls that take less are repeated, as training repeats them.
 SHORTEST = 0.05
-#: Regularisation of entropic rivals, as a share of the mean cost.
+#: Regularisation of entropic libraries, as a share of the mean cost.
 SHARE = 0.01
 #: Times POT's time that were aimed at: below this size, and from it on.
 AIM_FROM, AIM_BELOW = 256, 1.2
 
-Rival = Callable[[], tuple[float, Any]]
+LossCall = Callable[[], tuple[float, Any]]
 
 
 def leaf(x: Any) -> torch.Tensor:
     return torch.tensor(x, requires_grad=True)
 
 
-def ours(x: Any, y: Any, reg: float) -> Rival:
+def ours(x: Any, y: Any, reg: float) -> LossCall:
     def run() -> tuple[float, Any]:
         points = leaf(x)
         value = epsilot.torch.transport_cost(points, torch.from_numpy(y), n_threads=1)
@@ -59,7 +60,7 @@ def ours(x: Any, y: Any, reg: float) -> Rival:
     return run
 
 
-def pot(x: Any, y: Any, reg: float) -> Rival:
+def pot(x: Any, y: Any, reg: float) -> LossCall:
     weights = torch.full((len(x),), 1 / len(x), dtype=torch.float64)
 
     def run() -> tuple[float, Any]:
@@ -71,7 +72,7 @@ def pot(x: Any, y: Any, reg: float) -> Rival:
     return run
 
 
-def our_divergence(x: Any, y: Any, reg: float) -> Rival:
+def our_divergence(x: Any, y: Any, reg: float) -> LossCall:
     def run() -> tuple[float, Any]:
         points = leaf(x)
         value = epsilot.torch.divergence(points, torch.from_numpy(y), reg, n_threads=1)
@@ -81,7 +82,7 @@ def our_divergence(x: Any, y: Any, reg: float) -> Rival:
     return run
 
 
-def geomloss(x: Any, y: Any, reg: float) -> Rival:
+def geomloss(x: Any, y: Any, reg: float) -> LossCall:
     from geomloss import SamplesLoss
 
     # Its cost is half the square, so that values and blur² are half as large.
@@ -96,7 +97,7 @@ def geomloss(x: Any, y: Any, reg: float) -> Rival:
     return run
 
 
-def ott(x: Any, y: Any, reg: float) -> Rival:
+def ott(x: Any, y: Any, reg: float) -> LossCall:
     import jax
     from ott.geometry.pointcloud import PointCloud
     from ott.tools.sinkhorn_divergence import sinkhorn_divergence
@@ -118,7 +119,7 @@ def ott(x: Any, y: Any, reg: float) -> Rival:
 
 
 #: name -> how it is prepared, the package it needs, the largest size at which it is run
-RIVALS: dict[str, tuple[Callable[[Any, Any, float], Rival], str, int]] = {
+LIBRARIES: dict[str, tuple[Callable[[Any, Any, float], LossCall], str, int]] = {
     "epsilot": (ours, "epsilot", 4096),
     "ot.emd2": (pot, "ot", 4096),
     "epsilot divergence": (our_divergence, "epsilot", 1024),
@@ -128,7 +129,7 @@ RIVALS: dict[str, tuple[Callable[[Any, Any, float], Rival], str, int]] = {
 
 
 def rows_of(n: int, d: int, rounds: int) -> list[tuple[str, ...]]:
-    """Return a row for each rival on clouds of n points in d dimensions."""
+    """Return a row for each library on clouds of n points in d dimensions."""
     rng = np.random.default_rng([n, d])
     x, y = rng.normal(size=(n, d)), rng.normal(size=(n, d)) + 0.5
     reg = SHARE * 2 * d
@@ -137,7 +138,7 @@ def rows_of(n: int, d: int, rounds: int) -> list[tuple[str, ...]]:
     slope = 2 * (plan.sum(axis=1)[:, None] * x - plan @ y)
     ready = {
         name: prepare(x, y, reg)
-        for name, (prepare, package, largest) in RIVALS.items()
+        for name, (prepare, package, largest) in LIBRARIES.items()
         if n <= largest and find_spec(package) is not None
     }
     for call in ready.values():
@@ -180,11 +181,11 @@ def row_of_match(n: int, d: int, rounds: int) -> tuple[str, ...]:
         costs = (torch.cdist(x, y) ** 2).numpy().astype(np.float64)
         return ot.emd(weights, weights, costs, numItermax=10**8)
 
-    rivals = {"match": paired, "ot.emd": planned}
-    for call in rivals.values():
+    calls = {"match": paired, "ot.emd": planned}
+    for call in calls.values():
         call()
-    runs = in_turns(rivals, rounds, SHORTEST)
-    took, base = (runs[name].median.processor for name in rivals)
+    runs = in_turns(calls, rounds, SHORTEST)
+    took, base = (runs[name].median.processor for name in calls)
     pairs = runs["match"].result, torch.from_numpy(runs["ot.emd"].result.argmax(axis=1))
     value, other = (((x.double() - y[j].double()) ** 2).sum(-1).mean().item() for j in pairs)
     apart = f"{(value - other) / other:.0e}"

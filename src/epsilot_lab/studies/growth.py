@@ -1,4 +1,4 @@
-"""How exact solves grow with n, from a thousand points to a hundred thousand, on log-log axes.
+"""Measure how the time of exact solves grows with n, up to a hundred thousand points.
 
     python -m epsilot_lab growth docs/results/growth    # what is missing, then the page
     python -m epsilot_lab growth OUT --sizes 1000 3000 --rivals 1000 --seeds 1
@@ -57,7 +57,7 @@ RTOL, N_SEEDS = 1e-9, 3
 KEY = ("family", "n", "seed", "solver")
 
 
-class Task(NamedTuple):
+class GrowthTask(NamedTuple):
     """One solve."""
 
     family: str
@@ -67,7 +67,7 @@ class Task(NamedTuple):
 
     @property
     def identity(self) -> Line:
-        """What tells its line from all others."""
+        """The fields that distinguish its line from all others."""
         return dict(zip(KEY, self, strict=True))
 
 
@@ -89,7 +89,7 @@ def draw(family: str, n: int, seed: int) -> tuple[epsilot.Geometry, Any, Any]:
     return epsilot.PointCloud(X, Y, metric), a, b
 
 
-def solve(task: Task) -> Line:
+def solve(task: GrowthTask) -> Line:
     """Solve an instance, after a small one by the same method, and return its line."""
     geometry, a, b = draw(task.family, task.n, task.seed)
     small, *masses = draw(task.family, 300, task.seed)
@@ -111,7 +111,7 @@ def solve(task: Task) -> Line:
     }  # fmt: skip
 
 
-def run(store: Store, tasks: Sequence[Task]) -> list[Line]:
+def run(store: Store, tasks: Sequence[GrowthTask]) -> list[Line]:
     """Solve what the store lacks, each in a process of its own, and return all lines."""
     for task in tasks:
         if task not in store:
@@ -176,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run what is missing, or be the process of one solve."""
     argv = sys.argv[1:] if argv is None else list(argv)
     if argv[:1] == ["--child"]:
-        print(json.dumps(solve(Task(*json.loads(argv[1])))))
+        print(json.dumps(solve(GrowthTask(*json.loads(argv[1])))))
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
@@ -186,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--families", nargs="*", default=list(FAMILIES), choices=list(FAMILIES))
     options = parser.parse_args(argv)
     tasks = [
-        Task(family, n, seed, solver)
+        GrowthTask(family, n, seed, solver)
         for n in options.sizes
         for family in options.families
         for seed in range(options.seeds)

@@ -37,10 +37,10 @@ def exp_all(x, out):
         out[i] = exp(x[i])
 
 
-def least_walls(rivals, rounds):
-    """Return the least wall seconds of each rival over rounds in turns, after a warm-up."""
-    in_turns(rivals, 1)
-    return {name: runs.least.wall for name, runs in in_turns(rivals, rounds).items()}
+def least_walls(calls, rounds):
+    """Return the least wall seconds of each peer over rounds in turns, after a warm-up."""
+    in_turns(calls, 1)
+    return {name: runs.least.wall for name, runs in in_turns(calls, rounds).items()}
 
 
 def on(n_threads, run):
@@ -172,10 +172,8 @@ def main(arguments: list[str] | None = None) -> None:
     C, f, g = rng.random((n, n)), rng.random(n), rng.random(n)
     geometry = Dense(C)
 
-    table = Table(
-        "pass over C", "rival", "rival ms", "1 thread ms", "ratio", "2 threads ms", "gain"
-    )
-    for name, rival, theirs, ours in (
+    table = Table("pass over C", "peer", "peer ms", "1 thread ms", "ratio", "2 threads ms", "gain")
+    for name, peer, theirs, ours in (
         ("row log-sum-exp", "scipy.special.logsumexp",
          lambda: logsumexp((g - C) / eta, axis=1), lambda: geometry.lse_rows(g, eta)),
         ("column log-sum-exp", "scipy.special.logsumexp",
@@ -188,27 +186,27 @@ def main(arguments: list[str] | None = None) -> None:
         ("column c-transform", "NumPy",
          lambda: (C - f[:, None]).min(axis=0), lambda: geometry.ctransform_cols(f)),
     ):  # fmt: skip
-        t = least_walls({"rival": theirs, "one": on(1, ours), "two": on(2, ours)}, options.rounds)
+        t = least_walls({"peer": theirs, "one": on(1, ours), "two": on(2, ours)}, options.rounds)
         table.add_row(
             name,
-            rival,
-            f"{1e3 * t['rival']:.2f}",
+            peer,
+            f"{1e3 * t['peer']:.2f}",
             f"{1e3 * t['one']:.2f}",
-            f"{t['rival'] / t['one']:.1f}x",
+            f"{t['peer'] / t['one']:.1f}x",
             f"{1e3 * t['two']:.2f}",
             f"{t['one'] / t['two']:.2f}x",
         )
     for dtype in (np.float64, np.float32):
         x = (-30 * rng.random(20_000)).astype(dtype)
         out = np.empty_like(x)
-        rivals = {"rival": lambda: np.exp(x, out=out), "one": lambda: exp_all(x, out)}  # noqa: B023
-        t = least_walls(rivals, 50 * options.rounds)
+        calls = {"peer": lambda: np.exp(x, out=out), "one": lambda: exp_all(x, out)}  # noqa: B023
+        t = least_walls(calls, 50 * options.rounds)
         table.add_row(
             f"exp, {x.size} {x.dtype} in cache",
             "numpy.exp",
-            f"{1e3 * t['rival']:.4f}",
+            f"{1e3 * t['peer']:.4f}",
             f"{1e3 * t['one']:.4f}",
-            f"{t['rival'] / t['one']:.1f}x",
+            f"{t['peer'] / t['one']:.1f}x",
             "",
             "",
         )

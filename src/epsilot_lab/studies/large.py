@@ -1,4 +1,4 @@
-"""Large problems, exactly and to 1 %: processor and wall seconds, peak memory, certified gap.
+"""Solve large problems exactly and to 1 %: seconds, peak memory and certified gap.
 
     python -m epsilot_lab large docs/results/large/solves.jsonl           # what is missing
     python -m epsilot_lab large docs/results/large/solves.jsonl --show    # medians of what is there
@@ -32,7 +32,7 @@ from ..instances import images
 from ..measuring import timed
 
 
-class Case(NamedTuple):
+class LargeProblem(NamedTuple):
     """A problem, and the wall seconds aimed at: to 1 % and to 1e-9."""
 
     kind: str  # points, uniform or weighted; a class of images; or the paper's, stored
@@ -42,10 +42,12 @@ class Case(NamedTuple):
     aims: tuple[float | None, float | None] = (None, None)
 
 
-def _images(name: str, metric: str, aims: dict[int, tuple[float, float]]) -> dict[str, Case]:
+def _images(
+    name: str, metric: str, aims: dict[int, tuple[float, float]]
+) -> dict[str, LargeProblem]:
     short = {"sqeuclidean": "squared", "cityblock": "l1"}[metric]
     return {
-        f"{name} {side} x {side}, {short}": Case(name, side, 2, metric, aim)
+        f"{name} {side} x {side}, {short}": LargeProblem(name, side, 2, metric, aim)
         for side, aim in aims.items()
     }
 
@@ -54,18 +56,20 @@ SQUARED = {64: (0.1, 0.2), 128: (0.8, 1.5), 256: (5.0, 10.0)}
 L1 = {64: (0.01, 0.01), 128: (0.1, 0.1), 256: (0.5, 0.5), 512: (4.0, 4.0), 1024: (10.0, 30.0)}
 L1_NOISE = {64: (0.03, 0.03), 128: (0.2, 0.2), 256: (2.0, 2.0), 512: (25.0, 25.0)}
 CASES = {
-    "2-d squared, uniform": Case("uniform", 100_000, 2, "sqeuclidean", (3, 6)),
-    "2-d squared, random weights": Case("weighted", 100_000, 2, "sqeuclidean", (8, 15)),
-    "2-d Euclidean, uniform": Case("uniform", 100_000, 2, "euclidean", (10, 20)),
-    "3-d squared, random weights": Case("weighted", 100_000, 3, "sqeuclidean", (6, 12)),
-    "10-d squared, uniform, 20,000": Case("uniform", 20_000, 10, "sqeuclidean"),
-    "64-d squared, uniform, 10,000": Case("uniform", 10_000, 64, "sqeuclidean"),
+    "2-d squared, uniform": LargeProblem("uniform", 100_000, 2, "sqeuclidean", (3, 6)),
+    "2-d squared, random weights": LargeProblem("weighted", 100_000, 2, "sqeuclidean", (8, 15)),
+    "2-d Euclidean, uniform": LargeProblem("uniform", 100_000, 2, "euclidean", (10, 20)),
+    "3-d squared, random weights": LargeProblem("weighted", 100_000, 3, "sqeuclidean", (6, 12)),
+    "10-d squared, uniform, 20,000": LargeProblem("uniform", 20_000, 10, "sqeuclidean"),
+    "64-d squared, uniform, 10,000": LargeProblem("uniform", 10_000, 64, "sqeuclidean"),
     **_images("GRFmoderate", "sqeuclidean", SQUARED),
     **_images("WhiteNoise", "sqeuclidean", SQUARED),
     **_images("GRFmoderate", "cityblock", L1),
     **_images("WhiteNoise", "cityblock", L1_NOISE),
-    "the paper's images 100 x 100, l1, stored": Case("stored", 100, 2, "cityblock"),
-    "2-d squared, uniform, a million": Case("uniform", 1_000_000, 2, "sqeuclidean", (120, 300)),
+    "the paper's images 100 x 100, l1, stored": LargeProblem("stored", 100, 2, "cityblock"),
+    "2-d squared, uniform, a million": LargeProblem(
+        "uniform", 1_000_000, 2, "sqeuclidean", (120, 300)
+    ),
 }
 TARGETS = (1e-2, 1e-9)
 N_SEEDS = 3
@@ -73,7 +77,7 @@ N_SEEDS = 3
 SHORT = 3.0
 
 
-def drawn(case: Case, seed: int, rtol: float, scale: float) -> Callable[[], epsilot.Result]:
+def drawn(case: LargeProblem, seed: int, rtol: float, scale: float) -> Callable[[], epsilot.Result]:
     """Draw an instance of a share of the size; return its solve, by the method that a user gets."""
     size = max(2, round(scale * case.size))
     keywords = {"metric": case.metric, "rtol": rtol, "on_limit": "ignore"}

@@ -63,7 +63,7 @@ def barycenter(n: int, **keywords: object) -> Callable[[], object]:
     return partial(epsilot.barycenter, A, ((X[:, None] - X) ** 2).sum(axis=-1), **keywords)
 
 
-#: What is measured: how it is made, and how many points it has.
+#: Case -> the function that makes it, and its number of points.
 CASES: dict[str, tuple[Callable[..., Callable[[], object]], int]] = {
     "cloud 50-d": (partial(cloud, d=50), 20_000),
     "cloud 50-d, larger": (partial(cloud, d=50), 50_000),

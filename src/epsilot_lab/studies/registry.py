@@ -24,8 +24,8 @@ def measure(name: str, side: int, eps: float, n_seeds: int) -> str:
     """Return the operations of a method, or what became of it."""
     counts = []
     for seed in range(n_seeds):
-        wish = {"eps": eps, "method": name, "max_seconds": SECONDS, "on_limit": "ignore"}
-        result = epsilot.solve(*images(side, seed), **wish)
+        goal = {"eps": eps, "method": name, "max_seconds": SECONDS, "on_limit": "ignore"}
+        result = epsilot.solve(*images(side, seed), **goal)
         if not result.converged:
             return f"> {result.work.operations:.0e}"
         if "pivot" in result.work.units:

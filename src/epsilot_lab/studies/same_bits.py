@@ -1,4 +1,4 @@
-"""Whether every result has the same bits: in other processes, caches, threads and processors.
+"""Compare the bits of results across processes, caches, threads and processors.
 
     python -m epsilot_lab same-bits            # the whole table, under every setting
     python -m epsilot_lab same-bits --quick    # what the tests run
@@ -38,8 +38,8 @@ AVX2 = "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+avx,+avx2,+bmi,+bmi2,+fma,+lzcnt,+
 
 
 @dataclass(frozen=True)
-class Setting:
-    """How a process differs from the first one; ``cache`` names its compilation cache."""
+class ProcessSetting:
+    """The differences of a process from the first one; ``cache`` names its compilation cache."""
 
     name: str
     cache: str = "native"
@@ -48,14 +48,14 @@ class Setting:
     seed: int = 0  # of the order of the table, and of where arrays lie; 0: as they are
 
 
-def target(name: str, features: str = "") -> Setting:
+def target(name: str, features: str = "") -> ProcessSetting:
     """Return a setting that compiles for another processor, with what LLVM knows it to have."""
     variables = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
-    return Setting(f"code for {name}", name, variables)
+    return ProcessSetting(f"code for {name}", name, variables)
 
 
-FIRST = Setting("cold cache")
-ELSEWHERE = Setting(
+FIRST = ProcessSetting("cold cache")
+ELSEWHERE = ProcessSetting(
     "warm cache, two threads, arrays elsewhere, older NumPy and BLAS",
     n_threads=2,
     seed=1,
@@ -64,18 +64,21 @@ ELSEWHERE = Setting(
 QUICK = [FIRST, ELSEWHERE, target("haswell")]
 SETTINGS = [
     FIRST,
-    Setting("warm cache"),
-    Setting("two threads", n_threads=2),
-    *(Setting(f"arrays elsewhere, order {seed}", seed=seed, n_threads=2) for seed in (1, 2, 3)),
-    Setting("another cold cache, another order", cache="again", seed=4),
-    Setting("NumPy without AVX-512", variables={"NPY_DISABLE_CPU_FEATURES": NUMPY_AVX512}),
-    Setting(
+    ProcessSetting("warm cache"),
+    ProcessSetting("two threads", n_threads=2),
+    *(
+        ProcessSetting(f"arrays elsewhere, order {seed}", seed=seed, n_threads=2)
+        for seed in (1, 2, 3)
+    ),
+    ProcessSetting("another cold cache, another order", cache="again", seed=4),
+    ProcessSetting("NumPy without AVX-512", variables={"NPY_DISABLE_CPU_FEATURES": NUMPY_AVX512}),
+    ProcessSetting(
         "NumPy without AVX2",
         variables={"NPY_DISABLE_CPU_FEATURES": NUMPY_ALL},
     ),
-    Setting("BLAS for Haswell", variables={"OPENBLAS_CORETYPE": "Haswell"}),
-    Setting("BLAS for Zen", variables={"OPENBLAS_CORETYPE": "Zen"}),
-    Setting("BLAS on one thread", variables={"OPENBLAS_NUM_THREADS": "1"}),
+    ProcessSetting("BLAS for Haswell", variables={"OPENBLAS_CORETYPE": "Haswell"}),
+    ProcessSetting("BLAS for Zen", variables={"OPENBLAS_CORETYPE": "Zen"}),
+    ProcessSetting("BLAS on one thread", variables={"OPENBLAS_NUM_THREADS": "1"}),
     target("haswell"),
     target("skylake-avx512"),
     target("znver3"),
@@ -86,7 +89,7 @@ SETTINGS = [
 # -- the table -------------------------------------------------------------------------------
 
 
-class Place:
+class ArrayPlacement:
     """Puts arrays at places that depend on a seed."""
 
     def __init__(self, seed: int) -> None:
@@ -285,7 +288,7 @@ def digest(result) -> str:
 
 def solve_all(is_quick: bool, n_threads: int, seed: int) -> dict[str, str]:
     """Return the hash of every case, solved in an order that depends on the seed."""
-    place, table = Place(seed), list(cases(is_quick).items())
+    place, table = ArrayPlacement(seed), list(cases(is_quick).items())
     if seed:
         random.Random(seed).shuffle(table)
     limits = {"on_limit": "ignore", "max_iter": 60, "n_threads": n_threads}
@@ -295,7 +298,7 @@ def solve_all(is_quick: bool, n_threads: int, seed: int) -> dict[str, str]:
 # -- the processes ---------------------------------------------------------------------------
 
 
-def run(setting: Setting, caches: Path, is_quick: bool) -> dict[str, str]:
+def run(setting: ProcessSetting, caches: Path, is_quick: bool) -> dict[str, str]:
     """Return the hashes of a fresh process under a setting."""
     environment = {
         **os.environ,
@@ -322,7 +325,7 @@ def run(setting: Setting, caches: Path, is_quick: bool) -> dict[str, str]:
     return hashes
 
 
-def can_run(setting: Setting) -> bool:
+def can_run(setting: ProcessSetting) -> bool:
     """Tell whether this processor has the instructions of a setting."""
     if "NUMBA_CPU_NAME" not in setting.variables:
         return True
@@ -338,7 +341,7 @@ def can_run(setting: Setting) -> bool:
     return bool(has.get("avx2") and has.get("fma"))
 
 
-def differences(settings: list[Setting], is_quick: bool, report=lambda line: None):
+def differences(settings: list[ProcessSetting], is_quick: bool, report=lambda line: None):
     """Return {setting: cases whose bits differ from the first setting's}, and the number of cases.
 
     Settings that this processor cannot run are left out.

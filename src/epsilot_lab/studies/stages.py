@@ -1,4 +1,4 @@
-"""Where the time of method="auto" goes, stage by stage, beside ot.emd2.
+"""Show where the time of method="auto" goes, stage by stage, beside ot.emd2.
 
 python -m epsilot_lab stages [--problems points2] [--sizes 256 4096] [--rtol 1e-2 1e-6] [--seeds 2]
 
@@ -69,10 +69,10 @@ def measure(instance: Instance, rtol: float, budget: float) -> dict[str, list[fl
             samples[stage].append(spent[stage])
         samples["rounds"].append(max(spent["calls of certificates"], 1))
 
-    rival = repeated(lambda: ot.emd2(a, b, M, numItermax=10**8), budget)
+    peer = repeated(lambda: ot.emd2(a, b, M, numItermax=10**8), budget)
     with watched(spent):
         own = repeated(ours, budget, 2)
-    for name, runs in (("emd2", rival), ("ours", own)):
+    for name, runs in (("emd2", peer), ("ours", own)):
         samples[name] = [seconds.wall for seconds in runs.seconds]
     return samples
 

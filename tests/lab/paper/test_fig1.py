@@ -18,7 +18,7 @@ from epsilot_lab.paper.fig1 import (
     ONE_CRITERION,
     OWN_RULES,
     QUICK,
-    Scale,
+    Fig1Scale,
     certificate_claims,
     chosen_panels,
     directions,
@@ -32,7 +32,7 @@ from epsilot_lab.paper.fig1 import (
 from epsilot_lab.paper.image_tasks import operations, soundness
 from epsilot_lab.paper.numpy_pdasmd import NAME
 
-TOY = Scale((2, 3), (4,), (1, 2, 4), (4,), seeds=1, eps=0.5, certified_eps=(0.3, 0.2))
+TOY = Fig1Scale((2, 3), (4,), (1, 2, 4), (4,), seeds=1, eps=0.5, certified_eps=(0.3, 0.2))
 BOTH = ("synthetic", "mnist")
 CONSOLE = Console(stderr=True, force_terminal=False)
 FIGURES = [f"fig1-{data}-{what}" for data in BOTH for what in ("n", "B", "certificate")]

@@ -8,9 +8,9 @@ from rich.console import Console
 import epsilot
 from epsilot.errors import InvalidProblem
 from epsilot_lab.paper import table1
-from epsilot_lab.paper.table1 import FULL, QUICK, Scale, rows_of, statements, tasks_of
+from epsilot_lab.paper.table1 import FULL, QUICK, Table1Scale, rows_of, statements, tasks_of
 
-TOY = Scale(
+TOY = Table1Scale(
     sides=(2, 3),
     n_sides=2,
     base_sides=(2,),

@@ -120,12 +120,12 @@ def test_methods_are_compared_on_the_same_samples(other, expected):
 
 
 def test_our_choice_is_made_on_samples_that_no_table_shows():
-    rival = ("reg", 0.03)
-    lines = made([0.1] * 7, "sinkhorn", rival, 100) + made([0.2] * 7, "sinkhorn", GOAL, 100)
-    shown = made([0.9] * 7, "sinkhorn", rival) + made([0.0] * 7, "sinkhorn", GOAL)
+    other = ("reg", 0.03)
+    lines = made([0.1] * 7, "sinkhorn", other, 100) + made([0.2] * 7, "sinkhorn", GOAL, 100)
+    shown = made([0.9] * 7, "sinkhorn", other) + made([0.0] * 7, "sinkhorn", GOAL)
     assert table2.chosen(shown) is None
-    assert table2.chosen(shown + lines) == (rival, "cross-validated", pytest.approx(0.1))
-    assert table2.select(shown + lines, 10, "sinkhorn", rival) == pytest.approx([0.9])
+    assert table2.chosen(shown + lines) == (other, "cross-validated", pytest.approx(0.1))
+    assert table2.select(shown + lines, 10, "sinkhorn", other) == pytest.approx([0.9])
 
 
 def test_the_figure_judges_the_fit_up_to_50_degrees():

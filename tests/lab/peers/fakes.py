@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from epsilot_lab.peers.solvers import Answer, Prepared
+from epsilot_lab.peers.solvers import PeerAnswer, Prepared
 
 
 def _fake(plan, delay=0.0):
@@ -14,7 +14,7 @@ def _fake(plan, delay=0.0):
                 time.sleep(delay)
             return plan(M, a, b)
 
-        return Prepared(run, Answer)
+        return Prepared(run, PeerAnswer)
 
     return adapter
 

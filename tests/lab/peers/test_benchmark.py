@@ -13,7 +13,7 @@ from epsilot_lab.peers import benchmark
 from epsilot_lab.peers.analysis import Cells
 from epsilot_lab.peers.benchmark import SolverProcess, audit, run_bench, run_selection
 from epsilot_lab.peers.selection import KEY, QUICK
-from epsilot_lab.peers.solvers import SOLVERS, Answer, BenchmarkSolver, Tuning
+from epsilot_lab.peers.solvers import SOLVERS, BenchmarkSolver, PeerAnswer, Tuning
 from epsilot_lab.store import Store
 
 CONSOLE = Console(stderr=True, force_terminal=False, quiet=True)
@@ -190,7 +190,7 @@ def test_a_bad_peer_is_caught(function, failure, tmp_path, monkeypatch):
 def test_the_audit_rounds_in_the_peers_favour():
     M, a, b = FAMILIES["random"].build(16, 0)
     result = epsilot.exact(M, a, b)
-    line = audit(M, a, b, Answer(0.9 * result.plan - 1e-18), result.potentials)
+    line = audit(M, a, b, PeerAnswer(0.9 * result.plan - 1e-18), result.potentials)
     assert line["marginal_error"] == pytest.approx(0.2)
     assert result.value < line["value"] < result.value + 0.1 * M.max()
     assert line["lower"] == pytest.approx(result.value)

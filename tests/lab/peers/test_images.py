@@ -2,7 +2,7 @@ from rich.console import Console
 
 from epsilot_lab.peers import images
 
-TOY = images.Scale(sides=(8,), longest_of_rivals=8, n_pairs=1)
+TOY = images.ImageScale(sides=(8,), longest_of_peers=8, n_pairs=1)
 CONSOLE = Console(stderr=True, force_terminal=False)
 
 
@@ -20,8 +20,8 @@ def test_a_toy_run_writes_a_table_a_cost_and_goes_on_where_it_was(tmp_path, monk
     assert (tmp_path / "solves.jsonl").read_text().splitlines() == lines
 
 
-def test_rivals_are_not_given_large_images():
-    scale = images.Scale(sides=(32, 64), longest_of_rivals=32, n_pairs=1)
+def test_peers_are_not_given_large_images():
+    scale = images.ImageScale(sides=(32, 64), longest_of_peers=32, n_pairs=1)
     sides = {task.side for task in images.tasks_of(scale, None, None) if task.solver == "emd2"}
     assert sides == {32}
 
