@@ -282,7 +282,7 @@ TAU2 = 0.5
 
 
 @dataclass(slots=True)
-class PDASMDState(SemiDualState):
+class BlockPDASMDState(SemiDualState):
     """The snapshot, and the sequences of Algorithm 1."""
 
     y: Matrix
@@ -332,10 +332,10 @@ class BlockPDASMD(FamilySolver):
 
     def init(
         self, target: FamilyTarget, rng: Generator, potentials: tuple[Vector, ...] | None = None
-    ) -> tuple[PDASMDState, Work]:
+    ) -> tuple[BlockPDASMDState, Work]:
         """Return column potentials, at which all sequences begin."""
         G = target.columns(potentials)
-        state = PDASMDState(
+        state = BlockPDASMDState(
             *_unevaluated(target.family, G),
             is_evaluated=False,
             y=G.copy(),
@@ -345,7 +345,7 @@ class BlockPDASMD(FamilySolver):
         )
         return state, Work()
 
-    def step(self, target: FamilyTarget, state: PDASMDState, rng: Generator) -> Work:
+    def step(self, target: FamilyTarget, state: BlockPDASMDState, rng: Generator) -> Work:
         """Do one outer loop (steps 3 to 13), and take the next snapshot."""
         family, eta, (k, m) = target.family, target.eta, target.family.shape
         drawn = _inner_steps(family) * k * m
@@ -378,7 +378,7 @@ def _inner_steps(family: Family) -> int:
 
 def _advanced(
     family: Family,
-    state: PDASMDState,
+    state: BlockPDASMDState,
     at: Evaluated,
     steps: loops.Steps,
     eta: float,

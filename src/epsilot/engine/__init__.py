@@ -1,1 +1,1 @@
-"""One run: its goal, the method and start that are chosen, the only loop, and what it leaves."""
+"""Run a request: goal, method selection, start, the loop of every run, checkpoints and results."""

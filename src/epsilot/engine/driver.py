@@ -30,7 +30,7 @@ from .interrupts import watch_signals
 from .observers import Observer
 from .reserve import PROVED_AT_ONCE, can_be_bounded_below, can_be_certified, reserve
 from .result import Status
-from .run_state import Moment, Place, RunState, certify_crudely, record_of
+from .run_state import Moment, RunPosition, RunState, certify_crudely, record_of
 from .schedules import Schedule
 from .starts import Started
 
@@ -40,7 +40,7 @@ STALL_WORK_RATIO = 8.0
 STALL_EPOCHS = 5000
 
 
-class Support(Protocol):
+class SolverSupport(Protocol):
     """The part of a problem that a solver works on."""
 
     def lifted(self, core: Any, row: Vector, /) -> tuple[Any, Vector]:
@@ -64,7 +64,7 @@ class Driver(Generic[T, S]):
     """
 
     objective: RunObjective
-    support: Support
+    support: SolverSupport
     solver: Solver[T, S]
     schedule: Schedule[T]
     goal: Goal
@@ -80,7 +80,7 @@ class Driver(Generic[T, S]):
 
         Without a start, the time was up while a start was computed.
         """
-        place, clock = Place(), self.clock
+        place, clock = RunPosition(), self.clock
         try:
             if started is None:
                 raise OutOfTime
@@ -91,7 +91,7 @@ class Driver(Generic[T, S]):
         clock.phase = Phase.RETURN
         return self.run
 
-    def _loop(self, place: Place, started: Started, resumed: Moment[T, S] | None) -> Status:
+    def _loop(self, place: RunPosition, started: Started, resumed: Moment[T, S] | None) -> Status:
         """Step until the run is over; return how it ended."""
         run, solver = self.run, self.solver
         is_saved = len(self.observers) > 1 and any(
@@ -130,7 +130,7 @@ class Driver(Generic[T, S]):
                     reserve(run, self.objective, self.clock), time.perf_counter() - began
                 )
 
-    def _finish(self, place: Place, ending: Status) -> None:
+    def _finish(self, place: RunPosition, ending: Status) -> None:
         """Certify the last state, as far as time allows, and set the status."""
         run, clock, is_ended = self.run, self.clock, ending is not Status.NOT_FINITE
         target, state = place.target, place.state
@@ -161,13 +161,13 @@ class Driver(Generic[T, S]):
 
     # -- abandoned steps ---------------------------------------------------------------------
 
-    def _keep_whole(self, place: Place) -> None:
+    def _keep_whole(self, place: RunPosition) -> None:
         """Copy the state for a checkpoint, in case the next step is abandoned."""
         generator = copy.deepcopy(dict(self.rng.bit_generator.state))
         work = copy.deepcopy(self.run.work)
         place.whole = place.target, copy.deepcopy(place.state), generator, work
 
-    def _save(self, place: Place) -> None:
+    def _save(self, place: RunPosition) -> None:
         """Save the last whole state: a resumed run repeats a step that was abandoned."""
         if place.is_abandoned and place.whole is not None:
             target, state, generator, self.run.work = place.whole
@@ -326,7 +326,7 @@ class Driver(Generic[T, S]):
             is_told |= observer.evaluated(record)
         return is_told
 
-    def _certify_crudely(self, place: Place) -> None:
+    def _certify_crudely(self, place: RunPosition) -> None:
         """Bound the optimum without a pass over the costs, or by potentials if time allows."""
         run, objective, clock = self.run, self.objective, self.clock
         certify_crudely(run, objective)
@@ -344,7 +344,7 @@ class Driver(Generic[T, S]):
                 run.proof = run.proof._replace(lower=lower)
         self._tell(run.eta)
 
-    def _known_potential(self, place: Place) -> Vector | None:
+    def _known_potential(self, place: RunPosition) -> Vector | None:
         """Return a row potential of the whole problem from the state or the start, if there is one.
 
         Any vector proves a bound, even one from an abandoned step.

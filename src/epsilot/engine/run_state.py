@@ -133,7 +133,7 @@ AnyMoment: TypeAlias = Moment[Any, Any]
 
 
 @dataclass
-class Place:
+class RunPosition:
     """Current target and state of a run, and whether a step was abandoned."""
 
     target: Any = None
