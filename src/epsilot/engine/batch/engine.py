@@ -48,6 +48,7 @@ from ..storage import save_or_warn
 from .problems import Chunk, GivenProblem, ListChunk, ProblemSource, places
 from .result import (
     CODES,
+    Answer,
     BatchResult,
     ManyPotentials,
     Pairing,
@@ -245,6 +246,17 @@ def complete(chunk: Chunk, answers: ChunkAnswers, request: Request, clock: Clock
     return answers
 
 
+def solve_again(source: ProblemSource, request: Request, k: int) -> Answer:
+    """Solve problem k of a batch again, to the same bits, and keep its plan and potentials."""
+    request = replace(request, max_seconds=None)
+    goal = BatchGoal.of(request, plans=True, potentials=True)
+    with started(None) as clock:
+        answers = complete(*solve_chunk(source.only(k), goal), request, clock)
+    assert answers.plans is not None
+    assert answers.potentials is not None
+    return answers.plans.arcs(0), answers.potentials[0], answers.runs.get(0)
+
+
 def seconds_left(clock: Clock) -> float | None:
     """Return the seconds that are left, as ``max_seconds`` of a request."""
     return max(0.0, clock.seconds_left()) if clock.is_limited else None
@@ -372,6 +384,7 @@ class BatchAccumulator:
             request=request,
             first_solved=self.n_restored,
             runs=dict(self.runs),
+            solve_again=partial(solve_again, source, request),
         )
 
     def save(self, seconds: float) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -269,6 +269,10 @@ def asked_of(request: Request) -> dict[str, str]:
     return {name: text for name, text in request.written().items() if name != "max_seconds"}
 
 
+#: The plan, the potentials and the other fields of the result of one problem.
+Answer: TypeAlias = tuple[Arcs, Potentials, RunFields | None]
+
+
 class Pairing(NamedTuple):
     """The entries of a matrix that the problems are.
 
@@ -288,9 +292,9 @@ class BatchResult(Sequence[Result]):
     ``value[k] - lower_bound[k] = gap[k]`` is proved for each problem k. Refused problems hold NaN
     and have a sentence in ``errors``. Problems that a limit left out hold NaN.
 
-    ``batch[k]`` is the :class:`Result` of problem k. It is made from the arrays of the batch, so
-    the batch must have been solved with ``plans=True, potentials=True``. No problem is solved
-    again.
+    ``batch[k]`` is the :class:`Result` of problem k. With ``plans=True, potentials=True`` it is
+    made from the arrays of the batch. Otherwise problem k is solved again for its plan and
+    potentials, to the same bits.
 
     Attributes
     ----------
@@ -337,6 +341,8 @@ class BatchResult(Sequence[Result]):
     request: Request | None = field(default=None, repr=False)
     first_solved: int = field(default=0, repr=False)  # problems before it came from a file
     runs: Mapping[int, RunFields] = field(default_factory=dict, repr=False)
+    #: Solves a problem again, for an answer that was not kept.
+    solve_again: Callable[[int], Answer] | None = field(default=None, repr=False)
 
     @property
     def gap(self) -> Vector:
@@ -383,18 +389,17 @@ class BatchResult(Sequence[Result]):
         return self._stored(k)
 
     def _stored(self, k: int) -> Result:
-        """Make the result of problem k from the arrays, and check that it fits the problem."""
-        if self.plans is None or self.potentials is None:
-            raise InvalidProblem(
-                f"the plan and the potentials of problem {k} were not kept, and batch[{k}] needs "
-                "both; pass plans=True, potentials=True, or solve this problem alone."
-            )
-        if self.source is None or self.request is None or k < self.first_solved:
+        """Make the result of problem k, and check that it fits the problem."""
+        if self.source is None or self.request is None or self.solve_again is None:
             raise InvalidProblem(
                 f"the answer to problem {k} was read from a file, which holds arrays only; use "
                 f".plans[{k}] and .potentials[{k}], or solve this problem alone."
             )
-        chunk, request, stored = self.source.only(k), self.request, self.plans.arcs(k)
+        chunk, request = self.source.only(k), self.request
+        if self.plans is None or self.potentials is None or k < self.first_solved:
+            stored, potentials, run = self.solve_again(k)
+        else:
+            stored, potentials, run = self.plans.arcs(k), self.potentials[k], self.runs.get(k)
         given = request.kind.problem(*chunk.given(0), normalize=chunk.normalize)
         objective = request.kind.objective(given, request.reg)
         value, lower, error = (
@@ -405,12 +410,12 @@ class BatchResult(Sequence[Result]):
                 f"problem {k} was changed after it was solved: the stored plan does not have the "
                 f"value {value!r} any more; keep costs and weights as they are (pass copies)."
             )
-        about = self.runs.get(k) or _compiled_fields(
+        about = run or _compiled_fields(
             objective, request, value, lower, error, self.seconds / len(self)
         )
         return Result(
             plan_operator=Plan(stored),
-            potentials=self.potentials[k],
+            potentials=potentials,
             problem=objective.problem,
             **about,
         )
