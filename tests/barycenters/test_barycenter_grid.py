@@ -92,3 +92,16 @@ REFUSED = [
 def test_refusals_are_one_sentence(fields, keywords, sentence):
     with pytest.raises(epsilot.InvalidProblem, match=sentence):
         epsilot.barycenter_grid(fields, **keywords)
+
+
+def test_a_program_that_presolve_calls_infeasible_is_solved():
+    first = [6.625566341870877e-06, 0.17224271680718636, 5.23391540567878, 1.8829169184207022e-06]
+    first += [6.496357203382213e-07, 5.7773748748177037e-05, 0.003906536377947273]
+    first += [4.8820137192204696e-11, 2.682313435296435e-11]
+    last = [0.5429078723270391, 0.0, 2.469972834981948, 0.3730131319579524, 2.0242377515403462]
+    images = [np.array(x) for x in (first, [0.6011257323119207] * 9, [*last, 0.0, 0.0, 0.0, 0.0])]
+    weights = [0.7679076271306157, 0.8038966473707082, 0.11184172677424452]
+    found = epsilot.barycenter_grid(
+        images, weights, metric="cityblock", spacing=1.4549875086057926, rtol=1e-9
+    )
+    assert found.converged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -251,14 +251,12 @@ def _solve(family: Family, problems: list[Problem], kept: list[Index]) -> Progra
     """Solve the program on the kept arcs."""
     c, A, b = _program(family, problems, kept)
     tolerances = {f"{x}_feasibility_tolerance": HIGHS_TOLERANCE for x in ("primal", "dual")}
-    keywords = {"A_eq": A, "b_eq": b, "method": "highs-ds", "options": tolerances}
-    if c.size > MAX_ARCS_IN_PROCESS:
-        found = processes.call("scipy.optimize", "linprog", c, **keywords)
+    # The presolve of HiGHS can call a program infeasible whose masses differ by eleven digits.
+    for options in (tolerances, {"presolve": False, **tolerances}):
+        found = _highs(c, A_eq=A, b_eq=b, method="highs-ds", options=options)
+        if found.x is not None:
+            break
     else:
-        from scipy.optimize import linprog
-
-        found = linprog(c, **keywords)
-    if found.x is None:
         raise InvalidProblem(
             f"HiGHS could not solve the linear program ({found.message.strip()}); use "
             "method='auto' with rtol."
@@ -266,6 +264,15 @@ def _solve(family: Family, problems: list[Problem], kept: list[Index]) -> Progra
     m = family.shape[1]
     flow = np.maximum(found.x[:-m], 0) / m
     return _potentials(family, problems, flow, found.eqlin.marginals)
+
+
+def _highs(c: Vector, **keywords: Any) -> Any:
+    """Solve a linear program, a large one in a process that can be ended."""
+    if c.size > MAX_ARCS_IN_PROCESS:
+        return processes.call("scipy.optimize", "linprog", c, **keywords)
+    from scipy.optimize import linprog
+
+    return linprog(c, **keywords)
 
 
 def _potentials(
