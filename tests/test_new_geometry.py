@@ -101,7 +101,7 @@ def test_every_method_takes_it_or_says_that_it_cannot(method):
     about = solver_class(method).about
     asked = {"method": method, "on_limit": "ignore", **kind_of(about)}
     accuracy = {"tol": 0.1} if about.form == Clipped.form else {"rtol": 0.1}
-    if about.needs_dense or about.needs_lattice or about.needs_line:
+    if about.needs_dense or about.needs_lattice or about.needs_line or about.needs_arcs:
         with pytest.raises(epsilot.InvalidProblem, match=f"{method} (needs|cannot solve)"):
             epsilot.solve(CIRCLE, A, B, **asked, **accuracy)
         return

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .api.pairwise import pairwise
     from .api.sample import solve_sample
     from .api.solve import exact, solve
+    from .api.warmup import warmup
     from .applications.color_transfer import ColorTransfer as ColorTransfer
     from .applications.domain_adaptation import DomainAdapter as DomainAdapter
     from .barycenters.free_support import SampleBarycenterResult
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
     from .errors import (
         CertificateError,
         ConvergenceWarning,
+        Infeasible,
         InvalidProblem,
         NotConverged,
         UnknownMethod,
         UnknownOption,
         UnsavedWarning,
     )
-    from .geometry import Dense, Geometry, Grid, PointCloud
+    from .geometry import Dense, Geometry, Grid, PointCloud, Sparse
     from .problems.certificate import Certificate
     from .problems.plan import Plan
     from .problems.work import Record
@@ -51,6 +53,7 @@ _HOMES = {
     "applications.color_transfer": ("ColorTransfer",),
     "applications.domain_adaptation": ("DomainAdapter",),
     "api.solve": ("exact", "solve"),
+    "api.warmup": ("warmup",),
     "api.batch": ("solve_batch", "solve_sample_batch"),
     "barycenters.free_support": ("SampleBarycenterResult",),
     "api.barycenter": ("barycenter", "barycenter_grid", "barycenter_sample"),
@@ -61,13 +64,14 @@ _HOMES = {
     "errors": (
         "CertificateError",
         "ConvergenceWarning",
+        "Infeasible",
         "InvalidProblem",
         "NotConverged",
         "UnknownMethod",
         "UnknownOption",
         "UnsavedWarning",
     ),
-    "geometry": ("Dense", "Geometry", "Grid", "PointCloud"),
+    "geometry": ("Dense", "Geometry", "Grid", "PointCloud", "Sparse"),
     "problems.plan": ("Plan",),
     "problems.work": ("Record",),
     "engine.batch.result": ("BatchResult",),
@@ -90,6 +94,7 @@ __all__ = [
     "Dense",
     "Geometry",
     "Grid",
+    "Infeasible",
     "InvalidProblem",
     "NotConverged",
     "Plan",
@@ -97,6 +102,7 @@ __all__ = [
     "Record",
     "Result",
     "SampleBarycenterResult",
+    "Sparse",
     "Status",
     "UnknownMethod",
     "UnknownOption",
@@ -118,6 +124,7 @@ __all__ = [
     "solve_sample",
     "solve_sample_batch",
     "theory",
+    "warmup",
 ]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+# A vector of indices.
+IndexArray: TypeAlias = Any
 # A Result or a BatchResult, which later layers define.
 Answer: TypeAlias = Any
 
@@ -18,6 +20,23 @@ class InvalidBatch(InvalidProblem):
     def __init__(self, message: str, result: Answer) -> None:
         super().__init__(message)
         self.result = result
+
+
+class Infeasible(InvalidProblem):
+    """No plan exists on the allowed arcs, as a cut proves.
+
+    All arcs of the sources of the cut lead to its targets, and these can take less mass than the
+    sources have to send.
+    """
+
+    def __init__(self, message: str, sources: IndexArray, targets: IndexArray, excess: float):
+        super().__init__(message)
+        self.sources = sources  # indices of sources
+        self.targets = targets  # indices of all targets that arcs lead to from them
+        self.excess = excess  # mass that cannot be sent
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.sources, self.targets, self.excess)
 
 
 class TooLarge(InvalidProblem, MemoryError):

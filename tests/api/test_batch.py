@@ -142,7 +142,7 @@ BAD = {
     "no matrix": (lambda M, a, b: (M[0], a, b)),
     "empty": (lambda M, a, b: (np.zeros((0, 3)), a, b)),
     "words": (lambda M, a, b: ([["a", "b"]], a, b)),
-    "sparse": (lambda M, a, b: (sparse.csr_array(M), a, b)),
+    "no arcs": (lambda M, a, b: (sparse.csr_array(0 * M), a, b)),
     "out of range": (lambda M, a, b: (1e-306 * M, a, b)),
 }
 

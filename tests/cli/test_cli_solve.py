@@ -8,8 +8,9 @@ import pytest
 import epsilot
 
 BOUNDS = "value value_linear lower_bound gap target marginal_error converged"
-RUN = "method reg seed options version n_iter operations certificate_operations seconds"
-FIELDS = {*BOUNDS.split(), *RUN.split(), "status", "message", "shape", "files"}
+RUN = "method reg seed options version n_iter operations certificate_operations"
+SECONDS = ("seconds", "compile_seconds")
+FIELDS = {*BOUNDS.split(), *RUN.split(), *SECONDS, "status", "message", "shape", "files"}
 
 
 @pytest.mark.parametrize(

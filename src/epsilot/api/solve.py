@@ -13,7 +13,7 @@ from ..engine.clock import Phase, started
 from ..engine.execute import execute
 from ..engine.request import Request
 from ..engine.result import Result
-from ..geometry import Geometry
+from ..geometry import Geometry, as_geometry
 from ..problems import kinds
 from ..problems.work import Record
 
@@ -151,10 +151,14 @@ def exact(
 ) -> Result:
     """Solve exactly by network simplex, as ``solve(..., method="exact")``.
 
+    Sparse costs, and costs with forbidden pairs, are solved by ``method="network_simplex"``.
+
     Examples
     --------
     >>> import numpy as np, epsilot
     >>> epsilot.exact(np.array([[0.0, 1.0], [1.0, 0.0]])).value
     0.0
     """
-    return solve(M, a, b, method="exact", rtol=1e-9, on_limit="ignore")
+    geometry = as_geometry(M)
+    method = "exact" if geometry.allowed is None else "network_simplex"
+    return solve(geometry, a, b, method=method, rtol=1e-9, on_limit="ignore")

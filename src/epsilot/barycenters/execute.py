@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import memory, parallel
 from .._types import Matrix, Vector
-from ..engine.clock import started
+from ..engine.clock import Clock, started
 from ..engine.execute import drive, report_limit
 from ..engine.execute import execute as execute_member
 from ..engine.goal import Goal, make_goal
@@ -41,7 +41,7 @@ def execute(family: Family, request: Request) -> BarycenterResult:
     course = _run_plan(family, goal, request)
     with parallel.limit(request.n_threads), started(request.max_seconds) as clock:
         run = drive(family, goal, request, course, clock)
-        result = _result(family, run, goal, request, course)
+        result = _result(family, run, goal, request, course, clock)
     report_limit(result, request.on_limit)
     return result
 
@@ -65,7 +65,7 @@ def _run_plan(family: Family, goal: Goal, request: Request) -> RunPlan:
 
 
 def _result(
-    family: Family, run: RunState, goal: Goal, request: Request, course: RunPlan
+    family: Family, run: RunState, goal: Goal, request: Request, course: RunPlan, clock: Clock
 ) -> BarycenterResult:
     """Prove the bounds once more, from the very plans and potentials that are returned."""
     upper, lower, _ = run.proof or family.prove(run.plan, run.potentials)
@@ -101,6 +101,7 @@ def _result(
         history=list(run.history),
         target=target,
         choice=None if course.choice is None else str(course.choice),
+        compile_seconds=clock.compile_seconds(),
     )
 
 

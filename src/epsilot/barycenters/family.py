@@ -432,19 +432,29 @@ def _histograms(A: ArrayLike | Sequence[ArrayLike]) -> list[Vector]:
     return found
 
 
+def _with_all_pairs(geometry: Geometry) -> Geometry:
+    """Return a geometry, or reject one that forbids pairs."""
+    if geometry.allowed is not None:
+        raise InvalidProblem(
+            "the cost of a barycentre forbids some pairs; it must be finite for every pair "
+            "(replace inf by a large cost)."
+        )
+    return geometry
+
+
 def _costs(M: Any, k: int) -> list[Geometry]:
     """Return one geometry per histogram, the same one if there is a single cost."""
     many = M if isinstance(M, (list, tuple)) and M and _is_cost(M[0]) else None
     if many is None and not isinstance(M, Geometry) and np.ndim(M) == 3:
         many = list(np.asarray(M))
     if many is None:
-        return [as_geometry(M)] * k
+        return [_with_all_pairs(as_geometry(M))] * k
     if len(many) != k:
         raise InvalidProblem(
             f"M is a list of {len(many)} costs for {k} histograms; it must be one cost for all, or "
             "one for each."
         )
-    found = [as_geometry(x) for x in many]
+    found = [_with_all_pairs(as_geometry(x)) for x in many]
     sizes = sorted({x.shape[1] for x in found})
     if len(sizes) > 1:
         raise InvalidProblem(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .._types import Potentials, Vector
+from ..display.text import compile_note
 from ..engine.result import Status
 from ..problems.plan import Plan
 from ..problems.work import Record, Work
@@ -60,6 +61,7 @@ class BarycenterResult:
     target: float
     choice: str | None = None  # the method that "auto" chose, and why
     quantity: str = field(default="barycentre's objective", repr=False)
+    compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
 
     @property
     def gap(self) -> float:
@@ -75,7 +77,7 @@ class BarycenterResult:
             f"  value {self.value:.10g}, lower bound {self.lower_bound:.10g}, "
             f"gap {self.gap:.3g} (target {self.target:.3g})\n"
             f"  {self.status}; {self.n_iter} steps, {self.work.operations:.3g} operations, "
-            f"{self.seconds:.3g} s>"
+            f"{self.seconds:.3g} s{compile_note(self.compile_seconds)}>"
         )
 
     def plot(self, ax: Axes | None = None) -> Figure | SubFigure:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Least time between two drawings, in seconds.
 REFRESH_SECONDS = 0.1
+#: Characters of a bar.
+BAR_CHARACTERS = 20
 
 
 class LiveLine:
@@ -32,15 +35,19 @@ class LiveLine:
         self._force = force
         self._live: Live | None = None
         self._last_drawn = -math.inf
+        self._watch = ExitStack()
 
     def __enter__(self) -> Self:
         if self._force or sys.stderr.isatty():
             from rich.console import Console
             from rich.live import Live
 
+            from ..kernels.compile_watch import shown_by
+
             console = Console(stderr=True, force_terminal=self._force or None)
             self._live = Live(console=console, auto_refresh=False, transient=True)
             self._live.start()
+            self._watch.enter_context(shown_by(self.show_compiling))
         return self
 
     def __exit__(
@@ -50,8 +57,15 @@ class LiveLine:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
+            self._watch.close()
             self._live.stop()
             self._live = None
+
+    def show_compiling(self, seconds: float) -> None:
+        """Show that kernels have been compiling for some seconds."""
+        from rich.text import Text
+
+        self.draw(lambda _: Text(f"compiling kernels for this machine, once  {clock(seconds)}"))
 
     def draw(self, line: Callable[[float], Text]) -> None:
         """Draw ``line(now)``, unless a line was drawn less than ``REFRESH_SECONDS`` ago."""
@@ -169,3 +183,46 @@ class Counter(LiveLine):
         if self.size is not None and speed > 0:
             parts.append(f"about {clock((self.size - n_done) / speed)} left")
         return "  ".join(parts)
+
+
+class WarmupBar(LiveLine):
+    """Show a progress bar over names of functions and methods whose kernels compile.
+
+    Examples
+    --------
+    >>> with WarmupBar(("solve", "sinkhorn")) as bar:
+    ...     bar.show("solve")
+    """
+
+    def __init__(self, names: Sequence[str], *, force: bool = False) -> None:
+        super().__init__(force=force)
+        self.names = tuple(names)
+        self._name = ""
+        self._began = time.monotonic()
+
+    def show(self, name: str) -> None:
+        """Show the name whose kernels compile now."""
+        self._name = name
+        self.show_compiling(0.0)
+
+    def show_compiling(self, seconds: float) -> None:
+        """Redraw the bar with the seconds since the first name."""
+        self.draw(lambda now: self._text(now - self._began))
+
+    def _text(self, seconds: float) -> Text:
+        from rich.text import Text
+
+        return Text(self.line(self._name, seconds), no_wrap=True, overflow="ellipsis")
+
+    def line(self, name: str, seconds: float) -> str:
+        """Return the bar for a name after some seconds.
+
+        Examples
+        --------
+        >>> WarmupBar(("solve", "sinkhorn")).line("sinkhorn", 5.0)
+        '██████████░░░░░░░░░░  1 of 2  5.0 s  compiling sinkhorn'
+        """
+        n, n_done = len(self.names), self.names.index(name)
+        n_full = BAR_CHARACTERS * n_done // n
+        bar = "█" * n_full + "░" * (BAR_CHARACTERS - n_full)
+        return f"{bar}  {n_done} of {n}  {clock(seconds)}  compiling {name}"

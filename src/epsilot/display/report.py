@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from .._types import Json
-from .text import clock, counted, is_counted, operations_text
+from .text import clock, compile_note, counted, is_counted, operations_text
 
 if TYPE_CHECKING:
     from ..problems.certificate import Certificate
@@ -74,6 +74,8 @@ class Reportable(Drawable, Finished, Protocol):
     def options(self) -> Mapping[str, object]: ...  # noqa: D102
     @property
     def version(self) -> str: ...  # noqa: D102
+    @property
+    def compile_seconds(self) -> float: ...  # noqa: D102
 
 
 class Pageable(Reportable, Protocol):
@@ -113,6 +115,7 @@ def result_fields(result: Reportable) -> dict[str, object]:
         "operations": result.work.operations if is_counted(result.work) else None,
         "certificate_operations": result.work.certificate,
         "seconds": result.seconds,
+        "compile_seconds": result.compile_seconds,
         "seed": result.seed,
         "options": result.options,
         "version": result.version,
@@ -129,7 +132,7 @@ def result_lines(result: Reportable) -> dict[str, str]:
         "gap": f"{result.gap:.3g} (target {result.target:.3g})",
         "method": result.method + (f", η = {result.reg:.3g}" if result.reg else ""),
         "work": f"{counted(result.n_iter, 'epoch')}, {operations_text(result.work)}, "
-        f"{clock(result.seconds)}",
+        f"{clock(result.seconds)}{compile_note(result.compile_seconds)}",
         "status": str(result.status),
     }
     if result.is_entropic:

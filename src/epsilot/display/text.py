@@ -63,3 +63,16 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def compile_note(seconds: float) -> str:
+    """Return a note on the seconds of compilation, if there were any to speak of.
+
+    Examples
+    --------
+    >>> compile_note(4.2)
+    ' (and 4.2 s compiling, once)'
+    >>> compile_note(0.01)
+    ''
+    """
+    return f" (and {clock(seconds)} compiling, once)" if seconds >= 0.1 else ""

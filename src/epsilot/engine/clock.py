@@ -14,6 +14,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from .. import deadline
+from ..kernels.compile_watch import compile_seconds, solver_clock
 from .interrupts import graceful_interrupts
 from .result import Status
 
@@ -34,15 +35,25 @@ class Phase(Enum):
 
 
 class Clock:
-    """The limit in seconds and the interruptions of one call."""
+    """The limit in seconds and the interruptions of one call; compiling takes no time."""
 
-    __slots__ = ("_interrupted_at", "ends", "is_interrupted", "phase", "reserve", "room", "stride")
+    __slots__ = (
+        "_interrupted_at",
+        "compiled_before",
+        "ends",
+        "is_interrupted",
+        "phase",
+        "reserve",
+        "room",
+        "stride",
+    )
 
     def __init__(
         self, max_seconds: float | None = None, is_interrupted: Callable[[], bool] = bool
     ) -> None:
         limit = math.inf if max_seconds is None else float(max_seconds)
-        self.ends = time.perf_counter() + limit
+        self.compiled_before = compile_seconds()
+        self.ends = solver_clock() + limit
         self.room = max(1.0, 0.1 * limit)  # by which the limit may be exceeded
         self.reserve = 0.0  # seconds kept for a last certificate
         self.stride = 0.0  # seconds of another step, if it would eat into a long reserve
@@ -60,8 +71,12 @@ class Clock:
         self.reserve, self.stride = reserve, stride if reserve > GRACE else 0.0
 
     def pause(self, seconds: float) -> None:
-        """Extend the limit by seconds of compilation."""
+        """Extend the limit by seconds of a warm-up."""
         self.ends += seconds
+
+    def compile_seconds(self) -> float:
+        """Return the seconds of compilation since the call began."""
+        return compile_seconds() - self.compiled_before
 
     def _since_interruption(self) -> float:
         """Return the seconds since an interruption was first seen, or -inf."""
@@ -71,7 +86,7 @@ class Clock:
 
     def seconds_left(self) -> float:
         """Return the seconds before the limit."""
-        return self.ends - time.perf_counter()
+        return self.ends - solver_clock()
 
     def seconds_for_proof(self) -> float:
         """Return the seconds after which a last certificate is abandoned."""

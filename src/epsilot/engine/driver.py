@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeAlias
@@ -19,6 +18,7 @@ import numpy as np
 
 from .._types import Vector
 from ..deadline import OutOfTime
+from ..kernels.compile_watch import solver_clock
 from ..kernels.vectors import are_between
 from ..problems.objective import RunObjective
 from ..problems.plan import Core
@@ -73,7 +73,7 @@ class Driver(Generic[T, S]):
     observers: Sequence[Observer] = ()
     clock: Clock = field(default_factory=Clock)
     run: RunState = field(default_factory=RunState)
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=solver_clock)
 
     def drive(self, started: Started | None, resumed: Moment[T, S] | None = None) -> RunState:
         """Run to the goal or to a limit, from a start or from where a saved run was.
@@ -122,13 +122,11 @@ class Driver(Generic[T, S]):
             if following is not None:
                 state = self._init(following, Started(solver.potentials(target, state)))
                 target = following
-            began = time.perf_counter()
+            began = solver_clock()
             self._step(target, state)
             place.is_abandoned = place.is_torn = False
             if self.clock.is_limited:
-                self.clock.keep(
-                    reserve(run, self.objective, self.clock), time.perf_counter() - began
-                )
+                self.clock.keep(reserve(run, self.objective, self.clock), solver_clock() - began)
 
     def _finish(self, place: RunPosition, ending: Status) -> None:
         """Certify the last state, as far as time allows, and set the status."""
@@ -181,23 +179,23 @@ class Driver(Generic[T, S]):
     def look(self, _: Record | None = None) -> bool:
         """Tell observers that a start is being computed; return True if one asks to stop."""
         run = self.run
-        run.seconds = time.perf_counter() - self.began
+        run.seconds = solver_clock() - self.began
         record = record_of(run, self.objective, 0.0)
         for observer in self.observers:
             run.is_told_to_stop |= observer.starting(record)
         return run.is_told_to_stop
 
     def _init(self, target: T, started: Started) -> S:
-        began = time.perf_counter()
+        began = solver_clock()
         state, work = self.solver.init(target, self.rng, started.potentials)
-        self.run.seconds += time.perf_counter() - began
+        self.run.seconds += solver_clock() - began
         self.run.work.record(work)
         return state
 
     def _step(self, target: T, state: S) -> None:
-        run, began = self.run, time.perf_counter()
+        run, began = self.run, solver_clock()
         work = self.solver.step(target, state, self.rng)
-        run.seconds += time.perf_counter() - began
+        run.seconds += solver_clock() - began
         run.work.record(work)
         run.n_iter += 1
         for observer in self.observers:
@@ -290,7 +288,7 @@ class Driver(Generic[T, S]):
         time is up has its answer. An abandoned evaluation changes nothing.
         """
         run, objective = self.run, self.objective
-        began = time.perf_counter()
+        began = solver_clock()
         found = [pair for pair in self.solver.candidates(target, state) if _is_usable(*pair)]
         lifted = self.support.lifted
         brackets = [
@@ -306,7 +304,7 @@ class Driver(Generic[T, S]):
             if bracket.lower > below[0] or is_pair:
                 below, proof = (bracket.lower, bracket.potentials), None
         objective.check(above[0], below[0])
-        if proof is None and time.perf_counter() - began > PROVED_AT_ONCE:
+        if proof is None and solver_clock() - began > PROVED_AT_ONCE:
             assert above[1] is not None
             assert below[1] is not None
             proof = objective.prove(above[1], below[1])
@@ -314,7 +312,7 @@ class Driver(Generic[T, S]):
             run.work.record(objective.certificate_work())
         (run.upper, run.plan), (run.lower, run.potentials), run.proof = above, below, proof
         run.marginal_error, run.evaluated_at = brackets[0].marginal_error, run.n_iter
-        run.evaluation_seconds = time.perf_counter() - began
+        run.evaluation_seconds = solver_clock() - began
         self.schedule.certified(target, self.solver.signal(target, state), brackets[0], run)
         self._note_progress(target, state)
         return self._tell(target.eta)

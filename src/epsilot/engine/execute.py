@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
@@ -11,8 +10,9 @@ from typing import NamedTuple, Self
 from .. import parallel
 from ..deadline import OutOfTime
 from ..errors import Answer, ConvergenceWarning, NotConverged
+from ..kernels.compile_watch import solver_clock
 from ..problems.objective import Objective, RunObjective
-from ..problems.problem import Problem
+from ..problems.problem import Problem, Target
 from ..problems.work import Work
 from ..solvers import options_of
 from ..version import __version__
@@ -58,16 +58,25 @@ def _execute(problem: Problem, request: Request, clock: Clock) -> Result:
             target = course.schedule.first()
         except OutOfTime:
             return _unstarted(objective, goal, request, clock)
-        clock.pause(warm_up(course.solver, target))
-        run = drive(objective, goal, request, course, clock)
-        return _result(run, objective, goal, request, _About.of(course))
+        run = drive(objective, goal, request, course, clock, target)
+        return _result(run, objective, goal, request, _About.of(course), clock)
 
 
 def drive(
-    objective: RunObjective, goal: Goal, request: Request, course: RunPlan, clock: Clock
+    objective: RunObjective,
+    goal: Goal,
+    request: Request,
+    course: RunPlan,
+    clock: Clock,
+    warmed_on: Target | None = None,
 ) -> RunState:
-    """Run a solver to its goal or to a limit, watched and saved as requested."""
+    """Run a solver to its goal or to a limit, watched and saved as requested.
+
+    Kernels that a tiny version of the target ``warmed_on`` needs are compiled first, off the clock.
+    """
     with _line(request, objective, goal, course) as line:
+        if warmed_on is not None:
+            clock.pause(warm_up(course.solver, warmed_on))
         run, resumed, observers = _watched(request, objective, goal, course, line)
         driver = Driver(
             objective=objective,
@@ -107,7 +116,7 @@ def _coarse_start(problem: Problem, seed: int, driver: AnyDriver) -> Started | N
             potentials = level.extended(result)
     except OutOfTime:
         return None
-    return Started(potentials, work, time.perf_counter() - driver.began)
+    return Started(potentials, work, solver_clock() - driver.began)
 
 
 def _unstarted(objective: Objective, goal: Goal, request: Request, clock: Clock) -> Result:
@@ -116,7 +125,7 @@ def _unstarted(objective: Objective, goal: Goal, request: Request, clock: Clock)
     clock.phase = Phase.RETURN
     certify_crudely(run, objective)
     run.history.append(record_of(run, objective, 0.0))
-    return _result(run, objective, goal, request, _About(request.method, None, {}))
+    return _result(run, objective, goal, request, _About(request.method, None, {}), clock)
 
 
 def _line(
@@ -167,7 +176,12 @@ class _About(NamedTuple):
 
 
 def _result(
-    run: RunState, objective: Objective, goal: Goal, request: Request, about: _About
+    run: RunState,
+    objective: Objective,
+    goal: Goal,
+    request: Request,
+    about: _About,
+    clock: Clock,
 ) -> Result:
     """Prove the bounds from the very plan and potentials that are returned.
 
@@ -209,6 +223,7 @@ def _result(
         slopes=objective.slopes,
         mass_price=objective.mass_price(run.potentials, lower),
         asked=request.written(),
+        compile_seconds=clock.compile_seconds(),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._types import Fields, Matrix, Potentials, Vector
 from ..arguments import check_positive
-from ..display.text import counted
+from ..display.text import compile_note, counted
 from ..errors import InvalidProblem
 from ..files.arrays import SavedArrays
 from ..problems.certificate import Certificate
@@ -108,6 +108,7 @@ class Result:
     slopes: Slopes | None = field(default=None, repr=False)  # in the weights, from potentials
     mass_price: float | None = None  # µ: slope of the optimum in ``mass``
     asked: dict[str, str] = field(default_factory=dict, repr=False)  # keywords, in Python
+    compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
 
     @property
     def gap(self) -> float:
@@ -132,7 +133,8 @@ class Result:
             f"  value {self.value:.10g}, lower bound {self.lower_bound:.10g}, "
             f"gap {self.gap:.3g} (target {self.target:.3g})\n"
             f"  {self.status}; {counted(self.n_iter, 'epoch')}, "
-            f"{self.work.operations:.3g} operations, {self.seconds:.3g} s>"
+            f"{self.work.operations:.3g} operations, {self.seconds:.3g} s"
+            f"{compile_note(self.compile_seconds)}>"
         )
 
     def gradients(self) -> Gradients:

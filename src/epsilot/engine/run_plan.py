@@ -105,6 +105,17 @@ def _check_fit(
             f"{name} cannot solve {_described(whole)}; it needs masses on grids with the metric "
             "'cityblock' (use solve_grid, or method='auto')."
         )
+    is_sparse = geometry.allowed is not None
+    if is_sparse and not (about.needs_arcs or about.takes_arcs):
+        raise InvalidProblem(
+            f"{name} cannot solve {_described(whole)}; it needs a cost for every pair (use "
+            "method='auto', 'network_simplex' or 'sinkhorn')."
+        )
+    if about.needs_arcs and not is_sparse:
+        raise InvalidProblem(
+            f"{name} cannot solve {_described(whole)}; it needs a sparse cost (use "
+            "epsilot.Sparse, or method='auto')."
+        )
     if about.needs_small and not is_small(*problem.shape):
         raise InvalidProblem(
             f"{name} cannot solve {_described(whole)}; it takes up to {MAX_NODES} rows and "

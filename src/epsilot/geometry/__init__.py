@@ -1,8 +1,10 @@
 """Geometries: costs between sources and targets, stored or computed on the fly."""
 
 from .base import Geometry
-from .dense import Dense, as_geometry
+from .convert import as_geometry
+from .dense import Dense
 from .grid import Grid
 from .points import PointCloud
+from .sparse import Sparse
 
-__all__ = ["Dense", "Geometry", "Grid", "PointCloud", "as_geometry"]
+__all__ = ["Dense", "Geometry", "Grid", "PointCloud", "Sparse", "as_geometry"]

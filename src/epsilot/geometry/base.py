@@ -15,9 +15,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import parallel
-from .._types import Index, Matrix, Vector
+from .._types import Array, Index, Matrix, Vector
 from ..kernels import dense as kernels
 from ..kernels import k_least
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
@@ -101,6 +102,23 @@ class Places(NamedTuple):
     metric: str | None
 
 
+class AllowedArcs(NamedTuple):
+    """The arcs of a sparse cost: by rows, then the places of the same arcs by columns."""
+
+    starts: Index  # first arc of each row
+    cols: NDArray[np.uint32]  # column of each arc
+    first: Index  # first place of each column
+    places: Index  # arcs by columns
+    col_rows: NDArray[np.uint32]  # their rows
+    rows: Index  # row of each arc
+    costs: Vector
+
+    @property
+    def lists(self) -> tuple[Array, ...]:
+        """The arrays that the search for paths needs."""
+        return self.starts, self.cols, self.first, self.places, self.col_rows
+
+
 class Geometry(ABC):
     """A cost between n sources and m targets.
 
@@ -126,6 +144,8 @@ class Geometry(ABC):
     dimension: int | None = None
     #: Whether passes run on the workers of a cluster, which can keep their results.
     is_remote: bool = False
+    #: The arcs that plans may use; None: all pairs.
+    allowed: AllowedArcs | None = None
     #: Whether :meth:`coarsen` can group sources and targets into cells.
     can_coarsen: bool = False
 
@@ -177,6 +197,10 @@ class Geometry(ABC):
 
     def halved(self) -> HalvedGrid | None:
         """Return the cost between cells twice as long if both sides are one grid, else None."""
+        return None
+
+    def extended(self, to_rows: Vector, to_cols: Vector, corner: float) -> Geometry | None:
+        """Return the cost with a dummy target and a dummy source, or None if unsupported."""
         return None
 
     def call(self) -> PublicCall:

@@ -181,11 +181,6 @@ class Dense(Geometry):
         return out
 
 
-def as_geometry(M: ArrayLike | Geometry) -> Geometry:
-    """Return a geometry unchanged; wrap a cost matrix in :class:`Dense`."""
-    return M if isinstance(M, Geometry) else Dense(M)
-
-
 # -- grid detection --------------------------------------------------------------------------------
 #
 # Matrices of pixel distances are common, and methods for grids are far faster than methods that see

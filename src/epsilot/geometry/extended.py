@@ -32,6 +32,9 @@ def extended(inner: Geometry, to_rows: Vector, to_cols: Vector, corner: float) -
     corner
         Cost from the dummy source to the dummy target.
     """
+    own = inner.extended(to_rows, to_cols, corner)
+    if own is not None:
+        return own
     if not inner.is_dense:
         return Extended(inner, to_rows, to_cols, corner)
     n, m = inner.shape

@@ -10,6 +10,8 @@ from typing import Any
 import numba
 from numba.core.caching import IndexDataCacheFile
 
+from . import compile_watch
+
 #: Options of every kernel. None lets LLVM round otherwise than written.
 KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 #: Options of extrema, whose inputs are never NaN: LLVM may then vectorise them.
@@ -64,8 +66,11 @@ class KeyedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
         """Write the data first, then the index that names them."""
         digest = hashlib.sha256(repr(key).encode()).hexdigest()
         name = self._data_name(int(digest[:15], 16))
-        self._save_data(name, data)
-        self._save_index({**self._load_index(), key: name})
+        try:
+            self._save_data(name, data)
+            self._save_index({**self._load_index(), key: name})
+        except OSError:  # the folder became read-only, or the disk is full
+            _warn_once()
 
 
 def _name_files_by_key(cache: Any) -> None:
@@ -78,6 +83,7 @@ def _warn_once() -> None:
     global _has_warned
     if not _has_warned:
         _has_warned = True
+        compile_watch.note_no_cache()
         warnings.warn(
             "compiled kernels cannot be kept: neither the package's folder nor the user's cache "
             "folder can be written, so every process compiles them again (set NUMBA_CACHE_DIR to "

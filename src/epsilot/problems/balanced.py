@@ -95,15 +95,20 @@ def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
 
     A constant in f would cost digits, so that the largest entry becomes (nearly) 0.
     """
-    g = geometry.round_down(geometry.ctransform_cols(f - f.max()))
+    g = _finite(geometry, geometry.round_down(geometry.ctransform_cols(f - f.max())))
     return row_feasible(geometry, g), g
 
 
 def row_feasible(geometry: Geometry, g: Vector) -> Vector:
     """Return the c-transform f of a column potential: f_i + g_j <= C_ij in floating point."""
-    f = geometry.ctransform_rows(g)
+    f = _finite(geometry, geometry.ctransform_rows(g))
     error = geometry.ctransform_error(f, g)
     return below(f - error if error else f)
+
+
+def _finite(geometry: Geometry, x: Vector) -> Vector:
+    """Return a potential that is 0 where no arc bounds it."""
+    return x if geometry.allowed is None else np.where(x < np.inf, x, 0.0)
 
 
 #: Largest regularisation, as a multiple of the largest cost.

@@ -290,7 +290,7 @@ class Objective(RunObjective):
     def rounded(self, core: Core) -> Rounded:
         """Round a nonnegative matrix to a feasible plan; return it with cost and marginal error."""
         problem = self.problem
-        return round_onto(core, problem.p, problem.q, problem.geometry)
+        return round_onto(core, problem.p, problem.q, problem.geometry, problem.mass)
 
     def infeasibility(self, plan: Plan) -> float:
         """Return the l1 distance of a plan from its marginals."""

@@ -30,7 +30,7 @@ from .duals import free_slopes, softmin
 from .objective import Objective, Slopes, linear
 from .plan import Core, Correction, Plan
 from .problem import BestPotential, Clipped, Problem, check_size, checked_weights, scaled_problem
-from .rounding import Rounded, remove_overflow
+from .rounding import Rounded, remove_overflow, round_on_arcs
 from .support import Dummies, Support
 
 #: Largest missing share of the mass at which a plan is scaled instead of completed.
@@ -110,6 +110,9 @@ class PartialTransport(Objective):
         """
         p, q, share = self.problem.p, self.problem.q, self.share
         core, r, c = remove_overflow(core, p)
+        if self.problem.geometry.allowed is not None:
+            problem = self.problem
+            return round_on_arcs(core, p, q, problem.geometry, problem.mass, share)
         s, t, e, d = (np.empty_like(x) for x in (p, q, p, q))
         error = float(np.maximum(r - p, 0).sum() + np.maximum(c - q, 0).sum())
         error += abs(float(r.sum()) - share)

@@ -28,7 +28,7 @@ from ..geometry import Geometry
 from ..geometry.sweeps import row_blocks
 from ..kernels.auction import corner
 from ..kernels.forest import binned, both_sums, row_costs, settle
-from ..kernels.vectors import are_between, dot, entropy, log, matvec, rmatvec
+from ..kernels.vectors import are_between, dot, entropy, exp, log, matvec, rmatvec
 from ..wording import shown
 from .duals import softmin
 
@@ -64,6 +64,9 @@ class Core(Protocol):
 
     def block(self, start: int, stop: int) -> Matrix:
         """Return a copy of rows ``start:stop`` of K."""
+
+    def at(self, i: Index, j: Index) -> Vector:
+        """Return the entries K[i, j]."""
 
     def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Core:
         """Return K on the kept rows and columns of a larger problem, zero elsewhere."""
@@ -207,6 +210,17 @@ class Arcs(CoreDefaults):
         K[self.i[used] - start, self.j[used]] = self.flow[used]
         return K
 
+    def at(self, i: Index, j: Index) -> Vector:
+        """Return the entries K[i, j]."""
+        m = self.shape[1]
+        mine, wanted = self.i * m + self.j, i * m + j
+        order = np.argsort(mine, kind="stable")
+        place = np.minimum(np.searchsorted(mine[order], wanted), max(mine.size - 1, 0))
+        if mine.size == 0:
+            return np.zeros(wanted.size)
+        found = order[place]
+        return np.where(mine[found] == wanted, self.flow[found], 0.0)
+
     def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Arcs:
         """Return the arcs with the row and column numbers of a larger problem."""
         n, m = geometry.shape
@@ -320,6 +334,10 @@ class Explicit(CoreDefaults):
         """Return rows ``start:stop`` of K."""
         return np.array(self.X[start:stop], dtype=np.float64)
 
+    def at(self, i: Index, j: Index) -> Vector:
+        """Return the entries K[i, j]."""
+        return np.asarray(self.X[i, j], dtype=np.float64)
+
     def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Arcs:
         """Return the positive entries as arcs of the larger problem."""
         return Arcs.of(self.X).embedded(geometry, rows, cols)
@@ -390,6 +408,10 @@ class Gibbs(CoreDefaults):
         """Return K v, or Kᵀ v, with its entries on the workers."""
         f, g = (self.g, self.f) if is_transposed else (self.f, self.g)
         return self.geometry.apply_there(is_transposed, f, g, self.eta, v)
+
+    def at(self, i: Index, j: Index) -> Vector:
+        """Return the entries K[i, j]."""
+        return exp((self.f[i] + self.g[j] - self.geometry.entries(i, j)) * (1 / self.eta))
 
     def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Gibbs:
         """Return the Gibbs plan with potentials -inf on the other rows and columns."""
@@ -493,6 +515,10 @@ class PlusArcs(CoreDefaults):
         inside = self.core.remote_product(v, is_transposed)
         flow = self.more.cols(v) if is_transposed else self.more.rows(v)
         return inside + dask.array.from_array(flow, chunks=inside.chunks)
+
+    def at(self, i: Index, j: Index) -> Vector:
+        """Return the entries [i, j]."""
+        return self.core.at(i, j) + self.more.at(i, j)
 
     def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> PlusArcs:
         """Return both parts in a larger problem."""
@@ -679,6 +705,11 @@ class Plan(CoreDefaults):
         """Tell whether no entry is negative."""
         parts = self.correction or ()
         return self.core.is_nonnegative() and all(bool((x >= 0).all()) for x in parts)
+
+    def at(self, i: Index, j: Index) -> Vector:
+        """Return the entries X[i, j]."""
+        s, t, e, d = self.correction or Correction.nothing(self.shape)
+        return self.mass * (s[i] * self.core.at(i, j) * t[j] + e[i] * d[j])
 
     def embedded(self, geometry: Geometry, rows: KeptIndex, cols: KeptIndex) -> Plan:
         """Return X on the kept rows and columns of a larger problem, zero elsewhere."""

@@ -250,8 +250,8 @@ def describe_infinite_cost(geometry: Geometry) -> str:
     for start, _, C in geometry.blocks():
         for i, j in np.argwhere(~np.isfinite(C))[:1]:
             return (
-                f"the cost of row {start + i}, column {j} is {C[i, j]}; costs must be finite "
-                "(replace inf by a large finite cost, and NaN by the right one)."
+                f"the cost of row {start + i}, column {j} is {C[i, j]}; costs must be finite, "
+                "or inf where a pair is forbidden (replace it by the right one)."
             )
     return (
         "the costs span more than float64 can hold; their range must be finite "

@@ -85,6 +85,7 @@ class Unbalanced:
         if self.is_hard:
             return make_problem(M, a, b, normalize=normalize)
         geometry = as_geometry(M)
+        self._check_arcs(geometry)
         p, q = checked_weights(geometry, a, b, normalize=normalize)
         totals = float(p.sum()), float(q.sum())
         unit = sum(totals)
@@ -95,6 +96,21 @@ class Unbalanced:
                 "(rescale)."
             )
         return scaled_problem(geometry, p / unit, q / unit, unit, can_shift=False)
+
+    def _check_arcs(self, geometry: Geometry) -> None:
+        """Reject forbidden arcs beside one exact marginal, and with KL penalties."""
+        if geometry.allowed is None:
+            return
+        if max(self.price_a, self.price_b) == math.inf:
+            raise InvalidProblem(
+                "unbalanced holds inf for one side and the cost forbids some pairs; an exact "
+                "marginal needs a cost for every pair (pass finite penalties for both sides)."
+            )
+        if self.divergence == "kl":
+            raise InvalidProblem(
+                "unbalanced_type is 'kl' and the cost forbids some pairs; sparse costs have total "
+                "variation penalties only (pass unbalanced_type='tv')."
+            )
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
         """Return cost and marginal penalties as an objective, with an entropy for ``reg``."""

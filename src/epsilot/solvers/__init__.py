@@ -40,6 +40,7 @@ REGISTRY: dict[str, str] = {
     "exact": "exact:Exact",
     "small_simplex": "small_simplex:SmallSimplex",
     "restricted_simplex": "restricted_simplex:RestrictedSimplex",
+    "network_simplex": "network_simplex:NetworkSimplex",
     "auction": "auction:Auction",
     "grid_flow": "grid_flow:GridFlow",
     "monotone": "monotone:Monotone",
@@ -49,8 +50,9 @@ REGISTRY: dict[str, str] = {
 }
 
 #: Methods that "auto" asks for an offer, each with the class of problems for which it does: points
-#: on a "line", cells of a "lattice", "small" stored costs, "large" costs (all others), "any", and
-#: "fallback" where no other method makes an offer. Modules of other classes are not imported.
+#: on a "line", cells of a "lattice", "small" stored costs, "sparse" costs, "large" costs (all
+#: others), "any", and "fallback" where no other method makes an offer. Modules of other classes are
+#: not imported.
 AUTO: dict[str, str] = {
     "monotone": "line",
     "grid_flow": "lattice",
@@ -58,9 +60,10 @@ AUTO: dict[str, str] = {
     "auction": "large",
     "exact": "large",
     "restricted_simplex": "large",
+    "network_simplex": "sparse",
     "sinkhorn": "fallback",
 }
-PROBLEM_CLASSES = ("line", "lattice", "small", "large", "any", "fallback")
+PROBLEM_CLASSES = ("line", "lattice", "small", "large", "sparse", "any", "fallback")
 
 _classes: dict[str, type[AnySolver]] = {}
 
@@ -118,7 +121,8 @@ def auto_methods(
         "any": not is_fallback,
     }
     has_class["small"] = not is_fallback and is_stored and is_small(*geometry.shape)
-    has_class["large"] = not (is_fallback or has_class["small"])
+    has_class["sparse"] = not is_fallback and geometry.allowed is not None
+    has_class["large"] = not (is_fallback or has_class["small"] or has_class["sparse"])
     return ((name, solver_class(name)) for name, kind in AUTO.items() if has_class[kind])
 
 

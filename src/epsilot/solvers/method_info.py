@@ -67,6 +67,8 @@ class MethodInfo:
     needs_line: bool = False
     form: str = "balanced"  # of the problems it solves: the ``form`` of their objectives
     needs_small: bool = False  # needs at most 512 nodes
+    needs_arcs: bool = False  # needs a sparse cost
+    takes_arcs: bool = False  # also takes sparse costs
 
     @property
     def complexity(self) -> str:
@@ -80,6 +82,8 @@ class MethodInfo:
             return f"any, {self.form}"
         if self.needs_small:
             return "small"
+        if self.needs_arcs:
+            return "sparse"
         if self.needs_lattice:
             return "l1 grids"
         return "points on a line" if self.needs_line else "any"

@@ -315,6 +315,7 @@ class Sinkhorn(EntropicSolver[SinkhornState], DualPlan):
         year=2013,
         orders=(Order(2, eps=2, log=1),),
         is_in_table1=True,
+        takes_arcs=True,
     )
     pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
 

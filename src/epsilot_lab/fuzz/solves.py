@@ -13,8 +13,9 @@ import epsilot
 from .problems import CallRecord, CaseOutcome, Drawn, Rng, ask, draw_problem, error_defects, pick
 from .proofs import EXACT, DrawnGoal, certify_defects, result_defects, truth_of
 
-#: Methods for balanced problems, which the oracles can solve.
-METHODS = {m.name: m for m in epsilot.methods() if not re.search("unbalanced|partial", m.costs)}
+#: Methods for balanced problems with a cost for every pair, which the oracles can solve.
+OTHER_COSTS = "unbalanced|partial|sparse"
+METHODS = {m.name: m for m in epsilot.methods() if not re.search(OTHER_COSTS, m.costs)}
 #: Epochs times entries that a case may take.
 BUDGET = 3e6
 COST_ERROR = 1e-14

@@ -27,6 +27,7 @@ from ...errors import (
     InvalidProblem,
 )
 from ...files import StrPath
+from ...kernels.compile_watch import compile_seconds, solver_clock
 from ...kernels.small import (
     Answers,
     Problems,
@@ -431,15 +432,16 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
     results = BatchAccumulator(source, config, _digest(source) if is_filed else None)
     if config.resume is not None:
         results.restore(config.resume)
-    if config.solver is solve_here and config.goal.is_compiled:
-        _warm_up(config.goal.potentials)
+    compiled_before = compile_seconds()
     with (
         parallel.limit(request.n_threads),
         graceful_interrupts() as interrupted,
         _counter(request.progress, source.size, results.size) as show,
     ):
+        if config.solver is solve_here and config.goal.is_compiled:
+            _warm_up(config.goal.potentials)
         watch_signals()
-        began = saved = time.perf_counter()
+        began, saved = solver_clock(), time.perf_counter()
         clock = Clock(request.max_seconds, interrupted)
         chunks = until_ending(source.chunks(results.size, config.goal.slowdown), clock)
         try:
@@ -447,13 +449,14 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
                 results.add(answers)
                 show(results.size)
                 if time.perf_counter() - saved > SAVE_SECONDS:
-                    results.save(time.perf_counter() - began)
+                    results.save(solver_clock() - began)
                     saved = time.perf_counter()
         except ClusterError:
-            results.save(time.perf_counter() - began)
+            results.save(solver_clock() - began)
             raise
         ending = None if results.size == source.size else clock.ending()
-    result = results.result(ending, time.perf_counter() - began)
+    result = results.result(ending, solver_clock() - began)
+    result = replace(result, compile_seconds=compile_seconds() - compiled_before)
     if config.checkpoint is not None:
         save_or_warn(config.checkpoint, result.save)
     _report(result, config.on_error)

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from ..._types import Array, Fields, Index, Matrix, Potentials, Vector
 from ...arguments import is_integer, plain
+from ...display.text import compile_note
 from ...errors import CertificateError, InvalidProblem
 from ...files.arrays import Arrays, SavedArrays
 from ...problems.objective import Objective
@@ -331,6 +332,7 @@ class BatchResult(Sequence[Result]):
     rtol: float | None
     seconds: float
     is_complete: bool = True
+    compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
     plans: Plans | None = field(default=None, repr=False)
     potentials: ManyPotentials | None = field(default=None, repr=False)
     pairing: Pairing | None = field(default=None, repr=False)
@@ -425,7 +427,8 @@ class BatchResult(Sequence[Result]):
         worst = f", gaps up to {np.nanmax(self.gap):.3g}" if n_done else ""
         refused = f"; {len(self.errors)} refused" if self.errors else ""
         counts = f"{n_done} of {n} certified{worst}{refused}"
-        return f"<epsilot.BatchResult: {counts}, {self.seconds:.3g} s>"
+        note = compile_note(self.compile_seconds)
+        return f"<epsilot.BatchResult: {counts}, {self.seconds:.3g} s{note}>"
 
     def to_matrix(self, field: str = "value") -> Matrix:
         """Return the values (or another array) of pairs as a matrix, NaN for pairs not solved.

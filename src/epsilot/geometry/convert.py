@@ -1,0 +1,34 @@
+"""Make a geometry of any cost that a user may pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .base import Geometry
+from .dense import Dense
+from .sparse import Sparse, is_forbidden
+
+
+def as_geometry(M: ArrayLike | Geometry) -> Geometry:
+    """Return a geometry unchanged; wrap a cost in :class:`Dense`, or in :class:`Sparse`.
+
+    Sparse costs are SciPy's sparse arrays, and matrices with forbidden entries: inf, the largest
+    float, or masked ones.
+    """
+    if isinstance(M, Geometry):
+        return M
+    given: Any = M
+    if hasattr(given, "tocsr"):
+        return Sparse.of_scipy(given)
+    if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
+        return Sparse.of_array(given)
+    stored = Dense(given)
+    largest = np.array([stored.bounds[1]])
+    return Sparse.of_array(given) if is_forbidden(largest, _dtype(given))[0] else stored
+
+
+def _dtype(M: Any) -> Any:
+    return getattr(M, "dtype", None)

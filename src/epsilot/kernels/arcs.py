@@ -1,0 +1,115 @@
+"""Passes over a sparse cost, given by lists of arcs: by rows, or by columns.
+
+``starts[k]:starts[k + 1]`` are the arcs of node k (a row, or a column), ``others`` their other ends
+and ``costs`` their costs. The other arguments are those of :mod:`.dense`. Every node is summed in
+the order of its arcs, so that results do not depend on the number of threads. A node without arcs
+has the sum 0, the log-sum-exp -inf and the c-transform inf.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiling import KERNEL, njit
+from .exp_log import exp, log
+
+
+@njit(**KERNEL)
+def lse(starts, others, costs, x, inv_eta, out, start, stop):
+    """Write out_k = log sum_o exp((x_o - C_ko) / η)."""
+    for k in range(start, stop):
+        best = -np.inf
+        for arc in range(starts[k], starts[k + 1]):
+            best = max(best, x[others[arc]] - costs[arc])
+        if best == -np.inf:
+            out[k] = -np.inf
+            continue
+        total = 0.0
+        for arc in range(starts[k], starts[k + 1]):
+            total += exp((x[others[arc]] - costs[arc] - best) * inv_eta)
+        out[k] = best * inv_eta + log(total)
+
+
+@njit(**KERNEL)
+def ctransform(starts, others, costs, x, out, start, stop):
+    """Write out_k = min_o C_ko - x_o."""
+    for k in range(start, stop):
+        least = np.inf
+        for arc in range(starts[k], starts[k + 1]):
+            least = min(least, costs[arc] - x[others[arc]])
+        out[k] = least
+
+
+@njit(**KERNEL)
+def gibbs(starts, others, costs, mine, x, inv_eta, out, start, stop):
+    """Write exp((mine_k + x_o - C_ko) / η) for every arc."""
+    for k in range(start, stop):
+        for arc in range(starts[k], starts[k + 1]):
+            out[arc] = exp((mine[k] + x[others[arc]] - costs[arc]) * inv_eta)
+
+
+@njit(**KERNEL)
+def apply_gibbs(starts, others, costs, mine, x, inv_eta, v, out, start, stop):
+    """Write out_k = sum_o exp((mine_k + x_o - C_ko) / η) v_o."""
+    for k in range(start, stop):
+        total = 0.0
+        for arc in range(starts[k], starts[k + 1]):
+            o = others[arc]
+            total += exp((mine[k] + x[o] - costs[arc]) * inv_eta) * v[o]
+        out[k] = total
+
+
+@njit(**KERNEL)
+def price_gibbs(starts, others, costs, mine, x, inv_eta, v, out, start, stop):
+    """Write out_k = sum_o C_ko exp((mine_k + x_o - C_ko) / η) v_o."""
+    for k in range(start, stop):
+        total = 0.0
+        for arc in range(starts[k], starts[k + 1]):
+            o = others[arc]
+            total += costs[arc] * (exp((mine[k] + x[o] - costs[arc]) * inv_eta) * v[o])
+        out[k] = total
+
+
+@njit(**KERNEL)
+def product(starts, others, costs, v, out, start, stop):
+    """Write out_k = sum_o C_ko v_o, infinite if v is positive where there is no arc."""
+    n_used = 0
+    for o in range(v.size):
+        n_used += v[o] != 0
+    for k in range(start, stop):
+        total, used = 0.0, 0
+        for arc in range(starts[k], starts[k + 1]):
+            weight = v[others[arc]]
+            if weight != 0:
+                total += costs[arc] * weight
+                used += 1
+        out[k] = total if used == n_used else np.inf
+
+
+@njit(**KERNEL)
+def find(starts, others, rows, cols, out):
+    """Write the place of each arc (row, column) in lists with rising ``others``, or -1."""
+    for k in range(rows.size):
+        low, high = starts[rows[k]], starts[rows[k] + 1]
+        end = high
+        while low < high:
+            middle = (low + high) // 2
+            if others[middle] < cols[k]:
+                low = middle + 1
+            else:
+                high = middle
+        out[k] = low if low < end and others[low] == cols[k] else -1
+
+
+@njit(**KERNEL)
+def by_columns(starts, cols, m, places, first):
+    """Write the places of all arcs by columns, rows rising, and the first place of each column."""
+    first[:] = 0
+    for arc in range(cols.size):
+        first[cols[arc] + 1] += 1
+    for j in range(m):
+        first[j + 1] += first[j]
+    free = first[:-1].copy()
+    for arc in range(cols.size):
+        places[free[cols[arc]]] = arc
+        free[cols[arc]] += 1

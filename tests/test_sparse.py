@@ -1,0 +1,178 @@
+"""Sparse costs: exact values against HiGHS, cuts that prove infeasibility, and rejected input."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import linprog
+
+import epsilot
+
+N_PROBLEMS = 150
+
+
+def drawn(seed):
+    """Return a random cost with forbidden pairs, weights, and a mass or None."""
+    rng = np.random.default_rng([33, seed])
+    n, m = rng.integers(1, 9, 2)
+    scale = 10.0 ** rng.integers(-3, 4)
+    C = rng.normal(size=(n, m)) * scale if seed % 3 else rng.integers(-3, 5, (n, m)) * 1.0
+    C[rng.random((n, m)) < rng.choice([0.1, 0.4, 0.7, 0.9])] = np.inf
+    a, b = rng.random(n) + 0.01, rng.random(m) + 0.01
+    if seed % 5 == 0:
+        a, b = np.ones(n), np.ones(m)
+    if seed % 7 == 0 and min(n, m) > 1:
+        a[0], b[-1] = 0.0, 0.0
+    mass = None if seed % 4 else float(rng.uniform(0.05, 0.9))
+    return C, a / a.sum(), b / b.sum(), mass
+
+
+def optimum(C, a, b, mass):
+    """Return the optimum by HiGHS, or None if there is none."""
+    i, j = np.nonzero(np.isfinite(C))
+    if i.size == 0:
+        return None
+    A = np.zeros((a.size + b.size, i.size))
+    A[i, np.arange(i.size)] = A[a.size + j, np.arange(i.size)] = 1
+    total = np.ones((1, i.size))
+    masses = np.concatenate([a, b])
+    kind = {"A_eq": A, "b_eq": masses}
+    if mass is not None:
+        kind = {"A_ub": A, "b_ub": masses, "A_eq": total, "b_eq": [mass]}
+    found = linprog(C[i, j], **kind)
+    return found.fun if found.status == 0 else None
+
+
+def arcs_of(C):
+    i, j = np.nonzero(np.isfinite(C))
+    return epsilot.Sparse(i, j, C[i, j], C.shape)
+
+
+@pytest.mark.parametrize("first", range(0, N_PROBLEMS, 50))
+def test_random_problems_equal_highs_or_are_cut(first):
+    for seed in range(first, first + 50):
+        C, a, b, mass = drawn(seed)
+        expected = optimum(C, a, b, mass)
+        M = C if seed % 2 else arcs_of(C)
+        given = {} if mass is None else {"mass": mass}
+        if expected is None:
+            with pytest.raises(epsilot.Infeasible) as caught:
+                epsilot.solve(M, a, b, **given)
+            check_cut(caught.value, C, a, b, 1.0 if mass is None else mass)
+            continue
+        result = epsilot.solve(M, a, b, rtol=1e-9, **given)
+        size = max(1.0, np.abs(C[np.isfinite(C)]).max())
+        assert result.converged
+        assert result.value == pytest.approx(expected, abs=1e-8 * size)
+        assert result.lower_bound <= expected + 1e-9 * size
+        assert not result.plan[np.isinf(C)].any()
+        if mass is None:
+            f, g = result.potentials
+            assert np.isfinite(f).all()
+            assert np.isfinite(g).all()
+            assert (f[:, None] + g <= C).all()
+
+
+def check_cut(cut, C, a, b, mass):
+    """Check that a cut proves what it says, by sums of masses alone."""
+    reached = np.flatnonzero(np.isfinite(C[cut.sources]).any(axis=0))
+    assert set(reached) <= set(cut.targets)
+    sent = mass - (a.sum() - a[cut.sources].sum())
+    assert cut.excess == pytest.approx(sent - b[cut.targets].sum(), abs=1e-12)
+    assert cut.excess > 0
+
+
+BASE = np.array([[1.0, 4.0, np.inf], [np.inf, 2.0, 1.0]])
+A, B = [0.5, 0.5], [0.4, 0.3, 0.3]
+STORED = sparse.csr_array(np.where(np.isfinite(BASE), BASE, 0.0))
+LARGEST32 = np.finfo(np.float32).max
+FORMS = {
+    "list": BASE.tolist(),
+    "float max": np.where(np.isinf(BASE), np.finfo(float).max, BASE),
+    "float32 max": np.where(np.isinf(BASE), LARGEST32, BASE).astype(np.float32),
+    "masked": np.ma.masked_invalid(BASE),
+    "csr": STORED,
+    "csc": STORED.tocsc(),
+    "coo": STORED.tocoo(),
+    "coo matrix": sparse.coo_matrix(STORED),
+    "arcs in any order": epsilot.Sparse([1, 1, 0, 0, 0], [2, 1, 1, 0, 0], [1, 2, 4, 9, 1], (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_all_forms_are_the_same_cost(name):
+    result = epsilot.solve(FORMS[name], A, B)
+    assert (result.value, result.lower_bound) == pytest.approx((1.5, 1.5))
+    assert result.method == "network_simplex"
+
+
+def test_explicit_zeros_are_arcs():
+    M = sparse.csr_array((np.array([0.0, 1.0, 0.0]), ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
+    assert epsilot.solve(M).value == 0.0
+
+
+METHODS = {
+    "sinkhorn": ({"method": "sinkhorn", "eps": 0.01}, 1.5, 0.01),
+    "entropic": ({"reg": 0.01}, 1.5, 0.03),
+    "total variation": ({"unbalanced": 10.0, "unbalanced_type": "tv"}, 1.5, 1e-9),
+    "limit": ({"max_seconds": 1e-9, "on_limit": "ignore"}, 1.5, 2.0),
+    "warm": ({"potentials_init": ([0.0, 0.0], [1.0, 1.0, 1.0])}, 1.5, 1e-9),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_use_allowed_arcs_only(name):
+    given, expected, tolerance = METHODS[name]
+    result = epsilot.solve(BASE, A, B, **given)
+    assert result.value == pytest.approx(expected, abs=tolerance)
+    assert result.lower_bound <= result.value
+    assert not result.plan[np.isinf(BASE)].any()
+
+
+def test_certify_and_batches_take_sparse_costs():
+    result = epsilot.solve(BASE, A, B)
+    audit = epsilot.certify(STORED, A, B, plan=np.outer(A, B), potentials=result.potentials)
+    assert audit.lower == pytest.approx(1.5)
+    assert audit.upper >= 1.5 - 1e-12
+    batch = epsilot.solve_batch([BASE, STORED, np.full((2, 3), np.inf)], A, B, on_error="collect")
+    assert batch.value[:2] == pytest.approx([1.5, 1.5])
+    assert "no plan exists" in batch.errors[2]
+
+
+def test_long_chains_are_solved():
+    # Potentials rise along the chain to about n times the largest cost.
+    n = 3000
+    rows = np.concatenate([np.arange(n), np.arange(n - 1)])
+    cols = np.concatenate([np.arange(n), np.arange(1, n)])
+    costs = np.where(rows == cols, 1.0, 0.0)
+    a, b = np.full(n, 1 / n), np.full(n, 1 / n)
+    a[0], a[-1] = 2 / n, 0.0
+    result = epsilot.solve(epsilot.Sparse(rows, cols, costs, (n, n)), a, b, rtol=1e-9)
+    assert result.converged
+    assert result.value == pytest.approx(1 / n, abs=1e-9)
+
+
+REFUSED = {
+    "nan": (lambda: epsilot.solve(np.where(np.isinf(BASE), np.nan, BASE)), "or inf where"),
+    "minus inf": (lambda: epsilot.solve(-BASE), "is -inf"),
+    "method": (lambda: epsilot.solve(BASE, A, B, method="pdasmd"), "needs a cost for every pair"),
+    "dense": (lambda: epsilot.solve(np.eye(2), method="network_simplex"), "needs a sparse cost"),
+    "kl": (lambda: epsilot.solve(BASE, A, B, unbalanced=1.0), "pass unbalanced_type='tv'"),
+    "one side": (
+        lambda: epsilot.solve(BASE, A, B, unbalanced=(1, np.inf), unbalanced_type="tv"),
+        "finite penalties",
+    ),
+    "barycentre": (lambda: epsilot.barycenter([A, A], BASE), "forbids some pairs"),
+    "pairwise": (lambda: epsilot.pairwise([A, A], sparse.eye_array(2).tocsr()), "sparse matrix"),
+    "index": (lambda: epsilot.Sparse([2], [0], [1.0], (2, 3)), "rows holds 2"),
+    "lengths": (lambda: epsilot.Sparse([0, 1], [0], [1.0], (2, 3)), "one entry for each arc"),
+    "shape": (lambda: epsilot.Sparse([0], [0], [1.0], 3), "two numbers"),
+    "types": (lambda: epsilot.Sparse([0.5], [0], [1.0], (2, 3)), "integers"),
+    "cost": (lambda: epsilot.Sparse([0], [0], [np.nan], (2, 3)), "is nan"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_gets_one_sentence(name):
+    call, sentence = REFUSED[name]
+    with pytest.raises(epsilot.InvalidProblem, match=sentence):
+        call()
