@@ -138,6 +138,22 @@ def test_sinkhorn_stays_within_its_bound():
     assert theory.dijkstra_phases(0.1, 1.0) == 41
 
 
+@pytest.mark.parametrize("method", ["apdagd", "aam", "apdamd"])
+def test_accelerated_gradients_stay_within_their_bounds(method):
+    """Appendix C's rule: violation at most ε'/2 and f(X) + φ at most ε/4."""
+    target, tolerance = published()
+    A, B = synthetic_pair(6, 0)
+    run = epsilot.solve(
+        grid_cost((6, 6)), A.ravel(), B.ravel(), eps=0.1, method=method, stop="paper",
+        rule="violation",
+    )  # fmt: skip
+    bound = theory.apdamd_iterations if method == "apdamd" else theory.apdagd_iterations
+    arguments = tolerance, 1.0, target.eta, target.p, target.q
+    assert 0.003 < run.n_iter / bound(*arguments, objective=0.025) < 0.2
+    assert bound(*arguments) == bound(*arguments, objective=1.0)
+    assert bound(*arguments, objective=1e-6) > 50 * bound(*arguments)
+
+
 @pytest.mark.parametrize("shape", [(12, 12), (40, 3), (3, 40)], ids=str)
 def test_the_plain_hybrid_method_takes_the_iterations_that_are_proved(shape):
     M, a, b = random(*shape, seed=1)

@@ -1,4 +1,7 @@
-"""Judge claims: by paired comparisons, by intervals of slopes, and over all tests of a claim."""
+"""Judge claims: by paired comparisons, by intervals of slopes, and over all tests of a claim.
+
+A claim is the conjunction of its tests, and :func:`united` is its three-valued truth.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,55 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .document import Claim, Table, verdict
-from .fitting import Fit
+from .fitting import CONFIDENCE, Fit
 from .store import Line
 
 HOLDS, FAILS, UNMEASURED = verdict(True), verdict(False), verdict(None)
 UNDECIDED = "undecided"
-IN_PART = "holds in part"
+#: A claim that no run of ours can test, such as one about a subroutine that we replace.
+UNTESTED = "not tested"
 
-#: A comparison is settled if it goes one way in this share of all pairs ...
-SHARE = 0.9
-#: ... and in this share of the pairs of every size.
-SHARE_AT_EACH = 0.8
+#: Two quantities are the same for every purpose if their mean ratio is within this share of 1.
+EQUIVALENT = 0.05
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with Student's 95 % interval, which is unknown (NaN) for a single value."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def exp(self) -> Interval:
+        """The exponentials of all three."""
+        return Interval(math.exp(self.mean), math.exp(self.low), math.exp(self.high))
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{self.mean:.4g}"
+        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+def interval(values: ArrayLike) -> Interval:
+    """Return the mean of some values with its interval.
+
+    >>> print(interval([1.0, 2.0, 3.0]))
+    2 [-0.4841, 4.484]
+    """
+    from scipy.stats import t as student
+
+    x = np.asarray(values, dtype=np.float64)
+    mean = float(x.mean())
+    if x.size < 2:
+        return Interval(mean, math.nan, math.nan)
+    error = float(x.std(ddof=1)) / math.sqrt(x.size)
+    reach = error * float(student.ppf((1 + CONFIDENCE) / 2, x.size - 1))
+    return Interval(mean, mean - reach, mean + reach)
 
 
 @dataclass(frozen=True)
@@ -36,33 +75,36 @@ class Pairs:
         return tuple(ratio for group in self.ratios.values() for ratio in group)
 
     @property
+    def mean(self) -> Interval:
+        """The geometric mean of all ratios, with its interval."""
+        return interval(np.log(self.all)).exp
+
+    @property
     def verdict(self) -> str:
-        """The verdict on whether the quantity is lower."""
+        """The verdict on whether the quantity is lower.
+
+        It holds if the interval of the geometric mean is below 1, and the median at every size;
+        it does not if the interval is above 1, or so close to 1 that the two are equivalent.
+        """
         if not self.ratios:
             return UNMEASURED
-        if self._is_settled(lambda ratio: ratio < 1):
-            return HOLDS
-        return FAILS if self._is_settled(lambda ratio: ratio > 1) else UNDECIDED
-
-    def _is_settled(self, agrees: Callable[[float], bool]) -> bool:
-        return _share(self.all, agrees) >= SHARE and all(
-            _share(group, agrees) >= SHARE_AT_EACH for group in self.ratios.values()
-        )
+        mean = self.mean
+        is_same = mean.low >= 1 - EQUIVALENT and mean.high <= 1 + EQUIVALENT
+        if is_same or mean.low > 1:
+            return FAILS
+        is_lower = all(np.median(group) < 1 for group in self.ratios.values())
+        return HOLDS if mean.high < 1 and is_lower else UNDECIDED
 
     def __str__(self) -> str:
         if not self.ratios:
             return "–"
         found = self.all
         below = sum(ratio < 1 for ratio in found)
-        sizes = sum(_share(g, lambda r: r < 1) >= SHARE_AT_EACH for g in self.ratios.values())
+        sizes = sum(np.median(group) < 1 for group in self.ratios.values())
         return (
-            f"lower in {below} of {len(found)} pairs, clearly at {sizes} of {len(self.ratios)} "
-            f"{self.size}; ratio {np.median(found):.3g} ({min(found):.3g} to {max(found):.3g})"
+            f"mean ratio {self.mean}, from {min(found):.3g} to {max(found):.3g}; lower in {below} "
+            f"of {len(found)} pairs, in the median at {sizes} of {len(self.ratios)} {self.size}"
         )
-
-
-def _share(ratios: Sequence[float], agrees: Callable[[float], bool]) -> float:
-    return sum(map(agrees, ratios)) / len(ratios)
 
 
 def paired(
@@ -109,19 +151,21 @@ def _placed(fit: Fit, is_in: bool, is_out: bool) -> str:
 # -- statements, each with its tests -------------------------------------------------------------
 
 
-def united(verdicts: Iterable[str]) -> str:
-    """Combine the verdicts of several tests of one claim.
+#: The words for a claim from the strongest to the weakest: the first that a test has decides.
+_DECISIVE = (FAILS, UNMEASURED, UNTESTED, UNDECIDED, HOLDS)
 
-    It holds only if every test was made and holds, and in part if one holds where another fails.
+
+def united(verdicts: Iterable[str]) -> str:
+    """Combine the verdicts of all tests of one claim, which says that all of them hold.
+
+    One test that fails refutes it. Else a test that was not made, or decided nothing, leaves it
+    open. It holds if every test does.
+
+    >>> united(["holds", "undecided", "does not hold"])
+    'does not hold'
     """
     found = set(verdicts)
-    if UNMEASURED in found or not found:
-        return UNMEASURED
-    if len(found) == 1:
-        return found.pop()
-    if IN_PART in found or found >= {HOLDS, FAILS}:
-        return IN_PART
-    return UNDECIDED if HOLDS in found else FAILS
+    return next((word for word in _DECISIVE if word in found), UNMEASURED)
 
 
 @dataclass(frozen=True)
@@ -146,7 +190,7 @@ def statement_table(statements: Iterable[JudgedClaim], caption: str = "") -> Tab
 
 def _outcomes(tests: Sequence[Claim]) -> str:
     counts = Counter(test.verdict for test in tests)
-    words = (HOLDS, IN_PART, UNDECIDED, FAILS, UNMEASURED)
+    words = _DECISIVE[::-1]
     return ", ".join(f"{word}: {counts[word]}" for word in words if counts[word])
 
 
@@ -165,7 +209,26 @@ def count(statements: Sequence[JudgedClaim]) -> str:
     texts = [f"{held} of {len(statements)} claims of the paper hold in every test"]
     texts += [
         f"{word[0].upper()}{word[1:]} ({len(groups[word])}): {'; '.join(groups[word])}"
-        for word in (IN_PART, UNDECIDED, FAILS, UNMEASURED)
+        for word in (FAILS, UNDECIDED, UNTESTED, UNMEASURED)
         if word in groups
     ]
     return ". ".join(texts) + "."
+
+
+def short_count(statements: Sequence[JudgedClaim]) -> str:
+    """Return the numbers alone.
+
+    >>> short_count([])
+    '0 of 0 claims of the paper hold'
+    """
+    found = Counter(statement.verdict for statement in statements)
+    texts = [f"{found[HOLDS]} of {len(statements)} claims of the paper hold"]
+    for word, one, many in (
+        (FAILS, "does not hold", "do not hold"),
+        (UNDECIDED, "is undecided", "are undecided"),
+        (UNTESTED, "is not tested", "are not tested"),
+        (UNMEASURED, "is not measured yet", "are not measured yet"),
+    ):
+        if found[word]:
+            texts.append(f"{found[word]} {one if found[word] == 1 else many}")
+    return ", ".join(texts)

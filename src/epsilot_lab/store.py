@@ -131,6 +131,11 @@ class Store:
             )
 
 
+def read_lines(path: Path) -> list[Line]:
+    """Return all lines of a file, of whatever experiment and version."""
+    return [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines() if text]
+
+
 def _era(version: str) -> str:
     """Map a version to NUMERICS if its lines still count as solved."""
     return NUMERICS if _numbers(version) >= _numbers(NUMERICS) else version

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,14 +25,14 @@ from ..document import (
     environment_table,
 )
 from ..figures import Panel, draw_panels, write_figure
-from ..fitting import Curve, Fit, curve, select
+from ..fitting import Curve, Fit, curve, fit_power, select
 from ..judging import (
-    SHARE,
-    SHARE_AT_EACH,
+    EQUIVALENT,
     JudgedClaim,
     Pairs,
     above,
     count,
+    interval,
     paired,
     statement_table,
     table_of_tests,
@@ -317,41 +317,37 @@ SLOPE_B = (0.4, 0.6)
 PARALLEL = -0.4
 #: Up to this batch size the paper's running time falls.
 TURNING_BATCH = math.exp(2.5)
+#: The largest n of the paper's figure, and of the tests of what it says. Larger ones are shown.
+PAPER_N = 144
 #: Methods that the paper's text calls cheaper than PDASMD, with their panel; then the others.
 BELOW = {AAM: "a", SINKHORN: "a", STOCHASTIC_SINKHORN: "b"}
 OTHERS = {APDAGD: "a", PDASGD: "b", APDRCD: "b"}
 #: The methods of panel a under the rules of their own papers.
 OWN = dict(zip(ONE_CRITERION["a"], OWN_RULES, strict=True))
-TWICE = {"with B = 1": 1, "from B = 2 on": 2}
+HEADLINE = "the l∞ norm takes less work than l2, by √n"
+ROOT_OF_B = "work of PDASMD-B grows as √B"
 
 
 def statements(lines: Sequence[Line], panels: dict[str, str]) -> list[JudgedClaim]:
     """Return the paper's claims on Figure 1, each once, with all tests that the panels allow."""
     found = [
         JudgedClaim(
+            HEADLINE, "abstract, Theorem 2", tuple(_headline(lines, _data_of(panels, "b")))
+        ),
+        JudgedClaim(
             "operations of PDASMD grow as n²",
             "Figure 1 a, b, e, f",
             tuple(_growths(lines, _data_of(panels, "ab"))),
-        )
+        ),
     ]
     for series, kind in BELOW.items():
-        text = fewer(series)
         tests = tuple(_comparisons(lines, series, _data_of(panels, kind)))
-        found.append(JudgedClaim(text, f"Figure 1 {_letters(kind)}", tests))
-    found.append(
-        JudgedClaim(
-            "operations of PDASMD-B grow as √B",
-            "Figure 1 c, g",
-            tuple(_batches(lines, _data_of(panels, "c"))),
-        )
-    )
-    for text, test in (
-        ("running time does not fall as 1/√B", _speedup),
-        (f"running time falls up to B ≈ {TURNING_BATCH:.0f}", _falls),
-    ):
-        tests = tuple(
-            Claim(text, where, *test(own)) for where, own in _timed(lines, _data_of(panels, "d"))
-        )
+        found.append(JudgedClaim(fewer(series), f"Figure 1 {_letters(kind)}", tests))
+    tests = tuple(_batches(lines, _data_of(panels, "c")))
+    found.append(JudgedClaim(ROOT_OF_B, "Figure 1 c, g", tests))
+    for text, test in TIMING.items():
+        own = _timed(lines, _data_of(panels, "d"))
+        tests = tuple(Claim(text, where, *test(each)) for where, each in own)
         found.append(JudgedClaim(text, "Figure 1 d, h", tests))
     return [statement for statement in found if statement.tests]
 
@@ -386,6 +382,19 @@ def fewer(series: Series) -> str:
 # -- operations against n ----------------------------------------------------------------------
 
 
+def _headline(lines: Sequence[Line], every: Iterable[str]) -> Iterator[Claim]:
+    """Compare outer loops in the two norms, with L̄ = 1/η in both, on the same draws."""
+    for data in every:
+        l2 = series_lines(lines, PDASGD, data, "paper")
+        linf = series_lines(lines, PDASMD_SHARP, data, "paper")
+        pairs = paired(linf, l2, loops)
+        sizes = cast("list[int]", [n for n, group in pairs.ratios.items() for _ in group])
+        trend = fit_power(sizes, pairs.all)
+        measured = f"{pairs}; the ratio grows as n^{trend}, where the bounds say -0.5"
+        where = f"{_name(data)}, outer loops, L̄ = 1/η"
+        yield Claim(HEADLINE, where, measured if pairs.ratios else "–", pairs.verdict)
+
+
 def _growths(lines: Sequence[Line], every: Iterable[str]) -> Iterator[Claim]:
     for data in every:
         for constant, options in CONSTANTS.items():
@@ -399,7 +408,9 @@ def _growth(fit: Fit, where: str) -> Claim:
     return Claim(text, where, f"slope {fit}", within(fit, *SLOPE_N))
 
 
-def _comparisons(lines: Sequence[Line], series: Series, every: Iterable[str]) -> Iterator[Claim]:
+def _comparisons(
+    lines: Sequence[Line], series: Series, every: Iterable[str], largest: int = PAPER_N
+) -> Iterator[Claim]:
     """Compare on every pair, for both constants, and for both rules where they differ."""
     rules = {"one criterion": series, "own rule": OWN.get(series, series)}
     if rules["own rule"] == series:
@@ -409,12 +420,30 @@ def _comparisons(lines: Sequence[Line], series: Series, every: Iterable[str]) ->
             for constant, options in CONSTANTS.items():
                 other = Series("", "pdasmd", options)
                 pairs = paired(
-                    series_lines(lines, own, data, "paper"),
+                    [x for x in series_lines(lines, own, data, "paper") if x["n"] <= largest],
                     series_lines(lines, other, data, "paper"),
                     operations,
                 )
-                where = f"{_name(data)}, {constant}, {rule}"
+                where = f"{_name(data)}, {constant}, {rule}, n ≤ {largest}"
                 yield Claim(fewer(series), where, str(pairs), pairs.verdict)
+
+
+def crossover(lines: Sequence[Line], every: Iterable[str]) -> Table:
+    """Return how Stochastic Sinkhorn compares with PDASMD at every n."""
+    rows = []
+    for data in every:
+        for constant, options in CONSTANTS.items():
+            pairs = paired(
+                series_lines(lines, STOCHASTIC_SINKHORN, data, "paper"),
+                series_lines(lines, Series("", "pdasmd", options), data, "paper"),
+                operations,
+            )
+            for n, group in pairs.ratios.items():
+                mean = interval(np.log(group)).exp
+                below = sum(ratio < 1 for ratio in group)
+                rows.append((_name(data), constant, f"{n}", f"{mean}", f"{below} of {len(group)}"))
+    columns = ("data", "L̄", "n", "mean ratio of operations", "fewer than PDASMD")
+    return Table(columns, tuple(rows), "Stochastic Sinkhorn beside PDASMD.")
 
 
 def certificate_claims(lines: Sequence[Line], panels: dict[str, str], eps: float) -> list[Claim]:
@@ -437,26 +466,23 @@ def certificate_claims(lines: Sequence[Line], panels: dict[str, str], eps: float
 
 
 def _batches(lines: Sequence[Line], every: Iterable[str]) -> Iterator[Claim]:
-    text = "operations of PDASMD-B grow as √B"
+    """Judge the outer loops, which are random; what a loop costs is a known function of B."""
     for data in every:
         for constant, options in CONSTANTS.items():
-            own = batch_lines(lines, data, "paper", options)
-            for how, least in TWICE.items():
-                curves = batch_curves(own, operations, least)
-                where = f"{_name(data)}, {constant}, {how}"
-                yield Claim(text, where, slopes(curves), _all_within(curves))
+            curves = batch_curves(batch_lines(lines, data, "paper", options), loops)
+            where = f"outer loops, {_name(data)}, {constant}"
+            yield Claim(ROOT_OF_B, where, slopes(curves), _all_within(curves))
 
 
-def loop_claims(lines: Sequence[Line], panels: dict[str, str]) -> list[Claim]:
-    """Return how outer loops grow with B, which is what the paper proves and counts alike."""
-    found = []
+def operations_against_B(lines: Sequence[Line], panels: dict[str, str]) -> Table:
+    """Return the slopes of operations in B, from B = 1 and from B = 2 on."""
+    rows = []
     for data in _data_of(panels, "c"):
         for constant, options in CONSTANTS.items():
-            curves = batch_curves(batch_lines(lines, data, "paper", options), loops)
-            where = f"{_name(data)}, {constant}"
-            text = "outer loops of PDASMD-B grow as √B"
-            found.append(Claim(text, where, slopes(curves), _all_within(curves)))
-    return found
+            own = batch_lines(lines, data, "paper", options)
+            cells = (slopes(batch_curves(own, operations, least)) for least in (1, 2))
+            rows.append((f"{_name(data)}, {constant}", *cells))
+    return Table(("", "from B = 1 on", "from B = 2 on"), tuple(rows), "Operations against B.")
 
 
 def _all_within(curves: Sequence[Curve]) -> str:
@@ -469,13 +495,21 @@ def slopes(curves: Sequence[Curve]) -> str:
 
 
 def _timed(lines: Sequence[Line], every: Iterable[str]) -> Iterator[tuple[str, list[Line]]]:
-    """Yield the timed solves, by what was timed: the compiled kernel, and NumPy as the paper."""
+    """Yield the timed solves in NumPy, which the paper's claims are about."""
     for data in every:
-        for constant, options in CONSTANTS.items():
-            where = f"{_name(data)}, {constant}, compiled"
-            yield where, batch_lines(lines, data, "paper", options)
-        where = f"{_name(data)}, L̄ = 1/η, NumPy"
-        yield where, batch_lines(lines, data, "paper", SHARP, is_numpy=True)
+        own = batch_lines(lines, data, "paper", SHARP, is_numpy=True)
+        yield f"{_name(data)}, L̄ = 1/η, NumPy", own
+
+
+def compiled_times(lines: Sequence[Line], panels: dict[str, str]) -> list[Claim]:
+    """Return the same of the compiled kernel, of which the paper says nothing."""
+    return [
+        Claim(text, f"{_name(data)}, {constant}, compiled", *test(own))
+        for data in _data_of(panels, "d")
+        for constant, options in CONSTANTS.items()
+        for own in [batch_lines(lines, data, "paper", options)]
+        for text, test in TIMING.items()
+    ]
 
 
 def _speedup(own: Sequence[Line]) -> tuple[str, str]:
@@ -495,6 +529,12 @@ def _falls(own: Sequence[Line]) -> tuple[str, str]:
     pairs = Pairs(ratios, "steps from B to 2B")
     least = "; ".join(map(_minimum, batch_curves(own, seconds)))
     return (f"{pairs}. {least}" if least else "–"), pairs.verdict
+
+
+TIMING: dict[str, Callable[[Sequence[Line]], tuple[str, str]]] = {
+    "running time does not fall as 1/√B": _speedup,
+    f"running time falls up to B ≈ {TURNING_BATCH:.0f}": _falls,
+}
 
 
 def _minimum(curve: Curve) -> str:
@@ -579,12 +619,12 @@ def reference_table(lines: Sequence[Line]) -> Table:
 INTRODUCTION = (
     "Optimal transport between pairs of images under the l1 distance of pixels over its maximum: "
     "operations until an ε-solution is found, against the number n of pixels and the batch size "
-    "B. A comparison is made on pairs, the same images and seed for both methods. It holds if it "
-    f"goes the way of the claim in {SHARE:.0%} of all pairs and, at every n, in "
-    f"{SHARE_AT_EACH:.0%} of its pairs; it does not hold if the opposite does; else it is "
-    "undecided. A slope is judged by its 95 % interval, two-sided. A claim of the paper is "
-    "counted once, and holds only if all its tests do. This page was made from `solves.jsonl`, "
-    "one line per solve, by"
+    "B. A comparison is made on pairs, the same images and seed for both methods, at the sizes of "
+    f"the paper, n ≤ {PAPER_N}. It holds if the 95 % interval of the mean ratio is below 1, and "
+    "the median at every n; it does not hold if the interval is above 1, or within "
+    f"{EQUIVALENT:.0%} of 1; else it is undecided. A slope is judged by its 95 % interval, "
+    "two-sided. A claim of the paper is counted once. It says that all its tests hold: one that "
+    "fails refutes it. This page was made from `solves.jsonl`, one line per solve, by"
 )
 CONSTANTS_EXPLAINED = (
     "The two constants: the paper's Lemma 2 and Section 2.3 have L̄ = 5/η for the l∞ norm. The "
@@ -605,8 +645,20 @@ DIRECTIONS = (
     "PDASMD. It leaves out APDAGD, PDASGD and APDRCD, which are in the same panels; which way "
     "each goes is below, and not counted as a claim."
 )
+HEADLINE_EXPLAINED = (
+    "The first claim: Theorem 2 has n^2.5 for l2 and n² for l∞. With the same L̄ = 1/η, which is "
+    "proved in both norms, the two take the same number of outer loops on the same draws: the "
+    "factor √n is in the bound of the l2 norm, not in these runs. The proof for l2 bounds "
+    "φ(0) - φ* by L̄R²/2, of order n, where it is at most ‖C‖ + 2η log n (errata E9). With the "
+    "printed L̄ = 5/η, l∞ takes √5 times as many loops as l2."
+)
+CROSSOVER = (
+    "Beyond the sizes of the paper: Stochastic Sinkhorn's bound is n²/ε², and its operations "
+    "overtake those of PDASMD with L̄ = 1/η on the synthetic images."
+)
 BATCHES = (
-    "Why the slope depends on where it begins: an outer loop of n/B inner steps costs about "
+    "Why operations grow more slowly than outer loops, and why the slope depends on where it "
+    "begins: an outer loop of n/B inner steps costs about "
     "(27 + 14/B) n² operations, since the vectors v, y and z are updated once a step, whatever B "
     "is. From B = 1 to 2 that takes 17 % off a loop, from 16 to 32 only 2 %. Outer loops grow as "
     "√B; operations grow more slowly, most of all with B = 1 among the points, and approach √B "
@@ -715,10 +767,16 @@ def _tests(
     if others := directions(lines, panels):
         yield Paragraph(DIRECTIONS)
         yield claim_table(others, "Of the methods that the paper compares in the figure only.")
-    if grown := loop_claims(lines, panels):
+    if shown := _data_of(panels, "b"):
+        yield Paragraph(HEADLINE_EXPLAINED)
+        yield Paragraph(CROSSOVER)
+        yield crossover(lines, shown)
+    if _data_of(panels, "c"):
         yield Paragraph(BATCHES)
-        yield claim_table(grown, "Outer loops, which the paper does not plot.")
+        yield operations_against_B(lines, panels)
+    if timed := compiled_times(lines, panels):
         yield Paragraph(TIMES)
+        yield claim_table(timed, "The compiled kernel.")
     yield Paragraph(soundness(lines))
 
 

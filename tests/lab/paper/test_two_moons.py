@@ -95,11 +95,22 @@ def made(errors, method="pdasmd", goal=PUBLISHED, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("shift", "expected"),
-    [(0.0, "holds"), (0.03, "undecided"), (-0.03, "undecided"), (0.1, "does not hold")],
+    ("shift", "spread", "expected"),
+    [
+        (0.0, 0.01, "holds"),
+        (0.01, 0.01, "holds"),
+        (0.1, 0.01, "does not hold"),
+        (-0.1, 0.01, "does not hold"),
+        # the same difference, where ten repetitions scatter as much
+        (0.1, 0.2, "holds"),
+    ],
 )
-def test_the_column_is_compared_both_ways(shift, expected):
-    lines = made([error + shift for error in PAPER["pdasmd"]])
+def test_the_column_is_compared_both_ways(shift, spread, expected):
+    lines = [
+        line
+        for seed in range(10)
+        for line in made([e + shift + spread * (-1) ** seed for e in PAPER["pdasmd"]], seed=seed)
+    ]
     column, better = table2.statements(lines)
     assert column.verdict == expected
     assert f"{abs(shift):.3f} (from" in column.tests[0].measured
@@ -107,13 +118,20 @@ def test_the_column_is_compared_both_ways(shift, expected):
 
 
 @pytest.mark.parametrize(
-    ("other", "expected"), [(0.4, "holds"), (0.2, "does not hold"), (0.3, "undecided")]
+    ("other", "expected"),
+    [
+        ([0.4] * 5, "holds"),
+        ([0.2] * 5, "does not hold"),
+        # within 0.01 of each other: equivalent
+        ([0.3] * 5, "does not hold"),
+        ([0.1, 0.2, 0.3, 0.4, 0.5], "undecided"),
+    ],
 )
 def test_methods_are_compared_on_the_same_samples(other, expected):
     lines = [
         line
-        for seed in range(5)
-        for line in made([0.3] * 7, seed=seed) + made([other] * 7, "sinkhorn", seed=seed)
+        for seed, error in enumerate(other)
+        for line in made([0.3] * 7, seed=seed) + made([error] * 7, "sinkhorn", seed=seed)
     ]
     _, better = table2.statements(lines)
     assert better.verdict == expected
