@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -156,7 +155,7 @@ class Exact(OneStep):
 
 
 def simplex(p: Vector, q: Vector, C: Matrix, max_pivots: int) -> tuple[Matrix, Vector, Vector]:
-    """Return POT's optimal plan and duals; skip its checks where all masses are positive."""
+    """Return POT's optimal plan and duals; POT's compiled function takes positive masses only."""
     if p.min() > 0 and q.min() > 0:
         given = p, q * (p.sum() / q.sum()), C, max_pivots, 1
         if (
@@ -169,9 +168,13 @@ def simplex(p: Vector, q: Vector, C: Matrix, max_pivots: int) -> tuple[Matrix, V
 
             plan, _, u, v, _ = emd_c(*given)
         return plan, np.asarray(u), np.asarray(v)
-    from ot.lp import emd
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        plan, log = emd(p, q, C, numItermax=max_pivots, log=True, center_dual=False)
-    return plan, np.asarray(log["u"]), np.asarray(log["v"])
+    rows, cols = np.flatnonzero(p > 0), np.flatnonzero(q > 0)
+    kept = np.ix_(rows, cols)
+    inner, u, v = simplex(p[rows], q[cols], np.ascontiguousarray(C[kept]), max_pivots)
+    plan = np.zeros(C.shape)
+    plan[kept] = inner
+    lam = np.min(C[rows] - u[:, None], axis=0)  # c-transforms, feasible where there is no mass
+    lam[cols] = v
+    row = np.min(C - lam, axis=1)
+    row[rows] = u
+    return plan, row, lam

@@ -1,0 +1,322 @@
+"""Replace POT's functions for unregularised problems: ``ot.emd`` and its relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ot.lp.emd_wrap import check_result
+from ot.utils import list_to_array
+
+from .._types import Vector
+from ..errors import InvalidProblem
+from ..geometry import PointCloud, Sparse
+from ..geometry.clouds import cloud_geometry
+from ._arrays import Arguments, centred, read, read_points, warn_of_threads
+from ._modules import original, replaces
+from ._optimum import Optimum, optimum
+
+#: Names of metrics on a line, by those of POT.
+LINE_METRICS = {"sqeuclidean": "sqeuclidean", "euclidean": "cityblock", "cityblock": "cityblock"}
+#: Metrics of stored costs that have the same name and meaning in POT.
+METRICS = ("sqeuclidean", "euclidean", "cityblock", "chebyshev")
+#: Number of pivots after which POT ends by default; smaller limits are looked at.
+DEFAULT_PIVOTS = 100_000
+
+
+def _cost(given: Arguments) -> Any:
+    """Return the cost as a matrix, or as a geometry if it is sparse."""
+    if not given.is_sparse:
+        return given.M
+    i, j, costs, shape = given.nx.sparse_coo_data(given.given[2])
+    rows, cols = np.asarray(i, np.int64), np.asarray(j, np.int64)
+    return Sparse(rows, cols, np.asarray(costs, np.float64), shape)
+
+
+def _plan(given: Arguments, found: Optimum) -> Any:
+    """Return the plan in the caller's type: dense, or sparse if the cost is."""
+    if not given.is_sparse:
+        return given.back(found.dense())
+    values = (given.back(x) for x in (found.flow, found.i, found.j))
+    return given.nx.coo_matrix(*values, shape=found.shape, type_as=given.like)
+
+
+def _cost_with_gradients(given: Arguments, found: Optimum, u: Vector, v: Vector) -> Any:
+    """Return the cost with its gradients in a, b and M: the potentials and the plan."""
+    cost = given.back(found.value)
+    if given.is_numpy:
+        return cost
+    if given.is_sparse:
+        slope = _sparse_slope(given, found)
+    else:
+        slope = given.back(found.dense())
+    slopes = given.back(u - u.mean()), given.back(v - v.mean()), slope
+    return given.nx.set_gradients(cost, given.given, slopes)
+
+
+def _sparse_slope(given: Arguments, found: Optimum) -> Any:
+    """Return the plan with an entry for each stored entry of the cost."""
+    i, j, _, (_, m) = given.nx.sparse_coo_data(given.given[2])
+    i, j = np.asarray(i, np.int64), np.asarray(j, np.int64)
+    values = np.zeros(i.size)
+    keys = i * m + j
+    order = np.argsort(keys, kind="stable")
+    at = np.searchsorted(keys[order], found.i * m + found.j)
+    values[order[at]] = found.flow
+    parts = (given.back(x) for x in (values, i, j))
+    return given.nx.coo_matrix(*parts, shape=found.shape, type_as=given.like)
+
+
+def _log(given: Arguments, found: Optimum, cost: Any, u: Vector, v: Vector) -> dict[str, Any]:
+    """Return POT's dictionary of a solution, with our bounds."""
+    warning = check_result(found.code)
+    return {
+        "cost": cost,
+        "u": given.back(u),
+        "v": given.back(v),
+        "warning": warning,
+        "result_code": found.code,
+        **found.bounds,
+    }
+
+
+def _solved(
+    given: Arguments, M: Any, b: Vector, numItermax: float, center_dual: bool, potentials: Any
+) -> tuple[Optimum, Vector, Vector]:
+    """Solve for one b; return the potentials centred as the caller wants."""
+    limit = numItermax if numItermax < DEFAULT_PIVOTS else np.inf
+    start = None
+    if potentials is not None:
+        f, g = (np.asarray(given.nx.to_numpy(x), np.float64) for x in potentials)
+        start = f, g
+    found = optimum(M, given.a, b, numItermax=limit, potentials=start)
+    if center_dual or not (given.a.all() and b.all()):
+        return found, *centred(found.f, found.g, given.a, b)
+    return found, found.f, found.g
+
+
+@replaces("lp.emd")
+def emd(
+    a: Any,
+    b: Any,
+    M: Any,
+    numItermax: int = DEFAULT_PIVOTS,
+    log: bool = False,
+    center_dual: bool = True,
+    numThreads: Any = 1,
+    check_marginals: bool = True,
+    potentials_init: Any = None,
+) -> Any:
+    """Return an optimal plan, a vertex, as :func:`ot.emd` does.
+
+    ``log=True`` also returns ``cost, u, v, warning, result_code, lower_bound, gap``.
+
+    Examples
+    --------
+    >>> import epsilot.pot as ot
+    >>> ot.emd([0.5, 0.5], [0.5, 0.5], [[0.0, 1.0], [1.0, 0.0]])
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    given = read(a, b, M, check_marginals=check_marginals)
+    warn_of_threads(numThreads)
+    try:
+        found, u, v = _solved(
+            given, _cost(given), given.b, numItermax, center_dual, potentials_init
+        )
+    except InvalidProblem:
+        if _is_refused_by_pot(given):
+            return original(emd)(a, b, M, numItermax, log, center_dual, 1, check_marginals)
+        raise
+    if not given.is_sparse:
+        given.warn_of_integers()
+    plan = _plan(given, found)
+    if log:
+        return plan, _log(given, found, found.value, u, v)
+    if found.code != 1:
+        check_result(found.code)
+    return plan
+
+
+def _is_refused_by_pot(given: Arguments) -> bool:
+    """Tell whether POT reports a refused problem by a warning, which its callers rely on."""
+    weights = given.a, given.b
+    return given.is_sparse or not all(np.isfinite(w).all() and w.min() >= 0 for w in weights)
+
+
+@replaces("lp.emd2")
+def emd2(
+    a: Any,
+    b: Any,
+    M: Any,
+    processes: int = 1,
+    numItermax: int = DEFAULT_PIVOTS,
+    log: bool = False,
+    return_matrix: bool = False,
+    center_dual: bool = True,
+    numThreads: Any = 1,
+    check_marginals: bool = True,
+    potentials_init: Any = None,
+) -> Any:
+    """Return the optimal cost, differentiable in a, b and M, as :func:`ot.emd2` does.
+
+    ``log=True`` also returns ``cost, u, v, warning, result_code, lower_bound, gap``, and the plan
+    ``G`` with ``return_matrix=True``. For b of shape (m, k) the result is a list.
+
+    Examples
+    --------
+    >>> import epsilot.pot as ot
+    >>> ot.emd2([0.5, 0.5], [0.25, 0.75], [[0.0, 1.0], [1.0, 0.0]])
+    0.25
+    """
+    given = read(a, b, M, check_marginals=check_marginals)
+    warn_of_threads(numThreads)
+    cost = _cost(given)
+
+    def answer(b: Vector) -> Any:
+        found, u, v = _solved(given, cost, b, numItermax, center_dual, potentials_init)
+        if not given.is_sparse:
+            given.warn_of_integers()
+        value = _cost_with_gradients(given, found, u, v)
+        if not (log or return_matrix):
+            if found.code != 1:
+                check_result(found.code)
+            return value
+        entries = _log(given, found, value, u, v)
+        if return_matrix:
+            entries["G"] = _plan(given, found)
+        return [value, entries]
+
+    try:
+        if given.b.ndim == 1:
+            return answer(given.b)
+        return [answer(np.ascontiguousarray(column)) for column in given.b.T]
+    except InvalidProblem:
+        if _is_refused_by_pot(given):
+            options = numItermax, log, return_matrix, center_dual, 1, check_marginals
+            return original(emd2)(a, b, M, processes, *options)
+        raise
+
+
+@replaces("lp.emd2_lazy")
+def emd2_lazy(
+    X_a: Any,
+    X_b: Any,
+    a: Any = None,
+    b: Any = None,
+    metric: str = "sqeuclidean",
+    numItermax: int = DEFAULT_PIVOTS,
+    log: bool = False,
+    return_matrix: bool = True,
+    center_dual: bool = True,
+    check_marginals: bool = True,
+    potentials_init: Any = None,
+) -> Any:
+    """Return the optimal cost between points without a stored cost, as ``ot.emd2_lazy`` does."""
+    given, x, y = read_points(a, b, X_a, X_b, check_marginals=check_marginals)
+    if metric not in METRICS or x.ndim != 2 or y.shape[1:] != x.shape[1:]:
+        options = metric, numItermax, log, return_matrix, center_dual, check_marginals
+        return original(emd2_lazy)(X_a, X_b, a, b, *options, potentials_init)
+    cloud = cloud_geometry(x, y, metric, lazy=True)
+    found, u, v = _solved(given, cloud, given.b, numItermax, center_dual, potentials_init)
+    given.warn_of_integers()
+    slopes = given.back(u - u.mean()), given.back(v - v.mean())
+    value = given.nx.set_gradients(given.back(found.value), given.given[:2], slopes)
+    if not (log or return_matrix):
+        return value
+    entries = _log(given, found, value, u, v)
+    if return_matrix:
+        entries["G"] = _sparse_plan(given, found)
+    return value, entries
+
+
+def _sparse_plan(given: Arguments, found: Optimum) -> Any:
+    """Return the plan as a sparse matrix of the caller's type."""
+    values = (given.back(found.flow), *map(given.nx.from_numpy, (found.i, found.j)))
+    return given.nx.coo_matrix(*values, shape=found.shape, type_as=given.like)
+
+
+@replaces("lp.emd_1d")
+def emd_1d(
+    x_a: Any,
+    x_b: Any,
+    a: Any = None,
+    b: Any = None,
+    metric: str = "sqeuclidean",
+    p: float = 1.0,
+    dense: bool = True,
+    log: bool = False,
+    check_marginals: bool = True,
+) -> Any:
+    """Return an optimal plan between points on a line, as :func:`ot.emd_1d` does.
+
+    ``log=True`` also returns ``cost, perms_x_a, perms_x_b, lower_bound, gap``.
+    """
+    name = {1.0: "cityblock", 2.0: "sqeuclidean"}.get(p) if metric == "minkowski" else metric
+    found = None
+    if log and name in LINE_METRICS:
+        given, x, y = read_points(a, b, x_a, x_b, check_marginals=check_marginals)
+        if x.size == x.shape[0] and y.size == y.shape[0] and not _is_refused_by_pot(given):
+            line = cloud_geometry(x.reshape(-1, 1), y.reshape(-1, 1), LINE_METRICS[name], lazy=True)
+            found = optimum(line, given.a, given.b)
+    if found is None:
+        return original(emd_1d)(x_a, x_b, a, b, metric, p, dense, log, check_marginals)
+    given.like = list_to_array(x_a, x_b)[0]
+    plan = given.back(found.dense()) if dense else _sparse_plan(given, found)
+    if not log:
+        return plan
+    entries = {"cost": given.back(found.value), **found.bounds}
+    entries["perms_x_a"], entries["perms_x_b"] = map(given.nx.from_numpy, (found.i, found.j))
+    return plan, entries
+
+
+@replaces("lp.emd2_1d")
+def emd2_1d(
+    x_a: Any,
+    x_b: Any,
+    a: Any = None,
+    b: Any = None,
+    metric: str = "sqeuclidean",
+    p: float = 1.0,
+    dense: bool = True,
+    log: bool = False,
+) -> Any:
+    """Return the optimal cost between points on a line, as :func:`ot.emd2_1d` does.
+
+    ``log=True`` also returns ``G, lower_bound, gap``.
+    """
+    plan, entries = emd_1d(x_a, x_b, a, b, metric, p, dense and log, log=True)
+    cost = entries["cost"]
+    if not log:
+        return cost
+    return cost, {"G": plan, **{k: entries[k] for k in ("lower_bound", "gap") if k in entries}}
+
+
+@replaces("utils.dist")
+def dist(
+    x1: Any,
+    x2: Any = None,
+    metric: Any = "sqeuclidean",
+    p: float = 2,
+    w: Any = None,
+    backend: str = "auto",
+    nx: Any = None,
+    use_tensor: bool = False,
+) -> Any:
+    """Return the costs between points, as :func:`ot.dist` does.
+
+    Arrays of float64 of NumPy get them without cancellation: ``sqeuclidean`` sums squared
+    differences, where POT subtracts inner products.
+    """
+    y = x1 if x2 is None else x2
+    if (
+        isinstance(metric, str)
+        and metric in METRICS
+        and backend == "auto"
+        and all(type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 2 for x in (x1, y))
+        and np.isfinite(x1).all()
+        and np.isfinite(y).all()
+        and 0 not in (*x1.shape, *y.shape)
+    ):
+        return PointCloud(x1, y, metric).matrix()
+    return original(dist)(x1, x2, metric, p, w, backend, nx, use_tensor)

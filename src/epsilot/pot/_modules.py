@@ -1,0 +1,253 @@
+"""Offer every name of POT: some replaced, the others passed through with ours inside."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar
+
+import ot
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: The package that mirrors ``ot``.
+HERE = __name__.rpartition(".")[0]
+#: Modules that solve no transport problem: their functions are passed as they are.
+PLAIN = ("ot.backend", "ot.datasets", "ot.gnn", "ot.helpers", "ot.plot", "ot.utils")
+#: Modules whose estimators call the functions that are replaced.
+WITH_ESTIMATORS = ("ot.da", "ot.mapping")
+
+_ours: dict[Any, Any] = {}  # by POT's function
+_originals: dict[Any, Any] = {}  # by our function
+_passed: dict[Any, Any] = {}  # what a name of POT is passed as, by its value
+_lock = threading.RLock()
+_depth = 0
+_sites: list[tuple[ModuleType, str, Any]] = []  # names to replace: module, name, POT's function
+
+
+def replaces(name: str) -> Callable[[Function], Function]:
+    """Let a function replace one of POT, given by its public name, if this version has it."""
+
+    def register(function: Function) -> Function:
+        module, _, attribute = name.rpartition(".")
+        found = getattr(importlib.import_module(f"ot.{module}"), attribute, None)
+        if found is not None:
+            _ours[found] = function
+            _originals[function] = found
+        return function
+
+    return register
+
+
+def original(function: Callable[..., Any]) -> Any:
+    """Return POT's function that one of ours replaces."""
+    return _originals[function]
+
+
+# -- replacing inside POT --------------------------------------------------------------------------
+
+
+def _find_sites() -> list[tuple[ModuleType, str, Any]]:
+    """Return all names of POT's loaded modules that hold a function that we replace."""
+    sites = []
+    for name, module in list(sys.modules.items()):
+        if module is not None and (name == "ot" or name.startswith("ot.")):
+            for attribute, value in list(vars(module).items()):
+                if isinstance(value, FunctionType) and (value in _ours or value in _originals):
+                    sites.append((module, attribute, _originals.get(value, value)))
+    return sites
+
+
+def _enter(*, anew: bool) -> None:
+    """Put our functions in the place of POT's; ``anew`` looks for modules loaded since."""
+    global _depth, _sites
+    with _lock:
+        if anew or not _sites:
+            _sites = _find_sites()
+        if anew or _depth == 0:
+            for module, name, function in _sites:
+                setattr(module, name, _ours[function])
+        _depth += 1
+
+
+def _leave() -> None:
+    """Put POT's functions back, after the last use."""
+    global _depth, _sites
+    with _lock:
+        _depth -= 1
+        if _depth == 0:
+            for module, name, function in _sites:
+                setattr(module, name, function)
+
+
+@contextmanager
+def with_ours() -> Iterator[None]:
+    """Let POT's functions call ours inside."""
+    _enter(anew=False)
+    try:
+        yield
+    finally:
+        _leave()
+
+
+class Installation:
+    """Our functions in the place of POT's, until ``undo`` or the end of a ``with`` block."""
+
+    def __init__(self) -> None:
+        _enter(anew=True)
+        self._is_active = True
+
+    def undo(self) -> None:
+        """Put POT's functions back, if no other installation is active."""
+        if self._is_active:
+            self._is_active = False
+            for site in _find_sites():  # modules that were loaded meanwhile took our functions
+                if site not in _sites:
+                    _sites.append(site)
+            _leave()
+
+    def __enter__(self) -> Installation:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.undo()
+
+    def __repr__(self) -> str:
+        return f"<epsilot.pot in the place of ot: {'active' if self._is_active else 'undone'}>"
+
+
+# -- passing names through -------------------------------------------------------------------------
+
+
+def passed(value: Any) -> Any:
+    """Return what a value of one of POT's modules is passed as."""
+    if isinstance(value, ModuleType):
+        is_theirs = value.__name__.startswith("ot.") and hasattr(value, "__file__")
+        return mirror(value.__name__) if is_theirs else value
+    if isinstance(value, FunctionType):
+        if value in _ours:
+            return _ours[value]
+        if value in _originals or not _solves(value.__module__):
+            return value
+        return _once(value, _with_ours_inside)
+    if isinstance(value, type) and value.__module__ in WITH_ESTIMATORS:
+        is_estimator = hasattr(value, "fit") and not value.__name__.startswith("Base")
+        return _once(value, _estimator) if is_estimator else value
+    return value
+
+
+def _solves(module: str | None) -> bool:
+    """Tell whether functions of a module may solve transport problems."""
+    return (
+        module is not None
+        and module.startswith("ot.")
+        and not any(module == plain or module.startswith(f"{plain}.") for plain in PLAIN)
+    )
+
+
+def _once(value: Any, make: Callable[[Any], Any]) -> Any:
+    """Return what was made of a value before, or make it."""
+    if value not in _passed:
+        _passed[value] = make(value)
+    return _passed[value]
+
+
+def _renamed(module: str) -> str:
+    """Return the name of a module's mirror."""
+    return HERE + module.removeprefix("ot")
+
+
+def _with_ours_inside(function: FunctionType) -> Any:
+    """Return a function of POT that calls ours inside."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        with with_ours():
+            return function(*args, **keywords)
+
+    call.__module__ = _renamed(function.__module__)  # pickle finds it there
+    return call
+
+
+def _estimator(kind: type) -> type:
+    """Return a subclass of an estimator of POT whose methods call our functions inside."""
+    methods: dict[str, Any] = {}
+    for name, method in inspect.getmembers(kind, inspect.isfunction):
+        if not name.startswith("_") and (method.__module__ or "").startswith("ot."):
+            methods[name] = _with_ours_inside(method)
+    methods |= {"__module__": _renamed(kind.__module__), "__doc__": kind.__doc__}
+    return type(kind.__name__, (kind,), methods)
+
+
+class Mirror(ModuleType):
+    """A module of POT under our name."""
+
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(_renamed(module.__name__), module.__doc__)
+        self._module = module
+        self.__path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in ("__all__", "__version__"):
+            raise AttributeError(name)
+        return passed(getattr(self._module, name))
+
+    def __dir__(self) -> list[str]:
+        return dir(self._module)
+
+
+def mirror(name: str) -> ModuleType:
+    """Return the mirror of the module of POT with this name, and load that module."""
+    here = _renamed(name)
+    if here not in sys.modules:
+        sys.modules[here] = Mirror(importlib.import_module(name))
+    return sys.modules[here]
+
+
+class Finder(MetaPathFinder, Loader):
+    """Find ``epsilot.pot.x.y`` as the mirror of ``ot.x.y``."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a specification for mirrors of modules that exist."""
+        if not name.startswith(f"{HERE}."):
+            return None
+        theirs = "ot" + name.removeprefix(HERE)
+        try:
+            is_there = importlib.util.find_spec(theirs) is not None
+        except ModuleNotFoundError:
+            is_there = False
+        return ModuleSpec(name, self, is_package=True) if is_there else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return a new mirror."""
+        return Mirror(importlib.import_module("ot" + spec.name.removeprefix(HERE)))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run nothing: names are looked up in POT's module."""
+
+
+def attribute(name: str) -> Any:
+    """Return a name of ``ot`` itself, or one of its modules."""
+    if not hasattr(ot, name):
+        try:
+            return mirror(f"ot.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"ot.{name}":
+                raise
+            raise AttributeError(f"module {HERE!r} has no attribute {name!r}") from None
+    return passed(getattr(ot, name))
+
+
+if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+    sys.meta_path.append(Finder())
