@@ -137,6 +137,25 @@ def test_option_values_are_typed(text, value):
     assert type(parsed) is type(value)
 
 
+def test_files_hold_penalties_per_point(run):
+    prices = np.linspace(0.1, 0.4, 6)
+    np.savetxt("lam.csv", prices)
+    kind = {"unbalanced": (prices, 0.5), "unbalanced_type": "tv"}
+    done = run(
+        "solve",
+        "--cost",
+        "M.npy",
+        "--unbalanced",
+        "lam.csv,0.5",
+        "--unbalanced-type",
+        "tv",
+        "--json",
+    )
+    assert done.json["value"] == pytest.approx(epsilot.solve(np.load("M.npy"), **kind).value)
+    wrong = run("solve", "--cost", "M.npy", "--unbalanced", "lam.csv")
+    assert (wrong.code, "6 numbers for the targets" in wrong.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     "kind", [["--mass", 0.5], ["--unbalanced", "0.3,inf", "--unbalanced-type", "tv"]], ids=str
 )

@@ -292,7 +292,7 @@ TV = {"unbalanced_type": "tv"}
         (TV, "unbalanced_type is 'tv' without unbalanced"),
         ({"unbalanced": 1.0, "unbalanced_type": "l2"}, "unbalanced_type is 'l2'; it must be"),
         ({"unbalanced": 1.0, "reg": 1e-30} | TV, "reg is 1e-30 for costs of size 1"),
-        ({"unbalanced": 1.0, "method": "exact"}, "exact solves balanced problems; use unbalanced_"),
+        ({"unbalanced": 1.0, "method": "exact"}, "exact solves other problems; use unbalanced_"),
         ({"method": "unbalanced_sinkhorn"}, "solves other problems only"),
         ({"method": "unbalanced_sinkhorn", "reg": 0.1}, "does not solve"),
         ({"unbalanced": 1.0, "step_share": 0.0}, "step_share is 0.0; it must be"),

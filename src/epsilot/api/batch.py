@@ -76,7 +76,7 @@ def solve_batch(
         Save the answers to a file from time to time; continue from such a file.
     mass : float, optional
         Partial transport in every problem, as in :func:`solve`.
-    unbalanced : float or (float, float), optional
+    unbalanced : float or (float or array, float or array), optional
         Unbalanced transport in every problem, as in :func:`solve`.
     unbalanced_type : {"kl", "tv"}
         The marginal penalty, as in :func:`solve`.

@@ -16,6 +16,7 @@ from ..engine.batch.problems import PairSource, rows_of
 from ..engine.batch.result import BatchResult, Pairing
 from ..errors import InvalidProblem
 from ..problems.kinds import Kind
+from ..wording import shown
 from .batch import make_config
 
 
@@ -101,10 +102,10 @@ def _check_symmetric(C: Matrix) -> None:
 def _check_symmetric_kind(kind: Kind) -> None:
     """Reject marginal penalties by which (i, j) and (j, i) have different costs."""
     penalties = kind.keywords.get("unbalanced")
-    if isinstance(penalties, tuple):
+    if isinstance(penalties, tuple) and not np.array_equal(*penalties):
         raise InvalidProblem(
-            f"unbalanced is {penalties}; without H2 both penalties must be equal, so that the "
-            "costs of (i, j) and (j, i) are (pass H2=H to solve every ordered pair)."
+            f"unbalanced is {shown(penalties)}; without H2 both penalties must be equal, so that "
+            "the costs of (i, j) and (j, i) are (pass H2=H to solve every ordered pair)."
         )
 
 

@@ -97,9 +97,10 @@ def solve(
         least 5000 points in up to three dimensions.
     mass : float, optional
         Partial transport: the mass to move, at most the smaller total. Totals may differ.
-    unbalanced : float or (float, float), optional
-        Unbalanced transport: the marginal penalty λ, or (λ_a, λ_b). ``math.inf`` keeps a
-        marginal exact.
+    unbalanced : float or (float or array, float or array), optional
+        Unbalanced transport: the marginal penalty λ, or (λ_a, λ_b). Each of the two is a number,
+        or an array of one penalty per source, or per target. ``math.inf`` keeps a marginal, or
+        the mass of a point, exact.
     unbalanced_type : {"kl", "tv"}
         The divergence that λ multiplies: Kullback-Leibler, or total variation (l1 distance).
     **options

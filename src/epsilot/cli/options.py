@@ -16,6 +16,7 @@ import typer
 
 from ..engine.request import DECLARED, OF_PROBLEM, Request
 from ..errors import InvalidProblem
+from ..files import TEXT_SUFFIXES
 from ..metrics import PIXEL_METRICS, POINT_METRICS, listed
 from ..problems import kinds
 from ..wording import shown
@@ -117,7 +118,7 @@ STYLES = {
     "n_threads": OptionStyle(metavar="N", flag="threads"),
     "checkpoint": OptionStyle(metavar="FILE", type=Path),
     "resume": OptionStyle(metavar="FILE", type=Path),
-    "unbalanced": OptionStyle(PROBLEM, metavar="λ[,λ]", type=str),
+    "unbalanced": OptionStyle(PROBLEM, metavar="λ|FILE[,λ|FILE]", type=str),
 }
 
 #: Keywords of every run that are options; ``kind`` stands for those of the kinds of problem.
@@ -224,9 +225,25 @@ def _request(given: dict[str, Any]) -> Request:
     for name in ("checkpoint", "resume"):
         if given.get(name) is not None:
             given[name] = os.fspath(given[name])
+    if given.get("unbalanced") is not None:
+        penalties = tuple(map(_penalty, given["unbalanced"].split(",")))
+        if not all(isinstance(x, str) for x in penalties):
+            given["unbalanced"] = penalties
     options = parse_options(given.pop("options", None) or ())
     own = {"progress": sys.stderr.isatty(), "on_limit": "ignore"}
     return Request.of(given | options | own)
+
+
+def _penalty(text: str) -> object:
+    """Return the text of a number as it is, and the numbers of a file."""
+    if (
+        Path(text).suffix.lower() not in (".npy", ".npz", *TEXT_SUFFIXES)
+        and ".npz:" not in text.lower()
+    ):
+        return text
+    from .inputs import read_vector
+
+    return read_vector(text)
 
 
 def _source(given: dict[str, Any]) -> Source:

@@ -8,6 +8,7 @@ quickly.
 """
 
 import dataclasses
+import hashlib
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -249,13 +250,28 @@ class Request:
 
     def identity(self) -> dict[str, object]:
         """Return the keywords that must be the same when a run is resumed."""
-        return {name: getattr(self, name) for name in _IDENTITY} | self.kind.keywords
+        own = {name: getattr(self, name) for name in _IDENTITY}
+        return own | {name: _digested(value) for name, value in self.kind.keywords.items()}
+
+
+def _digested(value: object) -> object:
+    """Return a value with arrays replaced by hashes of their entries."""
+    if isinstance(value, tuple):
+        return tuple(map(_digested, value))
+    if hasattr(value, "tobytes") and getattr(value, "ndim", 0) > 0:
+        return hashlib.sha256(value.tobytes()).hexdigest()[:16]
+    return value
 
 
 def _literal(value: object) -> str:
-    """Return the Python expression of a value, which may be infinite or a NumPy scalar."""
+    """Return the Python expression of a value, which may be infinite or a NumPy scalar.
+
+    Arrays are shown by the name λ.
+    """
     if isinstance(value, tuple):
         return f"({', '.join(map(_literal, value))})"
+    if getattr(value, "ndim", 0) > 0:
+        return "λ"
     value = value.item() if hasattr(value, "item") else value
     return "math.inf" if value == math.inf else repr(value)
 

@@ -49,7 +49,7 @@ def make_run_plan(objective: Objective, goal: Goal, request: Request) -> RunPlan
     is_published = request.stop == "paper"
     support = Support.all(objective.problem) if is_published else objective.support()
     is_whole = support.problem is objective.problem
-    restricted = objective if is_whole else objective.on(support.problem)
+    restricted = objective if is_whole else objective.restricted_to(support)
     choice = choose(restricted) if request.method == "auto" else None
     method = request.method if choice is None else choice.method
     options = request.options or {}
@@ -58,7 +58,7 @@ def make_run_plan(objective: Objective, goal: Goal, request: Request) -> RunPlan
     _check_fit(method, solver, restricted, objective.problem, goal, request.stop)
     if not is_published:
         solver = OnePoint.instead_of(solver, support.problem)
-    fixed = objective.fixed_target(support.problem)
+    fixed = restricted.fixed_target(support.problem)
     can_be_coarse = fixed is None and not is_published and not solver.starts_itself
     start = _given_start(objective, support, request)
     if start is None and can_be_coarse and wants_start(support.problem, request.multiscale):
@@ -157,7 +157,7 @@ def _given_start(objective: Objective, support: Support, request: Request) -> St
     size = max(objective.scale, objective.size) or 1.0
     largest = objective.problem.unit * MAX_START_RATIO * size
     given = internal_potentials(request.potentials_init, objective.problem, largest)
-    return Start.near(support.kept(*given), objective.on(support.problem))
+    return Start.near(support.kept(*given), objective.restricted_to(support))
 
 
 def internal_potentials(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from .. import deadline
 from ..geometry import Geometry
 from ..kernels.compile_watch import solver_clock
 from ..problems.balanced import Transport
-from ..problems.problem import Entropic, Problem, Target
+from ..problems.problem import Problem, Target
 from ..solvers.base import AnySolver
 
 #: Compiled methods: solver class, geometry class and options.
@@ -35,13 +33,7 @@ def warm_up(solver: AnySolver, target: Target) -> float:
 def _compile(solver: AnySolver, target: Target) -> None:
     """Run a solver on a tiny instance, so that every kernel compiles."""
     geometry = target.geometry.miniature()
-    n, m = geometry.shape
-    tiny = dataclasses.replace(target, geometry=geometry, p=np.full(n, 1 / n), q=np.full(m, 1 / m))
-    unit = geometry.cost_unit
-    if isinstance(tiny, Entropic):
-        tiny = dataclasses.replace(tiny, eta=0.5 * unit if tiny.eta else 0.0)
-    else:
-        tiny = dataclasses.replace(tiny, epsilon=0.1 * unit)
+    tiny = target.miniature(geometry)
     rng = np.random.default_rng(0)
     state, _ = solver.init(tiny, rng)
     for _ in range(solver.pace.warm_up):

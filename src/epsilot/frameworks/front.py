@@ -18,6 +18,7 @@ import numpy as np
 from .._types import Array
 from ..arguments import check_count, check_positive
 from ..errors import InvalidProblem
+from ..wording import shown
 from .losses import CloudLoss, Loss, MatrixLoss, SelfLoss, partners
 
 #: Array type of a framework.
@@ -153,7 +154,7 @@ class Front(ABC, Generic[T]):
         reg: float | None = None,
         tol: float | None = None,
         mass: float | None = None,
-        unbalanced: float | tuple[float, float] | None = None,
+        unbalanced: float | tuple[Any, Any] | None = None,
         unbalanced_type: str = "kl",
         n_threads: int | None = None,
         return_info: bool = False,
@@ -233,7 +234,7 @@ class Front(ABC, Generic[T]):
         reg: float | None = None,
         tol: float | None = None,
         mass: float | None = None,
-        unbalanced: float | tuple[float, float] | None = None,
+        unbalanced: float | tuple[Any, Any] | None = None,
         unbalanced_type: str = "kl",
         n_threads: int | None = None,
         return_info: bool = False,
@@ -285,7 +286,7 @@ class Front(ABC, Generic[T]):
         *,
         metric: str = "sqeuclidean",
         tol: float | None = None,
-        unbalanced: float | tuple[float, float] | None = None,
+        unbalanced: float | tuple[Any, Any] | None = None,
         unbalanced_type: str = "kl",
         n_threads: int | None = None,
         return_info: bool = False,
@@ -329,10 +330,12 @@ class Front(ABC, Generic[T]):
             "n_threads": n_threads,
         }
         loss = CloudLoss(**keywords)
-        if isinstance(loss.unbalanced, tuple) and len(set(loss.unbalanced)) > 1:
+        if isinstance(loss.unbalanced, tuple) and (
+            len(set(loss.unbalanced)) > 1 or isinstance(loss.unbalanced[0], tuple)
+        ):
             raise InvalidProblem(
-                f"unbalanced is {loss.unbalanced}; a divergence needs equal penalties for both "
-                "clouds (pass one number)."
+                f"unbalanced is {shown(loss.unbalanced)}; a divergence needs equal penalties for "
+                "both clouds (pass one number)."
             )
         if not loss.is_balanced:
             loss = replace(loss, is_relative=True)

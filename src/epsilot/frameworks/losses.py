@@ -90,15 +90,14 @@ class Loss(ABC):
     reg: float | None = None
     tol: float | None = None
     mass: float | None = None
-    unbalanced: float | tuple[float, float] | None = None
+    unbalanced: float | tuple[Any, ...] | None = None
     unbalanced_type: str = "kl"
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("eps", "rtol", "reg", "tol", "mass", "unbalanced", "n_threads"):
             object.__setattr__(self, name, plain(getattr(self, name)))
-        if isinstance(self.unbalanced, (list, np.ndarray)):
-            object.__setattr__(self, "unbalanced", tuple(map(plain, self.unbalanced)))
+        object.__setattr__(self, "unbalanced", _hashable(self.unbalanced))
         if self.unbalanced in (math.inf, (math.inf, math.inf)):  # both marginals are exact
             object.__setattr__(self, "unbalanced", None)
             object.__setattr__(self, "unbalanced_type", "kl")
@@ -328,6 +327,13 @@ class CloudLoss(Loss):
             [Plan(Arcs((n, m), rows[arcs.i], cols[arcs.j], arcs.flow))],
             [(_filled(slopes[0], rows, n), _filled(slopes[1], cols, m))],
         )
+
+
+def _hashable(penalty: Any) -> Any:
+    """Return penalties of lists and arrays as tuples."""
+    if isinstance(penalty, (list, tuple)) or getattr(penalty, "ndim", 0) > 0:
+        return tuple(_hashable(plain(x)) for x in penalty)
+    return penalty
 
 
 def _filled(values: Vector, places: Index, size: int) -> Vector:

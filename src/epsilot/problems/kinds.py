@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import InvalidProblem
 
@@ -70,8 +70,8 @@ KINDS: tuple[KindEntry, ...] = (
         "unbalanced:kind_of",
         {
             "unbalanced": KindKeyword(
-                "Marginal penalty λ, or λ_a,λ_b (inf: exact marginal).",
-                float | tuple[float, float] | None,
+                "Marginal penalty λ, or λ_a,λ_b (inf: exact marginal); a file holds one per point.",
+                float | tuple[Any, Any] | None,
                 aliases=("reg_m", "tau_a", "tau_b"),
             ),
             "unbalanced_type": KindKeyword(

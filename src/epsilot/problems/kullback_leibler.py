@@ -2,10 +2,12 @@ r"""Unbalanced transport with Kullback-Leibler penalties on the marginals.
 
 .. math:: \min_{X \ge 0} \langle M, X\rangle + λ_a KL(X 1 | a) + λ_b KL(X^\top 1 | b) [- reg H(X)]
 
-with KL(r | a) = Σ r log(r/a) - r + a. Its dual is :math:`\max λ_a \sum a (1 - e^{-f/λ_a}) + λ_b
-\sum b (1 - e^{-g/λ_b})` over :math:`f \oplus g \le M`; with ``reg`` any potentials will do, and
-:math:`reg \sum e^{(f + g - M)/reg - 1}` is taken off. A constant moves between f and g freely, and
-the best one has a closed form; so has the best multiple of a plan.
+with KL(r | a) = Σ r log(r/a) - r + a; λ is one number for its side, or one per point. Its dual is
+:math:`\max \sum λ_a a (1 - e^{-f/λ_a}) + \sum λ_b b (1 - e^{-g/λ_b})` over
+:math:`f \oplus g \le M`; with ``reg`` any potentials will do, and
+:math:`reg \sum e^{(f + g - M)/reg - 1}` is taken off. A
+constant moves between f and g freely. The best one has a closed form if there is one λ per side,
+and is found by Newton's method otherwise. The best multiple of a plan has a closed form.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -24,10 +26,12 @@ from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
 from .balanced import DEFAULT_ENTROPIC_GAP, check_regularisation
 from .certificate import BUG_NOTE, MIN_DEFAULT_GAP
 from .duals import finite_slopes
-from .objective import Objective, Slopes
+from .objective import MethodForm, Objective, Slopes
 from .plan import Core, Plan
+from .prices import Price, balancing_constant, kept, least, per_point, weighed
 from .problem import Penalised, Problem
 from .rounding import Rounded, remove_overflow, round_onto
+from .support import Support
 from .unbalanced_base import (
     HIGH_PENALTY_RATIO,
     ROUNDING,
@@ -49,8 +53,8 @@ class KullbackLeibler(UnbalancedObjective):
     quantity: ClassVar[str] = "unbalanced transport cost (KL)"
     form: ClassVar[str] = Penalised.form
     method_refusal: ClassVar[str] = (
-        "solves balanced problems; use unbalanced_sinkhorn, which is what auto takes, "
-        "unbalanced_pdasmd, or unbalanced_type='tv'."
+        "solves other problems; use unbalanced_sinkhorn, which is what auto takes, "
+        "unbalanced_pdasmd (one penalty per side), or unbalanced_type='tv'."
     )
     default_method: ClassVar[tuple[str, str] | None] = (
         "unbalanced_sinkhorn",
@@ -58,14 +62,14 @@ class KullbackLeibler(UnbalancedObjective):
     )
 
     @classmethod
-    def of(cls, problem: Problem, price_a: float, price_b: float, reg: float | None) -> Objective:
+    def of(cls, problem: Problem, price_a: Price, price_b: Price, reg: float | None) -> Objective:
         """Return the objective for a user's penalties and regularisation.
 
         The entropy of a plan of another mass is no multiple of its own, so that with one the masses
         are the user's.
         """
         prices = internal_prices(problem, price_a, price_b, reg)
-        check_growth(problem, prices, sum(prices) + (reg or 0.0) / problem.unit)
+        check_growth(problem, prices, sum(map(least, prices)) + (reg or 0.0) / problem.unit)
         if reg is None:
             return cls(problem, *prices, 0.0)
         check_regularisation(reg, problem)
@@ -74,6 +78,16 @@ class KullbackLeibler(UnbalancedObjective):
         return EntropicKullbackLeibler(exact, *prices, reg / problem.unit)
 
     # -- what a run needs to know ------------------------------------------------------------
+
+    def is_served_by(self, method: MethodForm) -> bool:
+        """Tell whether a method solves the problem, and takes penalties per point if there are."""
+        has_vectors = any(isinstance(x, np.ndarray) for x in (self.price_a, self.price_b))
+        return super().is_served_by(method) and (method.takes_point_prices or not has_vectors)
+
+    def restricted_to(self, support: Support) -> Self:
+        """Return the objective on the part of the problem that has mass."""
+        price_a, price_b = kept(self.price_a, support.rows), kept(self.price_b, support.cols)
+        return replace(self, problem=support.problem, price_a=price_a, price_b=price_b)
 
     def fixed_target(self, inner: Problem) -> Penalised:
         """Return the problem with its penalties."""
@@ -95,7 +109,7 @@ class KullbackLeibler(UnbalancedObjective):
         """Return the objective of a plan with the required exact marginals."""
         r, c = plan.marginals()
         p, q = self.problem.p, self.problem.q
-        divergences = _charged(self.price_a, r, p) + _charged(self.price_b, c, q)
+        divergences = divergence(r, p, self.price_a) + divergence(c, q, self.price_b)
         return cost + divergences - (self.eta * plan.entropy() if self.eta else 0.0)
 
     def rounded(self, core: Core) -> Rounded:
@@ -106,32 +120,31 @@ class KullbackLeibler(UnbalancedObjective):
         """
         core, *_ = remove_overflow(core, self.problem.p)
         found = self._scaled(core)
-        if min(self.price_a, self.price_b) <= HIGH_PENALTY_RATIO * self.cost_size:
+        lowest = min(least(self.price_a), least(self.price_b))
+        if lowest <= HIGH_PENALTY_RATIO * self.cost_size and not self.is_partly_exact:
             return found
         rounded = self._onto_marginals(core)
         return min(found, rounded, key=lambda x: self.value(x.plan, x.cost))
 
     def _onto_marginals(self, core: Core) -> Rounded:
-        """Round to marginals that are multiples of p and q of least divergence."""
-        p, q, a, b = self.problem.p, self.problem.q, self.price_a, self.price_b
-        share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
-        log_ratio_of_totals = float(log(float(q.sum())) - log(float(p.sum())))
-        p = float(exp((1 - share) * log_ratio_of_totals)) * p
-        q = float(exp(-share * log_ratio_of_totals)) * q
+        """Round to the marginals of least divergence that have equal totals."""
+        p, q = self.problem.p, self.problem.q
+        t = self._constant(np.zeros_like(p), np.zeros_like(q))
+        p = p * exp(-t / per_point(self.price_a, p.size))
+        q = q * exp(t / per_point(self.price_b, q.size))
         return round_onto(core, p, q, self.problem.geometry)
 
     def _scaled(self, core: Core) -> Rounded:
-        """Return the best multiple of a plan, or the plan scaled to an exact marginal."""
+        """Return the best multiple of a plan, or the plan scaled to the exact marginals."""
         p, q = self.problem.p, self.problem.q
-        correction, error = self.keeping(core, np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0))
-        _, cost, shipped = core.price(self.problem.geometry, correction.t, correction.d)
-        plan = Plan(core, correction)
-        paid = plan.priced(cost, shipped)
-        if math.inf in (self.price_a, self.price_b):
-            return Rounded(plan, paid, error)
-        factor = self._best_factor(plan, paid)
-        scaled = Plan(core, correction._replace(s=factor * correction.s))
-        return Rounded(scaled, factor * paid, error)
+        found = self.keeping(core, np.where(p > 0, 1.0, 0.0), np.where(q > 0, 1.0, 0.0))
+        if self.is_partly_exact or max(least(self.price_a), least(self.price_b)) == math.inf:
+            return found
+        factor = self._best_factor(found.plan, found.cost)
+        correction = found.plan.correction
+        assert correction is not None
+        scaled = replace(found.plan, correction=correction._replace(s=factor * correction.s))
+        return Rounded(scaled, factor * found.cost, found.marginal_error)
 
     def _best_factor(self, plan: Plan, cost: float) -> float:
         """Return the factor that minimises the objective over multiples of a plan."""
@@ -140,10 +153,11 @@ class KullbackLeibler(UnbalancedObjective):
         if not 0 < mass < math.inf:
             return 1.0
         entropy = self.eta * plan.entropy() if self.eta else 0.0
-        paid = self.price_a * log_ratio(r, self.problem.p)
-        paid += cost + self.price_b * log_ratio(c, self.problem.q) - entropy
-        total = self.price_a + self.price_b + self.eta
-        return float(exp(-min(max((paid + self.eta * mass) / total / mass, -700.0), 700.0)))
+        paid = log_ratio(r, self.problem.p, self.price_a)
+        paid += cost + log_ratio(c, self.problem.q, self.price_b) - entropy
+        total = float(weighed(self.price_a, r).sum() + weighed(self.price_b, c).sum())
+        exponent = (paid + self.eta * mass) / (total + self.eta * mass)
+        return float(exp(-min(max(exponent, -700.0), 700.0)))
 
     def infeasibility(self, plan: Plan) -> float:
         """Return the error of exact marginals, and mass on empty rows, as a share of all mass."""
@@ -153,7 +167,7 @@ class KullbackLeibler(UnbalancedObjective):
             (self.price_a, r, self.problem.p),
             (self.price_b, c, self.problem.q),
         ):
-            is_kept = np.ones(x.size, bool) if price == math.inf else wanted == 0
+            is_kept = np.isinf(price) | (wanted == 0)
             missed += float(np.abs(x - wanted)[is_kept].sum())
         return missed / self.total
 
@@ -184,7 +198,7 @@ class KullbackLeibler(UnbalancedObjective):
         if bound > -math.inf:
             return potentials, bound
         low, (n, m) = min(self.problem.geometry.bounds[0], 0.0), self.problem.shape
-        a, b = self.price_a, self.price_b
+        a, b = least(self.price_a), least(self.price_b)
         share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
         of_columns = (1 - share) * low
         of_rows = below(np.full(1, low - of_columns))[0]
@@ -193,15 +207,14 @@ class KullbackLeibler(UnbalancedObjective):
 
     def _balanced(self, f: Vector, g: Vector) -> Potentials:
         """Return (f + t, g - t) with the t that maximises the bound."""
-        a, b = self.price_a, self.price_b
-        of_f, of_g = log_charge(self.problem.p, f, a), log_charge(self.problem.q, g, b)
-        if a == math.inf:
-            t = b * (of_f - of_g)
-        elif b == math.inf:
-            t = a * (of_f - of_g)
-        else:
-            t = a * b / (a + b) * (of_f - of_g)
+        t = self._constant(f, g)
         return f + t, g - t
+
+    def _constant(self, f: Vector, g: Vector) -> float:
+        """Return the t that maximises the bound of (f + t, g - t)."""
+        of_f = charges(self.problem.p, f, self.price_a)
+        of_g = charges(self.problem.q, g, self.price_b)
+        return balancing_constant(*of_f, *of_g)
 
     def dual_value(self, potentials: Potentials) -> float:
         """Return the bound of potentials below the costs."""
@@ -259,13 +272,13 @@ class EntropicKullbackLeibler(KullbackLeibler):
         return bound if bound > -math.inf else -math.inf
 
 
-def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: float) -> Vector:
+def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: Price) -> Vector:
     """Return (log p - lse) / (1/η + 1/λ), the optimal potential of one side.
 
     It is -inf where there is no mass, whatever the sums.
     """
     out, used = np.full_like(log_mass, -np.inf), log_mass > -np.inf
-    out[used] = (log_mass[used] - lse[used]) / (1 / eta + 1 / price)
+    out[used] = (log_mass[used] - lse[used]) / (1 / eta + 1 / kept(price, used))
     return out
 
 
@@ -275,68 +288,68 @@ def rounding_factor(f: Vector, g: Vector, eta: float) -> float:
     return float(exp(ROUNDING * size / eta))
 
 
-def log_charge(weights: Vector, f: Vector, price: float) -> float:
-    """Return log Σ p exp(-f/λ) over the entries that have mass."""
+def charges(weights: Vector, f: Vector, price: Price) -> tuple[Vector, Price]:
+    """Return log(p exp(-f/λ)) and 1/λ of the points that have mass."""
     used = weights > 0
-    terms = log(weights[used]) - (f[used] / price if price < math.inf else 0.0)
+    fall = 1 / kept(price, used)
+    return log(weights[used]) - np.where(fall > 0, f[used], 0.0) * fall, fall
+
+
+def log_charge(weights: Vector, f: Vector, price: Price) -> float:
+    """Return log Σ p exp(-f/λ) over the entries that have mass."""
+    terms, _ = charges(weights, f, price)
     highest = float(terms.max())
     return highest + float(log(float(exp(terms - highest).sum())))
 
 
-def penalised_slopes(potentials: Potentials, prices: tuple[float, float]) -> Potentials:
+def penalised_slopes(potentials: Potentials, prices: tuple[Price, Price]) -> Potentials:
     """Return the slopes λ (1 - exp(-f/λ)) of the optimum in the weights, for free weights.
 
-    They are the potentials themselves on a side with an exact marginal (λ = ∞). With an entropy,
-    the slope at a weight of 0 is infinite; the mean of the others stands for it.
+    They are the potentials themselves where a marginal is exact (λ = ∞). With an entropy, the slope
+    at a weight of 0 is infinite; the mean of the others stands for it.
     """
-    f, g = (
-        z if price == math.inf else -price * expm1(-z / price)
-        for z, price in zip(potentials, prices, strict=True)
-    )
+    f, g = (_gains(price, z) for z, price in zip(potentials, prices, strict=True))
     return finite_slopes(f), finite_slopes(g)
 
 
-def gained(price: float, weights: Vector, f: Vector) -> float:
-    """Return λ Σ p (1 - exp(-f/λ)), which is <p, f> for λ = ∞."""
-    used = np.where(weights > 0, f, 0.0)
-    if price == math.inf:
-        return finite_dot(weights, used)
-    return -price * dot(weights, expm1(-used / price))
+def _gains(price: Price, f: Vector) -> Vector:
+    """Return λ (1 - exp(-f/λ)), which is f for λ = ∞."""
+    is_exact = np.isinf(price)
+    finite = np.where(is_exact, 1.0, price)
+    return np.where(is_exact, f, -finite * expm1(np.where(is_exact, 0.0, -f / finite)))
 
 
-def gain_size(price: float, weights: Vector, f: Vector) -> float:
-    """Return Σ p |f|, or λ Σ p |1 - exp(-f/λ)| where that is larger."""
-    size = np.abs(np.where(weights > 0, f, 0.0))
-    if price < math.inf:
-        size = price * np.abs(expm1(np.where(f < 0, size, -size) / price))
-    return dot(weights, size)
+def gained(price: Price, weights: Vector, f: Vector) -> float:
+    """Return Σ λ p (1 - exp(-f/λ)), which is <p, f> for λ = ∞."""
+    return finite_dot(weights, _gains(price, np.where(weights > 0, f, 0.0)))
 
 
-def log_ratio(r: Vector, p: Vector) -> float:
-    """Return Σ r log(r / p) over the entries that have mass."""
+def gain_size(price: Price, weights: Vector, f: Vector) -> float:
+    """Return Σ λ p |1 - exp(-f/λ)|, which is Σ p |f| for λ = ∞."""
+    return finite_dot(weights, np.abs(_gains(price, np.where(weights > 0, f, 0.0))))
+
+
+def log_ratio(r: Vector, p: Vector, price: Price = 1.0) -> float:
+    """Return Σ λ r log(r / p) over the entries that have mass."""
     used = (r > 0) & (p > 0)
-    return dot(r[used], log(r[used] / p[used]))
+    return dot(weighed(kept(price, used), r[used]), log(r[used] / p[used]))
 
 
-def _charged(price: float, r: Vector, p: Vector) -> float:
-    """Return λ KL(r | p), or 0 for an exact marginal."""
-    return 0.0 if price == math.inf else price * divergence(r, p)
+def divergence(r: Vector, p: Vector, price: Price = 1.0) -> float:
+    """Return Σ λ KL(r | p) over the points whose mass is not exact, without cancellation.
 
-
-def divergence(r: Vector, p: Vector) -> float:
-    """Return KL(r | p) = Σ p h((r - p) / p), h(x) = (1 + x) log(1 + x) - x, without cancellation.
-
-    Near 0 h is the series Σ_k (-x)^k / (k (k - 1)) from k = 2 on.
+    KL(r | p) is p h((r - p) / p) with h(x) = (1 + x) log(1 + x) - x. Near 0 h is the series
+    Σ_k (-x)^k / (k (k - 1)) from k = 2 on.
     """
     used = p > 0
-    r, p = r[used], p[used]
+    r, p, price = r[used], p[used], kept(price, used)
     x, is_near = (r - p) / p, np.abs(r - p) < SERIES_RADIUS * p
     series, near = np.zeros_like(x), np.where(is_near, x, 0.0)
     for k in range(SERIES_TERMS, 1, -1):
         series = 1 / (k * (k - 1)) - near * series
     log_ratio_of = log(np.where(r > 0, r / p, 1.0))
     far = np.where(is_near, 0.0, (r * log_ratio_of - (r - p)))
-    return float(far.sum()) + dot(p, near * near * series)
+    return float(weighed(price, far).sum()) + dot(weighed(price, p), near * near * series)
 
 
 #: Potential of a column without mass: finite, so that differences of it are numbers.
@@ -373,6 +386,16 @@ class SemiDual:
     sharpness: float  # κ + 1/η
 
     @property
+    def price_a(self) -> float:
+        """λ_a, one for all rows."""
+        return least(self.problem.price_a)
+
+    @property
+    def price_b(self) -> float:
+        """λ_b, one for all columns."""
+        return least(self.problem.price_b)
+
+    @property
     def zeta(self) -> float:
         """The regularisation ζ = 1 / (κ + 1/η) of the plans."""
         return 1 / self.sharpness
@@ -385,7 +408,7 @@ class SemiDual:
     @property
     def share(self) -> float:
         """Exponent η / k of the normaliser in the mass of a row."""
-        return self.problem.eta / (self.problem.price_a + self.problem.eta)
+        return self.problem.eta / (self.price_a + self.problem.eta)
 
     def row_scaling(self, f: Vector) -> Vector:
         """Return ζ (U + f / η), the row potential of the plan with respect to ζ."""
@@ -417,17 +440,17 @@ class SemiDual:
     def row_potential(self, lse: Vector) -> Vector:
         """Return the optimal row potential for the g of these log-normalisers."""
         problem = self.problem
-        return penalised_softmin(problem.log_p, self.U + lse, problem.eta, problem.price_a)
+        return penalised_softmin(problem.log_p, self.U + lse, problem.eta, self.price_a)
 
     def log_wanted(self, g: Vector) -> Vector:
         """Return log(q exp(-g/λ_b)), the logarithm of the column sums that the dual prefers."""
-        return self.problem.log_q - g / self.problem.price_b
+        return self.problem.log_q - g / self.price_b
 
     def value(self, g: Vector, lse: Vector, mass: float) -> float:
         """Return φ(g), given log-normalisers and the mass Σ A_i of the plan."""
         problem, f = self.problem, self.row_potential(lse)
-        of_f = gained(problem.price_a, problem.p, f)
-        return problem.eta * mass - of_f - gained(problem.price_b, problem.q, g)
+        of_f = gained(self.price_a, problem.p, f)
+        return problem.eta * mass - of_f - gained(self.price_b, problem.q, g)
 
     def best_shift(self, g: Vector, mass: float) -> float:
         """Return the t that minimises φ(g - t).
@@ -437,14 +460,14 @@ class SemiDual:
         problem = self.problem
         if not 0 < mass < math.inf:
             return 0.0
-        slope = 1 / (problem.price_a + problem.eta) + 1 / problem.price_b
-        return (log(mass) - log_charge(problem.q, g, problem.price_b)) / slope
+        slope = 1 / (self.price_a + problem.eta) + 1 / self.price_b
+        return (log(mass) - log_charge(problem.q, g, self.price_b)) / slope
 
     def column_move(self, g: Vector, columns: Vector) -> Vector:
         """Return the step from g to the optimal one for its f, given the column sums."""
         used, out = self.problem.q > 0, np.zeros_like(g)
         held = np.maximum(columns[used], np.finfo(float).tiny)
-        slope = 1 / self.problem.eta + 1 / self.problem.price_b
+        slope = 1 / self.problem.eta + 1 / self.price_b
         out[used] = (self.log_wanted(g)[used] - log(held)) / slope
         return out
 
@@ -462,7 +485,7 @@ class SemiDual:
         g has no lower end (columns) or no upper one (rows), and needs none.
         """
         problem = self.problem
-        a, b, p, q = problem.price_a, problem.price_b, problem.p, problem.q
+        a, b, p, q = self.price_a, self.price_b, problem.p, problem.q
         of_p, of_q = float(p.sum()), float(q.sum())
         low, high = np.full(q.size, -np.inf), np.full(q.size, np.inf)
         if a == math.inf:
@@ -479,6 +502,6 @@ class SemiDual:
 
     def _most_mass(self, of_p: float, of_q: float, lower: float) -> float:
         """Return m̄, increased by its round-off."""
-        a, b, eta = self.problem.price_a, self.problem.price_b, self.problem.eta
+        a, b, eta = self.price_a, self.price_b, self.problem.eta
         size = a * of_p + b * of_q
         return (size - lower + ROUND_OFF * (size + abs(lower))) / (a + b + eta)

@@ -44,6 +44,10 @@ class MethodForm(Protocol):
     def form(self) -> str:
         """The form of the problems that the method solves."""
 
+    @property
+    def takes_point_prices(self) -> bool:
+        """Whether the method takes one marginal penalty per point."""
+
 
 class RunObjective(ABC):
     """The part of an objective that a run uses: its bounds, their proof, and its units.
@@ -254,6 +258,10 @@ class Objective(RunObjective):
     def on(self, problem: Problem) -> Self:
         """Return the objective of the same kind on another problem."""
         return replace(self, problem=problem)
+
+    def restricted_to(self, support: Support) -> Self:
+        """Return the objective on the part of the problem that methods work on."""
+        return self.on(support.problem)
 
     # -- value and dual ----------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..kernels.proof import LARGEST, SMALLEST, are_held, cost_offset, scaling_power
 from ..kernels.vectors import log
+from .prices import Price, kept
 
 # Relative difference of totals that counts as round-off, by type of the weights.
 _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
@@ -80,6 +81,12 @@ class _OnGeometry:
         return self.geometry.shape
 
 
+def uniform(geometry: Geometry) -> tuple[Vector, Vector]:
+    """Return uniform weights of mass 1 on both sides."""
+    n, m = geometry.shape
+    return np.full(n, 1 / n), np.full(m, 1 / m)
+
+
 @dataclass(frozen=True)
 class Entropic(_OnGeometry):
     """min <C, X> - η H(X) over the plans with marginals p, q (perhaps smoothed: p', q')."""
@@ -93,6 +100,12 @@ class Entropic(_OnGeometry):
     def level(self) -> float:
         """The number that a schedule lowers."""
         return self.eta
+
+    def miniature(self, geometry: Geometry) -> Self:
+        """Return the problem on a tiny geometry, to compile kernels on."""
+        p, q = uniform(geometry)
+        eta = 0.5 * geometry.cost_unit if self.eta else 0.0
+        return replace(self, geometry=geometry, p=p, q=q, eta=eta)
 
     @cached_property
     def log_p(self) -> Vector:
@@ -113,6 +126,11 @@ class Additive(_OnGeometry):
     epsilon: float
     p: Vector
     q: Vector
+
+    def miniature(self, geometry: Geometry) -> Self:
+        """Return the problem on a tiny geometry, to compile kernels on."""
+        p, q = uniform(geometry)
+        return replace(self, geometry=geometry, p=p, q=q, epsilon=0.1 * geometry.cost_unit)
 
     @property
     def level(self) -> float:
@@ -135,8 +153,14 @@ class Penalised(Entropic):
     #: The form of problems whose methods work on this target (``Objective.form``).
     form: ClassVar[str] = "unbalanced (KL)"
 
-    price_a: float
-    price_b: float
+    price_a: Price
+    price_b: Price
+
+    def miniature(self, geometry: Geometry) -> Self:
+        """Return the problem on a tiny geometry, to compile kernels on."""
+        n, m = geometry.shape
+        prices = kept(self.price_a, slice(n)), kept(self.price_b, slice(m))
+        return replace(super().miniature(geometry), price_a=prices[0], price_b=prices[1])
 
     @property
     def level(self) -> float:

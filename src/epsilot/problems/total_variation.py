@@ -1,12 +1,13 @@
 r"""Unbalanced transport with total variation penalties on the marginals.
 
-.. math:: \min_{X \ge 0} \langle M, X\rangle + λ_a \|X 1 - a\|_1 + λ_b \|X^\top 1 - b\|_1
+.. math:: \min_{X \ge 0} \langle M, X\rangle + \sum λ_a |X 1 - a| + \sum λ_b |X^\top 1 - b|
 
-Its dual is :math:`\max \langle f, a\rangle + \langle g, b\rangle` over :math:`f \oplus g \le M`,
+λ is one number for its side, or one per point. Its dual is
+:math:`\max \langle f, a\rangle + \langle g, b\rangle` over :math:`f \oplus g \le M`,
 :math:`|f| \le λ_a`, :math:`|g| \le λ_b`. Methods see a balanced problem with two dummies: mass that
 vanishes goes to one, mass that appears comes from the other. A price is never above that of a
-detour: filling target j beyond what there is, from the source that is nearest to it, costs
-λ_a + min_i M_ij instead of λ_b. Mass that takes the detour is put back into the plan.
+detour: filling target j beyond what there is, from the source that is cheapest for it, costs
+min_i λ_a,i + M_ij instead of λ_b,j. Mass that takes the detour is put back into the plan.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .duals import free_slopes, softmin
 from .kullback_leibler import rounding_factor
 from .objective import Slopes
 from .plan import Arcs, Core, Plan, add_arcs
+from .prices import Price, highest, kept, least, per_point, weighed
 from .problem import BestPotential, Clipped, Problem
 from .rounding import Rounded, remove_overflow
 from .support import Dummies, Support
@@ -55,17 +57,17 @@ class TotalVariation(UnbalancedObjective):
     quantity: ClassVar[str] = "unbalanced transport cost (TV)"
 
     @classmethod
-    def of(cls, problem: Problem, price_a: float, price_b: float) -> TotalVariation:
+    def of(cls, problem: Problem, price_a: Price, price_b: Price) -> TotalVariation:
         """Return the objective for a user's penalties, or raise if it is unbounded."""
         problem = in_ordinary_units(problem, price_a, price_b)
         missed = abs(float(problem.p.sum() - problem.q.sum()))
         a, b = internal_prices(problem, price_a, price_b, missed=missed)
         low = problem.geometry.bounds[0]
-        if low < -(a + b):
+        if low < -(least(a) + least(b)) and is_unbounded(problem.geometry, a, b):
             raise InvalidProblem(
                 f"the least cost is {problem.unit * low:.6g} and mass is created for "
-                f"{price_a + price_b:.6g}; the optimum is -inf (pass larger unbalanced, or costs "
-                "above its negative sum)."
+                f"{least(price_a) + least(price_b):.6g}; the optimum is -inf (pass larger "
+                "unbalanced, or costs above its negative sum)."
             )
         return cls(problem, a, b)
 
@@ -89,28 +91,23 @@ class TotalVariation(UnbalancedObjective):
         of_rows = self._paid(self.price_a, r, self.problem.p)
         return cost + of_rows + self._paid(self.price_b, c, self.problem.q)
 
-    def _paid(self, price: float, sums: Vector, weights: Vector) -> float:
-        """Return the penalty of a side and of its round-off; 0 for an exact marginal."""
-        if price == math.inf:
-            return 0.0
+    def _paid(self, price: Price, sums: Vector, weights: Vector) -> float:
+        """Return the penalty of a side and of its round-off; 0 for exact points."""
         missing = np.abs(sums - weights)
         rounding = ROUNDING * np.where(missing > 0, weights, 0.0)
-        return price * float((missing + rounding).sum())
+        return float(weighed(price, missing + rounding).sum())
 
     def rounded(self, core: Core) -> Rounded:
-        """Return the plan, scaled to the exact marginal that is required."""
+        """Return the plan, scaled to the exact marginals that are required."""
         p, q = self.problem.p, self.problem.q
         core, *_ = remove_overflow(core, p)
-        correction, error = self.keeping(core, np.ones_like(p), np.ones_like(q))
-        _, cost, shipped = core.price(self.problem.geometry, correction.t, correction.d)
-        plan = Plan(core, correction)
-        return Rounded(plan, plan.priced(cost, shipped), error)
+        return self.keeping(core, np.ones_like(p), np.ones_like(q))
 
     def infeasibility(self, plan: Plan) -> float:
         """Return the error of the exact marginals as a share of all mass."""
         r, c = plan.marginals()
         kept = (self.price_a, r - self.problem.p), (self.price_b, c - self.problem.q)
-        missed = sum(np.abs(x).sum() for price, x in kept if price == math.inf)
+        missed = sum(np.where(np.isinf(price), np.abs(x), 0.0).sum() for price, x in kept)
         return float(missed) / self.total
 
     # -- potentials --------------------------------------------------------------------------
@@ -126,11 +123,11 @@ class TotalVariation(UnbalancedObjective):
 
     @property
     def _slack(self) -> float:
-        """Margin between potentials and penalties that covers round-off."""
+        """Margin between potentials and penalties that covers the round-off of c-transforms."""
         # Neighbouring floats are not both whole numbers, which some geometries do not round.
         large, (n, m) = math.sqrt(2) * self.size, self.problem.shape
         f, g = np.full(n, large), np.full(m, math.nextafter(large, math.inf))
-        return BOUND_MARGIN * self.size + 4 * self.problem.geometry.ctransform_error(f, g)
+        return BOUND_MARGIN * self.cost_size + 4 * self.problem.geometry.ctransform_error(f, g)
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
         """Make any row potential feasible; return both potentials and the bound they prove.
@@ -145,9 +142,13 @@ class TotalVariation(UnbalancedObjective):
 
     def _dual(self, f: Vector) -> tuple[Potentials, float]:
         geometry, slack = self.problem.geometry, self._slack
-        nearest = geometry.ctransform_rows(np.zeros(geometry.shape[1]))
-        ceiling = np.minimum(self.price_a, self.price_b + nearest)
-        f = np.clip(f, -self.price_a + slack, ceiling - slack)
+        ceiling = np.minimum(self.price_a, cheapest_rows(geometry, self.price_b))
+        margin = slack + BOUND_MARGIN * np.where(np.isinf(ceiling), 0.0, np.abs(ceiling))
+        # Where the penalty is below its round-off, the violation that is left is charged.
+        lowest = -self.price_a + np.minimum(
+            slack + BOUND_MARGIN * weighed(self.price_a, np.ones_like(f)), self.price_a
+        )
+        f = np.maximum(np.minimum(f, ceiling - margin), lowest)
         g = np.minimum(geometry.ctransform_cols(f), self.price_b)
         f = np.minimum(geometry.ctransform_rows(g), self.price_a)
         f = below(f - geometry.ctransform_error(f, g))
@@ -158,16 +159,35 @@ class TotalVariation(UnbalancedObjective):
         f, g = potentials
         if not (self.problem.geometry.ctransform_rows(g) >= f).all():
             raise CertificateError(f"the potentials exceed the costs. {BUG_NOTE}")
-        if not (f.min() >= -self.price_a and g.min() >= -self.price_b):
+        if not self._are_above(f, g, 4 * self._slack):
             raise CertificateError(f"a potential is below minus the marginal penalty. {BUG_NOTE}")
         return self._bound(f, g)
 
+    def _are_above(self, f: Vector, g: Vector, slack: float = 0.0) -> bool:
+        """Tell whether potentials are nowhere below minus the penalties."""
+        are_above = (f >= -self.price_a - slack).all(), (g >= -self.price_b - slack).all()
+        return all(are_above)
+
+    def _excess(self, f: Vector, g: Vector) -> float:
+        """Return how far potentials are below minus the penalties."""
+        sides = (self.price_a, f), (self.price_b, g)
+        return max(
+            float(np.max(-kept(price, finite) - x[finite], initial=0.0))
+            for price, x in sides
+            for finite in [np.broadcast_to(np.isfinite(price), x.shape)]
+        )
+
     def _bound(self, f: Vector, g: Vector) -> float:
-        """Return <p, f> + <q, g> with potentials clipped to the penalties from above."""
+        """Return <p, f> + <q, g> with potentials clipped to the penalties from above.
+
+        Some optimal plan moves no more mass than both sides have. So potentials that are below
+        minus the penalties prove what is left after a charge on that mass, once per side.
+        """
         p, q = self.problem.p, self.problem.q
+        charge = 2 * self.total * self._excess(f, g)
         f, g = np.minimum(f, self.price_a), np.minimum(g, self.price_b)
         rounding = ROUNDING * (finite_dot(p, np.abs(f)) + finite_dot(q, np.abs(g)))
-        return finite_dot(p, f) + finite_dot(q, g) - rounding
+        return finite_dot(p, f) + finite_dot(q, g) - rounding - charge
 
     @property
     def slopes(self) -> Slopes | None:
@@ -175,24 +195,42 @@ class TotalVariation(UnbalancedObjective):
         return free_slopes
 
 
-def price_excess(price_a: float, price_b: float, cost: float) -> float:
+def is_unbounded(geometry: Geometry, price_a: Price, price_b: Price) -> bool:
+    """Tell whether some arc costs less than minus the penalties at both its ends."""
+    return bool((cheapest_rows(geometry, price_b) < -price_a).any())
+
+
+def cheapest_rows(geometry: Geometry, price: Price) -> Vector:
+    """Return min_j C_ij + λ_j."""
+    if isinstance(price, np.ndarray):
+        return geometry.ctransform_rows(-price)
+    return price + geometry.ctransform_rows(np.zeros(geometry.shape[1]))
+
+
+def cheapest_cols(geometry: Geometry, price: Price) -> Vector:
+    """Return min_i C_ij + λ_i."""
+    if isinstance(price, np.ndarray):
+        return geometry.ctransform_cols(-price)
+    return price + geometry.ctransform_cols(np.zeros(geometry.shape[0]))
+
+
+def price_excess(price_a: Price, price_b: Price, cost: float) -> float:
     """Return the excess of the penalties over those that already make all mass move.
 
-    Where they exceed half of all costs, no mass vanishes while other mass appears, so that optimal
-    plans do not depend on how large they are; methods keep the digits of costs.
+    Where all exceed half of all costs, no mass vanishes while other mass appears on the other side,
+    or on the same one, so that optimal plans do not depend on how large they are; methods keep the
+    digits of costs.
     """
-    a, b = lowered_prices(price_a, price_b, cost)
-    return min(price_a, price_b) - min(a, b)
+    lowest = min(least(price_a), least(price_b))
+    return lowest - LOWERED_PENALTY_RATIO * cost if 0 < HIGH_PENALTY_RATIO * cost < lowest else 0.0
 
 
-def lowered_prices(price_a: float, price_b: float, cost: float) -> tuple[float, float]:
-    """Lower both penalties by the same amount, without a change of the optimal plans."""
-    least = min(price_a, price_b)
-    if not 0 < HIGH_PENALTY_RATIO * cost < least:
+def lowered_prices(price_a: Price, price_b: Price, cost: float) -> tuple[Price, Price]:
+    """Lower all penalties by the same amount, without a change of the optimal plans."""
+    if not price_excess(price_a, price_b, cost) > 0:
         return price_a, price_b
-    return LOWERED_PENALTY_RATIO * cost + (price_a - least), LOWERED_PENALTY_RATIO * cost + (
-        price_b - least
-    )
+    lowest, lowered = min(least(price_a), least(price_b)), LOWERED_PENALTY_RATIO * cost
+    return lowered + (price_a - lowest), lowered + (price_b - lowest)
 
 
 @dataclass(frozen=True)
@@ -201,26 +239,28 @@ class Detours:
 
     to_rows: Vector  # from each source to the dummy target
     to_cols: Vector  # from the dummy source to each target
-    rows: Index  # sources whose surplus goes to the target that is nearest to them
+    rows: Index  # sources whose surplus goes to the target that takes it at the least cost
     rows_to: Index
-    cols: Index  # targets that are filled beyond what there is, and the sources nearest to them
+    cols: Index  # targets that are filled beyond what there is, and the sources that do it
     cols_from: Index
 
     @classmethod
-    def of(cls, geometry: Geometry, price_a: float, price_b: float) -> Detours:
+    def of(cls, geometry: Geometry, price_a: Price, price_b: Price) -> Detours:
         """Return the cheapest ways to remove and to create mass."""
-        n, m = geometry.shape
-        price_a, price_b = lowered_prices(price_a, price_b, max(abs(x) for x in geometry.bounds))
-        over_rows = price_b + geometry.ctransform_rows(np.zeros(m))
-        over_cols = price_a + geometry.ctransform_cols(np.zeros(n))
+        size = max(abs(x) for x in geometry.bounds)
+        price_a, price_b = lowered_prices(price_a, price_b, size)
+        over_rows, over_cols = cheapest_rows(geometry, price_b), cheapest_cols(geometry, price_a)
         rows, cols = np.flatnonzero(over_rows < price_a), np.flatnonzero(over_cols < price_b)
+        # An arc to a dummy that costs this much has no flow if any plan does without it.
+        forbidden = 4 * (size + highest(price_a, price_b))
+        to_rows, to_cols = np.minimum(price_a, over_rows), np.minimum(price_b, over_cols)
         return cls(
-            np.minimum(price_a, over_rows),
-            np.minimum(price_b, over_cols),
+            np.minimum(to_rows, forbidden) if isinstance(price_a, np.ndarray) else to_rows,
+            np.minimum(to_cols, forbidden) if isinstance(price_b, np.ndarray) else to_cols,
             rows,
-            _nearest_targets(geometry, rows),
+            _cheapest_targets(geometry, rows, price_b),
             cols,
-            _nearest_sources(geometry, cols),
+            _cheapest_sources(geometry, cols, price_a),
         )
 
     def restored(self, completed: Core, core: Core) -> Core:
@@ -247,20 +287,26 @@ class WithDetours(Dummies):
         return self.detours.restored(core, kept), row[:-1] + level
 
 
-def _nearest_targets(geometry: Geometry, rows: Index) -> Index:
-    """Return the nearest target of each source."""
+def _cheapest_targets(geometry: Geometry, rows: Index, price: Price) -> Index:
+    """Return the target of least C_ij + λ_j of each source."""
     if rows.size == 0:
         return rows
-    return geometry.k_least(rows, np.zeros(geometry.shape[1]), 1)[0][:, 0]
+    prices = per_point(price, geometry.shape[1])
+    size = max(abs(x) for x in geometry.bounds)
+    finite = np.minimum(prices, 4 * (size + highest(price)))
+    lowest = float(finite.min()) if not isinstance(price, np.ndarray) else 0.0
+    return geometry.k_least(rows, finite - lowest, 1)[0][:, 0]
 
 
-def _nearest_sources(geometry: Geometry, cols: Index) -> Index:
-    """Return the nearest source of each target."""
+def _cheapest_sources(geometry: Geometry, cols: Index, price: Price) -> Index:
+    """Return the source of least C_ij + λ_i of each target."""
     best, out = np.full(cols.size, np.inf), np.zeros(cols.size, dtype=np.int64)
     if cols.size:
-        for start, _, C in geometry.blocks():
-            rows = np.argmin(C[:, cols], axis=0)
-            costs = C[rows, cols]
+        prices = per_point(price, geometry.shape[0])[:, None]
+        for start, stop, C in geometry.blocks():
+            priced = C[:, cols] + prices[start:stop]
+            rows = np.argmin(priced, axis=0)
+            costs = priced[rows, np.arange(cols.size)]
             nearer = costs < best
             best[nearer], out[nearer] = costs[nearer], rows[nearer] + start
     return out
@@ -291,7 +337,7 @@ class EntropicTotalVariation(TotalVariation):
     )
 
     @classmethod
-    def with_entropy(cls, problem: Problem, price_a: float, price_b: float, reg: float) -> Self:
+    def with_entropy(cls, problem: Problem, price_a: Price, price_b: Price, reg: float) -> Self:
         """Return the objective for a user's penalties and regularisation.
 
         The entropy of a plan of another mass is no multiple of its own, so that the masses are the
@@ -301,7 +347,7 @@ class EntropicTotalVariation(TotalVariation):
         p, q = problem.mass * problem.p, problem.mass * problem.q
         exact = replace(problem, geometry=problem.geometry.exact, p=p, q=q, mass=1.0)
         prices, eta = internal_prices(problem, price_a, price_b, reg), reg / problem.unit
-        check_growth(problem, prices, sum(prices) / MAX_GROWTH_EXPONENT + eta)
+        check_growth(problem, prices, sum(map(least, prices)) / MAX_GROWTH_EXPONENT + eta)
         return cls(exact, *prices, eta)
 
     # -- what a run needs to know ------------------------------------------------------------
@@ -351,7 +397,7 @@ class EntropicTotalVariation(TotalVariation):
         if bound > -math.inf:
             return potentials, bound
         # Exponentials have overflowed; constants prove a finite bound.
-        a, b, (n, m) = self.price_a, self.price_b, self.problem.shape
+        a, b, (n, m) = least(self.price_a), least(self.price_b), self.problem.shape
         low = max(min(geometry.bounds[0], 0.0), -(a + b))
         share = 1.0 if a == math.inf else 0.0 if b == math.inf else a / (a + b)
         potentials = np.full(n, share * low), np.full(m, (1 - share) * low)
@@ -360,7 +406,7 @@ class EntropicTotalVariation(TotalVariation):
     def dual_value(self, potentials: Potentials) -> float:
         """Return the bound of potentials that are nowhere below minus the penalty."""
         f, g = potentials
-        if not (f.min() >= -self.price_a and g.min() >= -self.price_b):
+        if not self._are_above(f, g):
             raise CertificateError(f"a potential is below minus the marginal penalty. {BUG_NOTE}")
         lse = self.problem.geometry.lse_rows(g, self.eta) - 1
         mass = float(exp(f / self.eta + lse).sum()) * rounding_factor(f, g, self.eta)
@@ -372,8 +418,14 @@ class EntropicTotalVariation(TotalVariation):
 class VariationTarget(Clipped):
     """The entropic problem in total variation."""
 
-    price_a: float
-    price_b: float
+    price_a: Price
+    price_b: Price
+
+    def miniature(self, geometry: Geometry) -> Self:
+        """Return the problem on a tiny geometry, to compile kernels on."""
+        n, m = geometry.shape
+        prices = kept(self.price_a, slice(n)), kept(self.price_b, slice(m))
+        return replace(super().miniature(geometry), price_a=prices[0], price_b=prices[1])
 
     def best_rows(self, lse: Vector) -> BestPotential:
         """Return the exact row update, clipped to the penalty."""
@@ -402,17 +454,15 @@ class VariationTarget(Clipped):
         return np.clip(f + t, -a, a), np.clip(g - t, -b, b)
 
     def _largest_shift(
-        self, f: Vector, weights: Vector, price: float, g: Vector, other: float
+        self, f: Vector, weights: Vector, price: Price, g: Vector, other: Price
     ) -> float:
         """Return how far f can be lowered and g raised; an exact marginal sets no limit.
 
         Where there is no mass f stays as low as it can be: exponents must not become positive.
         """
-        used, room = weights > 0, math.inf
-        if other < math.inf:
-            room = other - float(g.max())
-        if price < math.inf:
-            room = min(room, price + float(f[used].min()))
-            if not used.all():
-                room = min(room, price + self.geometry.bounds[0] - float(g.max()))
+        used = weights > 0
+        room = min(float((other - g).min()), float((kept(price, used) + f[used]).min()))
+        if not used.all():
+            lowest = least(per_point(price, f.size)[~used])
+            room = min(room, lowest + self.geometry.bounds[0] - float(g.max()))
         return max(room, 0.0)

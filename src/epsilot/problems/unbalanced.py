@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import check_choice, is_real, plain
+from .._types import Vector
+from ..arguments import as_numpy, check_choice, is_real, numeric, plain
 from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..wording import shown
 from .balanced import objective_of
 from .kullback_leibler import KullbackLeibler
 from .objective import Objective
-from .problem import Problem, checked_weights, make_problem, scaled_problem
+from .prices import Price, folded, least
+from .problem import Problem, checked_weights, make_problem, read_only, scaled_problem
 from .support import NEGLIGIBLE_MASS
 from .total_variation import EntropicTotalVariation, TotalVariation
 
 #: Divergences of the marginal penalty.
 DIVERGENCES = ("kl", "tv")
+#: Relative excess of exact masses over what the other side can take that counts as round-off.
+EXACT_RTOL = 1e-9
 
 
 def kind_of(unbalanced: object, unbalanced_type: object) -> Unbalanced:
@@ -35,43 +40,76 @@ def kind_of(unbalanced: object, unbalanced_type: object) -> Unbalanced:
     return Unbalanced(*_prices(unbalanced), str(unbalanced_type))
 
 
-def _prices(given: object) -> tuple[float, float]:
-    """Return two positive penalties, perhaps infinite, from one or two; split text at commas."""
-    given = plain(given)
+def _prices(given: object) -> tuple[Price, Price]:
+    """Return the penalties of both sides, from one or two; split text at commas."""
+    given = plain(as_numpy(given, "unbalanced"))
     parts = given.split(",") if isinstance(given, str) else given
     pair: list[Any] = list(parts) if isinstance(parts, Iterable) else [parts, parts]
     pair = pair * 2 if len(pair) == 1 else pair
+    if len(pair) != 2:
+        _refuse(given)
+    price_a, price_b = (_price(x, given) for x in pair)
+    return price_a, price_b
+
+
+def _price(x: Any, given: object) -> Price:
+    """Return the penalty of one side: a positive number, or one per point."""
     try:
-        pair = [float(x) if isinstance(x, str) else plain(x) for x in pair]
+        x = float(x) if isinstance(x, str) else plain(x)
     except ValueError:
-        pair = []
-    if len(pair) != 2 or not all(is_real(x) and float(x) > 0 for x in pair):
+        _refuse(given)
+    if is_real(x):
+        return float(x) if float(x) > 0 else _refuse(given)
+    if x is None or isinstance(x, (str, bool)):
+        _refuse(given)
+    prices = np.array(numeric(x, "unbalanced"))
+    if prices.ndim != 1 or prices.size == 0:
+        _refuse(given)
+    if not (prices > 0).all():
+        i = int(np.argmin(prices > 0))
         raise InvalidProblem(
-            f"unbalanced is {shown(given)}; it must be one positive number or two, for sources and "
-            "targets (math.inf keeps a side as it is)."
+            f"unbalanced holds {prices[i]:g} for point {i} of a side; penalties must be positive "
+            "(math.inf keeps the mass of a point as it is)."
         )
-    return float(pair[0]), float(pair[1])
+    return read_only(prices)
 
 
-@dataclass(frozen=True)
+def _refuse(given: object) -> NoReturn:
+    raise InvalidProblem(
+        f"unbalanced is {shown(given)}; it must be one positive number or two, for sources and "
+        "targets (math.inf keeps a side as it is), or two arrays of one number per point."
+    )
+
+
+@dataclass(frozen=True, eq=False)
 class Unbalanced:
-    """Two marginal penalties (``price_a``, ``price_b``) and the divergence that they weigh."""
+    """Marginal penalties of sources and targets, and the divergence that they weigh.
 
-    price_a: float
-    price_b: float
+    A penalty is one number for its side, or an array of one per point.
+    """
+
+    price_a: Price
+    price_b: Price
     divergence: str
 
     @property
     def keywords(self) -> dict[str, object]:
         """The keywords that select this kind, with their values."""
         prices = self.price_a, self.price_b
-        price = prices[0] if prices[0] == prices[1] else prices
-        return {"unbalanced": price, "unbalanced_type": self.divergence}
+        is_one = not self._has_arrays and prices[0] == prices[1]
+        return {
+            "unbalanced": prices[0] if is_one else prices,
+            "unbalanced_type": self.divergence,
+        }
+
+    @property
+    def _has_arrays(self) -> bool:
+        return any(isinstance(x, np.ndarray) for x in (self.price_a, self.price_b))
 
     @property
     def is_hard(self) -> bool:
         """Whether both marginals are exact, as in the balanced problem."""
-        return min(self.price_a, self.price_b) == math.inf
+        return min(least(self.price_a), least(self.price_b)) == math.inf
 
     def problem(
         self,
@@ -85,8 +123,10 @@ class Unbalanced:
         if self.is_hard:
             return make_problem(M, a, b, normalize=normalize)
         geometry = as_geometry(M)
+        self._check_lengths(geometry)
         self._check_arcs(geometry)
         p, q = checked_weights(geometry, a, b, normalize=normalize)
+        self._check_exact(p, q)
         totals = float(p.sum()), float(q.sum())
         unit = sum(totals)
         if not min(totals) / unit > NEGLIGIBLE_MASS:
@@ -97,14 +137,42 @@ class Unbalanced:
             )
         return scaled_problem(geometry, p / unit, q / unit, unit, can_shift=False)
 
+    def _check_lengths(self, geometry: Geometry) -> None:
+        """Reject arrays of another length than the side they belong to."""
+        sides = ("sources", "targets")
+        for price, size, side in zip(
+            (self.price_a, self.price_b), geometry.shape, sides, strict=True
+        ):
+            if isinstance(price, np.ndarray) and price.size != size:
+                raise InvalidProblem(
+                    f"unbalanced holds {price.size} numbers for the {side}, of which there are "
+                    f"{size}; pass one number per point, or one for all of them."
+                )
+
+    def _check_exact(self, p: Vector, q: Vector) -> None:
+        """Reject an exact side that cannot take the mass of the exact points of the other one."""
+        for price, other, mass, others in (
+            (self.price_a, self.price_b, p, q),
+            (self.price_b, self.price_a, q, p),
+        ):
+            is_free = np.isfinite(price) & ((mass > 0) | (self.divergence == "tv"))
+            held = float(np.where(np.isinf(other), others, 0.0).sum())
+            total = float(mass.sum())
+            if not np.any(is_free) and held > total * (1 + EXACT_RTOL):
+                raise InvalidProblem(
+                    f"unbalanced keeps a mass of {held:.10g} on points of one side, and all points "
+                    f"of the other, of {total:.10g}; no plan has these marginals (pass a finite "
+                    "penalty for more points)."
+                )
+
     def _check_arcs(self, geometry: Geometry) -> None:
-        """Reject forbidden arcs beside one exact marginal, and with KL penalties."""
+        """Reject forbidden arcs beside exact marginals, and with KL penalties."""
         if geometry.allowed is None:
             return
-        if max(self.price_a, self.price_b) == math.inf:
+        if np.isinf(self.price_a).any() or np.isinf(self.price_b).any():
             raise InvalidProblem(
-                "unbalanced holds inf for one side and the cost forbids some pairs; an exact "
-                "marginal needs a cost for every pair (pass finite penalties for both sides)."
+                "unbalanced holds inf and the cost forbids some pairs; exact marginals need a cost "
+                "for every pair (pass finite penalties for both sides)."
             )
         if self.divergence == "kl":
             raise InvalidProblem(
@@ -116,8 +184,9 @@ class Unbalanced:
         """Return cost and marginal penalties as an objective, with an entropy for ``reg``."""
         if self.is_hard:
             return objective_of(problem, reg=reg)
+        price_a, price_b = folded(self.price_a), folded(self.price_b)
         if self.divergence == "kl":
-            return KullbackLeibler.of(problem, self.price_a, self.price_b, reg)
+            return KullbackLeibler.of(problem, price_a, price_b, reg)
         if reg is not None:
-            return EntropicTotalVariation.with_entropy(problem, self.price_a, self.price_b, reg)
-        return TotalVariation.of(problem, self.price_a, self.price_b)
+            return EntropicTotalVariation.with_entropy(problem, price_a, price_b, reg)
+        return TotalVariation.of(problem, price_a, price_b)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
 from ..kernels.proof import LARGEST, SMALLEST, scaling_power
 from ..kernels.vectors import log
 from .objective import Objective
-from .plan import Core, Correction
+from .plan import Core, Correction, Plan
+from .prices import Price, highest, least, typical
 from .problem import Problem
+from .rounding import Rounded, round_onto
 
 #: Largest ratio of penalties to costs, and of costs to penalties; beyond it, the round-off of one
 #: exceeds the other.
@@ -29,49 +32,52 @@ MAX_GROWTH_EXPONENT = 300.0
 ROUNDING = 4 * float(np.finfo(float).eps)
 
 
-def in_ordinary_units(problem: Problem, price_a: float, price_b: float) -> Problem:
+def in_ordinary_units(problem: Problem, price_a: Price, price_b: Price) -> Problem:
     """Measure a problem whose costs are all zero in units of its penalties."""
     if problem.scale > 0:
         return problem
-    power = scaling_power(max(x for x in (price_a, price_b) if x < math.inf))
-    return replace(problem, unit=math.ldexp(1.0, power))
+    return replace(problem, unit=math.ldexp(1.0, scaling_power(highest(price_a, price_b))))
 
 
 def internal_prices(
     problem: Problem,
-    price_a: float,
-    price_b: float,
+    price_a: Price,
+    price_b: Price,
     reg: float | None = None,
     missed: float = 0.0,
-) -> tuple[float, float]:
+) -> tuple[Price, Price]:
     """Return the penalties in internal units, or reject those out of proportion to the costs.
 
-    Where all costs are zero, ``reg`` takes their place. Penalties may be far above the costs if
-    some mass stays unmatched in any case, so that its penalty exceeds their round-off.
+    Of penalties per point the largest is compared, and the mean of a unit of mass: a few small ones
+    do no harm. Where all costs are zero, ``reg`` takes their place. Penalties may be far above the
+    costs if some mass stays unmatched in any case, so that its penalty exceeds their round-off.
     """
     cost = problem.unit * problem.scale or reg or 0.0
-    prices = [x for x in (price_a, price_b) if x < math.inf]
-    if not all(
-        x * min(problem.mass, 1.0) >= SMALLEST and x * problem.mass <= LARGEST for x in prices
-    ):
+    pairs = (price_a, problem.p), (price_b, problem.q)
+    means = [x for x in (typical(*pair) for pair in pairs) if x < math.inf]
+    smallest, low, high = (
+        min(least(price_a), least(price_b)),
+        min(means),
+        highest(price_a, price_b),
+    )
+    if not (smallest * min(problem.mass, 1.0) >= SMALLEST and high * problem.mass <= LARGEST):
         raise InvalidProblem(
-            f"unbalanced is {_shown(prices)} and the weights sum to {problem.mass:.3g}; a price "
-            f"and its product with the mass must be between {SMALLEST:.0e} and {LARGEST:.0e} for "
-            "float64 to hold them (rescale; math.inf keeps a side as it is)."
+            f"unbalanced is {_shown(price_a, price_b)} and the weights sum to {problem.mass:.3g}; "
+            f"a price and its product with the mass must be between {SMALLEST:.0e} and "
+            f"{LARGEST:.0e} for float64 to hold them (rescale; math.inf keeps a side as it is)."
         )
-    low, high = min(prices), max(prices)
     is_paid = low * missed > MIN_MISSED_SHARE * high and high / problem.unit <= LARGEST
     is_high = high / MAX_PENALTY_RATIO > min(low, cost or low) and not is_paid
     if is_high or cost / MAX_PENALTY_RATIO > low:
         raise InvalidProblem(
-            f"unbalanced is {_shown(prices)} for costs of size {cost:.3g}; float64 certifies "
-            f"prices and costs within a factor of {MAX_PENALTY_RATIO:.0e} of each other (pass "
-            "another price; math.inf keeps a side as it is)."
+            f"unbalanced is {_shown(price_a, price_b)} for costs of size {cost:.3g}; float64 "
+            f"certifies prices and costs within a factor of {MAX_PENALTY_RATIO:.0e} of each other "
+            "(pass another price; math.inf keeps a side as it is)."
         )
     return price_a / problem.unit, price_b / problem.unit
 
 
-def check_growth(problem: Problem, prices: tuple[float, float], most: float) -> None:
+def check_growth(problem: Problem, prices: tuple[Price, Price], most: float) -> None:
     """Reject negative costs that make the mass, or its value, grow beyond the range of float64.
 
     The exponent by which it grows is the least cost divided by a number.
@@ -80,7 +86,7 @@ def check_growth(problem: Problem, prices: tuple[float, float], most: float) -> 
     value = problem.unit * problem.scale * problem.mass
     room = min(MAX_GROWTH_EXPONENT, float(log(LARGEST) - log(max(value, 1.0))))
     if -low > room * most:
-        a, b = (problem.unit * price for price in prices)
+        a, b = (problem.unit * least(price) for price in prices)
         raise InvalidProblem(
             f"the least cost is {problem.unit * low:.3g} and unbalanced is {a:.3g} and {b:.3g}; "
             "the optimal mass is beyond the range of float64 (pass a larger unbalanced, or larger "
@@ -88,16 +94,24 @@ def check_growth(problem: Problem, prices: tuple[float, float], most: float) -> 
         )
 
 
-def _shown(prices: list[float]) -> str:
-    return " and ".join(f"{x:.3g}" for x in prices)
+def _shown(*prices: Price) -> str:
+    """Return the finite penalties, or their range on a side, for a message."""
+    finite = [x for x in prices if least(x) < math.inf]
+    return " and ".join(
+        f"{x:.3g}" if not isinstance(x, np.ndarray) else f"{least(x):.3g} to {highest(x):.3g}"
+        for x in finite
+    )
 
 
 @dataclass(frozen=True)
 class UnbalancedObjective(Objective):
-    """An objective with penalties on the marginals p and q; ∞ requires an exact marginal."""
+    """An objective with penalties on the marginals p and q; ∞ requires an exact marginal.
 
-    price_a: float
-    price_b: float
+    A penalty is one number for its side, or one per point.
+    """
+
+    price_a: Price
+    price_b: Price
 
     paper_refusal: ClassVar[str | None] = (
         "stop='paper' follows procedures for balanced problems; leave it out with unbalanced."
@@ -114,25 +128,21 @@ class UnbalancedObjective(Objective):
         return max(abs(x) for x in self.problem.geometry.bounds)
 
     @property
-    def finite_prices(self) -> list[float]:
-        """The penalties of the sides without an exact marginal."""
-        return [x for x in (self.price_a, self.price_b) if x < math.inf]
-
-    @property
     def size(self) -> float:
         """The largest cost or penalty."""
-        return max(self.cost_size, *self.finite_prices)
+        return max(self.cost_size, highest(self.price_a, self.price_b))
 
     @property
     def optimum_scale(self) -> float:
-        """The smaller of largest cost and least penalty, which bound the optimum.
+        """The smaller of largest cost and least mean penalty, which bound the optimum.
 
         Where all costs are zero it is the largest penalty: an optimum of 0 is certified to its
         round-off.
         """
         if self.cost_size == 0:
-            return self.total * max(self.finite_prices)
-        return self.total * min(*self.finite_prices, self.cost_size)
+            return self.total * highest(self.price_a, self.price_b)
+        means = typical(self.price_a, self.problem.p), typical(self.price_b, self.problem.q)
+        return self.total * min(*means, self.cost_size)
 
     @property
     def total(self) -> float:
@@ -143,9 +153,9 @@ class UnbalancedObjective(Objective):
     def feasible_mass(self) -> float:
         """The mass of the side with an exact marginal, else the smaller of both."""
         p, q = float(self.problem.p.sum()), float(self.problem.q.sum())
-        if self.price_a == math.inf:
+        if least(self.price_a) == math.inf:
             return p
-        return q if self.price_b == math.inf else min(p, q)
+        return q if least(self.price_b) == math.inf else min(p, q)
 
     @property
     def scale(self) -> float:
@@ -157,20 +167,86 @@ class UnbalancedObjective(Objective):
         f, g = potentials
         return self.problem.unit * f, self.problem.unit * g
 
-    def keeping(self, core: Core, s: Vector, t: Vector) -> tuple[Correction, float]:
-        """Correct diag(s) K diag(t) to the exact marginal of a side; return correction and error.
+    @property
+    def is_partly_exact(self) -> bool:
+        """Whether some but not all points of a side keep their mass."""
+        return any(
+            isinstance(x, np.ndarray) and bool(np.isinf(x).any())
+            for x in (self.price_a, self.price_b)
+        )
 
-        Rows, or columns, are scaled. An empty one that needs mass is spread over the other side.
+    def keeping(self, core: Core, s: Vector, t: Vector) -> Rounded:
+        """Round diag(s) K diag(t) to the exact marginals, and price it.
+
+        For one exact side its rows, or columns, are scaled. An empty one that needs mass is spread
+        over the other side.
         """
         p, q = self.problem.p, self.problem.q
+        if self.is_partly_exact:
+            return self._keeping_points(core, s, t)
         e, d, error = np.zeros_like(p), np.zeros_like(q), 0.0
-        if self.price_a == math.inf:
+        if least(self.price_a) == math.inf:
             s, e, error = _to_marginal(core.rows(t), p)
             d = q / q.sum() if e.any() else d
-        elif self.price_b == math.inf:
+        elif least(self.price_b) == math.inf:
             t, d, error = _to_marginal(core.cols(s), q)
             e = p / p.sum() if d.any() else e
-        return Correction(s, t, e, d), error
+        correction = Correction(s, t, e, d)
+        _, cost, shipped = core.price(self.problem.geometry, correction.t, correction.d)
+        plan = Plan(core, correction)
+        return Rounded(plan, plan.priced(cost, shipped), error)
+
+    def _keeping_points(self, core: Core, s: Vector, t: Vector) -> Rounded:
+        """Round to the masses of exact points, and to nearly those of the plan at the others.
+
+        What the exact points of one side need more than the other side has is added to its other
+        points. A side without other points sets the mass of both.
+        """
+        sums = s * core.rows(t), t * core.cols(s)
+        sides = [
+            _Side(np.where(np.isinf(price), wanted, mass), np.isfinite(price) & used)
+            for price, wanted, mass, used in zip(
+                (self.price_a, self.price_b),
+                (self.problem.p, self.problem.q),
+                sums,
+                (s > 0, t > 0),
+                strict=True,
+            )
+        ]
+        missed = [
+            np.abs(mass - side.wanted)[np.isinf(price)].sum()
+            for price, mass, side in zip((self.price_a, self.price_b), sums, sides, strict=True)
+        ]
+        p, q = _equalised(*sides)
+        found = round_onto(core, p, q, self.problem.geometry)
+        return found._replace(marginal_error=float(sum(missed)))
+
+
+class _Side(NamedTuple):
+    """Masses of the points of a side, and those that may change."""
+
+    wanted: Vector
+    is_free: NDArray[np.bool_]
+
+    def of_total(self, total: float) -> Vector:
+        """Return masses of another total."""
+        free = np.where(self.is_free, self.wanted, 0.0)
+        own, change = float(free.sum()), total - float(self.wanted.sum())
+        if own + change <= 0 or own == 0:
+            share = max(own + change, 0.0) / np.count_nonzero(self.is_free)
+            return np.where(self.is_free, share, self.wanted)
+        return np.where(self.is_free, self.wanted * ((own + change) / own), self.wanted)
+
+
+def _equalised(side_a: _Side, side_b: _Side) -> tuple[Vector, Vector]:
+    """Return masses of equal totals: the lower one rises if it can, or else the other falls."""
+    of_a, of_b = float(side_a.wanted.sum()), float(side_b.wanted.sum())
+    lower, higher = (side_a, side_b) if of_a < of_b else (side_b, side_a)
+    if lower.is_free.any():
+        p, q = lower.of_total(max(of_a, of_b)), higher.wanted
+    else:
+        p, q = lower.wanted, higher.of_total(min(of_a, of_b))
+    return (p, q) if lower is side_a else (q, p)
 
 
 def _to_marginal(mass: Vector, wanted: Vector) -> tuple[Vector, Vector, float]:

@@ -67,6 +67,7 @@ class MethodInfo:
     needs_line: bool = False
     form: str = "balanced"  # of the problems it solves: the ``form`` of their objectives
     needs_small: bool = False  # needs at most 512 nodes
+    takes_point_prices: bool = True  # takes one marginal penalty per point
     needs_arcs: bool = False  # needs a sparse cost
     takes_arcs: bool = False  # also takes sparse costs
 

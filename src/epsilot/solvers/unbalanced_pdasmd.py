@@ -100,6 +100,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         note="φ within order 1/s² after s outer loops, for fixed η and λ",
         needs_rows=True,
         form=Penalised.form,
+        takes_point_prices=False,
     )
     pace: ClassVar[Pace] = Pace()
 
@@ -212,7 +213,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
 
     def _steps(self, dual: SemiDual, state: UnbalancedPDASMDState) -> tuple[Steps, Vector]:
         """Return the constants of an outer loop, and the weights by which rows are drawn."""
-        eta, curvature = dual.problem.eta, dual.problem.eta / dual.problem.price_b  # of the penalty
+        eta, curvature = dual.problem.eta, dual.problem.eta / dual.price_b  # of the penalty
         if self.is_adaptive:
             law, wanted = state.masses, exp(dual.log_wanted(state.lam))
             smoothness = stochastic_steps.TUNING.column_growth * float(
@@ -243,7 +244,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
             kernels.inner_loop(
                 C, rows, part, x, state.lse, weights, state.columns, wanted, state.low - snap,
                 state.high - snap, dual.sharpness, 1 / problem.eta, dual.share,
-                1 / problem.price_b, tau1, 1 - tau1 - tau2, alpha, h, z, y, y_sum, work,
+                1 / dual.price_b, tau1, 1 - tau1 - tau2, alpha, h, z, y, y_sum, work,
             )  # fmt: skip
         state.z, state.y = snap + z, snap + y
         return snap + y_sum / n_inner
@@ -265,7 +266,7 @@ class UnbalancedPDASMD(UnpublishedSolver):
         )  # fmt: skip
         t = dual.best_shift(lam, float(state.masses.sum()))
         t = min(max(t, float((lam - state.high)[used].max())), float((lam - state.low)[used].min()))
-        shrunk = exp(-t / (problem.price_a + problem.eta))
+        shrunk = exp(-t / (dual.price_a + problem.eta))
         state.lam = np.where(used, lam - t, lam)
         state.lse -= t / problem.eta
         state.masses *= shrunk

@@ -19,8 +19,9 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..arguments import check_positive
 from ..kernels.vectors import log
-from ..problems.kullback_leibler import log_charge, penalised_softmin
+from ..problems.kullback_leibler import charges, penalised_softmin
 from ..problems.plan import Core, Gibbs
+from ..problems.prices import balancing_constant, kept, least
 from ..problems.problem import Clipped, Penalised
 from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver
@@ -48,7 +49,7 @@ def proximal_eta(problem: Penalised, share: float | None = None) -> float:
     """Return the first η of the proximal term, by default a share that depends on the prices."""
     size = cost_size(problem)
     if share is None:
-        is_high = min(problem.price_a, problem.price_b) > TUNING.high_price * size
+        is_high = min(least(problem.price_a), least(problem.price_b)) > TUNING.high_price * size
         share = TUNING.high_price_eta if is_high else TUNING.low_price_eta
     return share * size
 
@@ -177,10 +178,11 @@ class UnbalancedSinkhorn(UnpublishedSolver):
 
 def _shifted(problem: Penalised, f: Vector, g: Vector, eta: float) -> Potentials:
     """Return f and g after joint maximisation over f and a constant."""
-    a, b = problem.price_a, problem.price_b
-    charges = log_charge(problem.p, f, a) - log_charge(problem.q, g, b)
-    t = charges / (1 / b + 1 / (eta + a))
-    share = 1.0 if a == math.inf else a / (eta + a)
+    of_f, of_g = charges(problem.p, f, problem.price_a), charges(problem.q, g, problem.price_b)
+    fall = 1 / (eta + kept(problem.price_a, problem.p > 0))
+    t = balancing_constant(of_f[0], fall, *of_g)
+    a = problem.price_a
+    share = np.where(np.isinf(a), 1.0, np.where(np.isinf(a), 1.0, a) / (eta + a))
     return f + share * t, g - t
 
 
