@@ -235,6 +235,16 @@ class Sparse(Geometry):
         out[found >= 0] = costs[found[found >= 0]]
         return out
 
+    def k_least(self, rows: Index, prices: Vector, k: int) -> tuple[Index, Matrix, Vector]:
+        """Return the k arcs of least C_ij + price_j of some rows, in rising order.
+
+        Rows with fewer arcs have columns -1 and infinite costs at the end.
+        """
+        cols, costs = np.empty((rows.size, k), dtype=np.int64), np.empty((rows.size, k))
+        thresholds = np.empty(rows.size)
+        kernels.k_least(*self.by_rows, prices, rows, cols, costs, thresholds)
+        return cols, costs, thresholds
+
     # -- passes ----------------------------------------------------------------------------
 
     def _pass(self, kernel: Any, lists: ArcLists, *args: object) -> Vector:

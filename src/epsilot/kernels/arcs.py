@@ -102,6 +102,37 @@ def find(starts, others, rows, cols, out):
 
 
 @njit(**KERNEL)
+def k_least(starts, others, costs, prices, nodes, ends, least, thresholds):
+    """Write the arcs of least cost + price of some nodes, in rising order.
+
+    ``ends`` and ``least`` are (nodes, k): other ends, -1 beyond the last arc, and costs, inf there.
+    ``thresholds`` are the least values of the arcs left out, or inf.
+    """
+    k = ends.shape[1]
+    values = np.empty(k)
+    for s in range(nodes.size):
+        size, threshold = 0, np.inf
+        for arc in range(starts[nodes[s]], starts[nodes[s] + 1]):
+            value = costs[arc] + prices[others[arc]]
+            if size < k:
+                place = size
+                size += 1
+            elif value < values[k - 1]:
+                threshold, place = min(threshold, values[k - 1]), k - 1
+            else:
+                threshold = min(threshold, value)
+                continue
+            while place > 0 and values[place - 1] > value:
+                values[place] = values[place - 1]
+                ends[s, place], least[s, place] = ends[s, place - 1], least[s, place - 1]
+                place -= 1
+            values[place], ends[s, place], least[s, place] = value, others[arc], costs[arc]
+        for place in range(size, k):
+            ends[s, place], least[s, place] = -1, np.inf
+        thresholds[s] = threshold
+
+
+@njit(**KERNEL)
 def by_columns(starts, cols, m, places, first):
     """Write the places of all arcs by columns, rows rising, and the first place of each column."""
     first[:] = 0

@@ -21,8 +21,8 @@ from .compiling import KERNEL, njit
 
 ARTIFICIAL = np.uint32(0xFFFFFFFF)
 ZERO, ONE = np.uint32(0), np.uint32(1)
-#: Pivots over which the walk length is averaged, and fewest arcs priced per pivot.
-AVERAGED_PIVOTS, MIN_PRICED_ARCS = 64, 50
+#: Pivots over which the walk length is averaged; fewest and most arcs priced per block.
+AVERAGED_PIVOTS, MIN_PRICED_ARCS, MAX_PRICED_ARCS = 64, 50, 1 << 40
 
 
 @njit(**KERNEL)
@@ -152,13 +152,23 @@ def release(tree):
 
 
 @njit(**KERNEL)
-def pivots(sources, targets, costs, tree, start, tolerance, most):
+def pivots(
+    sources,
+    targets,
+    costs,
+    tree,
+    start,
+    tolerance,
+    most,
+    fewest=MIN_PRICED_ARCS,
+    largest=MAX_PRICED_ARCS,
+):
     """Pivot at most ``most`` times.
 
     Return the numbers of pivots, of the next arc to price, of arcs priced and of nodes visited.
     Fewer pivots than ``most`` mean that no reduced cost is below -tolerance, or that artificial
     arcs are too cheap to bound a cycle. The arc of least reduced cost of a block enters; blocks are
-    about as long as the walks of a pivot.
+    about as long as the walks of a pivot, and between ``fewest`` and ``largest`` arcs.
     """
     y = tree[8]
     n_arcs = np.uint32(sources.size)
@@ -169,7 +179,7 @@ def pivots(sources, targets, costs, tree, start, tolerance, most):
             n_arcs,
             -tolerance,
             int(n_arcs),
-            max(int(average), MIN_PRICED_ARCS),
+            min(max(int(average), fewest), largest),
         )
         while left > 0 and entering == n_arcs:
             for _ in range(min(block, left)):

@@ -166,8 +166,18 @@ def _reduced(state: RoundState, n: int, unit: float) -> Vector:
     return reduced
 
 
-def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
-    """Pivot; at an optimal basis, end the round with the new potentials."""
+def pivot(
+    state: RoundState,
+    unit: float,
+    tolerance: float,
+    block: tuple[int, int] = (network.MIN_PRICED_ARCS, network.MAX_PRICED_ARCS),
+    keep_short: bool = False,
+) -> Work:
+    """Pivot; at an optimal basis, end the round with the new potentials.
+
+    ``block`` holds the fewest and the most arcs that are priced together. With ``keep_short``, mass
+    on artificial arcs stays there: other arcs may take it in the next round.
+    """
     pivots, state.at, priced, walked = network.pivots(
         state.sources,
         state.targets,
@@ -176,22 +186,38 @@ def pivot(state: RoundState, unit: float, tolerance: float) -> Work:
         state.at,
         tolerance,
         TUNING.pivots_per_step,
+        *block,
     )
     state.pivots += pivots
     is_endless = state.pivots > TUNING.max_pivots + TUNING.max_pivots_per_node * state.flow.size
     if pivots < TUNING.pivots_per_step or is_endless:
-        # Less mass on artificial arcs is round-off: the plan lacks it and is feasible.
-        is_short = network.shortage(state.tree, 0.0) > MAX_UNSETTLED_MASS
-        if is_short and state.big < TUNING.max_artificial_price and not is_endless:
-            network.shortage(state.tree, 7 * state.big)
-            state.big *= 8
+        is_stuck = is_short(state)
+        if is_stuck and not keep_short and not is_endless and may_raise_price(state):
+            raise_price(state)
         else:
             state.row, state.lam = duals(state, unit)
             state.node_prices[:] = 0
-            network.release(state.tree)
+            if not (is_stuck and keep_short):
+                network.release(state.tree)
             state.round, state.is_open = state.round + 1, False
             state.is_done = is_endless or state.round >= TUNING.max_rounds
     return Work.of(arc_tested=priced, vector=walked)
+
+
+def is_short(state: RoundState) -> bool:
+    """Tell whether artificial arcs bring mass; less is round-off, and the plan is feasible."""
+    return bool(network.shortage(state.tree, 0.0) > MAX_UNSETTLED_MASS)
+
+
+def may_raise_price(state: RoundState) -> bool:
+    """Tell whether the price of artificial arcs may still rise."""
+    return state.big < TUNING.max_artificial_price
+
+
+def raise_price(state: RoundState) -> None:
+    """Multiply the price of artificial arcs by eight."""
+    network.shortage(state.tree, 7 * state.big)
+    state.big *= 8
 
 
 def duals(state: RoundState, unit: float) -> Potentials:

@@ -300,6 +300,11 @@ class AuctionLevels:
 
     # -- parts that depend on the kind of cost: here, any cost ------------------------------
 
+    @property
+    def max_bids_per_row(self) -> int:
+        """Bids per row and step; a level ends after four times as many."""
+        return TUNING.max_bids_per_row
+
     def arrange(self, state: LevelState) -> None:
         """Choose the rows and columns with mass, in their order."""
         rows, cols = np.flatnonzero(self.p > 0), np.flatnonzero(self.q > 0)
@@ -430,8 +435,8 @@ class AuctionLevels:
         """Bid and renew lists; end the phase when little mass is unsold."""
         counts = state.counts
         n = state.leasts.size
-        until = counts[kernels.BIDS] + min(TUNING.max_bids_per_step, TUNING.max_bids_per_row * n)
-        is_hopeless = until > 4 * TUNING.max_bids_per_row * n
+        until = counts[kernels.BIDS] + min(TUNING.max_bids_per_step, self.max_bids_per_row * n)
+        is_hopeless = until > 4 * self.max_bids_per_row * n
         bids, n_idle = -1, 0  # bids at the last search; rows searched since the last bid
         while True:
             why, state.small = self._bid(state, until)

@@ -1,25 +1,42 @@
-"""Exact transport on a sparse cost by a primal network simplex on all of its arcs.
+"""Exact transport on the arcs of a sparse cost: an auction, completed by a network simplex.
 
-A few Sinkhorn sweeps over the arcs give crude potentials. The first basis is a tree of arcs of
-least reduced cost. Nodes whose mass it cannot send or take hang from a root by artificial arcs,
-whose price rises until they carry nothing. If they still carry mass at the highest price, the
-certificate looks for a cut that proves the problem infeasible.
+Sinkhorn sweeps over the arcs give crude potentials. A short auction improves them and finds a flow
+that lacks little mass. The simplex starts from that flow, on the cheapest arcs of every row; arcs
+of negative reduced cost then join round by round. Artificial arcs to a root take the missing mass.
+What is still on them at the optimum becomes a plan, or a cut, when the plan is rounded.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from .._types import Potentials, Vector
+from .._types import Index, Integers, Potentials, Vector
+from ..geometry import Geometry
+from ..kernels import auction as kernels
 from ..kernels.vectors import log
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
-from .arc_simplex import RoundState, basic_flow, begin, crash, duals, empty_rounds, pivot
+from . import auction
+from .arc_simplex import (
+    RoundState,
+    basic_flow,
+    begin,
+    crash,
+    duals,
+    empty_rounds,
+    is_short,
+    may_raise_price,
+    pivot,
+    raise_price,
+    reopen,
+)
+from .auction import AuctionLevels, LevelState, empty_level
 from .base import DirectSolver, Pace
 from .cost_models import Offer
 from .method_info import A_PRIORI, MethodInfo
@@ -29,38 +46,128 @@ from .method_info import A_PRIORI, MethodInfo
 class NetworkSimplexTuning:
     """Tuning parameters of the network simplex on all arcs."""
 
-    etas: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003)  # of the sweeps, as shares of max C
+    etas: tuple[float, ...] = (16, 8, 4, 2, 1, 0.5, 0.25, 0.12, 0.06)  # in units of the median cost
+    n_sampled_arcs: int = 4096  # arcs that give the median cost
+    # ε of the auction, in units of the spacing of the values in a list.
+    first_eps: float = 0.1
+    last_eps_weighted: float = 0.1
+    last_eps_assignment: float = 0.03
+    max_bids_per_row: int = 2  # per step; the auction ends after four times as many
+    # The simplex.
     tolerance: float = 5e-14  # share of max C below which a reduced cost is negative
+    artificial_price: float = 0.1  # first price of artificial arcs, in units of max C
+    sorted_arcs: int = 3  # per node, from which the first basis is built
+    #: Fewest and most arcs that are priced together, in units of the root of their number.
+    block: tuple[float, float] = (4.0, 16.0)
     arc_seconds: float = 1e-6  # predicted time per arc
     arc_bytes: int = 60  # predicted memory per arc
+    node_bytes: int = 1200  # predicted memory per row and column
 
 
 TUNING = NetworkSimplexTuning()
 
 
+class ArcLevels(AuctionLevels):
+    """The auction on the arcs of a sparse cost, between the rows and columns with mass."""
+
+    def __init__(self, problem: Additive) -> None:
+        geometry, p, q = problem.geometry, problem.p, problem.q
+        self.kept_rows, self.kept_cols = np.flatnonzero(p > 0), np.flatnonzero(q > 0)
+        if (self.kept_rows.size, self.kept_cols.size) != geometry.shape:
+            kept = geometry.restricted(self.kept_rows, self.kept_cols)
+            assert kept is not None
+            geometry = kept
+        super().__init__(geometry, p[self.kept_rows], q[self.kept_cols])
+
+    @property
+    def max_bids_per_row(self) -> int:
+        """Bids per row and step; the auction ends after four times as many."""
+        return TUNING.max_bids_per_row
+
+    def _level(self, state: NetworkState) -> tuple[Vector, Vector, Vector]:  # type: ignore[override]
+        """Return the masses and the first prices; rows without arcs cannot bid."""
+        arcs = self.geometry.allowed
+        assert arcs is not None
+        weights = np.where(np.diff(arcs.starts) > 0, state.weights, 0.0)
+        return weights, state.quotas, -state.lam[self.kept_cols]
+
+    def search(self, state: LevelState, rows: Integers) -> None:
+        """Write new lists for some rows."""
+        market = state.market
+        cols, costs, thresholds = self.geometry.k_least(
+            rows.astype(np.int64), market.prices, market.cols.shape[1]
+        )
+        market.cols[rows], market.costs[rows] = cols, costs
+        market.thresholds[rows] = thresholds
+        leasts = costs[:, 0] + market.prices[cols[:, 0]]
+        state.leasts[rows] = np.where(cols[:, 0] >= 0, leasts, 0.0)
+
+    def _set_pace(self, state: LevelState, off: float) -> None:
+        """Set both ε by the median over the rows of the spacing in the cheaper half of a list."""
+        market = state.market
+        values = market.costs + market.prices[market.cols]
+        middle = np.maximum((market.cols >= 0).sum(axis=1) // 2, 1)
+        spacings = (np.take_along_axis(values, middle[:, None], 1)[:, 0] - state.leasts) / middle
+        spacings = spacings[np.isfinite(spacings)]
+        spread = float(np.median(spacings)) if spacings.size else 0.0
+        size = self.geometry.cost_unit
+        if not spread > auction.TUNING.rounding * size:
+            spread = auction.TUNING.assumed_spacing * size or 1.0
+        is_even = bool(np.ptp(market.excess) == 0 == np.ptp(market.unsold))
+        if is_even and market.excess.size == market.unsold.size:
+            left = min(
+                auction.TUNING.unsold_assignment,
+                auction.TUNING.max_unsold_rows / market.excess.size,
+            )
+            state.early = state.enough = left
+            last = TUNING.last_eps_assignment
+        else:
+            state.early = auction.TUNING.unsold_early
+            state.enough = auction.TUNING.unsold_weighted
+            last = TUNING.last_eps_weighted
+        state.eps = auction.TUNING.eps_factor * TUNING.first_eps * spread
+        state.last_eps = last * spread
+
+    def gap(self, state: LevelState) -> float:
+        """Return no estimate: the flow may lack mass that no arc can take."""
+        return math.inf
+
+    def sold(self, state: LevelState) -> tuple[Index, Index, Vector]:
+        """Return the arcs of the lists and their flow."""
+        i, j, flow = kernels.arcs(state.market)
+        listed = j >= 0
+        return i[listed], j[listed], flow[listed]
+
+
 @dataclass(kw_only=True)
-class NetworkState(RoundState):
-    """The only round of the simplex, on all arcs."""
+class NetworkState(LevelState, RoundState):
+    """The auction's arrays, then the simplex's, on the rows and columns with mass.
+
+    Before the first round, ``lam`` holds the first potentials of all columns.
+    """
 
     def fits(self, problem: Additive) -> bool:
         """Tell whether saved arrays have consistent sizes and indices."""
-        n, m = problem.shape
-        is_whole = self.flow.size == (n + m + 1 if self.has_basis else 0)
-        return (self.row.size, self.lam.size) == (n, m) and is_whole and self.is_basis()
+        n, m = int((problem.p > 0).sum()), int((problem.q > 0).sum())
+        if self.has_basis:
+            is_whole = (self.row.size, self.lam.size, self.flow.size) == (n, m, n + m + 1)
+        else:
+            is_whole = (self.row.size, self.lam.size) == problem.shape
+        return is_whole and self.is_arranged(n, m) and self.is_level() and self.is_basis()
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSimplex(DirectSolver[NetworkState]):
-    """Solve a sparse transport problem by pivots of a network simplex on its arcs.
+    """Solve a sparse transport problem by an auction, and a network simplex on its arcs.
 
-    A step is a number of pivots. The first step also builds the basis.
+    A step is a number of bids, or a number of pivots.
     """
 
     about: ClassVar[MethodInfo] = MethodInfo(
         family="exact",
-        paper="Dantzig 1951; Cunningham 1976",
+        paper="Dantzig 1951; Cunningham 1976; Bertsekas 1981",
         year=1951,
-        note="simplex on the given arcs",
+        note="auction and simplex on the given arcs",
         exactness="exact",
         solves_entropic=False,
         rule=A_PRIORI,
@@ -77,7 +184,8 @@ class NetworkSimplex(DirectSolver[NetworkState]):
             return None
         size = arcs.costs.size
         reason = "a network simplex on the arcs is fastest for sparse costs"
-        return Offer(reason, TUNING.arc_seconds * size, TUNING.arc_bytes * size)
+        n_bytes = TUNING.arc_bytes * size + TUNING.node_bytes * sum(problem.shape)
+        return Offer(reason, TUNING.arc_seconds * size, n_bytes)
 
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
@@ -87,40 +195,80 @@ class NetworkSimplex(DirectSolver[NetworkState]):
             (row, lam), work = crude_potentials(problem)
         else:
             (row, lam), work = potentials, Work()
-        return NetworkState(row=row.copy(), lam=lam.copy(), **empty_rounds()), work
+        fields = {**empty_level(), **empty_rounds(), "row": row.copy(), "lam": lam.copy()}
+        return NetworkState(**fields), work
 
     def step(self, problem: Additive, state: NetworkState, rng: Generator) -> Work:
-        """Pivot, and build the basis first."""
+        """Bid; when the auction has ended, pivot."""
+        levels = ArcLevels(problem)
+        if not state.is_over:
+            return levels.step(state)
         unit, work = problem.geometry.cost_unit, Work()
         if state.is_done:
             return work
-        if not state.has_basis:
-            open_round(problem, state)
-            work.record(Work.of(ctransform=state.arc_costs.size))
-        work.record(pivot(state, unit, TUNING.tolerance))
-        state.is_done = state.is_done or state.round > 0
+        if not state.is_open:
+            if state.round == 0:
+                open_round(levels, state, unit)
+            else:
+                bar = -2 * TUNING.tolerance * unit
+                k = auction.TUNING.max_new_arcs
+                i, j = levels.cheap_arcs(state, state.row, state.lam, k, bar)
+                costs = levels.costs(state, i, j)
+                reopen(state, i, j, costs, unit, TUNING.tolerance)
+                if state.is_done and is_short(state) and may_raise_price(state):
+                    raise_price(state)
+                    state.is_open, state.is_done = True, False
+            work.record(Work.of(arc_tested=state.sources.size))
+        if state.is_open:
+            root = math.sqrt(state.sources.size)
+            fewest, most = (math.ceil(share * root) for share in TUNING.block)
+            work.record(pivot(state, unit, TUNING.tolerance, (fewest, most), True))
         return work
 
     def candidates(self, problem: Additive, state: NetworkState) -> list[tuple[Core, Vector]]:
-        """Return the plan of the basis and its duals."""
-        row, _ = self.potentials(problem, state)
-        flow = basic_flow(state) if state.has_basis else Arcs.none(problem.shape)
-        core = flow if isinstance(flow, Arcs) else Arcs(problem.shape, *flow)
-        return [(core, row)]
+        """Return the plan of the basis, or the auction's flow, and the row potentials."""
+        levels = ArcLevels(problem)
+        if state.has_basis:
+            i, j, flow = basic_flow(state)
+        elif state.level > 0:
+            i, j, flow = levels.sold(state)
+        else:
+            i = j = np.zeros(0, dtype=np.int64)
+            flow = np.zeros(0)
+        core = Arcs(problem.shape, levels.kept_rows[i], levels.kept_cols[j], flow)
+        return [(core, self.potentials(problem, state)[0])]
 
     def potentials(self, problem: Additive, state: NetworkState) -> Potentials:
-        """Return the current duals."""
-        return duals(state, problem.geometry.cost_unit)
+        """Return the current duals; rows and columns without mass have 0."""
+        if not state.has_basis:
+            return state.row, state.lam
+        levels, (n, m) = ArcLevels(problem), problem.shape
+        f, g = duals(state, problem.geometry.cost_unit)
+        row, lam = np.zeros(n), np.zeros(m)
+        row[levels.kept_rows], lam[levels.kept_cols] = f, g
+        return row, lam
+
+
+def usual_cost(geometry: Geometry) -> float:
+    """Return the median of some costs, above the least one."""
+    arcs = geometry.allowed
+    assert arcs is not None
+    stride = max(1, arcs.costs.size // TUNING.n_sampled_arcs)
+    sample = arcs.costs[::stride] - geometry.bounds[0]
+    return float(np.median(sample)) or float(sample.mean()) or geometry.cost_unit
 
 
 def crude_potentials(problem: Additive) -> tuple[Potentials, Work]:
     """Return the potentials after Sinkhorn sweeps with falling η, and their work."""
     geometry, (n, m) = problem.geometry, problem.shape
     row, lam = np.zeros(n), np.zeros(m)
+    arcs = geometry.allowed
+    if arcs is None or arcs.costs.size == 0:
+        return (row, lam), Work()
     log_p, log_q = (log(np.maximum(x, 1e-300)) for x in (problem.p, problem.q))
-    unit = geometry.cost_unit
+    unit, usual = geometry.cost_unit, usual_cost(geometry)
     for share in TUNING.etas:
-        eta = share * unit
+        eta = share * usual
         row = bounded(eta * (log_p - geometry.lse_rows(lam, eta)), unit)
         lam = bounded(eta * (log_q - geometry.lse_cols(row, eta)), unit)
     return (row, lam), Work.of(lse=2 * len(TUNING.etas) * geometry.pass_entries)
@@ -132,12 +280,17 @@ def bounded(x: Vector, unit: float) -> Vector:
     return np.clip(x, -most, most)
 
 
-def open_round(problem: Additive, state: NetworkState) -> None:
-    """Open the round with all arcs, and build a basis from a tree of least reduced costs."""
-    arcs = problem.geometry.allowed
-    assert arcs is not None
-    order = np.random.default_rng(0).permutation(arcs.costs.size)
-    i, j = arcs.rows[order], arcs.cols[order].astype(np.int64)
-    begin(state, problem.shape, i, j, arcs.costs[order], problem.geometry.cost_unit)
-    by_cost = np.argsort(np.abs(state.reduced).astype(np.float32), kind="stable")
-    crash(state, (problem.p, problem.q), by_cost)
+def open_round(levels: ArcLevels, state: NetworkState, unit: float) -> None:
+    """Open the first round with the arcs of the lists, and build a basis from their flow."""
+    i, j, flow = levels.sold(state)
+    state.row, state.lam = state.leasts.copy(), -state.prices
+    shape = state.row.size, state.lam.size
+    begin(state, shape, i, j, levels.costs(state, i, j), unit)
+    # The tree takes arcs of large flow first, then of small reduced cost.
+    key = np.abs(state.reduced)
+    key[flow > 0] = -flow[flow > 0]
+    size = TUNING.sorted_arcs * sum(shape)
+    first = np.arange(key.size) if size >= key.size else np.argpartition(key, size)[:size]
+    first = np.sort(first)
+    state.big = TUNING.artificial_price
+    crash(state, levels.masses(state), first[np.argsort(key[first], kind="stable")])
