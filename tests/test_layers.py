@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "epsilot"
 # Each line may import from itself and from the lines above it.
 LAYERS = [
     {"errors", "version", "_types", "arguments", "wording", "memory", "metrics"}
-    | {"deadline", "parallel", "processes"},
+    | {"arithmetic", "deadline", "parallel", "processes"},
     {"kernels"},
     {"files"},
     {"geometry"},

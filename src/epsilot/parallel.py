@@ -17,6 +17,7 @@ from functools import cache
 from typing import TypeVar
 
 from . import deadline
+from .arithmetic import keep_subnormals
 
 #: Fewest matrix entries per thread; below, starting a thread (about 50 µs) does not pay.
 MIN_ENTRIES_PER_THREAD = 1 << 16
@@ -65,7 +66,7 @@ def available() -> int:
 @cache
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
     """Return the thread pool of a process; with the pid, forked children get their own."""
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="epsilot")
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="epsilot", initializer=keep_subnormals)
 
 
 def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: object) -> None:

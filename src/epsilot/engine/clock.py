@@ -14,6 +14,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from .. import deadline
+from ..arithmetic import keeping_subnormals
 from ..kernels.compile_watch import compile_seconds, solver_clock
 from .interrupts import graceful_interrupts
 from .result import Status
@@ -122,18 +123,21 @@ class Clock:
 class _Started:
     """The context of a call; a class, since a generator takes twice as long."""
 
-    __slots__ = ("_deadline", "_interrupts", "_max_seconds")
+    __slots__ = ("_arithmetic", "_deadline", "_interrupts", "_max_seconds")
 
     def __init__(self, max_seconds: float | None) -> None:
         self._max_seconds, self._interrupts = max_seconds, graceful_interrupts()
+        self._arithmetic = keeping_subnormals()
 
     def __enter__(self) -> Clock:
+        self._arithmetic.__enter__()
         clock = Clock(self._max_seconds, self._interrupts.__enter__())
         self._deadline = deadline.until(clock.has_passed)
         self._deadline.__enter__()
         return clock
 
     def __exit__(self, *error: object) -> None:
+        self._arithmetic.__exit__()
         self._deadline.__exit__(*error)
         self._interrupts.__exit__(*error)
 

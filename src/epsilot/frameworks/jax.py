@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._types import Array
+from ..arithmetic import keeping_subnormals
 from ..errors import InvalidProblem, MissingExtra
 from .front import Front, Match, Stacking
 from .losses import Loss, check_held
@@ -123,7 +124,8 @@ def _solved(
     """Solve the problems of arrays with any number of leading axes."""
     arrays: list[Array] = [np.asarray(z) for z in given]
     lead, parts = _parts(arrays, is_given)
-    outcome = loss(parts, [is_sloped and known for known in is_given])
+    with keeping_subnormals():  # XLA calls back from threads that do not
+        outcome = loss(parts, [is_sloped and known for known in is_given])
     dtype = jnp.result_type(*arrays)
     found = [_held(z.reshape(lead + z.shape[1:]), dtype) for z in outcome[:4]]
     slopes = [s for s in outcome.slopes if s is not None]
@@ -137,7 +139,8 @@ def _matched(
     """Find the partners in clouds with any number of leading axes."""
     arrays: list[Array] = [np.asarray(z) for z in given]
     lead, parts = _parts(arrays, is_given)
-    index, gap = find(*parts)
+    with keeping_subnormals():
+        index, gap = find(*parts)
     dtype = jnp.result_type(*arrays)
     return index.reshape(lead + index.shape[1:]).astype(integer), _held(gap.reshape(lead), dtype)
 

@@ -318,9 +318,11 @@ def of_batch(rng: Rng) -> CaseOutcome:
         return outcome
     outcome.ending = "solved"
     outcome.blame(*batch_defects(far, many, accuracy))
-    names = ("value", "lower_bound", "codes")
-    if any(getattr(far.value, x).tobytes() != getattr(here.value, x).tobytes() for x in names):
-        outcome.blame("a batch on the cluster differs in its bits")
+    for name in ("value", "lower_bound", "codes"):
+        there, local = (getattr(answer.value, name) for answer in (far, here))
+        bits = f"u{local.itemsize}"
+        for k in np.flatnonzero(there.view(bits) != local.view(bits))[:1]:
+            outcome.blame(f"{name} of problem {k} is {there[k]} on the cluster, here {local[k]}")
     return outcome
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ... import parallel
 from ..._types import Index, Vector
+from ...arithmetic import keeping_subnormals
 from ...errors import (
     CertificateError,
     ClusterError,
@@ -435,6 +436,7 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
     compiled_before = compile_seconds()
     with (
         parallel.limit(request.n_threads),
+        keeping_subnormals(),
         graceful_interrupts() as interrupted,
         _counter(request.progress, source.size, results.size) as show,
     ):
