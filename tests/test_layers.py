@@ -23,7 +23,7 @@ LAYERS = [
     {"solvers"},
     {"theory", "display"},
     {"engine"},
-    {"barycenters"},
+    {"barycenters", "gromov"},
     {"api"},
     {"__init__"},  # the public names, for whatever is built on them
     {"applications"},
@@ -103,7 +103,16 @@ def test_the_library_never_imports_the_laboratory(module):
 
 
 #: Layers that ask a geometry what it can do, and never which one it is.
-ASKING = {"problems", "finite_sum", "solvers", "theory", "display", "engine", "barycenters"}
+ASKING = {
+    "problems",
+    "finite_sum",
+    "solvers",
+    "theory",
+    "display",
+    "engine",
+    "barycenters",
+    "gromov",
+}
 
 
 def geometries() -> set[str]:

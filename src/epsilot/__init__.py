@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .api.batch import solve_batch, solve_sample_batch
     from .api.certify import certify, round_plan
     from .api.grid import solve_grid
+    from .api.gromov import solve_gromov
     from .api.pairwise import pairwise
     from .api.sample import solve_sample
     from .api.solve import exact, solve
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         UnsavedWarning,
     )
     from .geometry import Dense, Geometry, Grid, PointCloud, Sparse
+    from .gromov.result import GromovResult
     from .problems.certificate import Certificate
     from .problems.plan import Plan
     from .problems.work import Record
@@ -79,6 +81,8 @@ _HOMES = {
     "engine.result": ("Result", "Status"),
     "solvers": ("methods",),
     "api.grid": ("solve_grid",),
+    "api.gromov": ("solve_gromov",),
+    "gromov.result": ("GromovResult",),
     "api.sample": ("solve_sample",),
 }
 #: Public modules.
@@ -95,6 +99,7 @@ __all__ = [
     "Dense",
     "Geometry",
     "Grid",
+    "GromovResult",
     "Infeasible",
     "InvalidProblem",
     "NotConverged",
@@ -122,6 +127,7 @@ __all__ = [
     "solve",
     "solve_batch",
     "solve_grid",
+    "solve_gromov",
     "solve_sample",
     "solve_sample_batch",
     "theory",

@@ -41,6 +41,7 @@ class Status(enum.Enum):
         "a larger target"
     )
     MAX_ITER = "stopped by max_iter before the target; raise it, or use a larger target"
+    MAX_OT = "stopped by max_ot before the target; raise it, or use a larger target"
     MAX_SECONDS = "stopped by max_seconds before the target; raise it, or use a larger target"
     INTERRUPTED = "interrupted; this is the best certified result so far"
     CALLBACK = "stopped by the callback; this is the best certified result so far"

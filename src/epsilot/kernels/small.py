@@ -338,7 +338,7 @@ def _simplex(C, p, q, largest, f, g, arcs_i, arcs_j, arcs_flow, tree, ints, real
 
 
 @njit(**KERNEL)
-def _optimum(C, p, q, largest, f, g, i, j, flow, workspace):
+def optimum(C, p, q, largest, f, g, i, j, flow, workspace):
     """Write an optimal plan and a row potential; return the arcs, or 0 if none was found."""
     _, (y, flows, parents, sets, paths), ints, reals = workspace
     if p.size == q.size and _are_equal(p) and _are_equal(q):
@@ -378,7 +378,7 @@ def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspac
     C = buffer[: n * m].reshape(n, m)
     largest = _gather(M, rows, cols, scale, offset, C)
     own_f, own_g, i, j = reals[4, : p.size], reals[5, :m], arcs[0], arcs[1]
-    n_arcs = _optimum(C, p, q, largest, own_f, own_g, i, j, flow, workspace)
+    n_arcs = optimum(C, p, q, largest, own_f, own_g, i, j, flow, workspace)
     lower = dual_value(C, p, q, own_f, own_g)
     upper, error = plan_value(C, p, q, i, j, flow[:n_arcs], reals[0, :n_nodes])
     cost_max = high * scale - offset
@@ -406,7 +406,7 @@ def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspac
 
 
 @njit(**KERNEL)
-def _space(entries, nodes):
+def space(entries, nodes):
     """Return scratch arrays for problems of given numbers of entries and nodes."""
     return (
         np.empty(entries), empty_tree(nodes), np.empty((5, nodes), np.int64), np.empty((6, nodes)),
@@ -424,7 +424,7 @@ def _workspace(problems):
         n, m = padded(n_rows, n_cols)
         if n + m <= MAX_NODES:
             entries, nodes = max(entries, n * m), max(nodes, n + m + WIDTH)
-    return _space(entries, nodes)
+    return space(entries, nodes)
 
 
 @njit(**KERNEL)
@@ -460,7 +460,7 @@ def solve_one(M, p, q, arcs, flow, f, g):
     if no optimum was found or an input is negative, infinite or NaN.
     """
     n, m = padded(p.size, q.size)
-    workspace = _space(n * m, n + m + WIDTH)
+    workspace = space(n * m, n + m + WIDTH)
     buffer, _, _, reals = workspace
     C = buffer.reshape(n, m)
     largest = _gather(M, np.arange(p.size), np.arange(q.size), 1.0, 0.0, C)
@@ -470,7 +470,7 @@ def solve_one(M, p, q, arcs, flow, f, g):
         are_usable &= _are_usable(C[i, : q.size])
     if not are_usable:
         return 0
-    n_arcs = _optimum(C, own_p, own_q, largest, own_f, own_g, arcs[0], arcs[1], flow, workspace)
+    n_arcs = optimum(C, own_p, own_q, largest, own_f, own_g, arcs[0], arcs[1], flow, workspace)
     if n_arcs > 0:
         dual_value(C, own_p, own_q, own_f, own_g)
         f[:], g[:] = own_f, own_g[: q.size]

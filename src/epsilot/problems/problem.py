@@ -221,7 +221,7 @@ def _both(
     if VECTORS_PER_RUN * 8 * (n + m) > memory.MIN_CHECKED_BYTES:
         what, remedy = f"a problem of {n:,} x {m:,}", "use fewer points or cells"
         memory.ask(VECTORS_PER_RUN * 8 * (n + m), what, remedy)
-    of_a, of_b = _weights(a, "a", n, m), _weights(b, "b", m, n)
+    of_a, of_b = side_weights(a, "a", n, m), side_weights(b, "b", m, n)
     if a is None:
         return _carrying(of_a, of_b), of_b
     return of_a, _carrying(of_b, of_a) if b is None else of_b
@@ -290,7 +290,7 @@ def totals_rtol(w: object) -> float:
     return _TOTALS.get(getattr(as_numpy(w, "weights"), "dtype", None), _TOTALS_FLOAT64)
 
 
-def _weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float]:
+def side_weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float]:
     """Return checked weights, uniform by default, and their total."""
     if w is None:
         x = np.full(size, 1.0 / size)

@@ -1,0 +1,228 @@
+"""Search on boxes: halve the box of cross moments whose bound is least, in any dimension.
+
+On the box with centre m and half-widths w, -8|Z|² >= -16 <m, Z> + 8(|m|² - |w|²), so the objective
+is at least K + 8(|m|² - |w|²) - V(m) there.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from .. import memory
+from .._types import Index, Vector
+from ..problems.work import Work
+from .cover import Boxes
+from .oracle import Answer
+from .search import NEW_BEST, GromovTarget, Search, SearchState
+
+#: Boxes that are halved in one step of the driver; the threads share their transport problems.
+BOXES_PER_STEP = 32
+#: Share of the tolerance within which a box of the best objective is not halved any more.
+CLOSED_SHARE = 0.9
+#: States of a box.
+OPEN, CLOSED, HALVED = 0, 1, 2
+FIRST_BOXES = 1 << 8
+
+
+@dataclass
+class BoxState(SearchState):
+    """All boxes in the order of their making; children follow their parents."""
+
+    n_boxes: int
+    lows: Vector  # (capacity, D), flat
+    highs: Vector
+    values: Vector  # bounds of V at the centres
+    bounds: Vector  # of the objective without K
+    sources: Index  # the box whose value gives the bound
+    states: Index  # OPEN, CLOSED or HALVED
+    prices: NDArray[np.float32]  # (slots, m), flat: potentials of open boxes
+    price_slots: Index  # of every box, -1 for none
+
+    def __post_init__(self) -> None:
+        """Begin without a queue; it is no field, since the boxes determine it."""
+        self.queue: list[tuple[float, int]] | None = None
+        self.free: list[int] = []
+        self.closed = math.inf  # the least bound of boxes that are put aside
+
+    def fits(self, target: GromovTarget) -> bool:
+        """Tell whether arrays from a file belong together."""
+        D, m, k = target.problem.dimension, target.problem.q.size, self.n_boxes
+        capacity = self.values.size
+        arrays = (self.bounds, self.sources, self.states, self.price_slots)
+        sizes = all(x.size == capacity for x in arrays) and 0 <= k <= capacity
+        if not (sizes and self.lows.size == self.highs.size == capacity * D):
+            return False
+        if self.prices.size % max(m, 1) or not self.plan_fits(target.problem):
+            return False
+        n_slots = self.prices.size // max(m, 1)
+        is_inside = (self.sources[:k] >= 0).all() and (self.sources[:k] < max(k, 1)).all()
+        slots = self.price_slots[:k]
+        return bool(is_inside and (slots >= -1).all() and (slots < max(n_slots, 1)).all())
+
+    def make_queue(self) -> list[tuple[float, int]]:
+        """Return the open boxes by their bounds, and find the free slots of prices."""
+        k = self.n_boxes
+        is_open = self.states[:k] == OPEN
+        queue = [(float(self.bounds[b]), int(b)) for b in np.flatnonzero(is_open)]
+        heapq.heapify(queue)
+        closed = self.bounds[:k][self.states[:k] == CLOSED]
+        self.closed = float(closed.min()) if closed.size else math.inf
+        n_slots = int(self.price_slots[:k].max(initial=-1)) + 1
+        used = set(self.price_slots[:k][is_open].tolist())
+        self.free = [s for s in range(n_slots) if s not in used]
+        return queue
+
+
+@dataclass(frozen=True)
+class Bisection(Search):
+    """Halve the longest side of the boxes of least bound."""
+
+    def init(
+        self, target: GromovTarget, rng: Generator, potentials: Any = None
+    ) -> tuple[BoxState, Work]:
+        """Return a state without boxes."""
+        none, nothing = np.zeros(0), np.zeros(0, dtype=np.int64)
+        state = BoxState(
+            **self.first_plan(target, rng),
+            n_boxes=0, lows=none, highs=none, values=none, bounds=none, sources=nothing,
+            states=nothing, prices=np.zeros(0, np.float32), price_slots=nothing,
+        )  # fmt: skip
+        return state, Work()
+
+    def prepare(self, target: GromovTarget, state: BoxState) -> bool:
+        """Bound the box of all cross moments, or queue the boxes of a resumed run."""
+        if state.queue is not None:
+            return False
+        is_new = state.n_boxes == 0
+        if is_new:
+            low, high = target.problem.box()
+            answer = target.oracle.answer((low + high) / 2)
+            state.note(answer)
+            self._append(target, state, low, high, answer, None)
+        state.queue = state.make_queue()
+        if target.problem.dimension == 0:
+            state.n_started = len(state.starts)
+        return is_new
+
+    def lower(self, state: BoxState) -> float:
+        """Return the least bound of all leaves."""
+        if state.queue is None:
+            return -math.inf
+        return min(state.queue[0][0] if state.queue else math.inf, state.closed)
+
+    def refine(self, target: GromovTarget, state: BoxState) -> None:
+        """Halve the boxes of least bound, and solve at the centres of their halves."""
+        assert state.queue is not None
+        problem, oracle = target.problem, target.oracle
+        D, m = problem.dimension, problem.q.size
+        chosen = [b for _, b in heapq.nsmallest(BOXES_PER_STEP, state.queue)]
+        if not chosen or D == 0:
+            state.is_stuck = True
+            return
+        lows = np.repeat(state.lows.reshape(-1, D)[chosen], 2, axis=0)
+        highs = np.repeat(state.highs.reshape(-1, D)[chosen], 2, axis=0)
+        sides = (highs - lows)[::2].argmax(axis=1)
+        for k, side in enumerate(sides):
+            middle = (lows[2 * k, side] + highs[2 * k, side]) / 2
+            highs[2 * k, side] = lows[2 * k + 1, side] = middle
+        prices = np.zeros((len(lows), m))
+        if problem.is_matching:
+            held = state.prices.reshape(-1, m)[state.price_slots[chosen]]
+            prices = np.repeat(held.astype(np.float64), 2, axis=0)
+        answers = oracle.answers((lows + highs) / 2, prices)
+        # Everything is known: from here on the state changes.
+        before = state.best
+        low = max(problem.constant + self.lower(state), problem.floor)
+        tolerance = CLOSED_SHARE * target.goal.allowed(low)
+        for _ in chosen:
+            heapq.heappop(state.queue)
+        for k, b in enumerate(chosen):
+            state.states[b] = HALVED
+            if state.price_slots[b] >= 0:
+                state.free.append(int(state.price_slots[b]))
+            for half in (2 * k, 2 * k + 1):
+                state.note(answers[half])
+                self._append(target, state, lows[half], highs[half], answers[half], b)
+        for b in range(state.n_boxes - len(answers), state.n_boxes):
+            if state.bounds[b] >= state.best - tolerance:
+                state.states[b] = CLOSED
+                state.closed = min(state.closed, float(state.bounds[b]))
+                if state.price_slots[b] >= 0:
+                    state.free.append(int(state.price_slots[b]))
+            else:
+                heapq.heappush(state.queue, (float(state.bounds[b]), b))
+        if not state.queue:
+            state.is_stuck = True
+        if state.best < before - NEW_BEST * problem.size:
+            self.descend(target, state, state.moment, None)
+
+    def insert_found(
+        self, target: GromovTarget, state: BoxState, c: Vector, answer: Answer
+    ) -> None:
+        """Ignore values between the centres of boxes."""
+
+    def _append(
+        self,
+        target: GromovTarget,
+        state: BoxState,
+        low: Vector,
+        high: Vector,
+        answer: Answer,
+        parent: int | None,
+    ) -> None:
+        """Append a box with its bound, which is at least that of the box it comes from."""
+        k, D = state.n_boxes, low.size
+        if k >= state.values.size:
+            self._grow(state, D)
+        middle, width = (low + high) / 2, (high - low) / 2
+        bound = 8 * float((middle**2 - width**2).sum()) - answer.value
+        source = k
+        if parent is not None and state.bounds[parent] > bound:
+            bound, source = float(state.bounds[parent]), int(state.sources[parent])
+        state.lows[k * D : (k + 1) * D], state.highs[k * D : (k + 1) * D] = low, high
+        state.values[k], state.bounds[k], state.sources[k] = answer.value, bound, source
+        state.states[k], state.price_slots[k] = OPEN, -1
+        if target.problem.is_matching:
+            self._keep_prices(state, k, answer.prices)
+        state.n_boxes = k + 1
+
+    @staticmethod
+    def _grow(state: BoxState, D: int) -> None:
+        """Double the arrays of boxes."""
+        capacity = max(FIRST_BOXES, 2 * state.values.size)
+        memory.ask(8 * capacity * (2 * D + 5), f"{capacity:,} boxes", "use a larger rtol")
+        for name in ("lows", "highs", "values", "bounds", "sources", "states", "price_slots"):
+            held = getattr(state, name)
+            wider = np.zeros(capacity * (D if name in ("lows", "highs") else 1), held.dtype)
+            wider[: held.size] = held
+            setattr(state, name, wider)
+
+    @staticmethod
+    def _keep_prices(state: BoxState, k: int, prices: Vector) -> None:
+        """Keep potentials from which the halves of a box start; they prove nothing."""
+        m = prices.size
+        if not state.free:
+            n_slots = state.prices.size // m
+            wider = max(2 * BOXES_PER_STEP, 2 * n_slots)
+            memory.ask(4 * wider * m, f"the potentials of {wider:,} boxes", "use a larger rtol")
+            grown = np.zeros(wider * m, np.float32)
+            grown[: state.prices.size] = state.prices
+            state.prices = grown
+            state.free = list(range(wider - 1, n_slots - 1, -1))
+        slot = state.free.pop()
+        state.prices[slot * m : (slot + 1) * m] = prices
+        state.price_slots[k] = slot
+
+    def cover(self, target: GromovTarget, state: BoxState) -> Boxes:
+        """Return a copy of the boxes."""
+        k, D = state.n_boxes, target.problem.dimension
+        leaves = np.flatnonzero(state.states[:k] != HALVED)
+        lows, highs = (x[: k * D].reshape(k, D).copy() for x in (state.lows, state.highs))
+        return Boxes(lows, highs, state.values[:k].copy(), leaves, state.sources[leaves])

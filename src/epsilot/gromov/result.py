@@ -1,0 +1,151 @@
+"""Results of Gromov-Wasserstein: a coupling, its value, and a bound on the global optimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import memory
+from .._types import Matrix
+from ..display.text import compile_note
+from ..engine.result import Status
+from ..errors import CertificateError
+from ..kernels.moment_transport import moment
+from ..problems.certificate import BUG_NOTE, Certificate
+from ..problems.plan import Arcs, Plan
+from ..problems.work import Record, Work
+from .cover import Cover, Simplices
+from .problem import ROUND_OFF, GromovProblem
+from .verify import bound_of, check_values, value_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+
+@dataclass(frozen=True, kw_only=True)
+class GromovResult:
+    """A coupling of two clouds, its value, and a lower bound that holds for all couplings.
+
+    The inner costs are *squared* Euclidean distances. ``value - lower_bound = gap`` is proved for
+    this run by :meth:`verify`, which ran before the result was returned. The coupling need not be
+    the only one: symmetric clouds have several optima.
+
+    Attributes
+    ----------
+    value : float
+        Σ (|x_i - x_k|² - |y_j - y_l|²)² P_ij P_kl, with the linear cost if there is one.
+    lower_bound : float
+        No coupling has a smaller value.
+    n_ot : int
+        Transport problems solved.
+    history : list of Record
+        Bounds in the course of the run; ``n_iter`` counts steps of one or more problems.
+    """
+
+    problem: GromovProblem = field(repr=False)
+    arcs: Arcs = field(repr=False)
+    cover: Cover = field(repr=False)
+    value: float
+    lower_bound: float
+    marginal_error: float
+    converged: bool
+    status: Status
+    method: str
+    n_ot: int
+    n_iter: int
+    work: Work
+    seconds: float
+    history: list[Record] = field(repr=False)
+    target: float
+    seed: int
+    version: str
+    choice: str | None = None  # the method that "auto" chose
+    quantity: str = field(default="Gromov-Wasserstein", repr=False)
+    compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
+
+    @property
+    def gap(self) -> float:
+        """Certified distance from the global optimum: ``value - lower_bound``."""
+        return self.value - self.lower_bound
+
+    @cached_property
+    def plan_operator(self) -> Plan:
+        """The coupling as an operator, with few nonzero entries."""
+        problem, arcs = self.problem, self.arcs
+        i, j = problem.rows[arcs.i], problem.cols[arcs.j]
+        return Plan(Arcs(problem.shape, i, j, arcs.flow), mass=problem.mass)
+
+    @cached_property
+    def plan(self) -> Matrix:
+        """The coupling as an (n, m) array, if it fits in memory."""
+        n, m = self.problem.shape
+        memory.ask(8 * n * m, f"a dense coupling of {n:,} x {m:,}", "use plan_operator")
+        return self.plan_operator.toarray()
+
+    @cached_property
+    def cross_moment(self) -> Matrix:
+        """Σ P_ij x_i y_jᵀ of the centred clouds, (dx, dy) in the user's axes."""
+        problem, arcs = self.problem, self.arcs
+        Z = np.zeros(problem.dimension)
+        moment(problem.X, problem.W, arcs.i, arcs.j, arcs.flow, Z)
+        return problem.to_user_moment(Z)
+
+    def verify(self) -> Certificate:
+        """Recompute value and bound from the stored arrays, by independent code, or raise.
+
+        The check confirms that the pieces cover all cross moments, recomputes the bound of every
+        piece from the stored values of V, and the value of the coupling. Values of a triangulation
+        are also recomputed from the stored potentials; this takes one pass over the costs for each
+        transport problem, and is left out of the check that every run makes.
+
+        Returns
+        -------
+        Certificate
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> X = np.array([[0.0, 0], [3, 0], [0, 1], [2, 2]])
+        >>> result = epsilot.solve_gromov(X, X[::-1] + 1.0)
+        >>> result.verify().is_feasible, abs(round(result.value, 9))
+        (True, 0.0)
+        """
+        problem = self.problem
+        worth, size = problem.unit * problem.mass, problem.size
+        if isinstance(self.cover, Simplices):
+            check_values(problem, self.cover)
+        upper, error = value_of(problem, self.arcs)
+        lower = min(bound_of(problem, self.cover), upper)
+        tolerance = ROUND_OFF * size * worth
+        if not abs(worth * upper - self.value) <= 100 * tolerance:
+            raise CertificateError(
+                f"the value is {self.value!r} and the coupling has {worth * upper!r}. {BUG_NOTE}"
+            )
+        if not self.lower_bound <= worth * lower + tolerance:
+            raise CertificateError(
+                f"the lower bound is {self.lower_bound!r} and the cover proves {worth * lower!r}. "
+                f"{BUG_NOTE}"
+            )
+        value, bound = worth * upper, worth * lower
+        return Certificate(value, bound, value - bound, problem.mass * error, True)
+
+    def __repr__(self) -> str:
+        (n, m), (dx, dy) = self.problem.shape, (self.problem.X.shape[1], self.problem.Y.shape[1])
+        mark = "certified" if self.converged else "NOT at the target"
+        return (
+            f"<epsilot.GromovResult {n} x {m} in {dx} x {dy} dimensions, {self.method}: {mark}\n"
+            f"  value {self.value:.10g}, lower bound {self.lower_bound:.10g}, "
+            f"gap {self.gap:.3g} (target {self.target:.3g})\n"
+            f"  {self.status}; {self.n_ot} transport problems, "
+            f"{self.seconds:.3g} s{compile_note(self.compile_seconds)}>"
+        )
+
+    def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
+        """Draw upper and lower bound against operations; returns the figure."""
+        from ..display.plotting import plot_convergence
+
+        return plot_convergence(self, ax=ax)

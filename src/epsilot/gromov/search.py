@@ -1,0 +1,233 @@
+"""What both searches share: local descents, the best plan, and the protocol of the driver."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.random import Generator
+
+from .._types import Index, Matrix, Vector
+from ..problems.plan import Arcs
+from ..problems.work import Work
+from ..solvers.base import Signal
+from .cover import Cover
+from .objective import Bracket, GromovGoal, GromovObjective, is_reached
+from .oracle import Answer, Oracle
+from .problem import GromovProblem
+
+#: Most steps of a descent, and the least fall of the objective, as a share of K, that continues it.
+MAX_DESCENT, LEAST_FALL = 50, 1e-10
+#: Fall of the best objective, as a share of K, after which a descent starts from the new plan.
+NEW_BEST = 1e-9
+#: Entries of costs that one step of the driver works through, at least one problem.
+ENTRIES_PER_STEP = 1 << 18
+#: Most axes that starts reflect: each doubles their number.
+MAX_REFLECTED = 4
+
+
+class GromovTarget(NamedTuple):
+    """The one target of a run."""
+
+    objective: GromovObjective
+    goal: GromovGoal
+    eta: float = 0.0
+    level: float = 1.0
+
+    @property
+    def problem(self) -> GromovProblem:
+        """The clouds."""
+        return self.objective.problem
+
+    @property
+    def oracle(self) -> Oracle:
+        """The transport problems."""
+        return self.objective.oracle
+
+
+@dataclass
+class SearchState:
+    """The best plan, and the starts of descents that are left."""
+
+    n_ot: int  # transport problems solved
+    starts: Vector  # matrices, one after the other
+    n_started: int
+    best: float  # objective of the best plan, without K
+    i: Index
+    j: Index
+    flow: Vector
+    moment: Vector  # Z of the best plan
+    is_stuck: bool  # round-off is all that is left
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Copy the fields only."""
+        held = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        copies: dict[str, Any] = {name: copy(x) for name, x in held.items()}
+        return type(self)(**copies)
+
+    def note(self, answer: Answer) -> None:
+        """Count an answer, and keep its plan if it is the best."""
+        self.n_ot += 1
+        if answer.objective < self.best:
+            self.best, self.moment = answer.objective, answer.moment.copy()
+            i, j, flow = answer.plan
+            self.i, self.j, self.flow = i.copy(), j.copy(), flow.copy()
+
+    def has_plan(self) -> bool:
+        """Tell whether a transport problem was solved."""
+        return math.isfinite(self.best)
+
+    def plan_fits(self, problem: GromovProblem) -> bool:
+        """Tell whether a plan from a file has arcs of the problem."""
+        n, m = problem.p.size, problem.q.size
+        if not self.i.size == self.j.size == self.flow.size:
+            return False
+        if self.moment.size != problem.dimension or self.starts.size % max(1, problem.dimension):
+            return False
+        if not (np.isfinite(self.starts).all() and np.isfinite(self.moment).all()):
+            return False
+        is_inside = self.i.size == 0 or (
+            self.i.min() >= 0 and self.i.max() < n and self.j.min() >= 0 and self.j.max() < m
+        )
+        return bool(is_inside and self.n_ot >= 0 and self.n_started >= 0)
+
+
+@dataclass(frozen=True)
+class Search(ABC):
+    """A search for the least 8|A|² - V(A), as the driver runs it.
+
+    A step changes the state only between oracle calls, so that an abandoned one leaves it whole.
+    """
+
+    rtol: float
+    atol: float
+    n_starts: int
+    max_ot: int  # 0: no limit
+    is_atomic: ClassVar[bool] = True
+    patience: ClassVar[int] = 1_000_000_000
+
+    @abstractmethod
+    def init(
+        self, target: GromovTarget, rng: Generator, potentials: Any = None
+    ) -> tuple[Any, Work]:
+        """Return the first state, with the starts of all descents."""
+
+    def step(self, target: GromovTarget, state: Any, rng: Generator) -> Work:
+        """Descend from one start, or refine the cover by a few oracle calls."""
+        before = state.n_ot
+        D = target.problem.dimension
+        if not self.prepare(target, state):
+            if state.n_started * D < state.starts.size:
+                k = state.n_started
+                c, answer = self.descend(target, state, state.starts[k * D : (k + 1) * D], None)
+                self.insert_found(target, state, c, answer)
+                state.n_started += 1
+            else:
+                self.refine(target, state)
+        return Work.of(pivot=(state.n_ot - before) * target.oracle.entries)
+
+    @abstractmethod
+    def prepare(self, target: GromovTarget, state: Any) -> bool:
+        """Make the first cover, or the one of a resumed run; return True if that was a step."""
+
+    @abstractmethod
+    def refine(self, target: GromovTarget, state: Any) -> None:
+        """Refine the cover where its bound is least."""
+
+    @abstractmethod
+    def insert_found(self, target: GromovTarget, state: Any, c: Vector, answer: Answer) -> None:
+        """Use the value at the end of a descent."""
+
+    @abstractmethod
+    def lower(self, state: Any) -> float:
+        """Return the least bound of the cover, without K."""
+
+    @abstractmethod
+    def cover(self, target: GromovTarget, state: Any) -> Cover:
+        """Return a copy of the cover."""
+
+    def is_ready(self, state: Any) -> bool:
+        """Tell whether there is a plan and a cover."""
+        return bool(state.has_plan() and self.lower(state) > -math.inf)
+
+    def is_over(self, target: GromovTarget, state: Any) -> bool:
+        """Tell whether the goal or the limit of oracle calls is reached, or nothing is left."""
+        if state.is_stuck or (self.max_ot and state.n_ot >= self.max_ot):
+            return True
+        K, floor = target.problem.constant, target.problem.floor
+        return is_reached(target.goal, K + state.best, max(K + self.lower(state), floor))
+
+    def signal(self, target: GromovTarget, state: Any) -> Signal:
+        """Report the end of the search."""
+        is_over = self.is_over(target, state)
+        return Signal(is_finished=is_over, wants_certificate=is_over and state.has_plan())
+
+    def candidates(self, target: GromovTarget, state: Any) -> list[tuple[Bracket, Vector]]:
+        """Return the best plan and the cover."""
+        if not self.is_ready(state):
+            return []
+        shape = target.problem.p.size, target.problem.q.size
+        plan = Arcs(shape, state.i, state.j, state.flow).above(0.0)
+        lower = target.problem.constant + self.lower(state)
+        return [(Bracket(plan, lower, self.cover(target, state)), state.moment)]
+
+    def potentials(self, target: GromovTarget, state: Any) -> tuple[Vector]:
+        """Return the cross moment of the best plan."""
+        return (state.moment,)
+
+    # -- plans -------------------------------------------------------------------------------
+
+    def descend(
+        self, target: GromovTarget, state: SearchState, c: Vector, prices: Vector | None
+    ) -> tuple[Vector, Answer]:
+        """Take full Frank-Wolfe steps while the objective falls; return the last c, and its answer.
+
+        The objective is concave, so that full steps never raise it.
+        """
+        K, before = target.problem.size, math.inf
+        answer = target.oracle.answer(c, prices)
+        state.note(answer)
+        for _ in range(MAX_DESCENT - 1):
+            if answer.objective > before - LEAST_FALL * K:
+                break
+            if self.max_ot and state.n_ot >= self.max_ot:
+                break
+            before, c = answer.objective, answer.moment
+            answer = target.oracle.answer(c, answer.prices)
+            state.note(answer)
+        return c, answer
+
+    def first_plan(self, target: GromovTarget, rng: Generator) -> dict[str, Any]:
+        """Return the fields of a state without a plan."""
+        none = np.zeros(0, dtype=np.int64)
+        return {
+            "n_ot": 0,
+            "starts": _starts(target.problem, self.n_starts, rng).ravel(),
+            "n_started": 0,
+            "best": math.inf,
+            "i": none,
+            "j": none,
+            "flow": np.zeros(0),
+            "moment": np.zeros(target.problem.dimension),
+            "is_stuck": False,
+        }
+
+
+def _starts(problem: GromovProblem, n_random: int, rng: Generator) -> Matrix:
+    """Return matrices that map principal axes to principal axes with all signs, and random ones."""
+    sx, sy = problem.deviations
+    k = min(sx.size, sy.size)
+    found = []
+    for signs in range(1 << min(k, MAX_REFLECTED)):
+        A = np.zeros((sx.size, sy.size))
+        for d in range(k):
+            A[d, d] = sx[d] * sy[d] * (1.0 if signs >> d & 1 else -1.0)
+        found.append(A.ravel())
+    low, high = problem.box()
+    found += [low + (high - low) * rng.random(low.size) for _ in range(n_random)]
+    return np.array(found[: len(found) if problem.dimension else 1])
