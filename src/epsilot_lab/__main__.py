@@ -28,6 +28,7 @@ STUDIES = {
     "same-bits": "compare the bits of results across processes, threads and processors",
     "color-transfer": "measure colour transfer of large photographs",
     "dotmark": "compare drawn images with the published costs of DOTmark",
+    "regret": "compare auto with the fastest method",
     "registry": "measure every method on one problem, for `epsilot methods`",
     "calibrate": 'fit the cost models behind method="auto"',
     "results": "list the versions that produced the published results",

@@ -33,7 +33,8 @@ def test_auto_suits_the_geometry():
     assert choose(objective_of(squares)).method == "restricted_simplex"
     assert choose(objective_of(lazy)).method == "restricted_simplex"
     assert choose(objective_of(line)).method == "monotone"
-    assert choose(objective_of(make_problem(np.eye(4)), reg=0.1)).method == "sinkhorn"
+    assert choose(objective_of(make_problem(np.eye(4)), reg=0.1)).method == "sinkhorn_newton"
+    assert choose(objective_of(lazy, reg=0.1)).method == "sinkhorn"
 
 
 @pytest.mark.parametrize(

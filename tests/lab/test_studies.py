@@ -56,7 +56,7 @@ RUNS = [
 #: Those with a test of their own, here or elsewhere.
 ELSEWHERE = {
     *("campaign", "cluster", "exactness", "first-calls", "first-passes"),
-    *("gallery", "growth", "large", "same-bits"),
+    *("gallery", "growth", "large", "regret", "same-bits"),
 }
 
 
@@ -113,6 +113,25 @@ def test_large_problems_are_run_once(tmp_path, capsys):
         out = capsys.readouterr().out
         assert "| 2-d squared, random weights | small_simplex | 1e-09 |" in out
     assert [line["converged"] for line in large.read(path)] == [True, True]
+
+
+def test_regrets_are_measured_once(tmp_path, capsys):
+    words = [
+        "regret",
+        str(tmp_path),
+        "--toy",
+        "--cases",
+        "clusters, 1,000",
+        "reg 0.1, 2-d points, 100",
+    ]
+    main([*words, "--methods", "auction", "exact", "box_newton"])
+    assert "0 problems" in capsys.readouterr().out
+    main(words)
+    assert "2 problems" in capsys.readouterr().out
+    lines = (tmp_path / "solves.jsonl").read_text()
+    main(words)
+    assert (tmp_path / "solves.jsonl").read_text() == lines
+    assert "| small_simplex |" in capsys.readouterr().out
 
 
 def test_growth_is_drawn(tmp_path, capsys):

@@ -32,6 +32,10 @@ RUNS = [
         for domain in ("auto", "log", "absorption")
         for relaxation in (None, 1.0, 1.9)
     ),
+    *(
+        ("sinkhorn_newton", goal, "rectangular")
+        for goal in ({"reg": 2e-3, "tol": 1e-8}, {"reg": 0.1, "tol": 1e-8}, {"eps": 1e-3})
+    ),
     ("aam", {"eps": 0.1, "stop": "paper", "rule": "violation"}, "rectangular"),
     ("apdagd", {"eps": 0.1, "stop": "paper", "rule": "violation"}, "rectangular"),
     *(("pdasmd", {"eps": 0.02, "stop": stop, "batch_size": 2}, "wide") for stop in STOPS),

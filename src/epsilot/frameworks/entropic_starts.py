@@ -13,13 +13,13 @@ import numpy as np
 
 from .._types import Array, Potentials, Vector
 from ..geometry import Geometry
-from ..kernels.products import cholesky_solve, schur_factor
-from ..kernels.vectors import distance, exp, power, rmatvec
+from ..kernels.vectors import distance, exp, power
 from ..problems.balanced import check_regularisation
-from ..problems.duals import semi_dual, softmin, softmin_cols, softmin_rows
+from ..problems.duals import semi_dual, softmin_cols, softmin_rows
 from ..problems.plan import spread
 from ..problems.problem import Entropic, make_problem
 from ..problems.support import Support
+from ..solvers.sinkhorn_newton import newton_step
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,8 @@ class StartTuning:
     max_steps: int = 60  # of either kind
     expected_newton_steps: int = 5
     rows_per_sweep: int = 50  # rows for which a Newton step takes one sweep longer
-    least_newton_step: float = 1e-4
-    max_move_per_reg: float = 32.0  # by a Newton step: clusters that do not touch move without end
     gap_share_of_marginals: float = 0.2  # of the gap that wrong marginals may cause
     least_marginal_error: float = 1e-14  # that float64 can show
-    dual_round_off: float = 1e-14  # change of the dual, per cost, that is rounding
 
 
 TUNING = StartTuning()
@@ -104,7 +101,7 @@ def newton_potentials(
         TUNING.gap_share_of_marginals * gap / (problem.mass * problem.unit * size),
         TUNING.least_marginal_error,
     )
-    f, g = (problem.unit * z for z in _settled(target, g, error, TUNING.dual_round_off * size))
+    f, g = (problem.unit * z for z in _settled(target, g, error))
     return spread(f, support.rows, n, 0.0), spread(g, support.cols, m, 0.0)
 
 
@@ -130,7 +127,7 @@ def _cooled(target: Entropic, g: Vector) -> Vector:
     return g
 
 
-def _settled(target: Entropic, g: Vector, error: float, rounding: float) -> Potentials:
+def _settled(target: Entropic, g: Vector, error: float) -> Potentials:
     """Return potentials whose column marginals err by at most ``error``."""
     before, patience = (
         np.inf,
@@ -145,37 +142,8 @@ def _settled(target: Entropic, g: Vector, error: float, rounding: float) -> Pote
             return f, g
         is_slow = missed > before * power(error / missed, 1 / patience)
         before = missed
-        g = _stepped(target, swept, rounding) if is_slow else swept
+        g = newton_step(target, swept) if is_slow else swept
     return softmin_rows(target, g), g
-
-
-def _stepped(target: Entropic, g: Vector, rounding: float) -> Vector:
-    """Return the column potential after a Newton step, or unchanged if no step helps.
-
-    The step is halved until it does not raise the semi-dual, or doubled while that lowers it.
-    Between clusters that hardly touch the semi-dual is exponential, and full steps are too short.
-    """
-    lse = target.geometry.lse_rows(g, target.eta)
-    f = softmin(target.log_p, lse, target.eta)
-    X = target.geometry.gibbs(f, g, target.eta, 0, f.size)
-    columns = rmatvec(X, np.ones(f.size))
-    factor = schur_factor(X, target.p, columns, is_free=True)
-    if factor is None:
-        return g
-    move = target.eta * np.clip(
-        cholesky_solve(factor, target.q - columns),
-        -TUNING.max_move_per_reg,
-        TUNING.max_move_per_reg,
-    )
-    size, found = 1.0, _value(target, g + move)
-    while not found <= semi_dual(target, g, lse) + rounding:
-        if size < TUNING.least_newton_step:
-            return g
-        size /= 2
-        found = _value(target, g + size * move)
-    while size >= 1 and (farther := _value(target, g + 2 * size * move)) < found:
-        size, found = 2 * size, farther
-    return g + size * move
 
 
 def _value(target: Entropic, g: Vector) -> float:

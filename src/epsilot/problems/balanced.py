@@ -21,6 +21,8 @@ from .problem import Entropic, Problem, make_problem
 
 #: Largest reduced cost of a tight arc, as a share of the largest cost.
 TIGHT_RTOL = 1e-11
+#: Bytes of a stored cost up to which "auto" lets Newton steps follow Sinkhorn's sweeps.
+MAX_NEWTON_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -135,10 +137,6 @@ class EntropicObjective(Objective):
     paper_refusal: ClassVar[str | None] = (
         "stop='paper' chooses η from eps; pass eps instead of reg."
     )
-    default_method: ClassVar[tuple[str, str] | None] = (
-        "sinkhorn",
-        "the entropic problem is Sinkhorn's own",
-    )
 
     @classmethod
     def of(cls, problem: Problem, reg: float) -> Self:
@@ -148,6 +146,14 @@ class EntropicObjective(Objective):
         """
         check_regularisation(reg, problem)
         return cls(replace(problem, geometry=problem.geometry.exact), reg / problem.unit)
+
+    @property
+    def default_method(self) -> tuple[str, str] | None:
+        """Sinkhorn's algorithm, with Newton steps if their matrices can be stored."""
+        geometry = self.problem.geometry
+        if not geometry.is_dense or geometry.nbytes > MAX_NEWTON_BYTES:
+            return "sinkhorn", "the entropic problem is Sinkhorn's own"
+        return "sinkhorn_newton", "Newton steps follow where Sinkhorn's sweeps converge slowly"
 
     def is_served_by(self, method: MethodForm) -> bool:
         """Tell whether a method solves the entropic problem."""

@@ -187,10 +187,13 @@ class Objective(RunObjective):
     )
     #: The sentence that rejects stop="paper", if no published procedure exists.
     paper_refusal: ClassVar[str | None] = None
-    #: The method that "auto" takes, and the reason, if the objective determines it.
-    default_method: ClassVar[tuple[str, str] | None] = None
 
     # -- what a run needs to know ------------------------------------------------------------
+
+    @property
+    def default_method(self) -> tuple[str, str] | None:
+        """The method that "auto" takes, and the reason, if the objective determines it."""
+        return None
 
     def is_served_by(self, method: MethodForm) -> bool:
         """Tell whether a method can minimise this objective."""

@@ -21,6 +21,7 @@ from .options import converted
 #: name -> module:class
 REGISTRY: dict[str, str] = {
     "sinkhorn": "sinkhorn:Sinkhorn",
+    "sinkhorn_newton": "sinkhorn_newton:SinkhornNewton",
     "greenkhorn": "greenkhorn:Greenkhorn",
     "stochastic_sinkhorn": "greenkhorn:StochasticSinkhorn",
     "accelerated_sinkhorn": "accelerated_sinkhorn:AcceleratedSinkhorn",
