@@ -90,7 +90,7 @@ def test_auto_chooses_it_on_a_line_and_gives_the_reason(rng, name):
     other = "auction" if name == "grid of squares" else "restricted_simplex"
     assert result.value == pytest.approx(ASKED[name](x, y, rtol=1e-9, method=other).value, rel=1e-9)
     entropic = ASKED[name](x, y, reg=1.0, max_iter=1, on_limit="ignore")
-    assert entropic.method == "sinkhorn"
+    assert entropic.method.startswith("sinkhorn")
 
 
 UNFIT = {
