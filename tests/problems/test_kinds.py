@@ -58,6 +58,7 @@ def toy(monkeypatch):
     entry = KindEntry("toy:Stretched", {"factor": factor, "power": power})
     other = KindEntry("toy:Other", {"other": KindKeyword("Another.")})
     monkeypatch.setattr(kinds, "KINDS", (entry, other))
+    monkeypatch.setattr(kinds, "REGULARISATION", kinds.REGULARISATION._replace(keywords={}))
 
 
 def test_no_keyword_means_balanced():

@@ -115,11 +115,13 @@ def audit(
     """Certify as ``certify`` does, with the kind and the accuracy of a request."""
     problem = request.kind.problem(M, a, b, normalize=False)
     objective = request.kind.objective(problem, request.reg)
-    start = None if potentials is None else internal_potentials(potentials, problem)
-    core = None if plan is None else _core(plan, problem)
+    start = None
+    if potentials is not None:
+        start = objective.own_potentials(*internal_potentials(potentials, problem))
+    core = None if plan is None else _core(plan, objective.problem)
     if core is None or start is None:
         derived = execute(problem, request)
-        core = _core(derived.plan_operator, problem) if core is None else core
+        core = _core(derived.plan_operator, objective.problem) if core is None else core
         start = _internal(derived.potentials, objective) if start is None else start
     f, g = start
     rows = f, objective.row_potential(g)
@@ -168,7 +170,7 @@ def _barycenter(
 def _internal(potentials: Potentials, objective: Objective) -> Potentials:
     """Convert the potentials of a result to internal units."""
     f, g = potentials
-    return objective.from_user(f), g / objective.problem.unit
+    return objective.from_user(f), objective.own_potentials(f, g / objective.problem.unit)[1]
 
 
 def _core(plan: ArrayLike | Plan, problem: Problem) -> Core:

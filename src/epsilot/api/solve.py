@@ -103,6 +103,8 @@ def solve(
         the mass of a point, exact.
     unbalanced_type : {"kl", "tv"}
         The divergence that λ multiplies: Kullback-Leibler, or total variation (l1 distance).
+    reg_type : {"entropy", "kl"}
+        What ``reg`` weighs: -H(X), or the divergence KL(X | a bᵀ).
     **options
         Options of the method.
 

@@ -220,7 +220,7 @@ def _result(
         problem=problem,
         choice=about.choice,
         quantity=objective.quantity,
-        slopes=objective.slopes,
+        slopes=None if objective.problem.is_tilted else objective.slopes,
         mass_price=objective.mass_price(run.potentials, lower),
         asked=request.written(),
         compile_seconds=clock.compile_seconds(),

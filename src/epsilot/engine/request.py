@@ -220,6 +220,11 @@ class Request:
             raise InvalidProblem(
                 f"tol={shown(self.tol)} was given without reg; tol is the accuracy for reg only."
             )
+        if self.reg is None and "reg_type" in self.kind.keywords:
+            raise InvalidProblem(
+                "reg_type was given without reg; it is the type of the regularisation that reg "
+                "weighs."
+            )
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Self:

@@ -157,7 +157,9 @@ def _given_start(objective: Objective, support: Support, request: Request) -> St
     size = max(objective.scale, objective.size) or 1.0
     largest = objective.problem.unit * MAX_START_RATIO * size
     given = internal_potentials(request.potentials_init, objective.problem, largest)
-    return Start.near(support.kept(*given), objective.restricted_to(support))
+    return Start.near(
+        support.kept(*objective.own_potentials(*given)), objective.restricted_to(support)
+    )
 
 
 def internal_potentials(

@@ -82,6 +82,19 @@ KINDS: tuple[KindEntry, ...] = (
 )
 
 
+#: The keyword that changes the regularisation of any kind: it selects a kind around another.
+REGULARISATION = KindEntry(
+    "relative:with_reg_type",
+    {
+        "reg_type": KindKeyword(
+            "Regularisation for reg: entropy, or kl (the divergence of the plan from a bᵀ).",
+            str,
+            default="entropy",
+        )
+    },
+)
+
+
 @cache
 def balanced() -> Kind:
     """Return the kind that no keyword selects."""
@@ -92,7 +105,8 @@ def balanced() -> Kind:
 
 def keywords() -> dict[str, KindKeyword]:
     """Return the keywords of all kinds."""
-    return {name: keyword for entry in KINDS for name, keyword in entry.keywords.items()}
+    entries = *KINDS, REGULARISATION
+    return {name: keyword for entry in entries for name, keyword in entry.keywords.items()}
 
 
 def kind_from_keywords(given: Mapping[str, object]) -> tuple[Kind, dict[str, object]]:
@@ -105,14 +119,23 @@ def kind_from_keywords(given: Mapping[str, object]) -> tuple[Kind, dict[str, obj
     selecting = [name for name, value in values.items() if value is not known[name].default]
     entries = [entry for entry in KINDS if entry.keywords.keys() & set(selecting)]
     if len(entries) > 1:
+        selecting = [name for name in selecting if name not in REGULARISATION.keywords]
         raise InvalidProblem(
             f"{' and '.join(selecting)} were given; a problem is of one kind only (leave one out)."
         )
-    if not entries:
-        return balanced(), others
-    module, _, name = entries[0].constructor.partition(":")
+    kind = balanced()
+    for entry in entries:
+        kind = _made(entry, values)
+    if any(name in selecting for name in REGULARISATION.keywords):
+        kind = _made(REGULARISATION, values, kind)
+    return kind, others
+
+
+def _made(entry: KindEntry, values: Mapping[str, object], *inner: Kind) -> Kind:
+    """Call the constructor of a kind with its keywords, and with the kind it is around."""
+    module, _, name = entry.constructor.partition(":")
     make: Callable[..., Kind] = getattr(import_module(f".{module}", __package__), name)
-    return make(**{key: values[key] for key in entries[0].keywords}), others
+    return make(*inner, **{name: values[name] for name in entry.keywords})
 
 
 def with_keywords(signature: inspect.Signature) -> inspect.Signature:

@@ -51,6 +51,7 @@ class KullbackLeibler(UnbalancedObjective):
     eta: float  # 0: no entropy
 
     quantity: ClassVar[str] = "unbalanced transport cost (KL)"
+    fills_empty_points: ClassVar[bool] = False
     form: ClassVar[str] = Penalised.form
     method_refusal: ClassVar[str] = (
         "solves other problems; use unbalanced_sinkhorn, which is what auto takes, "

@@ -346,8 +346,10 @@ class Objective(RunObjective):
             raise CertificateError(f"the plan misses its marginals by {error:.3g}. {BUG_NOTE}")
         if not plan.is_nonnegative():
             raise CertificateError(f"the plan has a negative entry. {BUG_NOTE}")
-        cost = plan.cost(self.problem.geometry)
-        return self.value(plan, cost), cost
+        geometry = self.problem.geometry
+        cost = plan.cost(geometry)
+        value, own = self.value(plan, cost), geometry.untilted
+        return value, cost if own is geometry else plan.cost(own)
 
     # -- files -------------------------------------------------------------------------------
 
@@ -366,6 +368,15 @@ class Objective(RunObjective):
         return plan, (best.vector("f", (n,)), best.vector("g", (m,)))
 
     # -- the user's units --------------------------------------------------------------------
+
+    def to_user(self, value: float) -> float:
+        """Return a value of the objective in the user's units."""
+        problem = self.problem
+        return proof.to_user(value, self.shift + problem.constant, problem.mass, problem.unit)
+
+    def own_potentials(self, f: Vector, g: Vector) -> Potentials:
+        """Return the objective's own potentials, from those that its user sees."""
+        return f, g
 
     def to_user_cost(self, cost: float) -> float:
         """Return <C, X> in the user's units."""

@@ -44,6 +44,7 @@ class Problem:
     offset: float = 0.0
     mass: float = 1.0
     unit: float = 1.0  # a power of two
+    constant: float = 0.0  # added to all values, per unit of mass
 
     @property
     def cost_max(self) -> float:
@@ -58,7 +59,12 @@ class Problem:
     @property
     def scale(self) -> float:
         """Largest absolute cost before the shift, in internal units: the unit of round-off."""
-        return max(abs(self.offset + cost) for cost in self.geometry.bounds)
+        return max(abs(self.offset + cost) for cost in self.geometry.untilted.bounds)
+
+    @property
+    def is_tilted(self) -> bool:
+        """Whether a regularisation has changed the costs by the weights."""
+        return self.geometry.untilted is not self.geometry
 
     def digest(self) -> str:
         """Return a hash of cost and weights."""

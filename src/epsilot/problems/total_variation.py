@@ -55,6 +55,7 @@ class TotalVariation(UnbalancedObjective):
     """min <C, X> + λ_a ‖X 1 - p‖₁ + λ_b ‖Xᵀ 1 - q‖₁; λ = ∞ requires an exact marginal."""
 
     quantity: ClassVar[str] = "unbalanced transport cost (TV)"
+    fills_empty_points: ClassVar[bool] = True
 
     @classmethod
     def of(cls, problem: Problem, price_a: Price, price_b: Price) -> TotalVariation:

@@ -42,7 +42,8 @@ def kind_of(unbalanced: object, unbalanced_type: object) -> Unbalanced:
 
 def _prices(given: object) -> tuple[Price, Price]:
     """Return the penalties of both sides, from one or two; split text at commas."""
-    given = plain(as_numpy(given, "unbalanced"))
+    given = plain(given)
+    given = given if is_real(given) else as_numpy(given, "unbalanced")
     parts = given.split(",") if isinstance(given, str) else given
     pair: list[Any] = list(parts) if isinstance(parts, Iterable) else [parts, parts]
     pair = pair * 2 if len(pair) == 1 else pair

@@ -113,6 +113,9 @@ class UnbalancedObjective(Objective):
     price_a: Price
     price_b: Price
 
+    #: Whether plans may put mass on points without mass.
+    fills_empty_points: ClassVar[bool]
+
     paper_refusal: ClassVar[str | None] = (
         "stop='paper' follows procedures for balanced problems; leave it out with unbalanced."
     )
@@ -125,7 +128,7 @@ class UnbalancedObjective(Objective):
     @property
     def cost_size(self) -> float:
         """The largest absolute cost."""
-        return max(abs(x) for x in self.problem.geometry.bounds)
+        return max(abs(x) for x in self.problem.geometry.untilted.bounds)
 
     @property
     def size(self) -> float:
