@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
 
 import epsilot
 
@@ -151,7 +152,49 @@ def test_long_chains_are_solved():
     assert result.value == pytest.approx(1 / n, abs=1e-9)
 
 
+X, Y = np.random.default_rng(2).random((2, 40, 2))
+NEAR = {
+    "squared radius": ({"max_distance": 0.4}, "sqeuclidean"),
+    "radius": ({"max_distance": 0.5}, "euclidean"),
+    "all pairs": ({"max_distance": 9.0}, "cityblock"),
+    "callable": ({"max_distance": 0.4}, lambda x, Y: np.abs(x - Y).max(axis=1)),
+    "neighbours": ({"k_neighbors": 12}, "euclidean"),
+    "neighbours, callable": ({"k_neighbors": 12}, lambda x, Y: np.abs(x - Y).max(axis=1)),
+    "partial": ({"max_distance": 0.05, "mass": 0.1}, "euclidean"),
+}
+
+
+def near(C, D, max_distance=None, k_neighbors=None, **keywords):
+    """Return the costs with far pairs forbidden, by sorting all of them."""
+    if max_distance is not None:
+        return np.where(max_distance >= D, C, np.inf)
+    ranks = [np.argsort(np.argsort(D, axis=axis), axis=axis) for axis in (0, 1)]
+    return np.where(np.minimum(*ranks) < k_neighbors, C, np.inf)
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_near_pairs_of_points_are_those_of_the_matrix(name):
+    given, metric = NEAR[name]
+    C = np.array([metric(x, Y) for x in X]) if callable(metric) else cdist(X, Y, metric)
+    D = np.sqrt(C) if metric == "sqeuclidean" else C
+    kept = {key: value for key, value in given.items() if key == "mass"}
+    expected = epsilot.solve(near(C, D, **given), **kept)
+    result = epsilot.solve_sample(X, Y, metric=metric, **given)
+    assert result.value == pytest.approx(expected.value, rel=1e-9)
+    assert result.method == "network_simplex"
+
+
+def test_too_small_a_radius_is_cut():
+    with pytest.raises(epsilot.Infeasible) as caught:
+        epsilot.solve_sample(X, Y, max_distance=0.05)
+    C = np.where(cdist(X, Y) <= 0.05, 1.0, np.inf)
+    check_cut(caught.value, C, np.full(40, 1 / 40), np.full(40, 1 / 40), 1.0)
+
+
 REFUSED = {
+    "radius": (lambda: epsilot.solve_sample(X, Y, max_distance=-1), "max_distance is -1"),
+    "neighbours": (lambda: epsilot.solve_sample(X, Y, k_neighbors=0), "k_neighbors is 0"),
+    "both": (lambda: epsilot.solve_sample(X, Y, max_distance=1, k_neighbors=2), "leave one out"),
     "nan": (lambda: epsilot.solve(np.where(np.isinf(BASE), np.nan, BASE)), "or inf where"),
     "minus inf": (lambda: epsilot.solve(-BASE), "is -inf"),
     "method": (lambda: epsilot.solve(BASE, A, B, method="pdasmd"), "needs a cost for every pair"),

@@ -11,6 +11,7 @@ from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..geometry.clouds import cloud_geometry
+from ..geometry.near_pairs import near_geometry
 from ..metrics import MetricLike
 from .solve import solve
 
@@ -28,6 +29,8 @@ def solve_sample(
     lazy: bool | None = None,
     multiscale: bool | None = None,
     client: Client | None = None,
+    max_distance: float | None = None,
+    k_neighbors: int | None = None,
     **keywords: Any,
 ) -> Result:
     """Solve optimal transport between two weighted point clouds.
@@ -52,6 +55,11 @@ def solve_sample(
         Compute on the workers of a Dask cluster, with the same bits as ``lazy=True``. See
         :class:`epsilot.distributed.PointCloud` for the types of X_a and X_b. For Dask arrays, the
         default is the current client of Dask, if there is one.
+    max_distance : float, optional
+        Forbid pairs of points that are farther apart. For "sqeuclidean", costs are compared with
+        its square. A problem without a feasible plan raises :class:`epsilot.Infeasible`.
+    k_neighbors : int, optional
+        Forbid pairs of which neither point is among the k nearest to the other.
     **keywords
         As in :func:`solve`.
 
@@ -65,7 +73,14 @@ def solve_sample(
     check_flag("multiscale", multiscale)
     lazy = True if lazy is None and multiscale else lazy
     client = client or _dask_client(X_a, X_b)
-    if client is None:
+    if max_distance is not None or k_neighbors is not None:
+        if client is not None:
+            raise InvalidProblem(
+                "max_distance or k_neighbors was given with a cluster; near pairs are found on one "
+                "machine (pass NumPy arrays, without client)."
+            )
+        geometry: Geometry = near_geometry(X_a, X_b, metric, max_distance, k_neighbors)
+    elif client is None:
         geometry = cloud_geometry(X_a, X_b, metric, lazy)
     else:
         geometry = _remote_cloud(X_a, X_b, metric, lazy, client)

@@ -50,6 +50,12 @@ def load_problem(source: Source) -> Inputs:
         raise InvalidProblem(
             f"{received} given; exactly one of {', '.join(sources)} is required (see --help)"
         )
+    near = source.max_distance, source.k_neighbors
+    if points is None and near != (None, None):
+        raise InvalidProblem(
+            "--max-distance and --k-neighbors choose pairs of points; pass the points as --points "
+            "(or store a sparse cost)"
+        )
     if images is not None:
         if source.a is not None or source.b is not None:
             raise InvalidProblem(
@@ -58,7 +64,7 @@ def load_problem(source: Source) -> Inputs:
         return _from_images(*images, metric or PIXEL_METRICS[0])
     if points is not None:
         X, Y = (_as_points(read(name), name) for name in points)
-        cost_of = _cost_from_points(X, Y, metric or POINT_METRICS[0])
+        cost_of = _cost_from_points(X, Y, metric or POINT_METRICS[0], near)
         return Inputs(cost_of, *_both_weights(source.a, source.b))
     if metric is not None:
         raise InvalidProblem(
@@ -126,9 +132,12 @@ def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
     return metric
 
 
-def _cost_from_points(X: Matrix, Y: Matrix, metric: str) -> Geometry:
+def _cost_from_points(
+    X: Matrix, Y: Matrix, metric: str, near: tuple[float | None, int | None]
+) -> Geometry:
     """Return the cost between two sets of points, stored only if it is small."""
     from ..geometry.clouds import cloud_geometry
+    from ..geometry.near_pairs import near_geometry
 
     _checked_metric(metric, POINT_METRICS)
     if X.shape[1] != Y.shape[1]:
@@ -136,7 +145,9 @@ def _cost_from_points(X: Matrix, Y: Matrix, metric: str) -> Geometry:
             f"the points have {X.shape[1]} and {Y.shape[1]} coordinates; both must have the same "
             "number (check the columns of the files)"
         )
-    return cloud_geometry(X, Y, metric)
+    return (
+        cloud_geometry(X, Y, metric) if near == (None, None) else near_geometry(X, Y, metric, *near)
+    )
 
 
 def _from_images(first: str, second: str, metric: str) -> Inputs:

@@ -62,6 +62,20 @@ WeightsA = Annotated[
         "--a", metavar="FILE", rich_help_panel=PROBLEM, help="Row weights (default: uniform)."
     ),
 ]
+MaxDistance = Annotated[
+    float | None,
+    typer.Option(
+        metavar="R", rich_help_panel=PROBLEM, help="Forbid pairs of points farther apart than R."
+    ),
+]
+Neighbors = Annotated[
+    int | None,
+    typer.Option(
+        metavar="K",
+        rich_help_panel=PROBLEM,
+        help="Forbid pairs of points where neither is among the K nearest to the other.",
+    ),
+]
 WeightsB = Annotated[
     str | None,
     typer.Option(
@@ -87,6 +101,8 @@ class Source:
     points: Points = None
     images: Images = None
     metric: Metric = None
+    max_distance: MaxDistance = None
+    k_neighbors: Neighbors = None
     a: WeightsA = None
     b: WeightsB = None
     normalize: Normalize = False
