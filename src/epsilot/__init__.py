@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from .api.batch import solve_batch, solve_sample_batch
     from .api.certify import certify, round_plan
     from .api.grid import solve_grid
-    from .api.gromov import solve_gromov
+    from .api.gromov import gromov_bounds, solve_gromov
     from .api.pairwise import pairwise
     from .api.sample import solve_sample
     from .api.solve import exact, solve
     from .api.warmup import warmup
     from .applications.color_transfer import ColorTransfer as ColorTransfer
     from .applications.domain_adaptation import DomainAdapter as DomainAdapter
+    from .applications.shape_matching import ShapeMatcher as ShapeMatcher
     from .barycenters.free_support import SampleBarycenterResult
     from .barycenters.result import BarycenterResult
     from .engine.batch.result import BatchResult
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         UnsavedWarning,
     )
     from .geometry import Dense, Geometry, Grid, PointCloud, Sparse
+    from .gromov.matrix_bounds import GromovBounds
     from .gromov.result import GromovResult
     from .problems.certificate import Certificate
     from .problems.plan import Plan
@@ -81,7 +83,9 @@ _HOMES = {
     "engine.result": ("Result", "Status"),
     "solvers": ("methods",),
     "api.grid": ("solve_grid",),
-    "api.gromov": ("solve_gromov",),
+    "api.gromov": ("gromov_bounds", "solve_gromov"),
+    "applications.shape_matching": ("ShapeMatcher",),
+    "gromov.matrix_bounds": ("GromovBounds",),
     "gromov.result": ("GromovResult",),
     "api.sample": ("solve_sample",),
 }
@@ -99,6 +103,7 @@ __all__ = [
     "Dense",
     "Geometry",
     "Grid",
+    "GromovBounds",
     "GromovResult",
     "Infeasible",
     "InvalidProblem",
@@ -121,6 +126,7 @@ __all__ = [
     "distributed",
     "exact",
     "finite_sum",
+    "gromov_bounds",
     "methods",
     "pairwise",
     "round_plan",

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from ..errors import ClusterError, InvalidProblem, UnknownMethod
 from ..version import __version__
 from ..wording import named
-from . import barycenter, batch, certify, compare, demo, solve, transfer, warmup
+from . import barycenter, batch, certify, compare, demo, gromov, solve, transfer, warmup
 
 LAB = "epsilot_lab"
 #: Commands of the lab package: functions of ``epsilot_lab.commands``.
@@ -96,6 +96,7 @@ for command in (
     batch.pairwise,
     transfer.transfer,
     barycenter.barycenter,
+    gromov.gromov,
     warmup.warmup,
 ):
     app.command()(command)

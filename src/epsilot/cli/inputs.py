@@ -63,7 +63,7 @@ def load_problem(source: Source) -> Inputs:
             )
         return _from_images(*images, metric or PIXEL_METRICS[0])
     if points is not None:
-        X, Y = (_as_points(read(name), name) for name in points)
+        X, Y = (as_points(read(name), name) for name in points)
         cost_of = _cost_from_points(X, Y, metric or POINT_METRICS[0], near)
         return Inputs(cost_of, *_both_weights(source.a, source.b))
     if metric is not None:
@@ -104,7 +104,7 @@ def _both_weights(a: str | None, b: str | None) -> tuple[Vector | None, Vector |
     )
 
 
-def _as_points(array: Array, name: str) -> Matrix:
+def as_points(array: Array, name: str) -> Matrix:
     """Return points as rows; a vector holds 1-d points."""
     if not 1 <= array.ndim <= 2:
         raise InvalidProblem(

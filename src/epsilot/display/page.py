@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as markup
 import math
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from ..files import StrPath, check_writable, write_atomically
 from ..wording import shown
 from . import charts, html, plan_figures
 from .plotting import AXES, history_columns
-from .report import Pageable, result_lines
+from .report import Drawable, Judged, Pageable, result_lines
 from .text import is_counted
 
 _STYLE = """
@@ -30,6 +31,8 @@ dl { display: grid; grid-template-columns: minmax(6.5rem, auto) 1fr; gap: .35rem
   margin: 1rem 0 } dt { color: var(--faint) } dd { margin: 0; overflow-wrap: anywhere }
 pre { white-space: pre-wrap; overflow-wrap: anywhere } pre span { white-space: nowrap }
 """
+#: Style of every page of a result.
+STYLE = charts.STYLE + plan_figures.STYLE + _STYLE
 #: Significant decimal digits that float64 always keeps.
 FLOAT64_DIGITS = 15
 
@@ -69,10 +72,11 @@ def page_of(
     moved = plan_figures.MovedMass.by(
         result.plan_operator, problem.mass * problem.p, problem.mass * problem.q
     )
+    verb = "reaches" if result.is_entropic or "KL" in result.quantity else "costs"
     parts = [
-        _verdict(result),
+        verdict(result, verb),
         html.heading("Convergence"),
-        _convergence(result),
+        convergence(result),
         html.heading("Transported mass"),
         plan_figures.figures_of(moved, X, Y),
         html.heading("Details of the run"),
@@ -81,7 +85,7 @@ def page_of(
         html.command(command or python_call(result)),
     ]
     title = f"{result.quantity[:1].upper()}{result.quantity[1:]}, {n:,}\u00a0×\u00a0{m:,}"
-    return html.page(title, "\n".join(parts), style=charts.STYLE + plan_figures.STYLE + _STYLE)
+    return html.page(title, "\n".join(parts), style=STYLE)
 
 
 def _coordinates(
@@ -114,17 +118,16 @@ def _coordinates(
 # -- the certificate -------------------------------------------------------------------------
 
 
-def _verdict(result: Pageable) -> str:
+def verdict(result: Judged, verb: str = "costs", plan: str = "plan") -> str:
     """Return the certificate as a sentence that stays true with rounded numbers."""
     lower, upper = outward(result.lower_bound, result.value)
     share = ""
     if result.lower_bound > 0 and result.gap > 0:
         share = f" ({100 * result.gap / result.lower_bound:.2g} % of it)"
-    verb = "reaches" if result.is_entropic or "KL" in result.quantity else "costs"
     gap = f"{result.gap:.3g}" if result.gap > 0 else "rounding"  # bounds may cross by round-off
     sentence = (
-        f"The optimal {result.quantity} is at least {lower}, and the plan of this run {verb} at "
-        f"most {upper}: no plan is better by more than {gap}{share}."
+        f"The optimal {result.quantity} is at least {lower}, and the {plan} of this run {verb} at "
+        f"most {upper}: no {plan} is better by more than {gap}{share}."
     )
     kind, title = ("good", "Certified") if result.converged else ("bad", "Target not reached")
     title += f": gap {gap} (target {result.target:.3g})"
@@ -163,7 +166,7 @@ def outward(lower: float, upper: float) -> tuple[str, str]:
 # -- convergence -----------------------------------------------------------------------------
 
 
-def _convergence(result: Pageable) -> str:
+def convergence(result: Drawable, units: str = "units of M") -> str:
     """Return charts of the bounds and of the gap, if there are several certificates."""
     axis = "operations" if is_counted(result.work) else "seconds"
     (position,) = history_columns(result, axis)
@@ -172,16 +175,16 @@ def _convergence(result: Pageable) -> str:
             "The bounds were computed only once, at the end, so there is no curve to draw."
         )
     x = charts.AxisScale.of(position, charts.LEFT, charts.WIDTH - charts.RIGHT, is_log=True)
-    figures = [_bounds(result, axis, x), _gaps(result, axis, x)]
+    figures = [_bounds(result, axis, x, units), _gaps(result, axis, x, units)]
     return f'<div class="pictures">{"".join(figures)}</div>'
 
 
-def _bounds(result: Pageable, axis: str, x: charts.AxisScale) -> str:
+def _bounds(result: Drawable, axis: str, x: charts.AxisScale, units: str) -> str:
     """Return the chart of both bounds."""
     position, upper, lower = history_columns(result, axis, "upper", "lower")
     y = charts.AxisScale.of((*upper, *lower), charts.HEIGHT - charts.BOTTOM, charts.TOP + 12)
     at = x(position)
-    parts = charts.axes(x, y, AXES[axis], f"{result.quantity} (units of M)")
+    parts = charts.axes(x, y, AXES[axis], f"{result.quantity} ({units})")
     parts.append(charts.band(at, y(lower), y(upper)))
     parts += [charts.curve(at, y(upper), "to"), charts.curve(at, y(lower), "from")]
     caption = f"Upper bound (orange) and lower bound (blue), {position.size} certificates."
@@ -192,7 +195,7 @@ def _bounds(result: Pageable, axis: str, x: charts.AxisScale) -> str:
     return html.figure(charts.drawing(parts, alt), caption)
 
 
-def _gaps(result: Pageable, axis: str, x: charts.AxisScale) -> str:
+def _gaps(result: Drawable, axis: str, x: charts.AxisScale, units: str) -> str:
     """Return the chart of the gap on logarithmic axes."""
     position, gap = history_columns(result, axis, "gap")
     target = result.target
@@ -200,7 +203,7 @@ def _gaps(result: Pageable, axis: str, x: charts.AxisScale) -> str:
     gap = np.maximum(gap, floor)
     shown = (*gap, target) if target > 0 else gap
     y = charts.AxisScale.of(shown, charts.HEIGHT - charts.BOTTOM, charts.TOP + 12, is_log=True)
-    parts = charts.axes(x, y, AXES[axis], "certified gap (units of M)")
+    parts = charts.axes(x, y, AXES[axis], f"certified gap ({units})")
     if target > 0:
         at = float(y(target))
         parts += [charts.dashed_line(x, at), charts.label(x.start + 6, at - 5, "target")]
@@ -227,6 +230,11 @@ def _facts(result: Pageable, moved: plan_figures.MovedMass) -> str:
     facts["seed"] = str(result.seed)
     facts["problem hash"] = result.problem_hash
     facts["epsilot"] = result.version
+    return facts_list(facts)
+
+
+def facts_list(facts: Mapping[str, str]) -> str:
+    """Return labelled values as a list."""
     rows = (
         f"<dt>{markup.escape(name)}</dt><dd>{markup.escape(text)}</dd>"
         for name, text in facts.items()

@@ -49,19 +49,24 @@ class Finished(Protocol):
     def converged(self) -> bool: ...  # noqa: D102
 
 
-class Reportable(Drawable, Finished, Protocol):
+class Judged(Drawable, Finished, Protocol):
+    """Fields of a result that the sentence about its bounds shows."""
+
+    @property
+    def value(self) -> float: ...  # noqa: D102
+    @property
+    def status(self) -> Enum: ...  # noqa: D102
+
+
+class Reportable(Judged, Protocol):
     """Further fields, which printed reports show."""
 
     @property
     def plan_operator(self) -> Plan: ...  # noqa: D102
     @property
-    def value(self) -> float: ...  # noqa: D102
-    @property
     def value_linear(self) -> float: ...  # noqa: D102
     @property
     def marginal_error(self) -> float: ...  # noqa: D102
-    @property
-    def status(self) -> Enum: ...  # noqa: D102
     @property
     def reg(self) -> float: ...  # noqa: D102
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -143,6 +144,32 @@ class GromovResult:
             f"  {self.status}; {self.n_ot} transport problems, "
             f"{self.seconds:.3g} s{compile_note(self.compile_seconds)}>"
         )
+
+    def report(self, path: str | os.PathLike[str], *, command: str | None = None) -> None:
+        """Write an HTML page: the bounds, the history, and both clouds in one frame.
+
+        The first cloud is mapped by the rotation or reflection that the cross moment implies. The
+        file is self-contained and written atomically.
+
+        Parameters
+        ----------
+        path
+            A name that ends in ``.html``.
+        command
+            The command that made the result, to be shown; by default the call in Python.
+        """
+        from ..display.gromov_page import write_gromov_page
+
+        write_gromov_page(self, path, command)
+
+    def aligned(self) -> tuple[Matrix, Matrix]:
+        """Return both centred clouds in the principal axes of the second, the first one turned."""
+        problem, arcs = self.problem, self.arcs
+        Z = np.zeros(problem.dimension)
+        moment(problem.X, problem.W, arcs.i, arcs.j, arcs.flow, Z)
+        X, Y = problem.length * problem.X, problem.length * problem.Y
+        U, _, Vt = np.linalg.svd(Z.reshape(X.shape[1], Y.shape[1]), full_matrices=False)
+        return X @ (U @ Vt), Y
 
     def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
         """Draw upper and lower bound against operations; returns the figure."""

@@ -1,0 +1,111 @@
+"""Write the web page of a Gromov-Wasserstein result: bounds, both clouds, how to repeat it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from .._types import Index, Matrix, Vector
+from ..files import StrPath, write_atomically
+from ..problems.plan import Arcs
+from . import charts, html
+from .page import STYLE, check_page, convergence, facts_list, verdict
+from .report import Judged
+from .text import clock, compile_note, counted
+
+#: Radius of the largest dot, in SVG units.
+DOT = 4.0
+#: Side of the picture of the clouds, in SVG units.
+SIDE = 420.0
+
+
+class Matched(Judged, Protocol):
+    """Fields of a result that the page shows."""
+
+    @property
+    def arcs(self) -> Arcs: ...  # noqa: D102
+    @property
+    def n_ot(self) -> int: ...  # noqa: D102
+    @property
+    def seed(self) -> int: ...  # noqa: D102
+    @property
+    def version(self) -> str: ...  # noqa: D102
+    @property
+    def compile_seconds(self) -> float: ...  # noqa: D102
+    def aligned(self) -> tuple[Matrix, Matrix]: ...  # noqa: D102
+
+
+def write_gromov_page(result: Matched, path: StrPath, command: str | None = None) -> None:
+    """Write the page of a result atomically."""
+    check_page(path)
+    text = gromov_page(result, command)
+    write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def gromov_page(result: Matched, command: str | None = None) -> str:
+    """Return the page of a result."""
+    n, m = result.arcs.shape
+    repeat = f"import epsilot\n\nepsilot.solve_gromov(X, Y, method={result.method!r})"
+    parts = [
+        verdict(result, "reaches", "coupling"),
+        html.heading("Convergence"),
+        convergence(result, "fourth power of lengths"),
+        html.heading("Both clouds"),
+        _clouds(result),
+        html.heading("Details of the run"),
+        facts_list(gromov_lines(result) | {"seed": str(result.seed), "epsilot": result.version}),
+        html.heading("How to repeat this run"),
+        html.command(command or repeat),
+    ]
+    title = f"Gromov-Wasserstein, {n:,}\u00a0×\u00a0{m:,}"
+    return html.page(title, "\n".join(parts), style=STYLE)
+
+
+def gromov_lines(result: Matched) -> dict[str, str]:
+    """Return the fields of a result as labelled text."""
+    n, m = result.arcs.shape
+    return {
+        "problem": f"{n} × {m} points",
+        "value": f"{result.value:.10g}",
+        "lower bound": f"{result.lower_bound:.10g}",
+        "gap": f"{result.gap:.3g} (target {result.target:.3g})",
+        "method": result.method,
+        "work": f"{counted(result.n_ot, 'transport problem')}, {clock(result.seconds)}"
+        f"{compile_note(result.compile_seconds)}",
+        "status": str(result.status),
+    }
+
+
+def _clouds(result: Matched) -> str:
+    """Return a picture of the second cloud, and of the first one turned onto it."""
+    X, Y = (_plane(Z) for Z in result.aligned())
+    both = np.concatenate([X, Y])
+    middle = (both.min(axis=0) + both.max(axis=0)) / 2
+    reach = float((both.max(axis=0) - both.min(axis=0)).max()) or 1.0
+    X, Y = (SIDE / 2 + 0.9 * SIDE * (Z - middle) / reach for Z in (X, Y))
+    arcs = result.arcs
+    largest = min(DOT, 0.25 * SIDE / np.sqrt(max(len(X), len(Y))))
+    parts = charts.arcs(X[arcs.i], Y[arcs.j], arcs.flow)
+    for Z, places, kind in ((X, arcs.i, "from"), (Y, arcs.j, "to")):
+        parts += charts.dots(Z, _masses(places, arcs.flow, len(Z)), largest, kind)
+    alt = "Both clouds in one frame, with lines between points that are coupled"
+    caption = (
+        "The first cloud (blue) is centred and turned by the rotation or reflection that the "
+        "coupling implies; the second (orange) is centred. Lines join coupled points."
+    )
+    picture = html.figure(charts.drawing(parts, alt, SIDE, SIDE), caption)
+    return f'<div class="pictures">{picture}</div>'
+
+
+def _plane(Z: Matrix) -> Matrix:
+    """Return the first two coordinates, upwards; missing ones are 0."""
+    flat = np.zeros((len(Z), 2))
+    flat[:, : min(2, Z.shape[1])] = Z[:, :2]
+    turned: Matrix = flat * np.array([1.0, -1.0])
+    return turned
+
+
+def _masses(places: Index, flow: Vector, size: int) -> Vector:
+    """Return the mass of every point."""
+    return np.asarray(np.bincount(places, flow, size), dtype=np.float64)
