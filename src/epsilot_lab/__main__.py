@@ -15,6 +15,7 @@ STUDIES = {
     "batches": "time batches of small problems beside loops over POT and SciPy",
     "digits": "classify the digits of scikit-learn by transport distances",
     "barycenters": "compare barycentres with POT",
+    "gromov": "compare Gromov-Wasserstein with POT and OTT-JAX",
     "gradients": "time gradients beside POT, GeomLoss and OTT-JAX",
     "large": "solve 100,000 points and large images",
     "growth": "measure how exact solves grow with n",

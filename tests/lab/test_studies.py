@@ -56,7 +56,7 @@ RUNS = [
 #: Those with a test of their own, here or elsewhere.
 ELSEWHERE = {
     *("campaign", "cluster", "exactness", "first-calls", "first-passes"),
-    *("gallery", "growth", "large", "regret", "same-bits"),
+    *("gallery", "gromov", "growth", "large", "regret", "same-bits"),
 }
 
 
@@ -139,6 +139,17 @@ def test_growth_is_drawn(tmp_path, capsys):
     main(["growth", str(tmp_path), *words, "white noise, l1"])
     assert "| white noise, l1 | emd2 |" in capsys.readouterr().out
     assert (tmp_path / "growth.svg").stat().st_size > 10_000
+
+
+def test_gromov_is_compared(tmp_path, capsys):
+    words = ["--sizes", "20", "--block", "4", "--blocks", "2"]
+    for _ in range(2):
+        main(["gromov", str(tmp_path), *words])
+        out = capsys.readouterr().out
+        assert "| circles | 20 |" in out
+        assert "8 random instances" in out
+        assert "is below our bound in 0," in out
+        assert "| blocks | 20 |" in out
 
 
 def test_section_6_is_tabulated_drawn_and_resumed(tmp_path, monkeypatch, capsys):
