@@ -10,7 +10,8 @@ from epsilot import theory
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-PAGES = ("geometry", "finite_sum", "theory", "start", "kinds", "guide/accuracy", "guide/limits")
+PAGES = ("geometry", "finite_sum", "theory", "start", "kinds", "gromov")
+PAGES += ("guide/accuracy", "guide/limits")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -18,6 +18,8 @@ SIZES: dict[str, dict[str, object]] = {
     "color_transfer": {"COLORS": 60},
     "digits_nearest": {"N": 40},
     "gradient_flow": {"N": 40, "STEPS": [0, 1, 2, 3, 5]},
+    "gromov_copy": {"N": 40},
+    "gromov_starts": {"N": 20, "STARTS": 4},
     "image_warping": {"SIDE": 32},
     "large_clouds": {"N": 3000},
     "megapixel": {"SIDE": 64},
@@ -34,6 +36,10 @@ FACTS = {
     "barycenters_of_digits": lambda x: all(r.converged for r in x["results"].values()),
     "digits_nearest": lambda x: x["batch"].converged.all(),
     "first_certificate": lambda x: x["slack"].min() > -1e-12 and x["res"].gap <= 1e-4,
+    "gromov_copy": lambda x: x["result"].converged and x["right"] > 0.5,
+    "gromov_starts": lambda x: all(
+        min(x["ends"][name]) >= result.lower_bound for name, result in x["results"].items()
+    ),
     "large_clouds": lambda x: x["res"].converged,
     "megapixel": lambda x: x["res"].converged,
     "methods_racing": lambda x: sum(run.converged for run in x["runs"].values()) > 5,

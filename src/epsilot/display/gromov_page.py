@@ -81,9 +81,11 @@ def _clouds(result: Matched) -> str:
     """Return a picture of the second cloud, and of the first one turned onto it."""
     X, Y = (_plane(Z) for Z in result.aligned())
     both = np.concatenate([X, Y])
-    middle = (both.min(axis=0) + both.max(axis=0)) / 2
-    reach = float((both.max(axis=0) - both.min(axis=0)).max()) or 1.0
-    X, Y = (SIDE / 2 + 0.9 * SIDE * (Z - middle) / reach for Z in (X, Y))
+    middle, extent = (both.min(axis=0) + both.max(axis=0)) / 2, np.ptp(both, axis=0)
+    reach = float(extent.max()) or 1.0
+    height = SIDE * (0.1 + 0.9 * min(1.0, float(extent[1]) / reach))
+    centre = np.array([SIDE / 2, height / 2])
+    X, Y = (centre + 0.9 * SIDE * (Z - middle) / reach for Z in (X, Y))
     arcs = result.arcs
     largest = min(DOT, 0.25 * SIDE / np.sqrt(max(len(X), len(Y))))
     parts = charts.arcs(X[arcs.i], Y[arcs.j], arcs.flow)
@@ -94,7 +96,7 @@ def _clouds(result: Matched) -> str:
         "The first cloud (blue) is centred and turned by the rotation or reflection that the "
         "coupling implies; the second (orange) is centred. Lines join coupled points."
     )
-    picture = html.figure(charts.drawing(parts, alt, SIDE, SIDE), caption)
+    picture = html.figure(charts.drawing(parts, alt, SIDE, height), caption)
     return f'<div class="pictures">{picture}</div>'
 
 

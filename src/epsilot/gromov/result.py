@@ -65,7 +65,7 @@ class GromovResult:
     seed: int
     version: str
     choice: str | None = None  # the method that "auto" chose
-    quantity: str = field(default="Gromov-Wasserstein", repr=False)
+    quantity: str = field(default="Gromov-Wasserstein objective", repr=False)
     compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
 
     @property

@@ -42,8 +42,8 @@ from ..store import Line, Store
 
 KEY = ("part", "case", "n", "seed")
 SIZES = (50, 100, 200, 1000)
-#: Points up to which other libraries run.
-MAX_PEER_POINTS = 200
+#: Points up to which POT and OTT-JAX run.
+MAX_PEER_POINTS, MAX_OTT_POINTS = 200, 50
 RTOL, STARTS = 0.01, 10
 #: Limit on the wall clock for clouds in space.
 SPACE_SECONDS = 240.0
@@ -269,7 +269,7 @@ def cloud_line(task: GromovTask) -> Line:
         C, D = squared(X), squared(Y)
         taken, (first, others) = timed(lambda: peer_values(C, D, None, None, rng))
         line |= {"pot": first, "pot_starts": others, "pot_seconds": taken.processor / (1 + STARTS)}
-        line["ott"] = ott_value(C, D)
+        line["ott"] = ott_value(C, D) if task.n <= MAX_OTT_POINTS else None
     return line
 
 
