@@ -197,8 +197,21 @@ def reproduce(
         str | None,
         typer.Option(metavar="A,B,...", help="fig1: letters a to h; table1: n or eps."),
     ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="authors (the settings of the authors' code, the default) or extended (ours).",
+        ),
+    ] = None,
+    eps: Annotated[str | None, typer.Option(metavar="E", help="fig1: accuracy.")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(metavar="N,...", help="fig1: pixels of the images.")
+    ] = None,
+    batches: Annotated[str | None, typer.Option(metavar="B,...", help="fig1: batch sizes.")] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Repetitions, each with its own marginals.")
+        int | None,
+        typer.Option("--pairs", "--seeds", min=1, help="Repetitions, each with its own marginals."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Processes (default: one per core).")
@@ -220,7 +233,8 @@ def reproduce(
     pages: dict[str, Page] = {}
     for each in names:
         run = _function(each)
-        choices = _choices(each, run, {"data": data, "panel": panel})
+        choices: dict[str, object] = dict(_choices(each, run, {"data": data, "panel": panel}))
+        choices |= _settings(each, run, protocol, eps, sizes, batches, is_one=name != "all")
         folder = out / each
         folder.mkdir(parents=True, exist_ok=True)
         with resumable(each, folder):
@@ -236,6 +250,37 @@ def _function(name: str) -> Experiment:
     module, _, function = EXPERIMENTS[name].partition(":")
     found: Experiment = getattr(import_module(f"epsilot_lab.paper.{module}"), function)
     return found
+
+
+def _settings(
+    name: str,
+    run: Experiment,
+    protocol: str | None,
+    eps: str | None,
+    sizes: str | None,
+    batches: str | None,
+    *,
+    is_one: bool,
+) -> dict[str, object]:
+    """Return the protocol and what overrides it; with ``all``, where an experiment knows them."""
+    if protocol not in (None, "authors", "extended"):
+        raise InvalidProblem(
+            f"--protocol is {shown(protocol)}; it must be authors or extended (see epsilot "
+            "reproduce --help)"
+        )
+    given = {
+        "protocol": protocol,
+        "eps": _list(eps, "--eps", float),
+        "sizes": _list(sizes, "--sizes", int),
+        "batches": _list(batches, "--batches", int),
+    }
+    known = inspect.signature(run).parameters
+    chosen = {option: value for option, value in given.items() if value is not None}
+    if is_one and (unknown := [option for option in chosen if option not in known]):
+        raise InvalidProblem(
+            f"--{unknown[0]} was given, but {name} has no choice of {unknown[0]} (leave it out)"
+        )
+    return {option: value for option, value in chosen.items() if option in known}
 
 
 def _choices(

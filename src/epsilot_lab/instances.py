@@ -104,13 +104,82 @@ def images(side: int, seed: int, data: str = "synthetic") -> Instance:
     side, seed
         Pixels along each side, and which pair.
     data
-        "synthetic", "mnist" or the path of a file of digits.
+        "synthetic", "mnist" or the path of a file of digits; with "authors-" before it, the images
+        of the authors' notebook.
     """
-    if data == "synthetic":
+    kind, is_authors, rest = data.rpartition(AUTHORS)
+    if is_authors and not kind:
+        A, B = (
+            authors_synthetic(side, seed)
+            if rest == "synthetic"
+            else authors_digits(side, seed, embedded_digits() if rest == "mnist" else digits(rest))
+        )
+    elif data == "synthetic":
         A, B = synthetic_pair(side, seed)
     else:
         A, B = mnist_pair(side, seed, None if data == "mnist" else digits(data))
     return grid_cost((side, side)), A.ravel(), B.ravel()
+
+
+# -- images of the authors' notebook ------------------------------------------------------------
+
+#: Before the name of a data set: made as in the authors' public code (YilingXie27/PDASMD).
+AUTHORS = "authors-"
+#: Pairs of images of the notebook; its generator draws the seeds of that many at once.
+AUTHORS_PAIRS = 5
+#: Pixels of a digit are raised to this share of its largest.
+AUTHORS_BACKGROUND = 0.15
+
+
+def authors_seeds(pair: int, seed: int, ends: tuple[int, int, int]) -> tuple[int, int]:
+    """Draw two numbers for a pair, the first below ``ends[1]`` and the second from there on.
+
+    The first five pairs are those of the notebook; more pairs come from the same generator.
+    """
+    draws = np.random.RandomState(seed)
+    start, middle, stop = ends
+    first, second = np.empty(0, dtype=int), np.empty(0, dtype=int)
+    while first.size <= pair:
+        first = np.append(first, draws.choice(range(start, middle), AUTHORS_PAIRS))
+        second = np.append(second, draws.choice(range(middle, stop), AUTHORS_PAIRS))
+    return int(first[pair]), int(second[pair])
+
+
+def authors_synthetic(side: int, pair: int) -> tuple[Matrix, Matrix]:
+    """Return a pair of synthetic images of the authors' notebook, to the bit.
+
+    The side of the square is rounded down and never touches the last row or column.
+    """
+    seeds = authors_seeds(pair, 1010, (0, 100 * AUTHORS_PAIRS, 200 * AUTHORS_PAIRS))
+    first, second = (_authors_image(side, seed) for seed in seeds)
+    return first, second
+
+
+def _authors_image(side: int, seed: int) -> Matrix:
+    draws = np.random.RandomState(seed)
+    image = draws.uniform(0, 1, (side, side))
+    width = int(side * np.sqrt(0.2))
+    i, j = draws.choice(side - width), draws.choice(side - width)
+    image[i : i + width, j : j + width] = 3 * draws.uniform(0, 1, (width, width))
+    return np.asarray(image / image.sum())
+
+
+def authors_digits(side: int, pair: int, digits: Matrix) -> tuple[Matrix, Matrix]:
+    """Return a pair of digits by the recipe of the authors' notebook.
+
+    Pillow resizes them, and pixels are raised to 0.15 of the largest. With the 60,000 digits of
+    MNIST's training set the pairs are the notebook's; one of each comes from either half.
+    """
+    from PIL import Image
+
+    seeds = authors_seeds(pair, 1001, (0, len(digits) // 2, len(digits)))
+    found = []
+    for index in seeds:
+        picture = Image.fromarray(np.rint(255 * digits[index]).astype(np.uint8))
+        image = np.array(picture.resize((side, side)), dtype=np.float64)
+        image = np.maximum(image, AUTHORS_BACKGROUND * image.max())
+        found.append(image / image.sum())
+    return found[0], found[1]
 
 
 @cache

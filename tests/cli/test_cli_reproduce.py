@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from epsilot_lab import commands
@@ -13,7 +15,8 @@ def toy(monkeypatch):
 
 
 def test_a_panel_is_made_where_it_was_asked_for(run, folder):
-    done = run("reproduce", "fig1", "--quick", "--panel", "a", "--out", "here", "--jobs", "1")
+    own = ("--protocol", "extended", "--quick", "--panel", "a", "--out", "here", "--jobs", "1")
+    done = run("reproduce", "fig1", *own)
     assert done.code == 0, done.err
     made = sorted(path.name for path in (folder / "here" / "fig1").iterdir())
     names = ("fig1-synthetic-certificate", "fig1-synthetic-n")
@@ -21,8 +24,26 @@ def test_a_panel_is_made_where_it_was_asked_for(run, folder):
     assert made == [*pictures, "report.html", "solves.jsonl", "summary.md"]
     assert done.out.splitlines() == [f"here/fig1/{name}" for name in made]
     assert (
-        "epsilot reproduce fig1 --quick --panel a" in (folder / "here/fig1/summary.md").read_text()
+        "epsilot reproduce fig1 --protocol extended --quick --panel a"
+        in (folder / "here/fig1/summary.md").read_text()
     )
+
+
+def test_the_authors_protocol_is_the_default_and_can_be_changed(run, folder):
+    own = ("--data", "synthetic", "--sizes", "9", "--batches", "2", "--pairs", "1", "--eps", "0.5")
+    done = run("reproduce", "fig1", *own, "--jobs", "1")
+    assert done.code == 0, done.err
+    texts = (folder / "results/fig1/solves.jsonl").read_text().splitlines()
+    lines = [json.loads(text) for text in texts]
+    assert len(lines) == 8
+    assert {(x["data"], x["n"], x["eps"], x["seed"]) for x in lines} == {
+        ("authors-synthetic", 9, 0.5, 0)
+    }
+    assert [x["given"]["inner_loops"] for x in lines if x["B"] == 2] == [4, 4]
+    summary = (folder / "results/fig1/summary.md").read_text()
+    assert "--protocol authors --quick --data synthetic --eps 0.5 --sizes 9" in summary
+    assert "YilingXie27/PDASMD" in summary
+    assert (folder / "results/fig1/figure1.svg").exists()
 
 
 @pytest.mark.parametrize(
@@ -33,6 +54,10 @@ def test_a_panel_is_made_where_it_was_asked_for(run, folder):
         (("fig1", "--data", "none.gz"), "data is 'none.gz'"),
         (("table1", "--panel", "x"), "panel is 'x'; it must be n or eps"),
         (("fig1", "--data", "one.png"), "is not a complete IDX file"),
+        (("fig1", "--protocol", "ours"), "--protocol is 'ours'; it must be authors or extended"),
+        (("fig1", "--sizes", "10"), "sizes names 10; sizes are numbers of pixels of square"),
+        (("fig1", "--eps", "0.1,0.2"), "eps names 2 accuracies; Figure 1 has one"),
+        (("table1", "--batches", "2"), "--batches was given, but table1 has no choice of batches"),
     ],
 )
 def test_bad_choices_are_refused_in_one_sentence(run, arguments, message):
@@ -51,7 +76,8 @@ def test_a_choice_that_an_experiment_does_not_have_is_refused(run, monkeypatch):
 
 def test_all_experiments_make_one_report(run, folder, monkeypatch):
     monkeypatch.setattr(commands, "EXPERIMENTS", {"fig1": EXPERIMENTS["fig1"]})
-    done = run("reproduce", "all", "--quick", "--panel", "a", "--data", "synthetic", "--jobs", "1")
+    own = ("--panel", "a", "--data", "synthetic", "--protocol", "extended", "--jobs", "1")
+    done = run("reproduce", "all", "--quick", *own)
     assert done.code == 0, done.err
     assert "3 claims of the paper" in (folder / "results" / "claims.md").read_text()
     assert "Figure 1 of the paper" in (folder / "results" / "report.html").read_text()

@@ -55,7 +55,7 @@ def test_epoch(shape, rng):
     errors = np.array([errors[:n].sum(), errors[n:].sum()])
     tops = np.array([h[:n].max(), h[n:].max()])
     expected, chosen = greedy_by_hand(C, eta, masses, z, 40)
-    n_rows = coordinate.epoch(
+    n_rows, n_updates = coordinate.epoch(
         C,
         C.T.copy(),
         1 / eta,
@@ -69,7 +69,9 @@ def test_epoch(shape, rng):
         tops,
         np.inf,
         np.zeros(40),
+        -1.0,
     )
     np.testing.assert_allclose(z, expected, atol=1e-10)
     if min(shape) > 1:  # else the first updates solve it, and the rest are ties
         assert n_rows == sum(k < n for k in chosen)
+    assert n_updates == 40

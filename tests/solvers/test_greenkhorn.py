@@ -83,12 +83,14 @@ def test_coordinate_methods_do_not_need_a_kernel_above_zero(method):
     near, far = small(eta=0.01, n=12, m=9), small(eta=0.01, n=12, m=9, shift=13.0)
     plans = []
     for problem in (near, far):  # min C / η is 1300 for the second
-        solver, state, rng = start(make_solver(method, {"start": "rows"}), problem)
+        solver, state, rng = start(
+            make_solver(method, {"start": "rows", "tested": "epoch"}), problem
+        )
         for _ in range(40):
             solver.step(problem, state, rng)
         plans.append(np.exp(log_plan(problem, state.z)))
     np.testing.assert_allclose(plans[0], plans[1], rtol=1e-8, atol=1e-13)
-    solver, state, rng = start(make_solver(method, {"start": "zero"}), far)
+    solver, state, rng = start(make_solver(method, {"start": "zero", "tested": "epoch"}), far)
     for _ in range(400):  # every sum is zero at first: all coordinates must be repaired
         solver.step(far, state, rng)
     assert np.isfinite(state.z).all()
@@ -133,3 +135,20 @@ def test_seed_matters_only_to_the_stochastic_method():
         ]
         is_same = trace(runs[0]) == trace(runs[1])
         assert is_same == (method != "stochastic_sinkhorn")
+
+
+@pytest.mark.parametrize("method", ["greenkhorn", "stochastic_sinkhorn"])
+def test_the_published_rule_is_tested_after_every_update(method):
+    M, a, b = random(9, 9, seed=3)
+    runs = {
+        tested: epsilot.solve(M, a, b, eps=0.1, method=method, stop="paper", tested=tested)
+        for tested in ("update", "epoch")
+    }
+    default = epsilot.solve(M, a, b, eps=0.1, method=method, stop="paper")
+    assert default.work.operations == runs["update"].work.operations
+    assert runs["update"].n_iter == runs["epoch"].n_iter
+    update, epoch = (runs[tested].work.units["coordinate"] // 9 for tested in ("update", "epoch"))
+    assert epoch % 18 == 0
+    assert 0 < epoch - update < 18
+    assert runs["update"].status == runs["epoch"].status
+    assert runs["update"].gap <= 0.1

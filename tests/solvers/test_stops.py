@@ -249,3 +249,33 @@ def test_scaling_leaves_the_iterations_unchanged(variant):
     assert len({run.n_iter for run in runs}) == 1
     assert len({run.work.operations for run in runs}) == 1
     np.testing.assert_allclose(runs[0].plan, runs[1].plan, atol=1e-13)
+
+
+@pytest.mark.parametrize("method", ["sinkhorn", "pdasmd", "apdagd", "stochastic_sinkhorn"])
+def test_published_constants_are_those_of_the_costs_as_given(method):
+    """With costs from 1 to 2, ε' = ε/(8 ‖C‖∞) has ‖C‖∞ = 2; shifted to [0, 1] it has 1."""
+    M, a, b = random(10, 10, seed=2)
+    M = (M - M.min()) / np.ptp(M)
+    options = appendix_c(method)
+    low, high = (
+        epsilot.solve(M + shift, a, b, eps=0.3, method=method, stop="paper", **options)
+        for shift in (0.0, 1.0)
+    )
+    assert high.n_iter > low.n_iter
+    assert high.reg == low.reg
+    assert high.value == pytest.approx(low.value + 1, abs=0.05)
+    assert high.value - high.gap <= low.value + 1 + 1e-12
+    certified = [
+        epsilot.solve(M + shift, a, b, eps=0.01, method=method).value for shift in (0.0, 1.0)
+    ]
+    assert certified[1] == pytest.approx(certified[0] + 1, abs=0.02)
+
+
+def test_negative_costs_are_shifted_under_every_stop():
+    M, a, b = random(8, 8, seed=2)
+    runs = [
+        epsilot.solve(M - shift, a, b, eps=0.3, method="sinkhorn", stop="paper")
+        for shift in (M.min(), M.min() + 1)
+    ]
+    assert runs[0].n_iter == runs[1].n_iter
+    assert runs[1].value == pytest.approx(runs[0].value - 1, abs=1e-9)

@@ -146,8 +146,14 @@ def choose(h, n, tops, power, uniform, scaled):
 
 
 @njit(**KERNEL)
-def epoch(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, tops, power, uniforms):
-    """Choose and update one coordinate for each uniform number; return how many were rows."""
+def epoch(
+    C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, tops, power, uniforms, enough
+):
+    """Choose and update one coordinate for each uniform number.
+
+    End after the update that brings the l1 error to ``enough``. Returns how many of the updates
+    were of rows, and how many were made.
+    """
     n_rows = 0
     weights = np.empty(max(C.shape), C.dtype)
     scaled = np.empty(h.size, C.dtype)
@@ -157,7 +163,9 @@ def epoch(C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, tops
         update(
             C, CT, inv_eta, masses, inverses, log_masses, z, sums, h, errors, tops, weights, chosen
         )
-    return n_rows
+        if errors[0] + errors[1] <= enough:
+            return n_rows, k + 1
+    return n_rows, uniforms.size
 
 
 # -- accelerated primal-dual methods ---------------------------------------------------------------

@@ -257,9 +257,10 @@ class Balanced:
         b: ArrayLike | None,
         *,
         normalize: bool,
+        can_shift: bool = True,
     ) -> Problem:
         """Return a problem whose weights have equal totals."""
-        return make_problem(M, a, b, normalize=normalize)
+        return make_problem(M, a, b, normalize=normalize, can_shift=can_shift)
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
         """Return the cost, or the entropic objective."""

@@ -30,8 +30,12 @@ class Kind(Protocol):
         b: "ArrayLike | None",
         *,
         normalize: bool,
+        can_shift: bool = True,
     ) -> "Problem":
-        """Validate a user's cost and weights, or raise ``InvalidProblem`` with one sentence."""
+        """Validate a user's cost and weights, or raise ``InvalidProblem`` with one sentence.
+
+        Costs are shifted to begin at 0 only if ``can_shift``.
+        """
 
     def objective(self, problem: "Problem", reg: float | None) -> "Objective":
         """Return the objective to minimise, with an entropy if ``reg`` is given."""

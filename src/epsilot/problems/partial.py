@@ -393,6 +393,7 @@ class Partial:
         b: ArrayLike | None,
         *,
         normalize: bool,
+        can_shift: bool = True,
     ) -> Problem:
         """Return a problem whose unit of mass is what sources, targets and dummies have."""
         geometry = as_geometry(M)
@@ -404,7 +405,8 @@ class Partial:
                 "no more can be moved than either has (pass a smaller mass)."
             )
         unit = max(sum(totals) - self.mass, *totals)
-        return scaled_problem(geometry, p / unit, q / unit, unit)
+        can_shift = can_shift or geometry.bounds[0] < 0
+        return scaled_problem(geometry, p / unit, q / unit, unit, can_shift=can_shift)
 
     def objective(self, problem: Problem, reg: float | None) -> PartialTransport:
         """Return the cost of the mass that is moved, or the entropic objective."""

@@ -196,8 +196,12 @@ def make_problem(
     b: ArrayLike | None = None,
     *,
     normalize: bool = False,
+    can_shift: bool = True,
 ) -> Problem:
-    """Validate a user's cost and weights, or raise InvalidProblem."""
+    """Validate a user's cost and weights, or raise InvalidProblem.
+
+    Without ``can_shift`` costs are left as they are unless some are negative.
+    """
     geometry = as_geometry(M)
     (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
     is_given = a is not None and b is not None  # else the totals differ by rounding at most
@@ -208,7 +212,10 @@ def make_problem(
             "(pass normalize=True to rescale both to 1)."
         )
     mass = 1.0 if normalize else total_b if a is None else total_a
-    return scaled_problem(geometry, weights_a / total_a, weights_b / total_b, mass)
+    can_shift = can_shift or geometry.bounds[0] < 0
+    return scaled_problem(
+        geometry, weights_a / total_a, weights_b / total_b, mass, can_shift=can_shift
+    )
 
 
 def checked_weights(

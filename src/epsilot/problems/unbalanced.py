@@ -119,10 +119,11 @@ class Unbalanced:
         b: ArrayLike | None,
         *,
         normalize: bool,
+        can_shift: bool = True,
     ) -> Problem:
         """Return a problem whose unit of mass is the total of both sides."""
         if self.is_hard:
-            return make_problem(M, a, b, normalize=normalize)
+            return make_problem(M, a, b, normalize=normalize, can_shift=can_shift)
         geometry = as_geometry(M)
         self._check_lengths(geometry)
         self._check_arcs(geometry)

@@ -63,10 +63,15 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
     is_normalized : bool, optional
         Whether the plan is scaled to mass 1 before it is rounded; by default yes with
         ``stop="certificate"``, and no with ``stop="paper"``.
+    tested : {"epoch", "update"}, optional
+        When the violation is compared with Appendix C's tolerance: after every epoch, or after
+        every update as printed (the default with ``stop="paper"``). Plans scaled to mass 1 are
+        tested after epochs.
     """
 
     start: str | None = None
     is_normalized: bool | None = None
+    tested: str | None = None
 
     pace: ClassVar[Pace] = Pace(start=0.05, factor=4.0, share=1.0)
     _scans: ClassVar[int] = 1  # passes over h that choose a coordinate
@@ -76,14 +81,15 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
         raise NotImplementedError
 
     def __post_init__(self) -> None:
-        check_choices(self, start=("rows", "zero"))
+        check_choices(self, start=("rows", "zero"), tested=("epoch", "update"))
 
     def resolved(self, stop: str, problem: Problem) -> Self:
         """Start from a plan of mass 1 and certify one, unless ``stop="paper"``."""
         is_paper = stop == "paper"
         start = ("zero" if is_paper else "rows") if self.start is None else self.start
         is_normalized = not is_paper if self.is_normalized is None else self.is_normalized
-        return replace(self, start=start, is_normalized=is_normalized)
+        tested = ("update" if is_paper else "epoch") if self.tested is None else self.tested
+        return replace(self, start=start, is_normalized=is_normalized, tested=tested)
 
     def init(
         self, problem: Entropic, rng: Generator, potentials: Potentials | None = None
@@ -105,24 +111,31 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
         return state, work
 
     def step(self, problem: Entropic, state: CoordinateState, rng: Generator) -> Work:
-        """Update n + m coordinates."""
+        """Update n + m coordinates, or fewer where the violation is small enough before."""
         n, m = problem.shape
         geometry, weights = problem.geometry, masses(problem)
-        n_rows = kernels.epoch(
+        n_rows, n_updates = kernels.epoch(
             geometry.matrix(), geometry.transposed, 1 / problem.eta, weights, 1 / weights,
             log_masses(problem), state.z, state.sums, state.h,
-            state.errors, state.tops, *self._choice(rng, n + m),
+            state.errors, state.tops, *self._choice(rng, n + m), self._enough(problem),
         )  # fmt: skip
         state.n_epochs += 1
         work = Work.of(
-            coordinate=n_rows * m + (n + m - n_rows) * n,
-            vector=self._scans * (n + m) * (n + m),
+            coordinate=n_rows * m + (n_updates - n_rows) * n,
+            vector=self._scans * (n + m) * n_updates,
         )
         if state.n_epochs % EPOCHS_PER_SUM == 0:
             self._sum_afresh(problem, state)
             work += Work.of(both_marginals=n * m)
         state.violation = self._violation(problem, state)
         return work
+
+    def _enough(self, problem: Entropic) -> float:
+        """Return the violation that ends an epoch: Appendix C's ε'/2, where ε = 2 η log nm."""
+        if self.tested != "update" or self.is_normalized:
+            return -1.0
+        n, m = problem.shape
+        return problem.eta * math.log(max(n * m, 2)) / (8 * problem.geometry.bounds[1])
 
     def _sum_afresh(self, problem: Entropic, state: CoordinateState) -> None:
         state.sums = exp(log_sums(problem, state.z)[0])
@@ -166,7 +179,7 @@ class Greenkhorn(CoordinateDescent):
 
     Parameters
     ----------
-    start, is_normalized : optional
+    start, is_normalized, tested : optional
         As in :class:`CoordinateDescent`.
     """
 
@@ -195,7 +208,7 @@ class StochasticSinkhorn(CoordinateDescent):
     ----------
     power : float
         α >= 0: 0 is uniform, 1 the authors' choice, infinity Greenkhorn.
-    start, is_normalized : optional
+    start, is_normalized, tested : optional
         As in :class:`CoordinateDescent`.
     """
 

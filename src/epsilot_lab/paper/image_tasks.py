@@ -22,7 +22,7 @@ from epsilot.solvers.method_info import growth
 from epsilot.version import __version__
 
 from ..environment import machine, versions
-from ..instances import digits, images
+from ..instances import AUTHORS, digits, images
 from ..store import Line, refuse_interrupted
 
 # -- tasks -------------------------------------------------------------------------------------
@@ -162,6 +162,8 @@ def _plain(value: object) -> Json:
 @cache
 def source_name(data: str) -> str:
     """Return the name under which a data set enters the lines: no path, but its contents."""
+    if data.startswith(AUTHORS):
+        return AUTHORS + source_name(data.removeprefix(AUTHORS))
     if data in ("synthetic", "mnist"):
         return data
     if not Path(data).is_file():
@@ -189,6 +191,7 @@ def priced(task: ImageTask) -> ImageTask:
     cost = growth(task.method, task.stop)
     options: dict[str, Any] = dict(task.options)
     factor = options.pop("batch_size", 1) ** 0.45
+    options.pop("inner_loops", None)
     for choice in options.items():
         factor *= FACTORS.get((task.method, *choice), 1.0)
     operations = factor * cost.at(task.side**2, task.eps)

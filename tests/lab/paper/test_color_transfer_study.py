@@ -10,7 +10,20 @@ def test_color_transfer_at_toy_size(tmp_path):
         assert line["is_certified"]
         for after in line["after"]:
             assert after < (1 - color_transfer.FALL) * line["before"]
-    color_transfer.write(tmp_path, tasks, lines, "epsilot reproduce color-transfer")
+    drawn = color_transfer.draw({task.method: task for task in tasks})
+    drawn.savefig(tmp_path / color_transfer.FIGURE)
+    color_transfer.write(tmp_path, lines, "epsilot reproduce color-transfer")
     assert "pdasmd | A → B" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     with Image.open(tmp_path / color_transfer.FIGURE) as image:
         assert min(image.size) > 500
+
+
+def test_the_authors_script_at_toy_size(tmp_path):
+    task = color_transfer.ScriptTask(n_colors=40, is_small=True)
+    line = task.line()
+    assert line["method"] == color_transfer.SCRIPT
+    assert all(after < 0.5 * line["before"] for after in line["after"])
+    (claim,) = color_transfer.statements([line])
+    assert [test.where.rpartition(", ")[2] for test in claim.tests] == ["A → B", "B → A"]
+    figure = color_transfer.draw_script(task)
+    assert len(figure.axes) == 4

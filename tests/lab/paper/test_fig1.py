@@ -45,7 +45,7 @@ VERDICTS = ("holds |", "does not hold |", "undecided |")
 def folder(tmp_path_factory):
     """A toy-size run of every panel."""
     out = tmp_path_factory.mktemp("fig1")
-    fig1.run(out, True, None, 1, CONSOLE, scale=TOY)
+    fig1.run(out, True, None, 1, CONSOLE, protocol="extended", scale=TOY)
     return out
 
 
@@ -76,7 +76,7 @@ def test_every_panel_is_solved_drawn_and_judged(folder):
     slopes = summary.partition("## Slopes of all methods")[2].partition("##")[0]
     for series in ONE_CRITERION["a"] + ONE_CRITERION["b"]:
         assert f"| {series.label} |" in slopes
-    assert "epsilot reproduce fig1 --quick" in summary
+    assert "epsilot reproduce fig1 --protocol extended --quick" in summary
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_one_criterion_is_appendix_c_for_every_method():
 def test_drawing_reads_lines_and_never_solves(folder, tmp_path, monkeypatch):
     monkeypatch.delattr("epsilot_lab.paper.image_tasks.solve")
     shutil.copy(folder / "solves.jsonl", tmp_path)
-    fig1.run(tmp_path, True, None, 1, CONSOLE, panel=("c",), scale=TOY)
+    fig1.run(tmp_path, True, None, 1, CONSOLE, panel=("c",), protocol="extended", scale=TOY)
     assert (tmp_path / "fig1-synthetic-B.svg").exists()
     assert (tmp_path / "solves.jsonl").stat().st_size == (folder / "solves.jsonl").stat().st_size
 

@@ -47,7 +47,7 @@ def test_table2_at_toy_size(tmp_path, console):
     assert read(path) == lines
     page = table2.write(tmp_path, lines, "epsilot reproduce table2")
     text = (tmp_path / "summary.md").read_text(encoding="utf-8")
-    first = text.partition("## Beside the paper")[2].partition("##")[0]
+    first = text.partition("## By the paper's procedure")[2].partition("##")[0]
     assert "| 10° | 0.022 |" in first
     assert "| 90° | 0.488 |" in first
     assert "mean absolute difference" in first
@@ -135,6 +135,27 @@ def test_methods_are_compared_on_the_same_samples(other, expected):
     ]
     _, better = table2.statements(lines)
     assert better.verdict == expected
+
+
+def test_the_authors_script_tests_two_classifiers():
+    def scripted(default, sharp):
+        return [
+            line | {"errors": dict(zip(two_moons.AUTHORS_KINDS, (d, s), strict=True)), "seed": seed}
+            for seed in range(10)
+            for line, d, s in zip(
+                made([0.0] * 7, "auto", two_moons.EXACT),
+                [e + 0.001 * (-1) ** seed for e in default],
+                [e + 0.001 * (-1) ** seed for e in sharp],
+                strict=True,
+            )
+        ]
+
+    lines = scripted(PAPER["pdasmd"], [0.5] * 7)
+    column, _ = table2.statements(lines)
+    assert [test.verdict for test in column.tests] == ["holds", "does not hold"]
+    *rows, mean = table2.script_table(lines).rows
+    assert [row[4] for row in rows] == ["default"] * 7
+    assert float(mean[-1]) < 0.001
 
 
 def test_our_choice_is_made_on_samples_that_no_table_shows():
