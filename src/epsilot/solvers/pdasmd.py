@@ -59,7 +59,7 @@ TUNING = PDASMDTuning()
 
 
 _CHOICES = {
-    "smoothness": ("sharp", "paper"),
+    "smoothness": ("sharp", "paper", "least"),
     "average": ("sampled", "snapshot", "none"),
     "precision": ("single", "double"),
     "hybrid": ("sinkhorn",),
@@ -109,8 +109,9 @@ class PDASMD(EntropicSolver[PDASMDState]):
         (:mod:`.stochastic_steps`). "strata": the same, with a row from each of B strata.
     inner_loops : int, optional
         Inner steps l of an outer loop, by default ⌈n / B⌉.
-    smoothness : {"sharp", "paper"}, optional
-        L̄ = 1/η, or the paper's 5/η for l∞.
+    smoothness : {"sharp", "paper", "least"}, optional
+        L̄ = 1/η, the paper's 5/η for l∞, or the least that is proved: 1/η for l∞ and 1/(2η) for
+        l2. With ``stop="paper"`` "sharp" means "least".
     step_constant : float, optional
         The 9 of the listing.
     average : {"sampled", "snapshot", "none"}, optional
@@ -182,6 +183,8 @@ class PDASMD(EntropicSolver[PDASMDState]):
             "precision": "single" if can_be_single and not is_paper else "double",
         }
         chosen = {k: v for k, v in defaults.items() if getattr(self, k) is None}
+        if is_paper and self.smoothness == "sharp":
+            chosen["smoothness"] = "least"
         return dataclasses.replace(self, **chosen)
 
     def memory(self, problem: Problem) -> int:
@@ -264,7 +267,12 @@ class PDASMD(EntropicSolver[PDASMDState]):
 
     @property
     def _smoothness(self) -> float:
-        """L̄ η: 5 as printed for l∞, though 1 is enough in both norms (:mod:`epsilot.theory`)."""
+        """L̄ η: 5 as printed for l∞, where 1 is enough; 1 as printed for l2, where 1/2 is.
+
+        u'∇²φ_i u is n p_i / η times a variance of u, at most ‖u‖∞² and ‖u‖₂² / 2.
+        """
+        if self.norm == "l2":
+            return 0.5 if self.smoothness == "least" else 1.0
         return 5.0 if self.norm == "linf" and self.smoothness == "paper" else 1.0
 
     @property

@@ -133,6 +133,8 @@ def pdasmd_outer_loops(
     to_l1 = math.pow(m, 1 / exponent(norm))
     radius *= to_l1
     factor = 5.0 if norm == "linf" and smoothness == "paper" else 1.0
+    if norm == "l2" and smoothness == "least":
+        factor = 0.5
     violation = min(slack / (2 * to_l1), epsilon / (4 * radius))
     return outer_loops(
         violation,
@@ -360,11 +362,11 @@ STATEMENTS: tuple[Statement, ...] = (
     ),
     Statement(
         name="Smoothness lemma",
-        says="row i is n p_i / η-smooth in l2 and, printed with a factor 5, in l∞",
+        says="row i is n p_i / η-smooth in l∞, printed with a factor 5, and n p_i / (2η) in l2",
         function="pdasmd_outer_loops",
         standing=Standing.CORRECTED,
-        why="the factor 5 is proved and not sharp: a variance is at most ‖u‖∞²",
-        errata=("E5",),
+        why="the printed factors are proved and not sharp: a variance is at most ‖u‖∞², ‖u‖₂²/2",
+        errata=("E5", "E15"),
     ),
     Statement(
         name="Dual radius",
@@ -405,8 +407,11 @@ STATEMENTS: tuple[Statement, ...] = (
         says="an ε-solution in expectation in n² ‖C‖² log n / ε² operations",
         function="stochastic_sinkhorn_iterations",
         standing=Standing.UNPROVED,
-        why="from the printed start u = v = 1, where the lemma behind its step is false",
-        errata=("E12", "A1"),
+        why=(
+            "from the printed start u = v = 1, where the lemma behind its step is false; and the "
+            "lemma bounds a mean at a fixed update, where the algorithm stops path by path"
+        ),
+        errata=("E12", "E16", "A1"),
     ),
     Statement(
         name="Sinkhorn",

@@ -10,4 +10,5 @@ EXPERIMENTS: dict[str, str] = {
     "table2": "table2:run",
     "two-moons": "two_moons:run",
     "color-transfer": "color_transfer:run",
+    "ablation": "ablation:run",
 }

@@ -1,0 +1,192 @@
+"""Switch parts of PDASMD off, one at a time, on the paper's synthetic images."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epsilot.version import __version__
+
+from ..document import Block, Command, Heading, Paragraph, Table, environment_table
+from ..environment import machine, versions
+from ..judging import interval
+from ..report import Page, publish
+from ..runner import in_processes, run_tasks
+from ..store import Line, Store
+from .ensembles import Ensemble, Variant
+from .ensembles import run as run_ensemble
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: The fields that identify a line.
+KEY = ("variant", "side", "eps", "pairs", "version")
+BASE = "as printed, L̄ = 1/η"
+VARIANTS: dict[str, Variant] = {
+    BASE: Variant(),
+    "norm l2": Variant(norm="l2"),
+    "norm l2, L̄ = 1/(2η)": Variant(norm="l2", smoothness=0.5),
+    "no proximal step (y = v)": Variant(has_proximal_step=False),
+    "τ₂ = 0": Variant(tau2=0.0),
+    "τ₂ = 1/4": Variant(tau2=0.25),
+    "no variance reduction": Variant(is_reduced=False),
+    "constant 3 for 9": Variant(constant=3.0),
+    "constant 1 for 9": Variant(constant=1.0),
+    "L̄ = 5/η": Variant(smoothness=5.0),
+    "l = n/2": Variant(inner_share=0.5),
+    "l = 2n": Variant(inner_share=2.0),
+}
+SIDES = (3, 4, 6)
+EPS, PAIRS, MAX_LOOPS = 0.1, 20, 1500
+TITLE = "What each part of PDASMD does"
+
+
+@dataclass(frozen=True)
+class AblationTask:
+    """A variant on all pairs of one size."""
+
+    variant: str
+    side: int
+    eps: float = EPS
+    pairs: int = PAIRS
+    max_loops: int = MAX_LOOPS
+
+    @property
+    def identity(self) -> Line:
+        """The fields that distinguish its line from all others."""
+        return {
+            "variant": self.variant,
+            "side": self.side,
+            "eps": self.eps,
+            "pairs": self.pairs,
+            "version": __version__,
+        }
+
+    @property
+    def label(self) -> str:
+        """A few words for the progress line."""
+        return f"{self.variant}, n = {self.side**2}"
+
+    @property
+    def seconds(self) -> float:
+        """Expected time."""
+        return 1e-6 * self.max_loops * self.side**2 * (20 + self.pairs * self.side**2 / 50)
+
+    @property
+    def is_timed(self) -> bool:
+        """Tell that running times do not count."""
+        return False
+
+    def warm_up(self) -> None:
+        """Do nothing: nothing is compiled."""
+
+    def line(self) -> Line:
+        """Run all pairs at once; the same draws for every variant of one l."""
+        problems = Ensemble.of_images(self.side, self.pairs, self.eps)
+        rng = np.random.default_rng(zlib.crc32(f"{self.side}".encode()))
+        found = run_ensemble(problems, VARIANTS[self.variant], rng, self.max_loops)
+        return self.identity | {
+            "n": self.side**2,
+            "loops": found.loops.tolist(),
+            "excess": (found.violation / problems.tolerance).tolist(),
+            "max_loops": self.max_loops,
+            "versions": versions(),
+            "machine": machine(),
+        }
+
+
+def tasks_of(sides: Sequence[int], eps: float, pairs: int) -> list[AblationTask]:
+    """Return every variant at every size."""
+    return [AblationTask(name, side, eps, pairs) for side in sides for name in VARIANTS]
+
+
+def run(
+    out: Path,
+    quick: bool,
+    seeds: int | None,
+    jobs: int,
+    console: Console,
+    eps: Sequence[float] = (),
+    sizes: Sequence[int] = (),
+) -> Page:
+    """Run what is missing, then tabulate."""
+    from .fig1 import side_of
+
+    sides = tuple(map(side_of, sizes)) or (SIDES[:1] if quick else SIDES)
+    tasks = [
+        task
+        for e in (eps or (EPS,))
+        for task in tasks_of(sides, e, seeds or (5 if quick else PAIRS))
+    ]
+    store = Store(out / "solves.jsonl", KEY)
+    lines = run_tasks(tasks, store, console, in_processes(jobs))
+    return write(out, lines, f"epsilot reproduce ablation --{'quick' if quick else 'full'}")
+
+
+def write(out: Path, lines: Sequence[Line], command: str) -> Page:
+    """Write the page from the lines alone."""
+    blocks: list[Block] = [
+        Paragraph(_INTRODUCTION),
+        Command(command),
+        Heading("Outer loops"),
+        *(table(own) for own in _groups(lines)),
+        Paragraph(_READING),
+        Heading("Environment"),
+        environment_table(lines),
+    ]
+    publish(out, TITLE, blocks)
+    return Page(TITLE, tuple(blocks))
+
+
+def _groups(lines: Sequence[Line]) -> list[list[Line]]:
+    keys = dict.fromkeys((x["n"], x["eps"], x["pairs"]) for x in lines)
+    return [[x for x in lines if (x["n"], x["eps"], x["pairs"]) == key] for key in keys]
+
+
+def table(own: Sequence[Line]) -> Table:
+    """Return loops of every variant at one size, and their ratio to the base on the same pairs."""
+    base = next((line for line in own if line["variant"] == BASE), None)
+    rows = []
+    for line in own:
+        loops = np.array(line["loops"])
+        ended = loops > 0
+        ratio = "–"
+        if base is not None and line is not base:
+            both = ended & (np.array(base["loops"]) > 0)
+            if both.all() and both.size > 1:
+                ratio = f"{interval(np.log(loops / np.array(base['loops']))).exp}"
+        excess = float(np.median(line["excess"]))
+        rows.append(
+            (
+                line["variant"],
+                f"{np.median(loops):.0f}" if ended.all() else f"> {line['max_loops']}",
+                ratio,
+                f"{ended.sum()} of {loops.size}",
+                "–" if ended.all() else f"{excess:.2g} times the tolerance",
+            )
+        )
+    first = own[0]
+    columns = ("variant", "median loops", "mean ratio [95 %]", "runs that ended", "violation left")
+    caption = f"n = {first['n']}, ε = {first['eps']:g}, {first['pairs']} pairs."
+    return Table(columns, tuple(rows), caption)
+
+
+_INTRODUCTION = (
+    "PDASMD (Algorithm 1, B = 1, L̄ = 1/η) on pairs of the paper's synthetic images, with one part "
+    "changed at a time: outer loops until the averaged plan violates the marginals by at most "
+    f"ε'/2, at most {MAX_LOOPS:,}. NumPy code that runs all pairs at once; loops do not depend on "
+    "the machine. Made by"
+)
+_READING = (
+    "The norm of the proximal step changes nothing, and leaving that step out changes nothing: the "
+    "mirror step does the work, and it is Euclidean in both norms. Without variance reduction the "
+    "method does not come within the tolerance. Without the pull to the snapshot (τ₂ = 0) it does at "
+    "n = 9 and 16, and not at n = 36; half of the pull is enough. The constants 9 and L̄ only set the "
+    "step: loops grow as their square root, and 1 for 9 is still stable here. Loops fall as 1/√l, "
+    "so that fewer, shorter loops draw fewer rows and take more passes over C."
+)
