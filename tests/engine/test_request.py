@@ -26,7 +26,7 @@ def test_solve_has_the_declared_keywords_and_defaults():
 
 
 def test_the_other_arguments_of_solve_describe_the_problem():
-    assert tuple(inspect.signature(make_problem).parameters) == OF_PROBLEM
+    assert tuple(inspect.signature(make_problem).parameters) == (*OF_PROBLEM, "can_shift")
     assert SOLVE.keys() - set(KEYWORDS) == {*OF_PROBLEM, *kinds.keywords(), "options"}
 
 

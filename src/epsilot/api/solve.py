@@ -137,14 +137,13 @@ def run_request(
 ) -> Result:
     """Solve a problem as ``solve`` does, with keywords that are checked already."""
     check_flag("normalize", normalize)
-    can_shift = request.stop != "paper"  # the papers' constants are those of the costs as given
     with started(request.max_seconds) as clock:
         try:
-            problem = request.kind.problem(M, a, b, normalize=normalize, can_shift=can_shift)
+            problem = request.problem(M, a, b, normalize=normalize)
         except OutOfTime:  # while the range of the costs was computed
             clock.phase = Phase.RETURN
             rough = M.roughly if isinstance(M, Geometry) else M
-            problem = request.kind.problem(rough, a, b, normalize=normalize, can_shift=can_shift)
+            problem = request.problem(rough, a, b, normalize=normalize)
             clock.phase = Phase.STEPS
         result = execute(problem, request, clock)
     return result

@@ -33,6 +33,8 @@ from ..wording import shown
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ..geometry import Geometry
+    from ..problems.problem import Problem
     from ..problems.work import Record
 
 #: Raises ``InvalidProblem`` if the keyword of this name cannot have this value.
@@ -241,6 +243,18 @@ class Request:
         kind, options = kinds.kind_from_keywords(arguments["options"])
         fields = {name: arguments[name] for name in KEYWORDS if name in arguments}
         return cls(**fields, kind=kind, options=options)
+
+    def problem(
+        self,
+        M: "ArrayLike | Geometry",
+        a: "ArrayLike | None",
+        b: "ArrayLike | None",
+        *,
+        normalize: bool,
+    ) -> "Problem":
+        """Validate a user's problem; the papers' constants are those of the costs as given."""
+        options = {"can_shift": False} if self.stop == "paper" else {}
+        return self.kind.problem(M, a, b, normalize=normalize, **options)
 
     def written(self) -> dict[str, str]:
         """Return the keywords that determine the result, as they are written in Python."""

@@ -51,9 +51,10 @@ class Relative:
         b: ArrayLike | None,
         *,
         normalize: bool,
+        can_shift: bool = True,
     ) -> Problem:
         """Return the validated problem."""
-        return self.kind.problem(M, a, b, normalize=normalize)
+        return self.kind.problem(M, a, b, normalize=normalize, can_shift=can_shift)
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
         """Return the objective with the divergence in place of the entropy."""

@@ -185,8 +185,8 @@ _INTRODUCTION = (
 _READING = (
     "The norm of the proximal step changes nothing, and leaving that step out changes nothing: the "
     "mirror step does the work, and it is Euclidean in both norms. Without variance reduction the "
-    "method does not come within the tolerance. Without the pull to the snapshot (τ₂ = 0) it does at "
-    "n = 9 and 16, and not at n = 36; half of the pull is enough. The constants 9 and L̄ only set the "
-    "step: loops grow as their square root, and 1 for 9 is still stable here. Loops fall as 1/√l, "
-    "so that fewer, shorter loops draw fewer rows and take more passes over C."
+    "method does not come within the tolerance. Without the pull to the snapshot (τ₂ = 0) it does "
+    "at n = 9 and 16, and not at n = 36; half of the pull is enough. The constants 9 and L̄ only "
+    "set the step: loops grow as their square root, and 1 for 9 is still stable here. Loops fall "
+    "as 1/√l, so that fewer, shorter loops draw fewer rows and take more passes over C."
 )

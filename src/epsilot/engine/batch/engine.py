@@ -220,9 +220,7 @@ def solve_one(chunk: Chunk, k: int, request: Request, clock: Clock) -> Result:
 
     The clock of the batch does not count the seconds that the compiler takes.
     """
-    problem = request.kind.problem(
-        *chunk.given(k), normalize=chunk.normalize, can_shift=request.stop != "paper"
-    )
+    problem = request.problem(*chunk.given(k), normalize=chunk.normalize)
     left = seconds_left(clock)
     with started(left) as own:
         ends = own.ends

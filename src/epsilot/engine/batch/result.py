@@ -402,9 +402,7 @@ class BatchResult(Sequence[Result]):
             stored, potentials, run = self.solve_again(k)
         else:
             stored, potentials, run = self.plans.arcs(k), self.potentials[k], self.runs.get(k)
-        given = request.kind.problem(
-            *chunk.given(0), normalize=chunk.normalize, can_shift=request.stop != "paper"
-        )
+        given = request.problem(*chunk.given(0), normalize=chunk.normalize)
         objective = request.kind.objective(given, request.reg)
         value, lower, error = (
             float(x[k]) for x in (self.value, self.lower_bound, self.marginal_error)
