@@ -12,6 +12,16 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 PAGES = ("geometry", "finite_sum", "theory", "start", "kinds", "gromov")
 PAGES += ("guide/accuracy", "guide/limits")
+PAGES = (
+    "geometry",
+    "finite_sum",
+    "theory",
+    "start",
+    "kinds",
+    "applications/persistence",
+    "guide/accuracy",
+    "guide/limits",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -16,6 +16,7 @@ FIRST = (
     "digits_nearest",
     "partial_matching",
     "unbalanced_growth",
+    "persistence_diagrams",
 )
 
 

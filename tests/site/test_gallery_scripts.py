@@ -25,6 +25,7 @@ SIZES: dict[str, dict[str, object]] = {
     "megapixel": {"SIDE": 64},
     "methods_racing": {"SIDE": 6, "SECONDS": 0.2},
     "partial_matching": {"N": 30, "STRAYS": 10, "SHARES": [0.5, 0.75, 1.0]},
+    "persistence_diagrams": {"NOISE": 20},
     "pdasmd_theory": {"SIDE": 4, "SEEDS": 2, "EPS": [0.4, 0.2], "BATCHES": [1, 4]},
     "shape_morph": {"SIDE": 12, "STEPS": 3, "RTOL": 0.1},
     "train_network": {"STEPS": 25, "BATCH": 64},
@@ -47,6 +48,7 @@ FACTS = {
         all(run.converged for run in x["runs"].values())
         and not x["runs"][x["share"]].plan[x["N"] :].any()
     ),
+    "persistence_diagrams": lambda x: x["found"].gap < 1e-9 and len(x["pairs"]) >= x["NOISE"],
     "pdasmd_theory": lambda x: (x["taken"] < x["proved"][:, None]).all(),
     "shape_morph": lambda x: all(r.converged for r in x["results"].values()),
     "train_network": lambda x: x["values"][-1] < x["values"][0] / 2,
