@@ -17,11 +17,17 @@ from typing import Any
 import ot as _ot
 
 from . import _modules
+from ._barycenters import bregman_barycenter as barycenter
+from ._entropic import sinkhorn, sinkhorn2
 from ._linear import dist, emd, emd2, emd2_1d, emd2_lazy, emd_1d
 from ._modules import Installation
+from ._partial import partial_wasserstein, partial_wasserstein2
+from ._solvers import solve
+from ._unbalanced import sinkhorn_unbalanced, sinkhorn_unbalanced2
 
 __all__ = [
     "Installation",
+    "barycenter",
     "dist",
     "emd",
     "emd2",
@@ -29,6 +35,13 @@ __all__ = [
     "emd2_lazy",
     "emd_1d",
     "install",
+    "partial_wasserstein",
+    "partial_wasserstein2",
+    "sinkhorn",
+    "sinkhorn2",
+    "sinkhorn_unbalanced",
+    "sinkhorn_unbalanced2",
+    "solve",
 ]
 
 

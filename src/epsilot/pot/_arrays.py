@@ -55,13 +55,41 @@ class Arguments:
             )
 
 
-def read(a: Any, b: Any, M: Any, *, check_marginals: bool = True) -> Arguments:
-    """Return the arguments of a problem; empty weights, or None, are uniform."""
+def read(
+    a: Any,
+    b: Any,
+    M: Any,
+    *,
+    check_marginals: bool = True,
+    like_cost: bool = False,
+    rescale: bool = True,
+) -> Arguments:
+    """Return the arguments of a problem; empty weights, or None, are uniform.
+
+    Results have the type of the weights, or with ``like_cost`` that of M. ``rescale`` scales b to
+    the total of a.
+    """
     a, b, M = list_to_array(a, b, M)
     nx = get_backend(a, b, M)
     n, m = M.shape
-    like = M if a is None else a
-    return _arguments(nx, a, b, M, like, (n, m), check_marginals=check_marginals)
+    like = M if a is None or like_cost else a
+    given = _arguments(nx, a, b, M, like, (n, m), check_marginals=check_marginals)
+    if like_cost:
+        given.like = M
+    if not rescale:
+        given.b = np.asarray(nx.to_numpy(given.given[1]), np.float64)
+    return given
+
+
+def has_gradients(given: Arguments) -> bool:
+    """Tell whether the caller differentiates through an argument."""
+    if given.is_numpy:
+        return False
+    if given.nx.__name__ == "jax":
+        from jax.core import Tracer
+
+        return any(isinstance(x, Tracer) for x in given.given)
+    return any(getattr(x, "requires_grad", False) for x in given.given)
 
 
 def read_points(

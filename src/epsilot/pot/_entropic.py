@@ -1,0 +1,245 @@
+"""Replace POT's Sinkhorn functions by certified solutions of the same entropic problems."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._types import Array, Matrix, Potentials, Vector
+from ..api.solve import solve
+from ..errors import InvalidProblem
+from ..frameworks.entropic_starts import newton_potentials
+from ..frameworks.losses import MAX_NEWTON_START_ROWS
+from ..geometry import Dense
+from ._arrays import Arguments, has_gradients, read
+from ._modules import original, replaces
+
+#: Entropic gap to reach, as a share of the largest cost or the regularisation.
+TOL_SHARE = 1e-12
+#: POT's names of algorithms; the certified solution is that of all of them.
+METHODS = {
+    "sinkhorn",
+    "sinkhorn_log",
+    "greenkhorn",
+    "sinkhorn_stabilized",
+    "sinkhorn_epsilon_scaling",
+}
+#: Iterations below which a caller wants that many of POT's, not the solution.
+FEW_ITERATIONS = 10
+
+
+class EntropicPlan(NamedTuple):
+    """The solution of min <M, X> - reg H(X), in NumPy."""
+
+    plan: Matrix
+    f: Vector
+    g: Vector
+    value: float
+    lower: float
+    marginal_error: float
+    n_iter: int
+    is_converged: bool
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The entries of a log that POT does not have."""
+        return {"lower_bound": self.lower, "gap": self.value - self.lower}
+
+
+def tolerance(M: Matrix, reg: float, mass: float) -> float:
+    """Return the entropic gap to reach."""
+    return TOL_SHARE * max(float(np.abs(M).max()), reg) * mass
+
+
+def entropic_plan(
+    M: Matrix,
+    a: Vector,
+    b: Vector,
+    reg: float,
+    *,
+    start: Potentials | None = None,
+    max_iter: float = 1000,
+) -> EntropicPlan:
+    """Solve one balanced entropic problem; the means of both potentials are equal.
+
+    Newton's method makes the start, and Sinkhorn's at most ``max_iter`` epochs.
+    """
+    geometry, tol = Dense(M), tolerance(M, reg, float(a.sum()))
+    if start is None and max(M.shape) <= MAX_NEWTON_START_ROWS:
+        start = newton_potentials(geometry, a, b, reg, tol)
+    limits: dict[str, Any] = {"max_iter": int(max_iter), "on_limit": "ignore"}
+    result = solve(geometry, a, b, reg=reg, tol=tol, potentials_init=start, **limits)
+    f, g = result.potentials
+    shift = (np.mean(g[b > 0]) - np.mean(f[a > 0])) / 2
+    return EntropicPlan(
+        plan=result.plan,
+        f=f + shift,
+        g=g - shift,
+        value=result.value,
+        lower=result.lower_bound,
+        marginal_error=result.marginal_error,
+        n_iter=result.n_iter,
+        is_converged=result.converged,
+    )
+
+
+def wants_iterations(numItermax: float, stopThr: float) -> bool:
+    """Tell whether a caller wants a number of POT's iterations instead of the solution."""
+    return numItermax < FEW_ITERATIONS or stopThr <= 0
+
+
+def warn_unless_converged(found: EntropicPlan, warn: bool) -> None:
+    """Warn as POT does."""
+    if warn and not found.is_converged:
+        warnings.warn(
+            f"Sinkhorn did not converge: the entropic gap is {found.value - found.lower:.3g} "
+            "(use a larger reg).",
+            stacklevel=3,
+        )
+
+
+def scalings(given: Arguments, f: Array, g: Array, reg: float) -> dict[str, Any]:
+    """Return the potentials by the names that POT's algorithms give them in their logs."""
+    logs = given.back(f / reg), given.back(g / reg)
+    with np.errstate(over="ignore"):
+        u, v = given.back(np.exp(f / reg)), given.back(np.exp(g / reg))
+    names = {"u": u, "v": v, "alpha": given.back(f), "beta": given.back(g), "warmstart": logs}
+    return names | {"log_u": logs[0], "log_v": logs[1], "logu": logs[0], "logv": logs[1]}
+
+
+def _is_ours(given: Arguments, reg: Any, method: Any, numItermax: float, stopThr: float) -> bool:
+    """Tell whether we solve a problem: else the caller wants something only POT does."""
+    return (
+        not getattr(reg, "requires_grad", False)
+        and float(reg) > 0
+        and isinstance(method, str)
+        and method.lower() in METHODS
+        and not given.is_sparse
+        and not has_gradients(given)
+        and not wants_iterations(numItermax, stopThr)
+    )
+
+
+def _found(
+    given: Arguments, M: Matrix, reg: float, warmstart: Any, max_iter: float
+) -> EntropicPlan:
+    """Solve a problem from POT's warm start, which is the logarithms of scalings."""
+    start = None
+    if warmstart is not None:
+        f, g = (reg * np.asarray(given.nx.to_numpy(x), np.float64) for x in warmstart)
+        start = f, g
+    return entropic_plan(M, given.a, given.b, reg, start=start, max_iter=max_iter)
+
+
+@replaces("bregman.sinkhorn")
+def sinkhorn(
+    a: Any,
+    b: Any,
+    M: Any,
+    reg: float,
+    method: str = "sinkhorn",
+    numItermax: int = 1000,
+    stopThr: float = 1e-9,
+    verbose: bool = False,
+    log: bool = False,
+    warn: bool = True,
+    warmstart: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Return the entropic plan, as :func:`ot.sinkhorn` does; costs for b of shape (m, k).
+
+    All values of ``method`` give the same certified plan. ``log=True`` also returns ``err``,
+    ``niter``, the scalings ``u, v``, their logarithms, ``lower_bound`` and ``gap``, which are those
+    of min <M, X> - reg H(X). Fewer than 10 iterations, and ``stopThr=0``, are POT's own.
+
+    Examples
+    --------
+    >>> import epsilot.pot as ot
+    >>> ot.sinkhorn([0.5, 0.5], [0.5, 0.5], [[0.0, 1.0], [1.0, 0.0]], reg=1).round(4)
+    array([[0.3655, 0.1345],
+           [0.1345, 0.3655]])
+    """
+    given = read(a, b, M, check_marginals=False, like_cost=True)
+    if not _is_ours(given, reg, method, numItermax, stopThr):
+        options = method, numItermax, stopThr, verbose, log, warn, warmstart
+        return original(sinkhorn)(a, b, M, reg, *options, **kwargs)
+    if given.b.ndim > 1:
+        return _stacked(given, float(reg), log, warn, numItermax)
+    try:
+        found = _found(given, given.M, float(reg), warmstart, numItermax)
+    except InvalidProblem:  # such as costs beyond the range of float64 for this reg
+        options = method, numItermax, stopThr, verbose, log, warn, warmstart
+        return original(sinkhorn)(a, b, M, reg, *options, **kwargs)
+    warn_unless_converged(found, warn)
+    plan = given.back(found.plan)
+    return (plan, _log(given, found, float(reg))) if log else plan
+
+
+@replaces("bregman.sinkhorn2")
+def sinkhorn2(
+    a: Any,
+    b: Any,
+    M: Any,
+    reg: float,
+    method: str = "sinkhorn",
+    numItermax: int = 1000,
+    stopThr: float = 1e-9,
+    verbose: bool = False,
+    log: bool = False,
+    warn: bool = False,
+    warmstart: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Return the cost <M, X> of the entropic plan, as :func:`ot.sinkhorn2` does.
+
+    Gradients are those of POT, through its iterations: <M, X> is not the minimum, whose gradient
+    would be the plan (``ot.solve(..., reg=reg, grad="envelope").value`` is).
+    """
+    given = read(a, b, M, check_marginals=False, like_cost=True)
+    if not _is_ours(given, reg, method, numItermax, stopThr) or method.lower() not in {
+        "sinkhorn",
+        "sinkhorn_log",
+        "sinkhorn_stabilized",
+    }:
+        options = method, numItermax, stopThr, verbose, log, warn, warmstart
+        return original(sinkhorn2)(a, b, M, reg, *options, **kwargs)
+    if given.b.ndim > 1:
+        return _stacked(given, float(reg), log, warn, numItermax)
+    try:
+        found = _found(given, given.M, float(reg), warmstart, numItermax)
+    except InvalidProblem:
+        options = method, numItermax, stopThr, verbose, log, warn, warmstart
+        return original(sinkhorn2)(a, b, M, reg, *options, **kwargs)
+    warn_unless_converged(found, warn)
+    cost = given.back(np.vdot(found.plan, given.M))
+    return (cost, _log(given, found, float(reg))) if log else cost
+
+
+def _log(given: Arguments, found: EntropicPlan, reg: float) -> dict[str, Any]:
+    """Return POT's dictionary of a solution, with our bounds."""
+    return {
+        "err": [found.marginal_error],
+        "niter": found.n_iter,
+        **scalings(given, found.f, found.g, reg),
+        **found.bounds,
+    }
+
+
+def _stacked(given: Arguments, reg: float, log: bool, warn: bool, max_iter: float) -> Any:
+    """Return the costs of one problem for each column of b."""
+    M = given.M
+    columns = map(np.ascontiguousarray, given.b.T)
+    found = [entropic_plan(M, given.a, q, reg, max_iter=max_iter) for q in columns]
+    for one in found:
+        warn_unless_converged(one, warn)
+    costs = given.back(np.array([np.vdot(one.plan, M) for one in found]))
+    if not log:
+        return costs
+    f, g = (np.column_stack([getattr(one, name) for one in found]) for name in ("f", "g"))
+    entries: dict[str, Any] = {"err": [max(one.marginal_error for one in found)]}
+    entries |= {"niter": max(one.n_iter for one in found), **scalings(given, f, g, reg)}
+    for name in ("lower_bound", "gap"):
+        entries[name] = np.array([one.bounds[name] for one in found])
+    return costs, entries

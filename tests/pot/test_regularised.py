@@ -1,0 +1,266 @@
+"""Entropic, unbalanced, partial and barycentre functions of POT, solved and certified by us."""
+
+import numpy as np
+import ot
+import pytest
+
+import epsilot.pot
+
+jax = pytest.importorskip("jax")
+torch = pytest.importorskip("torch")
+jax.config.update("jax_enable_x64", True)
+
+BACKENDS = {"numpy": np.asarray, "torch": torch.as_tensor, "jax": jax.numpy.asarray}
+METHODS = [
+    "sinkhorn",
+    "sinkhorn_log",
+    "greenkhorn",
+    "sinkhorn_stabilized",
+    "sinkhorn_epsilon_scaling",
+]
+
+
+def problem(n=8, m=9, seed=0):
+    """Return weights and costs of a small problem."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.random(n) + 0.1, rng.random(m) + 0.1
+    return a / a.sum(), b / b.sum(), rng.random((n, m))
+
+
+@pytest.fixture(params=BACKENDS)
+def array(request):
+    return BACKENDS[request.param]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_entropic_plans_are_those_of_pot(array, method):
+    a, b, M = map(array, problem())
+    expected = ot.sinkhorn(a, b, M, 0.1, stopThr=1e-13, numItermax=10_000)
+    plan, log = epsilot.pot.sinkhorn(a, b, M, 0.1, method=method, log=True)
+    assert type(plan) is type(M)
+    np.testing.assert_allclose(np.asarray(plan), np.asarray(expected), atol=1e-12)
+    gibbs = np.asarray(log["u"])[:, None] * np.exp(-np.asarray(M) / 0.1) * np.asarray(log["v"])
+    np.testing.assert_allclose(gibbs, np.asarray(plan), atol=1e-11)
+    assert 0 <= log["gap"] <= 1e-11
+    assert log["err"][-1] <= 1e-6
+
+
+@pytest.mark.parametrize("method", METHODS[:2])
+def test_entropic_costs(array, method):
+    a, b, M = map(array, problem())
+    options = {"method": method, "log": True}
+    cost, log = epsilot.pot.sinkhorn2(a, b, M, 0.1, **options)
+    plan = epsilot.pot.sinkhorn(a, b, M, 0.1)
+    assert float(cost) == pytest.approx(float((plan * M).sum()))
+    stacked = array(np.column_stack([np.asarray(b)] * 2))
+    costs, logs = epsilot.pot.sinkhorn2(a, stacked, M, 0.1, **options)
+    np.testing.assert_allclose(np.asarray(costs), [float(cost)] * 2)
+    assert logs["gap"].shape == (2,)
+    np.testing.assert_allclose(np.asarray(logs["u"])[:, 0], np.asarray(log["u"]))
+
+
+def test_small_regularisations_converge_where_pot_does_not():
+    a, b, M = problem()
+    with pytest.warns(UserWarning, match="not converge"):
+        ot.sinkhorn(a, b, M, 1e-3)
+    log = epsilot.pot.sinkhorn(a, b, M, 1e-3, log=True)[1]
+    assert log["gap"] <= 1e-11
+    again = epsilot.pot.sinkhorn(a, b, M, 1e-3, log=True, warmstart=log["warmstart"])[1]
+    assert again["gap"] <= 1e-11
+
+
+def test_limits_that_are_reached_leave_a_true_gap_and_a_warning():
+    a, b, M = problem(40, 40)
+    with pytest.warns(UserWarning, match="entropic gap"):
+        log = epsilot.pot.sinkhorn(a, b, 1e5 * M, 1e-5, numItermax=20, log=True)[1]
+    assert log["gap"] > 0
+    epsilot.pot.sinkhorn(a, b, 1e5 * M, 1e-5, numItermax=20, warn=False)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [{"numItermax": 3}, {"stopThr": 0, "numItermax": 20}],
+)
+def test_numbers_of_iterations_are_left_to_pot(keywords):
+    a, b, M = problem()
+    ours, theirs = (m.sinkhorn(a, b, M, 0.1, warn=False, **keywords) for m in (epsilot.pot, ot))
+    assert (ours == theirs).all()
+
+
+def test_gradients_of_plans_are_left_to_pot():
+    found = []
+    for module in (ot, epsilot.pot):
+        a, b, M = (torch.tensor(x, requires_grad=True) for x in problem())
+        module.sinkhorn2(a, b, M, 0.1).backward()
+        found.append(M.grad.numpy())
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("reg_type", ["KL", "entropy"])
+@pytest.mark.parametrize("empty", [False, True])
+def test_solve_with_an_entropy(array, reg_type, empty):
+    a, b, M = problem()
+    if empty and array is np.asarray:
+        a, b = a * (np.arange(8) > 0), b * (np.arange(9) > 1)
+        a, b = a / a.sum(), b / b.sum()
+    positive = np.ix_(a > 0, b > 0)
+    parts = [array(np.ascontiguousarray(x)) for x in (M[positive], a[a > 0], b[b > 0])]
+    expected = ot.solve(*parts, reg=0.1, reg_type=reg_type, tol=1e-13)
+    result = epsilot.pot.solve(*map(array, (M, a, b)), reg=0.1, reg_type=reg_type)
+    assert float(result.value) == pytest.approx(float(expected.value), abs=1e-9)
+    assert float(result.value_linear) == pytest.approx(float(expected.value_linear), abs=1e-9)
+    gap = result.log["gap"]
+    assert 0 <= gap <= 1e-11
+    assert result.log["lower_bound"] == pytest.approx(float(result.value) - gap)
+
+
+def test_gradients_of_minima():
+    found = []
+    for module in (ot, epsilot.pot):
+        a, b, M = (torch.tensor(x, requires_grad=True) for x in problem())
+        module.solve(M, a, b, reg=0.1, grad="envelope", tol=1e-13).value.backward()
+        found.append([x.grad.numpy() for x in (a, b, M)])
+    for theirs, ours in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-8)
+
+
+def test_solve_without_regularisation(array):
+    a, b, M = map(array, problem())
+    result = epsilot.pot.solve(M, a, b)
+    expected = ot.solve(M, a, b)
+    assert float(result.value) == pytest.approx(float(expected.value))
+    assert result.status == expected.status == "Converged"
+    assert result.log["gap"] <= 1e-11
+    np.testing.assert_allclose(np.asarray(result.plan), np.asarray(expected.plan), atol=1e-15)
+    sampled = epsilot.pot.solve_sample(M, M[:5])
+    assert sampled.log["gap"] <= 1e-11
+
+
+@pytest.mark.filterwarnings("ignore:scipy.optimize:DeprecationWarning")
+@pytest.mark.parametrize("reg_type", ["KL", "entropy", "L2"])
+@pytest.mark.parametrize("unbalanced", [1.0, (0.5, 2.0)])
+def test_solve_with_penalties(reg_type, unbalanced):
+    a, b, M = problem()
+    b *= 1.5
+    result = epsilot.pot.solve(M, a, b, reg=0.1, reg_type=reg_type, unbalanced=unbalanced)
+    expected = ot.solve(
+        M, a, b, reg=0.1, reg_type=reg_type, unbalanced=unbalanced, tol=1e-12, max_iter=5000
+    )
+    np.testing.assert_allclose(result.plan, expected.plan, atol=1e-4)
+
+
+def objective(plan, a, b, M, reg, price):
+    """Return the unbalanced objective with a KL regulariser."""
+
+    def divergence(x, y):
+        return (x * np.log(x / y) - x + y).sum()
+
+    r, c = plan.sum(axis=1), plan.sum(axis=0)
+    ends = price * (divergence(r, a) + divergence(c, b))
+    return (plan * M).sum() + reg * divergence(plan, np.outer(a, b)) + ends
+
+
+def test_entropic_unbalanced_costs_are_minima(array):
+    a, b, M = problem()
+    plan, log = epsilot.pot.unbalanced.sinkhorn_unbalanced(
+        *map(array, (a, b, M)), 0.1, 1.0, log=True
+    )
+    expected = objective(np.asarray(plan), a, b, M, 0.1, 1.0)
+    assert float(log["total_cost"]) == pytest.approx(expected)
+    assert log["lower_bound"] <= expected + 1e-12
+    assert log["gap"] <= 1e-10
+    theirs = ot.unbalanced.sinkhorn_unbalanced(*map(array, (a, b, M)), 0.1, 1.0, stopThr=1e-14)
+    np.testing.assert_allclose(np.asarray(plan), np.asarray(theirs), atol=1e-6)
+    u, v = (np.exp(np.asarray(log[name])) for name in ("logu", "logv"))
+    gibbs = u[:, None] * np.outer(a, b) * np.exp(-M / 0.1) * v
+    np.testing.assert_allclose(gibbs, np.asarray(plan), atol=1e-6)
+    cost, entries = epsilot.pot.sinkhorn_unbalanced2(
+        *map(array, (a, b, M)), 0.1, 1.0, returnCost="total", log=True
+    )
+    assert float(cost) == pytest.approx(expected)
+    assert float(entries["cost"]) == pytest.approx((np.asarray(plan) * M).sum())
+
+
+@pytest.mark.parametrize("reg", [0, 0.1])
+def test_minorisation_is_solved_to_the_optimum(reg):
+    a, b, M = problem()
+    plan, log = epsilot.pot.unbalanced.mm_unbalanced(a, b, M, 1.0, reg=reg, log=True)
+    theirs = ot.unbalanced.mm_unbalanced(a, b, M, 1.0, reg=reg, log=True)[1]["total_cost"]
+    assert log["total_cost"] <= theirs + 1e-12
+    assert log["gap"] <= 1e-9
+    assert plan.shape == M.shape
+
+
+@pytest.mark.filterwarnings("ignore:scipy.optimize:DeprecationWarning")
+def test_total_variation():
+    a, b, M = problem()
+    keywords = {"reg": 0, "reg_m": 0.3, "regm_div": "tv", "log": True}
+    log = epsilot.pot.unbalanced.lbfgsb_unbalanced(a, b * 2, M, **keywords)[1]
+    theirs = ot.unbalanced.lbfgsb_unbalanced(a, b * 2, M, **keywords)[1]
+    assert log["total_cost"] <= theirs["total_cost"] + 1e-9
+    assert log["res"].success
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [{"reg_m": 1.0, "div": "l2"}, {"reg_m": 1.0, "numItermax": 2}],
+)
+def test_other_unbalanced_problems_are_left_to_pot(keywords):
+    a, b, M = problem()
+    ours, theirs = (m.unbalanced.mm_unbalanced(a, b, M, **keywords) for m in (epsilot.pot, ot))
+    assert (ours == theirs).all()
+
+
+def test_partial_transport(array):
+    a, b, M = map(array, problem())
+    plan, log = epsilot.pot.partial.partial_wasserstein(a, b, M, m=0.4, log=True)
+    cost, entries = epsilot.pot.partial.partial_wasserstein2(a, b, M, m=0.4, log=True)
+    theirs = ot.partial.partial_wasserstein2(a, b, M, m=0.4)
+    assert float(cost) == pytest.approx(float(theirs), rel=1e-12)
+    assert float(np.asarray(plan).sum()) == pytest.approx(0.4)
+    assert log["gap"] <= 1e-11
+    assert (np.asarray(entries["T"]) == np.asarray(plan)).all()
+    with pytest.raises(ValueError, match="infeasible"):
+        epsilot.pot.partial.partial_wasserstein(a, b, M, m=2)
+
+
+def test_barycentres():
+    x = np.arange(12.0)
+    M = (x[:, None] - x) ** 2
+    A = np.column_stack([np.exp(-((x - c) ** 2) / 4) for c in (3, 8)])
+    A /= A.sum(axis=0)
+    weights = np.array([0.3, 0.7])
+    b, log = epsilot.pot.lp.barycenter(A, M, weights, log=True)
+    _, theirs = ot.lp.barycenter(A, M, weights, log=True)
+    assert log.fun == pytest.approx(theirs.fun, rel=1e-7)
+    assert log["gap"] <= 1e-7 * log.fun
+    assert b.sum() == pytest.approx(1)
+    entropic, log = epsilot.pot.bregman.barycenter(A, M / 144, 0.01, log=True)
+    theirs = ot.bregman.barycenter(A, M / 144, 0.01, stopThr=1e-12)
+    np.testing.assert_allclose(entropic, theirs, atol=1e-6)
+    assert log["gap"] <= 1e-8
+    # Unequal weights: POT's default algorithm has another limit than its own in logarithms.
+    entropic = epsilot.pot.bregman.barycenter(A, M / 144, 0.01, weights)
+    options = {"method": "sinkhorn_log", "stopThr": 1e-12}
+    np.testing.assert_allclose(
+        entropic, ot.bregman.barycenter(A, M / 144, 0.01, weights, **options), atol=1e-6
+    )
+    assert epsilot.pot.barycenter is epsilot.pot.bregman.barycenter
+
+
+def test_estimators_use_certified_sinkhorn():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    fitted = epsilot.pot.da.SinkhornTransport(reg_e=0.5, log=True).fit(Xs=X, Xt=X + 1)
+    assert fitted.log_["gap"] <= 1e-10
+
+
+@pytest.mark.parametrize("name", ["sinkhorn", "sinkhorn2", "sinkhorn_unbalanced"])
+def test_costs_beyond_our_range_are_left_to_pot(name):
+    a, b, M = problem()
+    M[0, 1] = 1e200
+    found = []
+    for module in (ot, epsilot.pot):
+        function = getattr(module, name)
+        prices = (1.0,) if name == "sinkhorn_unbalanced" else ()
+        found.append(np.nan_to_num(function(a, b, M, 0.1, *prices)))
+    np.testing.assert_array_equal(*found)
