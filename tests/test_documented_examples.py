@@ -10,7 +10,7 @@ from epsilot import theory
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-PAGES = ("geometry", "finite_sum", "theory", "start", "kinds", "gromov")
+PAGES = ("geometry", "metrics", "finite_sum", "theory", "start", "kinds", "gromov")
 PAGES += ("guide/accuracy", "guide/limits")
 PAGES = (
     "geometry",

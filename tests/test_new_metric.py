@@ -20,29 +20,25 @@ def _cube_root(total):
     return total ** (1 / 3)
 
 
-def _minkowski_slope(difference, cost):
+def _cubes_slope(difference, cost):
     distance = cost()
     ratio = np.divide(difference, distance, out=np.zeros_like(distance), where=distance > 0)
     return ratio * np.abs(ratio)
 
 
-def _larger(total, term):
-    return max(total, term)
-
-
-def _chebyshev_slope(difference, cost):
+def _farthest_slope(difference, cost):
     return np.where(np.abs(difference) == cost(), np.sign(difference), 0.0)
 
 
 """
 
 ROWS = """
-    "minkowski3": Metric(
-        code=4, degree=1, power=3, term=_cubed, join=_add, finish=_cube_root, slope=_minkowski_slope
+    "cubes": Metric(
+        code=6, degree=1, power=3, term=_cubed, join=_add, finish=_cube_root, slope=_cubes_slope
     ),
-    "chebyshev": Metric(
-        code=5, degree=1, power=1, term=_absolute, join=_larger, finish=_same,
-        is_convex=True, is_distance=True, has_ties=True, slope=_chebyshev_slope,
+    "farthest": Metric(
+        code=7, degree=1, power=1, term=_absolute, join=_larger, finish=_same,
+        is_convex=True, is_distance=True, has_ties=True, slope=_farthest_slope,
     ),
 """
 
@@ -156,7 +152,7 @@ def check_names():
     import epsilot
     from epsilot.cli.options import Metric
 
-    for name in ("minkowski3", "chebyshev"):
+    for name in ("cubes", "farthest"):
         assert name in Metric.__metadata__[0].help
         with pytest.raises(epsilot.InvalidProblem, match=name):
             epsilot.solve_sample([0.0], [1.0], metric="unknown")
@@ -168,6 +164,6 @@ if __name__ == "__main__":
     import epsilot
 
     assert Path(epsilot.__file__).is_relative_to(sys.argv[1])
-    check("minkowski3", lambda X, Y: cdist(X, Y, "minkowski", p=3))
-    check("chebyshev", lambda X, Y: cdist(X, Y, "chebyshev"))
+    check("cubes", lambda X, Y: cdist(X, Y, "minkowski", p=3))
+    check("farthest", lambda X, Y: cdist(X, Y, "chebyshev"))
     check_names()

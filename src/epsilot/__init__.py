@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .api.sample import solve_sample
     from .api.solve import exact, solve
     from .api.warmup import warmup
+    from .api.wasserstein import Distance, wasserstein, wasserstein_1d, wasserstein_grid
     from .applications.color_transfer import ColorTransfer as ColorTransfer
     from .applications.domain_adaptation import DomainAdapter as DomainAdapter
     from .applications.shape_matching import ShapeMatcher as ShapeMatcher
@@ -59,6 +60,7 @@ _HOMES = {
     "applications.domain_adaptation": ("DomainAdapter",),
     "api.solve": ("exact", "solve"),
     "api.warmup": ("warmup",),
+    "api.wasserstein": ("Distance", "wasserstein", "wasserstein_1d", "wasserstein_grid"),
     "api.batch": ("solve_batch", "solve_sample_batch"),
     "barycenters.free_support": ("SampleBarycenterResult",),
     "api.barycenter": ("barycenter", "barycenter_grid", "barycenter_sample"),
@@ -101,6 +103,7 @@ __all__ = [
     "CertificateError",
     "ConvergenceWarning",
     "Dense",
+    "Distance",
     "Geometry",
     "Grid",
     "GromovBounds",
@@ -138,6 +141,9 @@ __all__ = [
     "solve_sample_batch",
     "theory",
     "warmup",
+    "wasserstein",
+    "wasserstein_1d",
+    "wasserstein_grid",
 ]
 
 

@@ -1,15 +1,16 @@
-"""The table of named metrics: one row per metric holds everything the package knows about it.
+"""Metrics: those with compiled kernels, one row of a table each, and all names of SciPy.
 
-To add a metric, add a row to :data:`METRICS`, and above it the functions that no other row has.
-They are plain functions of numbers, which :mod:`epsilot.kernels.metrics` compiles.
+To add a compiled metric, add a row to :data:`METRICS`, and above it the functions that no other
+row has. They are plain functions of numbers, which :mod:`epsilot.kernels.metrics` compiles. Every
+other metric is computed in blocks by :mod:`epsilot.geometry.metric_cloud`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,12 @@ Slope = Callable[[Matrix, Costs], Matrix]
 #: Takes the largest |coordinate| along each axis of centred points. Returns a bound of all costs,
 #: and a bound of the error of costs computed from coordinates rounded to float32.
 Float32Error = Callable[[Matrix], tuple[float, float]]
-#: The name of a metric, or a function of a source and all targets.
-MetricLike = str | Callable[[Vector, Matrix], ArrayLike]
+#: A cost of two points, f(u, v), as SciPy takes it; it may also take all targets at once.
+MetricFunction = Callable[[Vector, Any], ArrayLike]
+#: What names a metric in compiled code: a tuple of as many zeros as its code, the exponent of terms
+#: (or none), and the exponent and the factor of the cost (or none). Kernels are compiled for the
+#: type of this tuple, and so for one metric.
+MetricKey = tuple[tuple[float, ...], ...]
 #: Half a unit in the last place of float32.
 HALF_ULP = 2.0**-24
 
@@ -36,13 +41,14 @@ HALF_ULP = 2.0**-24
 class Metric:
     """A cost between points, computed on the fly.
 
-    The cost is ``finish(total)``, where ``join`` adds the ``term`` of each axis to the total. Terms
-    depend on the difference along their axis. Term, join and finish never decrease as it grows.
+    The cost is ``factor * finish(total) ** outer``, where ``join`` adds ``term ** inner`` of each
+    axis to the total. Terms depend on the difference along their axis. Term, join and finish never
+    decrease as it grows.
     """
 
     code: int  # names the metric in compiled code
-    degree: int  # scaling points by t scales costs by t**degree; 0: only directions count
-    power: int  # no term exceeds this power of the difference along its axis
+    degree: float  # scaling points by t scales costs by t**degree; 0: only directions count
+    power: float  # no term, nor the cost, exceeds this power of the difference along its axis
     term: Compiled  # (x, y): the term of one axis
     join: Compiled  # (total, term): the total with the term of one axis more
     finish: Compiled  # (total): the cost
@@ -50,23 +56,38 @@ class Metric:
     float32_error: Float32Error | None = None  # None: float32 never prunes columns
     is_separable: bool = False  # geometry.grid has passes for it along each axis
     is_convex: bool = False  # in the points, so that costs are largest between extreme points
-    is_distance: bool = False  # on a line, the distance itself
+    is_distance: bool = False  # on a line, a power of the distance: that of its degree
     square: float = 0.0  # costs are this multiple of squared Euclidean distances; 0: they are not
     has_ties: bool = False  # points on a lattice have many equal costs
-    # Derivatives: one of the two, unless the degree is 0 (half a square between unit vectors).
+    # Derivatives: one of the two, unless the degree is 0 (half a square between unit vectors), or
+    # none for metrics that losses reject.
     tension: Slope | None = None  # (flow, cost): W whose slopes are Σ_j W_ij (x_i - y_j)
     slope: Slope | None = None  # (x_k - y_k, cost): the derivative of the cost in x_k
+    inner: float = 1.0  # exponent of terms
+    outer: float = 1.0  # exponent of the cost
+    factor: float = 1.0  # of the cost
 
     def __post_init__(self) -> None:
-        if self.degree > 0 and self.tension is None and self.slope is None:
-            raise ValueError("a metric needs its derivative: give tension or slope.")
         if self.degree == 0 and self.square != 0.5:
             raise ValueError("a metric of directions must be half the square between unit vectors.")
 
     def cost(self, x: Sequence[float], y: Sequence[float]) -> float:
         """Return the cost of two points, by plain Python."""
-        terms = [self.term(x_k, y_k) for x_k, y_k in zip(x, y, strict=True)]
-        return float(self.finish(reduce(self.join, terms)))
+        terms = [self.term(x_k, y_k) ** self.inner for x_k, y_k in zip(x, y, strict=True)]
+        return float(self.factor * self.finish(reduce(self.join, terms)) ** self.outer)
+
+    @property
+    def has_slope(self) -> bool:
+        """Whether the derivative in the points is known."""
+        return self.degree == 0 or self.tension is not None or self.slope is not None
+
+    @property
+    def key(self) -> MetricKey:
+        """What kernels take: see :data:`MetricKey`."""
+        inner = () if self.inner == 1 else (float(self.inner),)
+        is_plain = self.outer == self.factor == 1
+        outer = () if is_plain else (float(self.outer), float(self.factor))
+        return (0.0,) * self.code, inner, outer
 
     @property
     def is_root(self) -> bool:
@@ -75,8 +96,41 @@ class Metric:
 
     @property
     def is_on_line(self) -> bool:
-        """Whether costs on a line are the distance, or a multiple of its square."""
-        return self.is_distance or self.square > 0
+        """Whether costs on a line are convex: a multiple of a power >= 1 of the distance."""
+        return self.square > 0 or (self.is_distance and self.degree >= 1)
+
+    @property
+    def line_cost(self) -> tuple[float, float]:
+        """Factor and exponent of the cost on a line."""
+        return (self.square, 2.0) if self.square > 0 else (self.factor, float(self.degree))
+
+    def on_line(self) -> Metric:
+        """Return the metric of points with one coordinate: one that has no exponents, if it can."""
+        is_whole = self.is_distance and self.factor == 1 and self.key[2] != ()
+        named = {1.0: "euclidean", 2.0: "sqeuclidean"}.get(self.degree) if is_whole else None
+        return self if named is None else METRICS[named]
+
+    def of_order(self, order: float) -> Metric:
+        """Return the Minkowski metric of another order."""
+        return replace(
+            self, inner=order, outer=1 / order, power=max(order, 1.0), is_convex=order >= 1,
+            tension=None,
+        )  # fmt: skip
+
+    def raised(self, p: float) -> Metric:
+        """Return the p-th power of a metric that has a degree."""
+        return replace(
+            self, outer=p * self.outer, degree=p * self.degree,
+            power=max(self.power, p * self.degree), is_convex=self.is_convex and p >= 1, bound=None,
+            float32_error=None, is_separable=False, square=0.0, tension=None, slope=None,
+        )  # fmt: skip
+
+    def scaled(self, factor: float) -> Metric:
+        """Return a multiple of the metric."""
+        return replace(
+            self, factor=factor * self.factor, bound=None, float32_error=None, is_separable=False,
+            square=0.0, tension=None, slope=None,
+        )  # fmt: skip
 
 
 # -- terms, totals and costs -----------------------------------------------------------------
@@ -96,6 +150,10 @@ def _add(total: float, term: float) -> float:
 
 def _same(total: float) -> float:
     return total
+
+
+def _larger(total: float, term: float) -> float:
+    return max(total, term)
 
 
 def _half(total: float) -> float:
@@ -206,7 +264,8 @@ def _sign(difference: Matrix, cost: Costs) -> Matrix:
 
 # -- the table -----------------------------------------------------------------------------------
 
-#: All metrics, the default of points first. Cosine is half the square between unit vectors.
+#: Metrics with compiled kernels, the default of points first. Cosine is half the square between
+#: unit vectors; Minkowski has order 2 unless another is given.
 METRICS = {
     "sqeuclidean": Metric(
         code=0,
@@ -262,15 +321,47 @@ METRICS = {
         is_convex=True,
         square=0.5,
     ),
+    "minkowski": Metric(
+        code=4,
+        degree=1,
+        power=2,
+        term=_absolute,
+        join=_add,
+        finish=_same,
+        is_convex=True,
+        is_distance=True,
+        inner=2.0,
+        outer=0.5,
+        tension=_over_cost,
+    ),
+    "chebyshev": Metric(
+        code=5,
+        degree=1,
+        power=1,
+        term=_absolute,
+        join=_larger,
+        finish=_same,
+        is_convex=True,
+        is_distance=True,
+        has_ties=True,
+    ),
 }
 
 
-def metric_of(code: int) -> Metric:
-    """Return the metric of a code; raise ValueError for an unknown code."""
+@lru_cache(maxsize=256)
+def metric_of(key: MetricKey) -> Metric:
+    """Return the metric of a key; raise ValueError for an unknown one."""
+    code, inner, outer = key
     for metric in METRICS.values():
-        if metric.code == code:
-            return metric
-    raise ValueError(f"no metric has the code {code}; see epsilot.metrics.METRICS.")
+        if metric.code == len(code):
+            metric = metric.of_order(*inner) if inner else metric
+            if not outer:
+                return metric
+            exponent, factor = outer
+            metric = metric if exponent == metric.outer else metric.raised(exponent / metric.outer)
+            metric = metric if factor == 1 else metric.scaled(factor)
+            return replace(metric, outer=exponent)
+    raise ValueError(f"no metric has the code {len(code)}; see epsilot.metrics.METRICS.")
 
 
 def _default_first(default: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -278,10 +369,111 @@ def _default_first(default: str, names: Iterable[str]) -> tuple[str, ...]:
     return default, *(name for name in names if name != default)
 
 
-#: Names of the metrics for points, grids and pixels; the first of each is the default.
-POINT_METRICS = tuple(METRICS)
+#: Names of :func:`scipy.spatial.distance.cdist` without compiled kernels; the second need 0 and 1.
+CDIST_METRICS = (
+    "braycurtis", "canberra", "correlation", "hamming", "jensenshannon", "mahalanobis",
+    "seuclidean",
+)  # fmt: skip
+BOOLEAN_METRICS = ("dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule")
+
+#: Names of the metrics for points, grids, losses and pixels; the first of each is the default.
+POINT_METRICS = (*METRICS, *CDIST_METRICS, *BOOLEAN_METRICS)
 GRID_METRICS = _default_first("cityblock", (name for name, x in METRICS.items() if x.is_separable))
+LOSS_METRICS = tuple(name for name, x in METRICS.items() if x.has_slope)
 PIXEL_METRICS = _default_first("cityblock", (name for name, x in METRICS.items() if x.degree > 0))
+
+
+# -- named metrics with parameters -------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NamedMetric:
+    """A power of a metric: a name with the parameters that SciPy takes for it, or a function."""
+
+    name: str | MetricFunction
+    p: float = 1.0
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{key}={_short(value)}" for key, value in self.params.items())
+        called = getattr(self.name, "__name__", "callable")
+        name = self.name if isinstance(self.name, str) else f"callable {called}"
+        name = f"{name}({given})" if given else name
+        return name if self.p == 1 else f"{name} ** {self.p:g}"
+
+    def compiled(self) -> Metric | None:
+        """Return the row of the table, raised to the power; None if there is none."""
+        name, p, params = self.name, self.p, dict(self.params)
+        if not isinstance(name, str) or name not in METRICS:
+            return None
+        order = float(params.pop("p", 2.0)) if name == "minkowski" else 0.0
+        if params:
+            return None
+        name = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}.get(order, name)
+        if (name, p) == ("euclidean", 2):
+            return METRICS["sqeuclidean"]
+        row = METRICS[name].of_order(order) if name == "minkowski" else METRICS[name]
+        if p == 1:
+            return row
+        if row.degree == 0:
+            return None
+        return METRICS["euclidean"].raised(2 * p) if name == "sqeuclidean" else row.raised(p)
+
+    @property
+    def words(self) -> str:
+        """The cost in words."""
+        is_square = (self.name, self.p) == ("euclidean", 2)
+        if is_square or (self.name, self.p) == ("sqeuclidean", 1):
+            return "squared Euclidean cost"
+        if not isinstance(self.name, str):
+            return "cost by a function" + ("" if self.p == 1 else f", to the power {self.p:g}")
+        name = WORDS.get(self.name, self.name)
+        given = ", ".join(f"{key}={_short(value)}" for key, value in self.params.items())
+        name = f"{name} ({given})" if given else name
+        return f"{name} cost" if self.p == 1 else f"{name} distance to the power {self.p:g}"
+
+    @property
+    def order(self) -> float | None:
+        """The order p of the Wasserstein distance whose p-th power is the cost, if there is one."""
+        if self.name == "sqeuclidean":
+            return 2 * self.p if self.p >= 0.5 else None
+        is_distance = self.name in DISTANCES and self.params.get("p", 2) >= 1
+        return self.p if is_distance and self.p >= 1 else None
+
+
+#: Metrics in words, where the name is not the usual one.
+WORDS = {
+    "sqeuclidean": "squared Euclidean", "euclidean": "Euclidean", "cityblock": "city-block",
+    "minkowski": "Minkowski", "chebyshev": "Chebyshev", "mahalanobis": "Mahalanobis",
+    "hamming": "Hamming", "jaccard": "Jaccard", "seuclidean": "standardised Euclidean",
+    "jensenshannon": "Jensen-Shannon", "braycurtis": "Bray-Curtis", "canberra": "Canberra",
+}  # fmt: skip
+#: Names that satisfy the triangle inequality, so that powers of them make Wasserstein distances.
+DISTANCES = (
+    "euclidean", "cityblock", "minkowski", "chebyshev", "canberra", "hamming", "jaccard",
+    "jensenshannon", "mahalanobis", "seuclidean",
+)  # fmt: skip
+
+
+def _short(value: object) -> str:
+    """Return a number as text, or a word for an array."""
+    return f"{value:g}" if isinstance(value, (int, float)) else "..."
+
+
+#: The name of a metric, one with parameters or a power, or a function of points.
+MetricLike = str | NamedMetric | MetricFunction
+
+
+def as_named(metric: MetricLike) -> NamedMetric:
+    """Return a metric as one with parameters and a power."""
+    return metric if isinstance(metric, NamedMetric) else NamedMetric(metric)
+
+
+def compiled_metric(metric: MetricLike) -> Metric | None:
+    """Return the row of a metric with compiled kernels, or None."""
+    if isinstance(metric, str):
+        return METRICS.get(metric)
+    return metric.compiled() if isinstance(metric, NamedMetric) else None
 
 
 def listed(names: tuple[str, ...]) -> str:

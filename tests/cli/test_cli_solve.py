@@ -10,7 +10,7 @@ import epsilot
 BOUNDS = "value value_linear lower_bound gap target marginal_error converged"
 RUN = "method reg seed options version n_iter operations certificate_operations"
 SECONDS = ("seconds", "compile_seconds")
-FIELDS = {*BOUNDS.split(), *RUN.split(), *SECONDS, "status", "message", "shape", "files"}
+FIELDS = {*BOUNDS.split(), *RUN.split(), *SECONDS, "cost", "status", "message", "shape", "files"}
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,19 @@ import epsilot
 from epsilot.engine import starts
 from epsilot.geometry import PointCloud, tree_index
 from epsilot.geometry import points as points_module
+from epsilot.geometry.metric_cloud import MetricCloud
 
 
-@pytest.mark.parametrize("metric", ["sqeuclidean", lambda x, Y: np.abs(Y - x).sum(axis=1)])
-def test_a_cloud_is_of_the_class_that_was_called(rng, metric):
+@pytest.mark.parametrize(
+    ("metric", "kind"),
+    [("sqeuclidean", PointCloud), ("canberra", MetricCloud), (lambda u, v: u @ v, MetricCloud)],
+)
+def test_the_metric_decides_the_class_of_a_cloud(rng, metric, kind):
     cloud = PointCloud(rng.random((4, 2)), rng.random((5, 2)), metric, single=True)
-    assert type(cloud) is PointCloud
-    assert type(cloud.shifted(1.0)) is PointCloud
-    assert cloud.is_blockwise == callable(metric)
-    assert cloud.shifted(1.0).is_blockwise == callable(metric)
-    assert (cloud.rough is cloud) == callable(metric)
+    for made in (cloud, cloud.shifted(1.0), cloud.restricted(np.arange(2), np.arange(3))):
+        assert type(made) is kind
+        assert made.is_blockwise == (kind is MetricCloud)
+        assert (made.rough is made) == (kind is MetricCloud)
 
 
 def test_float32_sweeps_lead_to_a_float64_certificate(rng):

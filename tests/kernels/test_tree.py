@@ -77,7 +77,7 @@ def test_searches_equal_passes(rng, points, metric, d):
 def test_bounds_out_of_date_stay_valid(rng):
     X, Y = rng.random((300, 2)), rng.random((400, 2))
     tree = Tree.of(Y)
-    priced = tree.priced(np.zeros(400), 0, 0.0)
+    priced = tree.priced(np.zeros(400), METRICS["sqeuclidean"].key, 0.0)
     priced.prices[:] += rng.random(400)
     C = PointCloud(X, tree.points).block(0, 300)
     expected = (C + priced.prices).min(axis=1)
@@ -92,7 +92,7 @@ def test_trees_of_any_size(rng, n):
     tree = Tree.of(Y)
     assert sorted(tree.order) == list(range(n))
     np.testing.assert_array_equal(tree.points, Y[tree.order])
-    found = tree.priced(np.zeros(n), 2, 0.0).ctransform(Y)
+    found = tree.priced(np.zeros(n), METRICS["cityblock"].key, 0.0).ctransform(Y)
     np.testing.assert_array_equal(found, 0.0)
 
 

@@ -28,6 +28,7 @@ RUNS = [
     ("races", "simplex --toy --seeds 1", ["| 64 | 2-d points, Euclidean |"]),
     ("races", "unusual-costs --toy", ["| clusters | 64 |", "| products | 64 |"]),
     ("races", "line grid-or-matrix --toy", ["| 300 | euclidean | random |", "| Shapes | 9 |"]),
+    ("races", "metrics wasserstein-1d --toy", ["| canberra | 20 |", "| 30 | 3 |"]),
     ("races", "partial unbalanced --toy", ["| images, l1 | 36 |", "| random costs | 16 | 5 |"]),
     ("races", "updates --toy", ["| Greenkhorn update | 20 |", "| log-domain Sinkhorn"]),
     ("auction-stages", "--scale 0.005 --set min_phase_ratio=1",

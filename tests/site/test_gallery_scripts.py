@@ -23,6 +23,7 @@ SIZES: dict[str, dict[str, object]] = {
     "image_warping": {"SIDE": 32},
     "large_clouds": {"N": 3000},
     "megapixel": {"SIDE": 64},
+    "metrics_and_orders": {"N": 12},
     "methods_racing": {"SIDE": 6, "SECONDS": 0.2},
     "partial_matching": {"N": 30, "STRAYS": 10, "SHARES": [0.5, 0.75, 1.0]},
     "persistence_diagrams": {"NOISE": 20},
@@ -43,6 +44,7 @@ FACTS = {
     ),
     "large_clouds": lambda x: x["res"].converged,
     "megapixel": lambda x: x["res"].converged,
+    "metrics_and_orders": lambda x: all(d.gap < 1e-9 for d in x["distances"].values()),
     "methods_racing": lambda x: sum(run.converged for run in x["runs"].values()) > 5,
     "partial_matching": lambda x: (
         all(run.converged for run in x["runs"].values())

@@ -8,6 +8,7 @@ import epsilot
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.geometry.tree_index import Embedding
 from epsilot.kernels import auction as kernels
+from epsilot.metrics import METRICS
 from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import arc_simplex
@@ -174,7 +175,7 @@ def test_the_auction_alone_is_optimal_to_its_eps(rng, monkeypatch):
     n = 400
     X, Y, p = rng.random((n, 2)), rng.random((n, 2)), even(rng, n)
     state = LevelState(**empty_level())
-    market = markets.CloudAuctionLevels(Embedding(X, Y, 0, 0.0), p, p)
+    market = markets.CloudAuctionLevels(Embedding(X, Y, METRICS["sqeuclidean"].key, 0.0), p, p)
     while not state.is_over:
         market.step(state)
     found = state.market

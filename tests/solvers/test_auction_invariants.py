@@ -58,7 +58,7 @@ def opened(metric, points, weights):
     C = PointCloud(X, Y, metric or "cityblock").block(0, N)
     if metric is None:
         return markets.AuctionLevels(Dense(C), p, q), C, p, q
-    return markets.CloudAuctionLevels(Embedding(X, Y, METRICS[metric].code, 0.0), p, q), C, p, q
+    return markets.CloudAuctionLevels(Embedding(X, Y, METRICS[metric].key, 0.0), p, q), C, p, q
 
 
 def check_market(state, C, weights, quotas):

@@ -9,7 +9,7 @@ from ot.lp import emd2
 import epsilot
 from epsilot import memory
 from epsilot.geometry import Grid, PointCloud, points
-from epsilot.metrics import POINT_METRICS
+from epsilot.metrics import METRICS
 from weights import even, random, sparse, uneven
 
 #: how points are drawn, by what they are hard for
@@ -41,7 +41,7 @@ def check(x, y, a, b, metric, **options):
     return result
 
 
-@pytest.mark.parametrize("metric", POINT_METRICS)
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("weights", [even, random, uneven, sparse])
 def test_every_shape_is_solved_exactly(rng, metric, shape, weights):

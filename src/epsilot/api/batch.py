@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_choice, check_flag
@@ -13,7 +14,7 @@ from ..engine.batch.result import BatchResult, Pairing
 from ..engine.request import Request, check_path, meant_keywords
 from ..errors import InvalidProblem
 from ..files import StrPath, check_own
-from ..geometry.coordinates import check_metric
+from ..geometry.coordinates import as_metric
 from ..metrics import MetricLike
 from ..problems import kinds
 from ..solvers import check_option_names
@@ -129,6 +130,8 @@ def solve_sample_batch(
     b: Many | None = None,
     *,
     metric: MetricLike = "sqeuclidean",
+    p: float = 1.0,
+    metric_params: Mapping[str, Any] | None = None,
     normalize: bool = False,
     **keywords: Any,
 ) -> BatchResult:
@@ -140,8 +143,9 @@ def solve_sample_batch(
         One cloud for all problems, or one for each; sizes may differ.
     a, b : optional
         Weights, as in :func:`solve_batch`.
-    metric : str or callable
-        As in :func:`solve_sample`; names are fastest, except "cosine".
+    metric, p, metric_params
+        As in :func:`solve_sample`; "sqeuclidean", "euclidean", "cityblock" and "chebyshev" are
+        fastest.
     normalize, **keywords
         As in :func:`solve_batch`.
 
@@ -153,7 +157,7 @@ def solve_sample_batch(
     array([0.25])
     """
     config = make_config(normalize=normalize, **keywords)
-    check_metric(metric)
+    metric = as_metric(metric, p, metric_params)
     return run_batch(clouds_of(X_a, X_b, a, b, metric, normalize), config)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from ..arguments import as_numpy, numeric
 from ..engine.result import Result
 from ..errors import InvalidProblem
-from ..geometry import Grid
+from ..geometry.clouds import grid_geometry
+from ..geometry.coordinates import as_metric
+from ..metrics import MetricLike
 from .solve import solve
 
 
@@ -19,18 +21,23 @@ def solve_grid(
     A: ArrayLike,
     B: ArrayLike,
     *,
-    metric: str = "cityblock",
+    metric: MetricLike = "cityblock",
+    p: float = 1.0,
+    metric_params: Mapping[str, Any] | None = None,
     spacing: float | Sequence[float] = 1.0,
     **keywords: Any,
 ) -> Result:
-    """Solve optimal transport between masses on two grids, in O(cells) memory.
+    """Solve optimal transport between masses on two grids.
+
+    With "cityblock" and "sqeuclidean" it takes O(cells) memory. Other metrics are those of the
+    centres of occupied cells, as points.
 
     Parameters
     ----------
     A, B : d-dimensional array-like, d = 1, 2, 3
         Masses; the two shapes may differ, the origin is shared.
-    metric : {"cityblock", "sqeuclidean"}
-        Cost between cell centres.
+    metric, p, metric_params
+        Cost between cell centres, as in :func:`solve_sample`, "cityblock" by default.
     spacing : float or sequence of float
         Distance of neighbouring centres along each axis.
     **keywords
@@ -54,7 +61,8 @@ def solve_grid(
             raise InvalidProblem(
                 f"{name} has shape {field.shape}; masses on a grid have one to three axes."
             )
-    geometry = Grid(fields[0].shape, fields[1].shape, metric, spacing)
+    named = as_metric(metric, p, metric_params)
+    geometry = grid_geometry(fields[0].shape, fields[1].shape, named, spacing)
     # Weights keep their dtype, which determines the tolerance for unequal totals.
     a, b = (np.ravel(np.asarray(as_numpy(X, name))) for X, name in ((A, "A"), (B, "B")))
     return solve(geometry, a, b, **keywords)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..geometry.clouds import cloud_geometry
+from ..geometry.coordinates import as_metric
 from ..geometry.near_pairs import near_geometry
 from ..metrics import MetricLike
 from .solve import solve
@@ -26,6 +28,8 @@ def solve_sample(
     b: ArrayLike | None = None,
     *,
     metric: MetricLike = "sqeuclidean",
+    p: float = 1.0,
+    metric_params: Mapping[str, Any] | None = None,
     lazy: bool | None = None,
     multiscale: bool | None = None,
     client: Client | None = None,
@@ -43,8 +47,14 @@ def solve_sample(
         Weights, uniform if None.
     metric : str or callable
         A name of ``epsilot.metrics.POINT_METRICS``, such as "sqeuclidean" (default) or
-        "euclidean". A callable takes one source and all targets and returns their costs, which are
-        computed once and stored unless ``lazy`` is True.
+        "euclidean": all names of SciPy's ``cdist``. A callable f(u, v) returns the cost of two
+        points. If v may also hold all targets, with one cost for each as the result, it is called
+        once per source. Its costs are computed once and stored unless ``lazy`` is True.
+    p : float
+        Costs are this power of the metric, such as 3 for the Wasserstein distance W_3.
+    metric_params : dict, optional
+        Parameters of the metric, as ``cdist`` takes them: ``{"p": 3}`` of "minkowski", ``{"VI":
+        ...}`` of "mahalanobis".
     lazy : bool, optional
         Compute costs on the fly in O(n + m) memory (True), store them (False), or decide by
         size (None).
@@ -57,7 +67,8 @@ def solve_sample(
         default is the current client of Dask, if there is one.
     max_distance : float, optional
         Forbid pairs of points that are farther apart. For "sqeuclidean", costs are compared with
-        its square. A problem without a feasible plan raises :class:`epsilot.Infeasible`.
+        its square, and powers of a metric with its power. A problem without a feasible plan raises
+        :class:`epsilot.Infeasible`.
     k_neighbors : int, optional
         Forbid pairs of which neither point is among the k nearest to the other.
     **keywords
@@ -73,6 +84,7 @@ def solve_sample(
     check_flag("multiscale", multiscale)
     lazy = True if lazy is None and multiscale else lazy
     client = client or _dask_client(X_a, X_b)
+    metric = as_metric(metric, p, metric_params)
     if max_distance is not None or k_neighbors is not None:
         if client is not None:
             raise InvalidProblem(

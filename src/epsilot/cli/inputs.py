@@ -56,6 +56,11 @@ def load_problem(source: Source) -> Inputs:
             "--max-distance and --k-neighbors choose pairs of points; pass the points as --points "
             "(or store a sparse cost)"
         )
+    if source.power is not None and points is None:
+        raise InvalidProblem(
+            f"--power {source.power:g} was given without --points, whose metric it raises to a "
+            "power (leave it out)"
+        )
     if images is not None:
         if source.a is not None or source.b is not None:
             raise InvalidProblem(
@@ -64,7 +69,8 @@ def load_problem(source: Source) -> Inputs:
         return _from_images(*images, metric or PIXEL_METRICS[0])
     if points is not None:
         X, Y = (as_points(read(name), name) for name in points)
-        cost_of = _cost_from_points(X, Y, metric or POINT_METRICS[0], near)
+        power = 1.0 if source.power is None else source.power
+        cost_of = _cost_from_points(X, Y, metric or POINT_METRICS[0], power, near)
         return Inputs(cost_of, *_both_weights(source.a, source.b))
     if metric is not None:
         raise InvalidProblem(
@@ -125,18 +131,21 @@ def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
     """Check the name of a metric, and suggest the nearest if it is unknown."""
     if metric not in known:
         near = difflib.get_close_matches(metric[:LONGEST_SHOWN], known, n=1)
+        names = ", ".join(name for name in known if name in METRICS)
+        others = "" if known == PIXEL_METRICS else ", or another name of scipy's cdist"
         raise InvalidProblem(
-            f"--metric is {shown(metric)}; it must be one of {', '.join(known)} "
+            f"--metric is {shown(metric)}; it must be one of {names}{others} "
             f"({f'did you mean {near[0]}?' if near else f'{known[0]} is the default'})"
         )
     return metric
 
 
 def _cost_from_points(
-    X: Matrix, Y: Matrix, metric: str, near: tuple[float | None, int | None]
+    X: Matrix, Y: Matrix, metric: str, power: float, near: tuple[float | None, int | None]
 ) -> Geometry:
     """Return the cost between two sets of points, stored only if it is small."""
     from ..geometry.clouds import cloud_geometry
+    from ..geometry.coordinates import as_metric
     from ..geometry.near_pairs import near_geometry
 
     _checked_metric(metric, POINT_METRICS)
@@ -145,9 +154,9 @@ def _cost_from_points(
             f"the points have {X.shape[1]} and {Y.shape[1]} coordinates; both must have the same "
             "number (check the columns of the files)"
         )
-    return (
-        cloud_geometry(X, Y, metric) if near == (None, None) else near_geometry(X, Y, metric, *near)
-    )
+    if near == (None, None):
+        return cloud_geometry(X, Y, metric, p=power)
+    return near_geometry(X, Y, as_metric(metric, power), *near)
 
 
 def _from_images(first: str, second: str, metric: str) -> Inputs:

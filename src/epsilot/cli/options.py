@@ -56,6 +56,14 @@ Metric = Annotated[
         help=f"Points: {listed(POINT_METRICS)}. Images: {listed(PIXEL_METRICS)}.",
     ),
 ]
+Power = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        rich_help_panel=PROBLEM,
+        help="Costs of points are this power of the metric: euclidean and 3 for W_3 (default 1).",
+    ),
+]
 WeightsA = Annotated[
     str | None,
     typer.Option(
@@ -103,6 +111,7 @@ class Source:
     metric: Metric = None
     max_distance: MaxDistance = None
     k_neighbors: Neighbors = None
+    power: Power = None
     a: WeightsA = None
     b: WeightsB = None
     normalize: Normalize = False

@@ -19,7 +19,7 @@ from ..wording import shown
 from . import charts, html, plan_figures
 from .plotting import AXES, history_columns
 from .report import Drawable, Judged, Pageable, result_lines
-from .text import is_counted
+from .text import cost_words, distance_note, is_counted
 
 _STYLE = """
 .verdict { padding: 1rem 1.25rem; border-left: 5px solid; border-radius: 4px;
@@ -75,6 +75,7 @@ def page_of(
     verb = "reaches" if result.is_entropic or "KL" in result.quantity else "costs"
     parts = [
         verdict(result, verb),
+        *_unit(result),
         html.heading("Convergence"),
         convergence(result),
         html.heading("Transported mass"),
@@ -86,6 +87,15 @@ def page_of(
     ]
     title = f"{result.quantity[:1].upper()}{result.quantity[1:]}, {n:,}\u00a0×\u00a0{m:,}"
     return html.page(title, "\n".join(parts), style=STYLE)
+
+
+def _unit(result: Pageable) -> list[str]:
+    """Return a paragraph with the cost in words and the distance, if the cost has a metric."""
+    cost = cost_words(result.problem)
+    distance = distance_note(result.problem, result.quantity, result.value)
+    if cost is None:
+        return []
+    return [html.paragraph(f"Unit: {cost}{'' if distance is None else f'; {distance}'}.")]
 
 
 def _coordinates(

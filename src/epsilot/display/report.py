@@ -12,7 +12,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from .._types import Json
-from .text import clock, compile_note, counted, is_counted, operations_text
+from .text import (
+    accuracy_note,
+    clock,
+    compile_note,
+    cost_words,
+    counted,
+    distance_note,
+    is_counted,
+    operations_text,
+)
 
 if TYPE_CHECKING:
     from ..problems.certificate import Certificate
@@ -81,13 +90,13 @@ class Reportable(Judged, Protocol):
     def version(self) -> str: ...  # noqa: D102
     @property
     def compile_seconds(self) -> float: ...  # noqa: D102
+    @property
+    def problem(self) -> Problem: ...  # noqa: D102
 
 
 class Pageable(Reportable, Protocol):
     """Further fields, which web pages show."""
 
-    @property
-    def problem(self) -> Problem: ...  # noqa: D102
     @property
     def problem_hash(self) -> str: ...  # noqa: D102
     @property
@@ -109,6 +118,7 @@ def result_fields(result: Reportable) -> dict[str, object]:
         "status": result.status.name.lower(),
         "message": str(result.status),
         "shape": list(result.plan_operator.shape),
+        "cost": cost_words(result.problem),
         "value": result.value,
         "value_linear": result.value_linear,
         "lower_bound": result.lower_bound,
@@ -130,11 +140,15 @@ def result_fields(result: Reportable) -> dict[str, object]:
 def result_lines(result: Reportable) -> dict[str, str]:
     """Return the fields of a result as labelled text."""
     n, m = result.plan_operator.shape
+    accuracy = accuracy_note(result.quantity, result.value, result.lower_bound)
+    cost = cost_words(result.problem)
+    distance = distance_note(result.problem, result.quantity, result.value)
     lines = {
-        "problem": f"{n} × {m}",
+        "problem": f"{n} × {m}" + ("" if cost is None else f", {cost}"),
         "value": f"{result.value:.10g}",
+        **({} if distance is None else {"distance": distance}),
         "lower bound": f"{result.lower_bound:.10g}",
-        "gap": f"{result.gap:.3g} (target {result.target:.3g})",
+        "gap": f"{result.gap:.3g} (target {result.target:.3g}{accuracy and '; ' + accuracy})",
         "method": result.method + (f", η = {result.reg:.3g}" if result.reg else ""),
         "work": f"{counted(result.n_iter, 'epoch')}, {operations_text(result.work)}, "
         f"{clock(result.seconds)}{compile_note(result.compile_seconds)}",

@@ -6,8 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..problems.problem import Problem
     from ..problems.work import Work
 
+#: Relative gap at and below which a result is called exact.
+EXACT = 1e-9
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -76,3 +79,40 @@ def compile_note(seconds: float) -> str:
     ''
     """
     return f" (and {clock(seconds)} compiling, once)" if seconds >= 0.1 else ""
+
+
+def cost_words(problem: Problem) -> str | None:
+    """Return the cost of a problem in words, if it has a metric."""
+    metric = problem.geometry.cost_metric
+    return None if metric is None else metric.words
+
+
+def distance_note(problem: Problem, quantity: str, value: float) -> str | None:
+    """Return the Wasserstein distance that a transport cost is a power of, such as "W2 = 0.5".
+
+    None for other problems, for costs that are no power of a distance, and for masses other than 1.
+    """
+    metric = problem.geometry.cost_metric
+    order = None if metric is None else metric.order
+    is_known = quantity == "transport cost" and math.isclose(problem.mass, 1.0, rel_tol=1e-9)
+    if order is None or not is_known or value < 0:
+        return None
+    return f"W{order:g} = {value ** (1 / order):.6g}"
+
+
+def accuracy_note(quantity: str, value: float, lower: float) -> str:
+    """Return how near a transport cost is to the optimum, and how to ask for the exact one.
+
+    Examples
+    --------
+    >>> accuracy_note("transport cost", 1.0, 0.991)
+    'within 0.91 %; rtol=1e-9 for the exact optimum'
+    >>> accuracy_note("transport cost", 1.0, 1.0)
+    'exact to rounding'
+    """
+    if quantity != "transport cost" or not lower > 0:
+        return ""
+    excess = value / lower - 1
+    if excess <= EXACT:
+        return "exact to rounding"
+    return f"within {100 * excess:.2g} %; rtol=1e-9 for the exact optimum"

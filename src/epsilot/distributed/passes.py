@@ -19,6 +19,7 @@ from .._types import FloatArray, Integers, Matrix, Vector
 from ..geometry.sweeps import FORMS, Argument, spans
 from ..geometry.tree_index import PricedTree
 from ..kernels import points as kernels
+from ..metrics import MetricKey
 from ..version import __version__
 from .cluster import Cluster, Submit, aligned, check_version
 from .tiles import Tile, Tiles
@@ -53,7 +54,7 @@ class KernelCall(NamedTuple):
 
     kernel: str
     dtype: type[np.floating]
-    metric: int
+    metric: MetricKey
     shift: float
     centre: Vector | None
     numbers: list[Argument]  # arguments; None in place of an array
@@ -229,13 +230,13 @@ def only(found: list[FloatArray]) -> FloatArray:
     return found[0]
 
 
-def _priced(tree: list[Any], metric: int, shift: float) -> PricedTree:
+def _priced(tree: list[Any], metric: MetricKey, shift: float) -> PricedTree:
     points, prices, nodes = map(aligned, tree)
     return PricedTree(points, prices, metric, shift, nodes)
 
 
 def least_columns_of(
-    version: str, X: Matrix, tree: list[Any], metric: int, shift: float, k: int
+    version: str, X: Matrix, tree: list[Any], metric: MetricKey, shift: float, k: int
 ) -> Found:
     """Search the k least columns of points."""
     check_version(version)
@@ -250,7 +251,7 @@ def least_columns_of(
 
 
 def ctransform_of(
-    version: str, X: Matrix, tree: list[Any], metric: int, shift: float, k: int
+    version: str, X: Matrix, tree: list[Any], metric: MetricKey, shift: float, k: int
 ) -> Vector:
     """Return min_j C_ij + price_j of points."""
     check_version(version)

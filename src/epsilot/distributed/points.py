@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,12 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..geometry import points as local
 from ..geometry.base import Places
-from ..geometry.coordinates import MAX_HULL_DIMENSION, check_metric, check_range, check_space
+from ..geometry.coordinates import MAX_HULL_DIMENSION, as_metric, check_range, check_space
 from ..geometry.points import MAX_COMPARED_ENTRIES, Precision
 from ..geometry.sweeps import BLOCK_ENTRIES, FORMS, Block, row_blocks
 from ..geometry.tree_index import ENTRIES_PER_PAIR, Embedding
 from ..kernels import points as kernels
-from ..metrics import METRICS, MetricLike
+from ..metrics import METRICS, MetricKey, MetricLike, compiled_metric
 from . import passes
 from .cluster import Cluster
 from .passes import ClusterSearch, KernelCall
@@ -40,6 +40,8 @@ def PointCloud(
     metric: MetricLike = "sqeuclidean",
     client: Client | None = None,
     *,
+    p: float = 1.0,
+    metric_params: Mapping[str, Any] | None = None,
     single: bool = False,
 ) -> ClusterCloud:
     """Return the cost between two clouds, computed by the workers of a Dask cluster.
@@ -55,10 +57,10 @@ def PointCloud(
         NumPy, Dask or Zarr arrays, memory-mapped files, names of ``.npy`` and ``.zarr`` files, or
         :class:`epsilot.distributed.Parquet`. All workers must be able to read the files.
     metric : str
-        A name of ``epsilot.metrics.POINT_METRICS``.
+        A name of ``epsilot.metrics.POINT_METRICS`` with compiled kernels.
     client : distributed.Client, optional
         By default Dask's default client.
-    single : bool
+    p, metric_params, single
         As in :class:`epsilot.PointCloud`.
 
     Examples
@@ -67,13 +69,14 @@ def PointCloud(
     >>> cloud = epsilot.distributed.PointCloud("x.npy", "y.npy", client=Client())  # doctest: +SKIP
     >>> epsilot.solve(cloud, rtol=0.01)  # doctest: +SKIP
     """
-    if callable(metric):
+    metric = as_metric(metric, p, metric_params)
+    row = compiled_metric(metric)
+    if row is None:
         raise InvalidProblem(
-            "metric is a function; on a cluster it must have a name (use epsilot.PointCloud in one "
-            "process)."
+            f"metric is {'a function' if callable(metric) else metric}; on a cluster it must be "
+            f"one of {', '.join(METRICS)} (use epsilot.PointCloud in one process)."
         )
-    check_metric(metric)
-    cluster, is_direction = Cluster.of(client), METRICS[metric].degree == 0
+    cluster, is_direction = Cluster.of(client), row.degree == 0
     sides = tuple(
         Tiles.of(X, name, cluster, is_direction) for X, name in ((X_a, "X_a"), (X_b, "X_b"))
     )
@@ -99,10 +102,10 @@ class ClusterCloud(local.PointCloud):
     is_remote = True
     has_float32_points = False  # workers hold the points, and have passes of their own
 
-    def __init__(self, sides: tuple[Tiles, ...], metric: str, single: bool) -> None:
+    def __init__(self, sides: tuple[Tiles, ...], metric: MetricLike, single: bool) -> None:
         self._sides = sides
         X, Y = (side.all_points() for side in sides)
-        super().__init__(X, Y, metric, single=single)
+        self._check_and_set(X, Y, metric, single)
 
     @property
     def cluster(self) -> Cluster:
@@ -156,7 +159,7 @@ class ClusterCloud(local.PointCloud):
         return KernelCall(
             kernel=kernel.__name__,
             dtype=dtype,
-            metric=self._named.code,
+            metric=self.key,
             shift=self.shift,
             centre=self._centre if is_centred else None,
             numbers=[None if isinstance(x, np.ndarray) else x for x in inputs],
@@ -189,26 +192,36 @@ class RemoteCloud(ClusterCloud):
     can_coarsen = False
     has_rows = False
 
-    def __init__(self, sides: tuple[Tiles, ...], metric: str, single: bool) -> None:
-        self._set(sides, metric, single, 0.0)
+    def __init__(self, sides: tuple[Tiles, ...], metric: MetricLike, single: bool) -> None:
+        row = compiled_metric(metric)
+        assert row is not None
+        self._set(sides, metric, row.key, single, 0.0)
         low, high = self._extent
         if self._named.degree > 0:
             with np.errstate(over="ignore"):
                 reach = float((high - low).max())
             check_range(reach, self._named.power, self.X.shape[1], f"{metric}: the points")
 
-    def _set(self, sides: tuple[Tiles, ...], metric: str, single: bool, shift: float) -> None:
+    def _set(
+        self,
+        sides: tuple[Tiles, ...],
+        metric: MetricLike,
+        key: MetricKey,
+        single: bool,
+        shift: float,
+    ) -> None:
         none = np.zeros((0, sides[0].shape[1]))
         self._sides, self.X, self.Y = sides, none, none
-        self.metric, self.single, self.shift = metric, single, shift
+        self.metric, self.key, self.single, self.shift = metric, key, single, shift
         self.shape, self.dimension = (sides[0].shape[0], sides[1].shape[0]), none.shape[1]
 
     def _like(
         self, shift: float, sides: tuple[Tiles, ...] | None = None, single: bool | None = None
     ) -> RemoteCloud:
         out: RemoteCloud = object.__new__(RemoteCloud)
-        metric, is_single = str(self.metric), self.single if single is None else single
-        out._set(self._sides if sides is None else sides, metric, is_single, shift)
+        is_single = self.single if single is None else single
+        sides = self._sides if sides is None else sides
+        out._set(sides, self.metric, self.key, is_single, shift)
         return out
 
     @cached_property
@@ -228,7 +241,7 @@ class RemoteCloud(ClusterCloud):
         n, m = self.shape
         if n * m > MAX_COMPARED_ENTRIES:
             low, high = self._extent
-            corners = local.PointCloud(low[None], high[None], self.metric).shifted(self.shift)
+            corners = self._between(low[None], high[None]).shifted(self.shift)
             return self.shift, float(corners.block(0, 1)[0, 0])
         out, zeros = np.empty(n), np.zeros(m)
         self._share(kernels.ctransform_rows, False, zeros, 1.0, out)
@@ -264,10 +277,10 @@ class RemoteCloud(ClusterCloud):
 
     def rescaled(self, power: int) -> RemoteCloud | None:
         """Return the geometry of 2**power C, by scaling the points."""
-        degree = METRICS[str(self.metric)].degree
+        degree = self._named.degree
         if degree == 0 or power % degree:
             return None
-        sides = tuple(side.scaled(power // degree) for side in self._sides)
+        sides = tuple(side.scaled(int(power // degree)) for side in self._sides)
         return self._like(float(np.ldexp(self.shift, power)), sides)
 
     def restricted(self, rows: Index, cols: Index) -> RemoteCloud:
@@ -278,11 +291,11 @@ class RemoteCloud(ClusterCloud):
     def miniature(self) -> Geometry:
         """Return a tiny local cloud that compiles the same kernels."""
         pair = np.stack(self._extent)
-        return local.PointCloud(pair, pair, self.metric, single=self.single)
+        return self._between(pair, pair, self.single)
 
     def digest(self) -> str:
         """Return the hash that the cloud has in one process, computed tile by tile."""
-        h = hashlib.sha256(f"{self.metric!s} {self.shift!r} {self.shape}".encode())
+        h = hashlib.sha256(f"{self.digested_metric} {self.shift!r} {self.shape}".encode())
         for side in self._sides:
             for k in range(len(side.spans)):
                 h.update(np.ascontiguousarray(side.piece(k)).data)
@@ -318,7 +331,7 @@ class RemoteCloud(ClusterCloud):
         targets, cluster = self._sides[1], self.cluster
         is_centred = dtype == np.float32 and self._named.degree > 0
         centre = self._centre if is_centred else None
-        code, shift = self._named.code, self.shift
+        code, shift = self.key, self.shift
         n = len(targets.spans)
         same = [[x] * n for x in (X, dtype, centre, code, shift)]
 
@@ -331,7 +344,7 @@ class RemoteCloud(ClusterCloud):
         """Compute the costs of single pairs, after fetching their points."""
         X, Y = self._sides[0].take(rows), np.ascontiguousarray(self._sides[1].take(cols).T)
         out, places = np.empty(rows.size), np.arange(rows.size)
-        args = X, Y, self._named.code, self.shift, places, places, out
+        args = X, Y, self.key, self.shift, places, places, out
         parallel.share(kernels.pair_costs, rows.size, rows.size * ENTRIES_PER_PAIR, *args)
         return out
 
@@ -341,7 +354,7 @@ def costs(
     X: FloatArray,
     dtype: Precision,
     centre: Vector | None,
-    metric: int,
+    metric: MetricKey,
     shift: float,
 ) -> FloatArray:
     """Return the costs between points and the targets of a tile, on a worker."""

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._types import Fields, Matrix, Potentials, Vector
 from ..arguments import check_positive
-from ..display.text import compile_note, counted
+from ..display.text import (
+    accuracy_note,
+    compile_note,
+    cost_words,
+    counted,
+    distance_note,
+)
 from ..errors import InvalidProblem
 from ..files.arrays import SavedArrays
 from ..problems.certificate import Certificate
@@ -129,10 +135,15 @@ class Result:
     def __repr__(self) -> str:
         n, m = self.plan_operator.shape
         mark = "certified" if self.converged else "NOT at the target"
+        cost = cost_words(self.problem)
+        distance = distance_note(self.problem, self.quantity, self.value)
+        accuracy = accuracy_note(self.quantity, self.value, self.lower_bound)
         return (
-            f"<epsilot.Result {n} x {m}, {self.method}: {mark}\n"
-            f"  value {self.value:.10g}, lower bound {self.lower_bound:.10g}, "
-            f"gap {self.gap:.3g} (target {self.target:.3g})\n"
+            f"<epsilot.Result {n} x {m}, {'' if cost is None else cost + ', '}{self.method}: "
+            f"{mark}\n"
+            f"  value {self.value:.10g}{'' if distance is None else f' ({distance})'}, "
+            f"lower bound {self.lower_bound:.10g}, "
+            f"gap {self.gap:.3g} (target {self.target:.3g}{accuracy and '; ' + accuracy})\n"
             f"  {self.status}; {counted(self.n_iter, 'epoch')}, "
             f"{self.work.operations:.3g} operations, {self.seconds:.3g} s"
             f"{compile_note(self.compile_seconds)}>"

@@ -91,7 +91,7 @@ def grid_cost(shape: tuple[int, int], metric: str = "cityblock") -> Matrix:
     pixels = np.indices((height, width), dtype=np.float64).reshape(2, n)
     M = np.empty((n, n))
     X = np.ascontiguousarray(pixels.T)
-    parallel.share(cost_rows, n, n * n, X, pixels, METRICS[metric].code, 0.0, M)
+    parallel.share(cost_rows, n, n * n, X, pixels, METRICS[metric].key, 0.0, M)
     M /= M.max() or 1.0
     return M
 

@@ -176,7 +176,7 @@ class Front(ABC, Generic[T]):
             Weights, of equal totals in a balanced problem. If None, uniform with the total of the
             others.
         metric : str
-            A name of ``epsilot.metrics.POINT_METRICS``, "sqeuclidean" by default.
+            A name of ``epsilot.metrics.LOSS_METRICS``, "sqeuclidean" by default.
             Where a metric has a kink, such as between coincident points, a pair has slope 0.
         rtol, eps : float, optional
             The gap to reach, relative to the value (default: 1e-6) or absolute.

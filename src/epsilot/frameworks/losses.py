@@ -24,7 +24,7 @@ from ..api.batch import solve_batch, solve_sample_batch
 from ..api.solve import solve
 from ..arguments import check_positive, is_real, plain
 from ..engine.batch.engine import BatchGoal, solve_packed
-from ..engine.batch.problems import COMPILED, StackSource, flat
+from ..engine.batch.problems import StackSource, batch_key, flat
 from ..engine.batch.result import BatchResult, Plans
 from ..engine.request import Request
 from ..engine.result import Result, Status
@@ -36,7 +36,7 @@ from ..kernels.points import cloud_costs
 from ..kernels.products import product, squared_distances
 from ..kernels.small_simplex import is_small
 from ..kernels.vectors import log
-from ..metrics import METRICS, POINT_METRICS
+from ..metrics import LOSS_METRICS, METRICS
 from ..problems.duals import centred
 from ..problems.plan import Arcs, Plan
 from ..wording import shown
@@ -257,9 +257,9 @@ class CloudLoss(Loss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (isinstance(self.metric, str) and self.metric in POINT_METRICS):
+        if not (isinstance(self.metric, str) and self.metric in LOSS_METRICS):
             raise InvalidProblem(
-                f"metric is {shown(self.metric)}; it must be one of {', '.join(POINT_METRICS)} "
+                f"metric is {shown(self.metric)}; it must be one of {', '.join(LOSS_METRICS)} "
                 "(for others pass the cost, as a differentiable matrix, to transport_cost_matrix)."
             )
 
@@ -499,7 +499,7 @@ def point_slopes(plan: Plan | Arcs, x: Matrix, y: Matrix, metric: str) -> tuple[
     plan : Plan or Arcs
     x, y : (n, d), (m, d) arrays
     metric : str
-        A name of ``epsilot.metrics.POINT_METRICS``.
+        A name of ``epsilot.metrics.LOSS_METRICS``.
     """
     row = METRICS[metric]
     middle = np.zeros(x.shape[1]) if row.degree == 0 else x.mean(axis=0)
@@ -681,11 +681,12 @@ def _costs(x: Array, y: Array, metric: str) -> Array | None:
         for clouds in zip(x, y, out, strict=True):
             squared_distances(*clouds)
         return out
-    if metric not in COMPILED or not is_small(n, m):
+    key = batch_key(metric)
+    if key is None or not is_small(n, m):
         return None
     out = np.empty((k, n, m))
     sizes = np.array([(n, m, d)] * k)
-    cloud_costs(flat(x), flat(y), METRICS[metric].code, sizes, out.reshape(-1))
+    cloud_costs(flat(x), flat(y), key, sizes, out.reshape(-1))
     return out
 
 

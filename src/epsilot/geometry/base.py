@@ -22,7 +22,7 @@ from .._types import Array, Index, Matrix, Vector
 from ..kernels import dense as kernels
 from ..kernels import k_least
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
-from ..metrics import metric_of
+from ..metrics import NamedMetric, metric_of
 from .line import Line
 from .sweeps import BLOCK_ENTRIES, Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
 from .tree_index import Embedding
@@ -170,6 +170,11 @@ class Geometry(ABC):
     @property
     def places(self) -> Places | None:
         """Coordinates of sources and targets, for figures, or None."""
+        return None
+
+    @property
+    def cost_metric(self) -> NamedMetric | None:
+        """The metric that gives the costs, for reports; None for costs without one."""
         return None
 
     # Costs and limits of passes.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,10 +12,12 @@ from numpy.typing import ArrayLike
 from .. import memory
 from .._types import Index, Matrix, Vector
 from ..arguments import check_flag
-from ..metrics import METRICS, MetricLike
+from ..metrics import GRID_METRICS, METRICS, MetricLike, NamedMetric, as_named, compiled_metric
 from .base import Geometry, Lattice, Places, PublicCall
-from .coordinates import MAX_HULL_DIMENSION, as_points, reach
+from .coordinates import MAX_HULL_DIMENSION, as_metric, as_points, metric_keywords, reach
 from .dense import Dense
+from .grid import Grid
+from .metric_cloud import MetricCloud
 from .points import PointCloud
 from .tree_index import Embedding
 
@@ -24,25 +28,60 @@ MAX_SAFE_EXPONENT = 450
 
 
 def cloud_geometry(
-    X_a: ArrayLike, X_b: ArrayLike, metric: MetricLike = "sqeuclidean", lazy: bool | None = None
+    X_a: ArrayLike,
+    X_b: ArrayLike,
+    metric: MetricLike = "sqeuclidean",
+    lazy: bool | None = None,
+    *,
+    p: float = 1.0,
+    metric_params: Mapping[str, Any] | None = None,
 ) -> Geometry:
     """Return the cost between two clouds: stored when small, computed on the fly when large."""
     check_flag("lazy", lazy)
+    metric = as_metric(metric, p, metric_params)
     X, Y = as_points(X_a, "X_a"), as_points(X_b, "X_b")
     n, m = len(X), len(Y)
-    is_stored = (callable(metric) or n * m <= MAX_STORED_ENTRIES) if lazy is None else not lazy
+    is_function = callable(as_named(metric).name)
+    is_stored = (is_function or n * m <= MAX_STORED_ENTRIES) if lazy is None else not lazy
     if not is_stored:
         return PointCloud.of_points(X, Y, metric, single=True)
-    remedy = "use a metric that has a name" if callable(metric) else "use lazy=True"
+    remedy = "use a metric that has a name" if is_function else "use lazy=True"
     memory.ask(
         2 * 8 * n * m, f"a stored cost of {n:,} x {m:,} points", f"{remedy}, or fewer points"
     )
     return _stored(X, Y, metric)
 
 
+def grid_geometry(
+    shape_a: tuple[int, ...],
+    shape_b: tuple[int, ...],
+    metric: MetricLike,
+    spacing: float | Sequence[float],
+) -> Geometry:
+    """Return the cost between the cells of two grids: axis by axis, or between their centres."""
+    row = compiled_metric(metric)
+    row = row.on_line() if row is not None and len(shape_a) == 1 else row
+    if row is not None and row.is_distance and row.degree == 1 and len(shape_a) == 1:
+        row = METRICS["cityblock"]
+    for name in GRID_METRICS:
+        if row is METRICS[name]:
+            return Grid(shape_a, shape_b, name, spacing)
+    steps = Grid(shape_a, shape_b, spacing=spacing)  # checks shapes and spacing
+    places = steps.places
+    assert places is not None
+    geometry = cloud_geometry(places.X, places.Y, metric)
+    keywords = metric_keywords(metric) | steps.call().keywords
+    keywords["metric"] = metric_keywords(metric)["metric"]
+    cloud = geometry.cloud if isinstance(geometry, StoredCloud) else geometry
+    assert isinstance(cloud, (PointCloud, MetricCloud))
+    cloud.public_call = steps.call()._replace(keywords=keywords)
+    return geometry
+
+
 def _is_root(metric: MetricLike) -> bool:
     """Tell whether the metric is the root of a sum over the axes."""
-    return isinstance(metric, str) and metric in METRICS and METRICS[metric].is_root
+    row = compiled_metric(metric)
+    return row is not None and row.is_root
 
 
 def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Dense:
@@ -54,8 +93,7 @@ def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Dense:
     if exponent != 0:
         cloud = PointCloud.of_points(np.ldexp(X, -exponent), np.ldexp(Y, -exponent), metric)
         return Dense(np.ldexp(cloud.matrix(), exponent))
-    cloud = PointCloud.of_points(X, Y, metric)
-    return Dense(cloud.matrix()) if callable(metric) else StoredCloud(cloud)
+    return StoredCloud(PointCloud.of_points(X, Y, metric))
 
 
 # -- stored clouds ---------------------------------------------------------------------------------
@@ -71,11 +109,11 @@ class StoredCloud(Dense):
 
     Parameters
     ----------
-    cloud : PointCloud
-        Points and a metric that has a name.
+    cloud : PointCloud or MetricCloud
+        Points and a metric.
     """
 
-    def __init__(self, cloud: PointCloud) -> None:
+    def __init__(self, cloud: PointCloud | MetricCloud) -> None:
         self.cloud = cloud
         self.shape, self.dimension = cloud.shape, cloud.dimension
         self.is_shared = False
@@ -93,7 +131,7 @@ class StoredCloud(Dense):
 
     @property
     def _is_computed(self) -> bool:
-        return "C" in self.__dict__
+        return "C" in self.__dict__ or self.cloud.is_blockwise
 
     @cached_property
     def embedding(self) -> Embedding | None:
@@ -104,6 +142,11 @@ class StoredCloud(Dense):
     def places(self) -> Places | None:
         """The points."""
         return self.cloud.places
+
+    @property
+    def cost_metric(self) -> NamedMetric:
+        """The metric."""
+        return self.cloud.cost_metric
 
     def call(self) -> PublicCall:
         """Return the call on points."""
@@ -140,7 +183,9 @@ class StoredCloud(Dense):
     def rescaled(self, power: int) -> Dense:
         """Return the geometry of 2**power C."""
         cloud = self.cloud.rescaled(power)
-        return super().rescaled(power) if cloud is None else StoredCloud(cloud)
+        if cloud is None:
+            return super().rescaled(power)
+        return self._with(cloud, lambda: np.ldexp(self.C, power))
 
     def shifted(self, delta: float) -> Dense:
         """Return the geometry of C + delta."""
@@ -154,6 +199,14 @@ class StoredCloud(Dense):
             moved.C.setflags(write=False)
         return moved
 
+    def _with(self, cloud: PointCloud | MetricCloud, costs: Callable[[], Matrix]) -> StoredCloud:
+        """Return the geometry of other points; keep costs that are slow to compute again."""
+        out = StoredCloud(cloud)
+        if cloud.is_blockwise:
+            out.C = np.ascontiguousarray(costs())
+            out.C.setflags(write=False)
+        return out
+
     def restricted(self, rows: Index, cols: Index) -> StoredCloud:
         """Return the geometry of some of the points."""
-        return StoredCloud(self.cloud.restricted(rows, cols))
+        return self._with(self.cloud.restricted(rows, cols), lambda: self.C[np.ix_(rows, cols)])

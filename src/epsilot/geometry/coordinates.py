@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Matrix, Vector
-from ..arguments import numeric, plain
+from ..arguments import check_positive, numeric, plain
 from ..errors import InvalidProblem
-from ..metrics import METRICS, POINT_METRICS
-from ..wording import shown
+from ..metrics import METRICS, POINT_METRICS, MetricLike, NamedMetric, as_named
+from ..wording import LONGEST_SHOWN, shown
 
 #: Highest dimension in which convex hulls have few corners and are found quickly.
 MAX_HULL_DIMENSION = 3
@@ -84,7 +84,7 @@ def directions(X: Matrix, name: str) -> Matrix:
 SMALLEST_COST, LARGEST_COST = 1e-290, 1e300
 
 
-def check_range(largest: float, power: int, n_axes: int, what: str) -> None:
+def check_range(largest: float, power: float, n_axes: int, what: str) -> None:
     """Reject distances whose power, summed over the axes, float64 cannot hold."""
     least, most = SMALLEST_COST ** (1 / power), (LARGEST_COST / n_axes) ** (1 / power)
     if largest != 0 and not least <= largest <= most:
@@ -136,43 +136,53 @@ def _plain(given: object, name: str) -> object:
 
 # -- metrics of users ------------------------------------------------------------------------------
 #
-# A metric is a name of the table or a Python function.
+# A metric is a name, one with parameters or a power, or a Python function.
 
 
-def check_metric(metric: object) -> None:
-    """Reject a metric that is neither a known name nor a function."""
-    if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
+def as_metric(metric: object, p: object = 1.0, params: object = None) -> MetricLike:
+    """Check a metric, the power of it that costs are, and its parameters; return it simplified."""
+    if isinstance(metric, NamedMetric):
+        given, metric = metric, metric.name
+        p, params = (given.p if p == 1 else p), params or (dict(given.params) or None)
+    if getattr(metric, "__module__", None) == "scipy.spatial.distance":
+        metric = getattr(metric, "__name__", metric)
+    power = check_positive("p", p)
+    if params is not None and not (isinstance(params, Mapping) and isinstance(metric, str)):
         raise InvalidProblem(
-            f"metric is {shown(metric)}; it must be one of {', '.join(POINT_METRICS)}, or a "
-            "callable (point, points) -> costs."
+            f"metric_params is {shown(params)} and metric {shown(metric)}; metric_params must be a "
+            'dict of parameters of a metric that has a name, such as {"p": 3} of "minkowski".'
         )
-
-
-def metric_costs(
-    metric: Callable[[Vector, Matrix], ArrayLike], X: Matrix, Y: Matrix, i: int
-) -> Vector:
-    """Return the costs of source i by a user's function; reject those that are no costs."""
-    costs = numeric(metric(X[i], Y), "what the metric returned")
-    if costs.shape != Y.shape[:1]:
+    params = {} if params is None else dict(params)
+    if callable(metric):
+        return metric if power == 1 else NamedMetric(metric, power)
+    if not isinstance(metric, str) or metric not in POINT_METRICS:
+        near = difflib.get_close_matches(str(metric)[:LONGEST_SHOWN], POINT_METRICS, n=1)
+        hint = f" (did you mean {near[0]}?)" if near and isinstance(metric, str) else ""
         raise InvalidProblem(
-            f"the metric returned an array of shape {costs.shape} for source {i}; it must "
-            f"return one cost for each of the {Y.shape[0]} targets."
+            f"metric is {shown(metric)}; it must be one of {', '.join(METRICS)}, another name of "
+            f"scipy's cdist, or a callable f(u, v) -> cost{hint}."
         )
-    if not np.isfinite(costs).all():
-        j = int(np.argmin(np.isfinite(costs)))
+    if metric == "minkowski" and "p" in params:
+        params["p"] = _order(params["p"])
+    elif metric == "minkowski" and power != 1:
         raise InvalidProblem(
-            f"the metric returned {costs[j]} for source {i} and target {j}; costs must be finite."
+            f"p={power:g} was given with metric='minkowski', whose order is metric_params="
+            f"{{'p': {power:g}}}; p is the power of the metric (give the order too)."
         )
-    return costs
+    return metric if power == 1 and not params else NamedMetric(metric, power, params)
 
 
-@dataclass(frozen=True)
-class ScaledMetric:
-    """2**power times another metric."""
+def _order(order: object) -> float:
+    """Return the order of a Minkowski metric."""
+    return math.inf if order == math.inf else check_positive("the order p of minkowski", order)
 
-    metric: Callable[[Vector, Matrix], ArrayLike]
-    power: int
 
-    def __call__(self, x: Vector, Y: Matrix) -> Vector:
-        """Return the costs of a source and all targets."""
-        return np.ldexp(np.asarray(self.metric(x, Y), dtype=np.float64), self.power)
+def metric_keywords(metric: MetricLike) -> dict[str, str]:
+    """Return the keywords that name a metric in a call, as source code."""
+    named = as_named(metric)
+    keywords = {"metric": repr(named.name) if isinstance(named.name, str) else "metric"}
+    if named.p != 1:
+        keywords["p"] = f"{named.p:g}"
+    if named.params:
+        keywords["metric_params"] = repr(dict(named.params))
+    return keywords

@@ -80,7 +80,7 @@ class Dense(Geometry):
             return None
         places = np.indices(cells.shape).reshape(len(cells.shape), -1).T
         X = np.asarray(places * cells.spacing, dtype=np.float64)
-        return Embedding(X, X, METRICS["sqeuclidean"].code, 0.0)
+        return Embedding(X, X, METRICS["sqeuclidean"].key, 0.0)
 
     @property
     def places(self) -> Places | None:

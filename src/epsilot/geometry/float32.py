@@ -12,7 +12,7 @@ from .. import parallel
 from .._types import Array, FloatArray, Index, Matrix, Vector
 from ..kernels import k_least as kernels
 from ..kernels.products import HEIGHT, SINGLE_WIDTH, multiply_singles
-from ..metrics import HALF_ULP, Metric
+from ..metrics import HALF_ULP, Metric, MetricKey
 from .sweeps import BLOCK_ENTRIES, Block
 
 
@@ -103,7 +103,7 @@ MIN_COORDINATE, MAX_COORDINATE = 1e-12, 1e12
 
 Singles = NDArray[np.float32]
 #: The first arguments of kernels of clouds: sources, targets, metric, shift.
-Exact = tuple[Array, Array, int, np.floating]
+Exact = tuple[Array, Array, MetricKey, np.floating]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from .._types import FloatArray, Index, Matrix, Vector
 from ..errors import InvalidProblem
 from ..kernels import grid as kernels
 from ..kernels.vectors import LN2, expm1, log
-from ..metrics import GRID_METRICS, METRICS
+from ..metrics import GRID_METRICS, METRICS, NamedMetric
 from ..wording import shown
 from .axes import (
     decayed,
@@ -138,6 +138,11 @@ class Grid(Geometry):
         )
         return Places(X, Y, self.metric)
 
+    @property
+    def cost_metric(self) -> NamedMetric:
+        """The metric."""
+        return NamedMetric(self.metric)
+
     @cached_property
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost: of one cell to itself, and between opposite corners."""
@@ -206,11 +211,11 @@ class Grid(Geometry):
             max(x.as_integer_ratio()[1].bit_length() - 1 for x in numbers)
             for numbers in (self.spacing, [self.shift])
         )
-        return max(METRICS[self.metric].degree * spacing, shift)
+        return max(int(METRICS[self.metric].degree) * spacing, shift)
 
     def rescaled(self, power: int) -> Self:
         """Return the geometry of 2**power C."""
-        power //= METRICS[self.metric].degree
+        power //= int(METRICS[self.metric].degree)
         return type(self)(
             self.shape_a, self.shape_b, self.metric, [math.ldexp(h, power) for h in self.spacing]
         ).shifted(math.ldexp(self.shift, power))
@@ -271,7 +276,7 @@ class Grid(Geometry):
             np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1) * self.spacing
             for shape in (self.shape_a, self.shape_b)
         )
-        return Embedding(np.asarray(X), np.asarray(Y), METRICS[self.metric].code, self.shift)
+        return Embedding(np.asarray(X), np.asarray(Y), METRICS[self.metric].key, self.shift)
 
     def miniature(self) -> Self:
         """Return a grid of two cells along every axis."""

@@ -11,7 +11,7 @@ from .. import memory
 from .._types import Index, Matrix, Vector
 from ..arguments import is_integer, is_real
 from ..errors import InvalidProblem
-from ..metrics import METRICS, MetricLike
+from ..metrics import MetricLike, as_named, compiled_metric
 from ..wording import shown
 from .base import Geometry
 from .clouds import cloud_geometry
@@ -63,7 +63,7 @@ def near_geometry(
 ) -> Sparse:
     """Return the costs of near pairs of two clouds, without a matrix of all costs."""
     check_near(max_distance, k_neighbors)
-    geometry = cloud_geometry(X_a, X_b, metric, None if callable(metric) else True)
+    geometry = cloud_geometry(X_a, X_b, metric, None if callable(as_named(metric).name) else True)
     return near_pairs(geometry, metric, max_distance, k_neighbors)
 
 
@@ -92,7 +92,8 @@ def near_pairs(
         found = [(i, j, costs), (rows, cols, others)]
     else:
         assert max_distance is not None
-        degree = 1 if callable(metric) else METRICS[metric].degree or 1
+        row, named = compiled_metric(metric), as_named(metric)
+        degree = named.p if row is None else row.degree or 1
         found = _within(geometry, float(max_distance) ** degree)
     i, j, costs = (np.concatenate([part[x] for part in found]) for x in range(3))
     return Sparse(i, j, costs, geometry.shape)

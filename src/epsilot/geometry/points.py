@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import memory, parallel
+from .. import parallel
 from .._types import Array, Index, Matrix, Vector
 from ..kernels import points as kernels
-from ..metrics import METRICS, Metric, MetricLike
+from ..metrics import (
+    Metric,
+    MetricKey,
+    MetricLike,
+    NamedMetric,
+    as_named,
+    compiled_metric,
+    metric_of,
+)
 from . import sweeps
 from .base import Coarsening, Geometry, LogSums, Places, PublicCall, log_total
 from .coordinates import (
     MAX_HULL_DIMENSION,
-    ScaledMetric,
+    as_metric,
     as_points,
     box,
-    check_metric,
     check_range,
     check_space,
     directions,
     extreme,
-    metric_costs,
+    metric_keywords,
     reach,
 )
 from .float32 import MIN_PRODUCT_DIMENSION, Float32LogSums, Float32Points, square_blocks
 from .line import Line
+from .metric_cloud import MetricCloud
 from .sweeps import BLOCK_ENTRIES, Block, row_blocks
 from .tree_index import (
     COMPILED_DIMENSIONS,
@@ -49,6 +58,8 @@ MAX_COMPARED_ENTRIES_FLAT = 1 << 24
 MAX_FLOAT32_EXPONENT = 1e4
 #: Fewest columns for which float32 narrows down the minima that float64 then computes.
 MIN_FLOAT32_COLUMNS = 1024
+#: Fewest entries of a power of distances on a line for which c-transforms do not pass over all.
+MIN_POWER_ENTRIES = 1 << 17
 #: The precision in which kernels compute.
 Precision = type[np.float64] | type[np.float32]
 
@@ -56,8 +67,8 @@ Precision = type[np.float64] | type[np.float32]
 class PointCloud(Geometry):
     """The cost between the points of two clouds, never stored.
 
-    A metric that has a name runs in compiled kernels. A Python function is called row by row, and
-    its rows go through the passes of :class:`Geometry`.
+    Metrics of ``epsilot.metrics.METRICS`` run in compiled kernels. For every other one the result
+    is a geometry that computes blocks of rows by SciPy or by the function.
 
     Parameters
     ----------
@@ -67,8 +78,12 @@ class PointCloud(Geometry):
         Targets.
     metric : str or callable
         A name of ``epsilot.metrics.POINT_METRICS``: "sqeuclidean" (default), "euclidean" or
-        another. A callable takes one source (d,) and all targets (m, d) and returns m costs; it
-        runs in Python and is slow.
+        another of SciPy's. A callable f(u, v) returns the cost of two points; it runs in Python and
+        is slow.
+    p : float
+        Costs are this power of the metric.
+    metric_params : dict, optional
+        Parameters of the metric, as SciPy's ``cdist`` takes them: ``{"p": 3}`` of "minkowski".
     single : bool
         Allow float32 in the log-sum-exp passes of iterates (:attr:`rough`) where exponents are
         small enough. Everything else, and so every certificate, is in float64.
@@ -77,6 +92,7 @@ class PointCloud(Geometry):
     noun = "a point cloud"
     is_blockwise = False
     can_coarsen = True
+    public_call: PublicCall | None = None  # None: on points
     has_float32_points = True  # whether this process may hold float32 copies of all points
 
     def __init__(
@@ -85,49 +101,54 @@ class PointCloud(Geometry):
         X_b: ArrayLike,
         metric: MetricLike = "sqeuclidean",
         *,
+        p: float = 1.0,
+        metric_params: Mapping[str, Any] | None = None,
         single: bool = False,
     ) -> None:
+        metric = as_metric(metric, p, metric_params)
         self._check_and_set(as_points(X_a, "X_a"), as_points(X_b, "X_b"), metric, single)
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Any:
+        """Return a :class:`MetricCloud` for a metric without compiled kernels."""
+        other = _metric_cloud(*args, **keywords) if cls is PointCloud else None
+        return object.__new__(cls) if other is None else other
 
     @classmethod
     def of_points(
         cls, X: Matrix, Y: Matrix, metric: MetricLike, *, single: bool = False
-    ) -> PointCloud:
+    ) -> PointCloud | MetricCloud:
         """Return the cost between points that :func:`as_points` has checked."""
-        out = cls.__new__(cls)
+        if compiled_metric(metric) is None:
+            return MetricCloud(X, Y, as_named(metric))
+        out: PointCloud = object.__new__(cls)
         out._check_and_set(X, Y, metric, single)
         return out
 
     def _check_and_set(self, X: Matrix, Y: Matrix, metric: MetricLike, single: bool) -> None:
         """Check that points and metric fit together, and store them."""
         check_space(X.shape, Y.shape)
-        check_metric(metric)
-        if not callable(metric) and METRICS[metric].degree == 0:
+        row = compiled_metric(metric)
+        assert row is not None
+        row = row.on_line() if X.shape[1] == 1 else row
+        if row.degree == 0:
             X, Y = directions(X, "X_a"), directions(Y, "X_b")
-        elif not callable(metric):
-            check_range(reach(X, Y), METRICS[metric].power, X.shape[1], f"{metric}: the points")
-        self._set_points(X, Y, metric, single, 0.0)
-        if callable(metric):
-            what = f"a callable metric on {len(X):,} x {len(Y):,} points"
-            memory.ask(self.workspace, what, "use a metric that has a name, or fewer points")
+        else:
+            check_range(reach(X, Y), row.power, X.shape[1], f"{metric!s}: the points")
+        self._set_points(X, Y, metric, row.key, single, 0.0)
 
     def _set_points(
-        self, X: Matrix, Y: Matrix, metric: MetricLike, single: bool, shift: float
+        self, X: Matrix, Y: Matrix, metric: MetricLike, key: MetricKey, single: bool, shift: float
     ) -> None:
         """Store checked points, metric and shift."""
-        self.X, self.Y, self.metric, self.single = X, Y, metric, single
+        self.X, self.Y, self.metric, self.key, self.single = X, Y, metric, key, single
         self.shape, self.dimension, self.shift = (len(X), len(Y)), X.shape[1], shift
-        if callable(metric):
-            self.is_blockwise, self.can_coarsen = True, False
 
     def __repr__(self) -> str:
-        name = self.metric if isinstance(self.metric, str) else "callable"
-        return f"PointCloud({self.shape[0]} x {self.shape[1]}, {self.X.shape[1]}-d, {name})"
+        return f"PointCloud({self.shape[0]} x {self.shape[1]}, {self.X.shape[1]}-d, {self.metric})"
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the points, the metric and the shift, and nothing derived from them."""
-        names = {"X", "Y", "metric", "single", "shape", "dimension", "shift"}
-        names |= {"is_blockwise", "can_coarsen"}
+        names = {"X", "Y", "metric", "key", "single", "shape", "dimension", "shift"}
         state = {name: value for name, value in vars(self).items() if name in names}
         return object.__new__, (type(self),), state
 
@@ -138,21 +159,26 @@ class PointCloud(Geometry):
         """The points."""
         return Places(self.X, self.Y, self.metric if isinstance(self.metric, str) else None)
 
+    @property
+    def cost_metric(self) -> NamedMetric:
+        """The metric."""
+        return as_named(self.metric)
+
     def call(self) -> PublicCall:
-        """Return the call on points."""
-        metric = repr(self.metric) if isinstance(self.metric, str) else "metric"
-        return PublicCall("solve_sample", ("X_a", "X_b"), {"metric": metric})
+        """Return the call on points, or another that made them."""
+        keywords = metric_keywords(self.metric)
+        return self.public_call or PublicCall("solve_sample", ("X_a", "X_b"), keywords)
 
     @property
     def _named(self) -> Metric:
-        return METRICS[str(self.metric)]
+        return metric_of(self.key)
 
     @property
     def embedding(self) -> Embedding | None:
         """The points themselves, unless they have many coordinates."""
-        if self.is_blockwise or self.X.shape[1] > COMPILED_DIMENSIONS[-1]:
+        if self.X.shape[1] > COMPILED_DIMENSIONS[-1]:
             return None
-        return Embedding(self.X, self.Y, self._named.code, self.shift, trees=self._trees)
+        return Embedding(self.X, self.Y, self.key, self.shift, trees=self._trees)
 
     @cached_property
     def _trees(self) -> TreePair:
@@ -162,21 +188,21 @@ class PointCloud(Geometry):
     def _index(self) -> TreeSearch | Line | None:
         """Return the search structure of c-transforms, or None where a pass is faster.
 
-        TreePair cannot prune distances on a line, which are sorted instead.
+        Trees prune little of distances on a line, and of their powers, which are sorted instead.
         """
-        if self.line is None or self._named.degree != 1:
+        if self.line is None or self._named.square > 0:
             return TreeSearch.of(self.embedding)
-        return self.line if self.pass_entries >= MIN_SEARCHED_ENTRIES else None
+        least = MIN_SEARCHED_ENTRIES if self._named.degree == 1 else MIN_POWER_ENTRIES
+        return self.line if self.pass_entries >= least else None
 
     def rescaled(self, power: int) -> PointCloud | None:
-        """Return the geometry of 2**power C, by scaling the points."""
-        shift = float(np.ldexp(self.shift, power))
-        if callable(self.metric):
-            return self._copy(self.X, self.Y, shift, metric=ScaledMetric(self.metric, power))
-        degree = METRICS[self.metric].degree
+        """Return the geometry of 2**power C, by scaling the points if that is exact."""
+        shift, degree = float(np.ldexp(self.shift, power)), self._named.degree
+        if self._named.key[2]:  # a cost with an exponent is not rounded alike at another scale
+            return self._copy(self.X, self.Y, shift, key=self._named.scaled(2.0**power).key)
         if degree == 0 or power % degree:
             return None
-        step = power // degree
+        step = int(power // degree)
         X, Y = (np.ldexp(points, step) for points in (self.X, self.Y))
         return self._copy(X, Y, shift)
 
@@ -194,7 +220,7 @@ class PointCloud(Geometry):
         Y: Matrix,
         shift: float,
         *,
-        metric: MetricLike | None = None,
+        key: MetricKey | None = None,
         is_single: bool | None = None,
         moved: float | None = None,
     ) -> PointCloud:
@@ -203,8 +229,9 @@ class PointCloud(Geometry):
         ``moved`` tells that costs differ from these by a constant, so that known bounds carry over.
         """
         out: PointCloud = object.__new__(type(self))
-        metric = self.metric if metric is None else metric
-        out._set_points(X, Y, metric, self.single if is_single is None else is_single, shift)
+        is_single = self.single if is_single is None else is_single
+        out._set_points(X, Y, self.metric, self.key if key is None else key, is_single, shift)
+        out.public_call = self.public_call
         if moved is not None and "bounds" in self.__dict__:
             out.bounds = self.bounds[0] + moved, self.bounds[1] + moved
         if X is self.X and Y is self.Y:
@@ -213,28 +240,35 @@ class PointCloud(Geometry):
 
     def coarsen(self, n_cells: int, p: Vector, q: Vector) -> Coarsening | None:
         """Return the cost between weighted centroids of about ``n_cells`` cells of equal count."""
-        if self.is_blockwise:
-            return None
         (X, p), (Y, q) = (clusters(Z, w, n_cells) for Z, w in ((self.X, p), (self.Y, q)))
-        cells = PointCloud(X, Y, self.metric, single=self.single)
-        from_rows = PointCloud(self.X, cells.Y, self.metric, single=True)
-        from_cols = PointCloud(self.Y, cells.X, self.metric, single=True)
+        cells = self._between(X, Y, self.single)
+        from_rows, from_cols = self._between(self.X, cells.Y), self._between(self.Y, cells.X)
         return Coarsening(cells, p, q, from_rows, from_cols, self.shift)
 
+    def _between(self, X: Matrix, Y: Matrix, is_single: bool = True) -> PointCloud:
+        """Return the same cost between other points, without shift."""
+        out: PointCloud = object.__new__(PointCloud)
+        out._check_and_set(X, Y, self.metric, is_single)
+        out.key = self.key
+        return out
+
     def digest(self) -> str:
-        """Return a hash of points, metric and shift; of the costs if the metric is a function."""
-        if callable(self.metric):
-            return super().digest()
-        h = hashlib.sha256(f"{self.metric!s} {self.shift!r} {self.shape}".encode())
+        """Return a hash of points, metric and shift."""
+        h = hashlib.sha256(f"{self.digested_metric} {self.shift!r} {self.shape}".encode())
         h.update(np.ascontiguousarray(self.X).data)
         h.update(np.ascontiguousarray(self.Y).data)
         return h.hexdigest()[:16]
+
+    @property
+    def digested_metric(self) -> str:
+        """The metric, with the digits of its exponents if it has any."""
+        return f"{self.metric!s}{self.key[1:] if any(self.key[1:]) else ''}"
 
     # -- arguments of kernels ----------------------------------------------------------------
 
     def _args(
         self, swap: bool = False, dtype: Precision = np.float64
-    ) -> tuple[Array, Array, int, np.floating]:
+    ) -> tuple[Array, Array, MetricKey, np.floating]:
         """Return the first arguments of every kernel: sources, targets, metric and shift."""
         key = swap, dtype
         if key not in self._layouts:
@@ -243,7 +277,7 @@ class PointCloud(Geometry):
                 X, Y = X - self._centre, Y - self._centre  # float32 has no digits to spare
             sources, targets = np.ascontiguousarray(X, dtype), np.ascontiguousarray(Y.T, dtype)
             self._layouts[key] = sources, targets
-        return *self._layouts[key], self._named.code, dtype(self.shift)
+        return *self._layouts[key], self.key, dtype(self.shift)
 
     @cached_property
     def _centre(self) -> Vector:
@@ -272,19 +306,12 @@ class PointCloud(Geometry):
     def block(self, start: int, stop: int) -> Matrix:
         """Compute rows ``start:stop`` of C."""
         out = np.empty((stop - start, self.shape[1]))
-        if callable(self.metric):
-            for i in range(start, stop):
-                out[i - start] = metric_costs(self.metric, self.X, self.Y, i)
-            out += self.shift
-            return out
         X, *rest = self._args()
         parallel.share(kernels.cost_rows, stop - start, out.size, X[start:stop], *rest, out)
         return out
 
     def entries(self, rows: Index, cols: Index) -> Vector:
         """Compute the costs of single pairs."""
-        if self.is_blockwise:
-            return super().entries(rows, cols)
         rows, cols = (np.ascontiguousarray(x, dtype=np.int64) for x in (rows, cols))
         out = np.empty(rows.size)
         entries = rows.size * ENTRIES_PER_PAIR
@@ -293,8 +320,6 @@ class PointCloud(Geometry):
 
     def gathered(self, rows: Index) -> Matrix:
         """Compute some rows of C."""
-        if self.is_blockwise:
-            return super().gathered(rows)
         out = np.empty((rows.size, self.shape[1]))
         X, *rest = self._args()
         parallel.share(kernels.cost_rows, rows.size, out.size, X[rows], *rest, out)
@@ -302,9 +327,6 @@ class PointCloud(Geometry):
 
     def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield blocks of C / unit, computed in float32."""
-        if self.is_blockwise:
-            yield from super().single_blocks(unit)
-            return
         n, m = self.shape
         if self._named.square and self.X.shape[1] >= MIN_PRODUCT_DIMENSION:
             X, Y = (Z - self._centre for Z in (self.X, self.Y))
@@ -322,8 +344,6 @@ class PointCloud(Geometry):
     @cached_property
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost; for very large clouds, bounds of them."""
-        if self.is_blockwise:
-            return super().bounds
         n, m = self.shape
         if self.line is not None:
             return self.line.bounds()
@@ -349,8 +369,6 @@ class PointCloud(Geometry):
     @property
     def roughly(self) -> Geometry:
         """The same cloud, with the bounds of a box around it."""
-        if self.is_blockwise:
-            return self
         out = self._copy(self.X, self.Y, self.shift)
         out.bounds = self._box_bounds
         return out
@@ -364,7 +382,7 @@ class PointCloud(Geometry):
 
     @property
     def _allows_float32(self) -> bool:
-        return self.single and not self.is_blockwise
+        return self.single
 
     @cached_property
     def exact(self) -> Geometry:
@@ -389,16 +407,14 @@ class PointCloud(Geometry):
 
     def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
-        return super().lse_rows(g, eta) if self.is_blockwise else self._lse(False, g, eta)
+        return self._lse(False, g, eta)
 
     def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
-        return super().lse_cols(f, eta) if self.is_blockwise else self._lse(True, f, eta)
+        return self._lse(True, f, eta)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X."""
-        if self.is_blockwise:
-            return super().log_marginals(f, g, eta)
         log_r = self.lse_rows(g, eta) + f / eta
         log_c = self.lse_cols(f, eta) + g / eta
         return log_r, log_c, log_total(log_r)
@@ -407,23 +423,17 @@ class PointCloud(Geometry):
 
     def marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector]:
         """Return X 1 and Xᵀ 1."""
-        if self.is_blockwise:
-            return super().marginals(f, g, eta)
         n, m = self.shape
         return self.apply_rows(f, g, eta, np.ones(m)), self.apply_cols(f, g, eta, np.ones(n))
 
     def apply_rows(self, f: Vector, g: Vector, eta: float, v: Vector) -> Vector:
         """Return X v."""
-        if self.is_blockwise:
-            return super().apply_rows(f, g, eta, v)
         out = np.empty(self.shape[0])
         self._share(kernels.apply_rows, False, f, g, 1 / eta, v, out)
         return out
 
     def apply_cols(self, f: Vector, g: Vector, eta: float, u: Vector) -> Vector:
         """Return Xᵀ u."""
-        if self.is_blockwise:
-            return super().apply_cols(f, g, eta, u)
         out = np.empty(self.shape[1])
         self._share(kernels.apply_rows, True, g, f, 1 / eta, u, out)
         return out
@@ -432,16 +442,12 @@ class PointCloud(Geometry):
         self, f: Vector, g: Vector, eta: float, v: Vector, d: Vector
     ) -> tuple[Vector, Vector, Vector]:
         """Return X v, (C * X) v and C d in one pass."""
-        if self.is_blockwise:
-            return super().price_rows(f, g, eta, v, d)
         mass, cost, shipped = np.empty((3, self.shape[0]))
         self._share(kernels.price_rows, False, f, g, 1 / eta, v, d, mass, cost, shipped)
         return mass, cost, shipped
 
     def matvec(self, v: Vector) -> Vector:
         """Return C v."""
-        if self.is_blockwise:
-            return super().matvec(v)
         out = np.empty(self.shape[0])
         self._share(kernels.matvec, False, v, out)
         return out
@@ -450,11 +456,11 @@ class PointCloud(Geometry):
 
     def ctransform_rows(self, g: Vector) -> Vector:
         """Return min_j C_ij - g_j."""
-        return super().ctransform_rows(g) if self.is_blockwise else self._ctransform(False, g)
+        return self._ctransform(False, g)
 
     def ctransform_cols(self, f: Vector) -> Vector:
         """Return min_i C_ij - f_i."""
-        return super().ctransform_cols(f) if self.is_blockwise else self._ctransform(True, f)
+        return self._ctransform(True, f)
 
     def ctransform_error(self, f: Vector, g: Vector) -> float:
         """Return the error of c-transforms: 0, except where sorted points are compared."""
@@ -479,8 +485,23 @@ class PointCloud(Geometry):
     @cached_property
     def _float32_points(self) -> Float32Points | None:
         """The points in float32, which narrow down the columns of minima."""
-        may_hold = self.has_float32_points and not self.is_blockwise
-        if not may_hold or max(self.shape) < MIN_FLOAT32_COLUMNS:
+        if not self.has_float32_points or max(self.shape) < MIN_FLOAT32_COLUMNS:
             return None
         centre = self._centre if self._named.degree > 0 else np.zeros(self.X.shape[1])
         return Float32Points.of(self.X, self.Y, centre, self._named, self.shift)
+
+
+def _metric_cloud(
+    X_a: ArrayLike,
+    X_b: ArrayLike,
+    metric: MetricLike = "sqeuclidean",
+    *,
+    p: float = 1.0,
+    metric_params: Mapping[str, Any] | None = None,
+    single: bool = False,
+) -> MetricCloud | None:
+    """Return the cost by a metric without compiled kernels, or None."""
+    metric = as_metric(metric, p, metric_params)
+    if compiled_metric(metric) is not None:
+        return None
+    return MetricCloud(as_points(X_a, "X_a"), as_points(X_b, "X_b"), as_named(metric))

@@ -16,6 +16,7 @@ from .. import parallel
 from .._types import Index, Integers, Matrix, Vector
 from ..kernels import points as point_kernels
 from ..kernels import tree as kernels
+from ..metrics import MetricKey
 
 #: Dimensions for which kernels are compiled; other points are padded with zero coordinates.
 COMPILED_DIMENSIONS = (2, 3, 4, 8, 16)
@@ -55,7 +56,7 @@ class Embedding(NamedTuple):
 
     X: Matrix
     Y: Matrix
-    metric: int
+    metric: MetricKey
     shift: float
     backend: SearchBackend | None = None  # None: the threads of this process
     trees: TreePair | None = None  # of the cost's own points, which X and Y may be a part of
@@ -117,7 +118,7 @@ class Tree:
         kernels.boxes(points, depth, boxes)
         return cls(np.arange(n) if order is None else order, points, boxes)
 
-    def priced(self, prices: Vector, metric: int, shift: float) -> PricedTree:
+    def priced(self, prices: Vector, metric: MetricKey, shift: float) -> PricedTree:
         """Fit slopes to prices in tree order; a price of +inf excludes a column."""
         nodes = self.boxes.copy()
         d = self.points.shape[1]
@@ -174,7 +175,7 @@ class PricedTree:
 
     points: Matrix
     prices: Vector
-    metric: int
+    metric: MetricKey
     shift: float
     nodes: Matrix
 

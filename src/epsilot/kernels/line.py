@@ -1,7 +1,6 @@
 """Linear-time algorithms for sorted points on a line, with costs convex in their distance.
 
-``x`` and ``y`` are sorted. Costs are ``square`` times the squared distance, or with 0 the distance
-itself.
+``x`` and ``y`` are sorted. Costs are ``factor * distance**exponent`` with an exponent >= 1.
 """
 
 from __future__ import annotations
@@ -9,16 +8,21 @@ from __future__ import annotations
 import numpy as np
 
 from .compiling import INLINE, KERNEL, njit
+from .exp_log import power
 
 
 @njit(**INLINE)
-def _rise(x, further, y, square):
+def _rise(x, further, y, factor, exponent):
     """Return c(further, y) - c(x, y); squares use a product, which does not cancel."""
-    if square != 0:
-        return square * ((further - x) * ((further - y) + (x - y)))
-    if y <= x:
-        return further - x
-    return x - further if further <= y else (further - y) - (y - x)
+    if exponent == 2:
+        rise = (further - x) * ((further - y) + (x - y))
+    elif exponent != 1:
+        rise = power(abs(further - y), exponent) - power(abs(x - y), exponent)
+    elif y <= x:
+        rise = further - x
+    else:
+        rise = x - further if further <= y else (further - y) - (y - x)
+    return factor * rise
 
 
 @njit(**INLINE)
@@ -31,7 +35,7 @@ def _add(total, rest, x):
 
 
 @njit(**KERNEL)
-def staircase(x, y, p, q, square, i, j, flow, f, g):
+def staircase(x, y, p, q, factor, exponent, i, j, flow, f, g):
     """Write the monotone coupling of two masses, and potentials that are tight on it.
 
     The path of n + m - 1 pairs goes to the next row where a row has no mass left, and to the next
@@ -40,9 +44,7 @@ def staircase(x, y, p, q, square, i, j, flow, f, g):
     """
     n, m = x.size, y.size
     f[0] = 0.0
-    g[0] = abs(x[0] - y[0])
-    if square != 0:
-        g[0] *= square * g[0]
+    g[0] = _rise(y[0], x[0], y[0], factor, exponent)
     r, c, a, b = 0, 0, p[0], q[0]
     row, row_rest, col, col_rest = f[0], 0.0, g[0], 0.0
     for s in range(n + m - 1):
@@ -51,11 +53,11 @@ def staircase(x, y, p, q, square, i, j, flow, f, g):
         a -= moved
         b -= moved
         if r + 1 < n and (a <= b or c + 1 == m):
-            row, row_rest = _add(row, row_rest, _rise(x[r], x[r + 1], y[c], square))
+            row, row_rest = _add(row, row_rest, _rise(x[r], x[r + 1], y[c], factor, exponent))
             r += 1
             a, f[r] = p[r], row
         elif c + 1 < m:
-            col, col_rest = _add(col, col_rest, _rise(y[c], y[c + 1], x[r], square))
+            col, col_rest = _add(col, col_rest, _rise(y[c], y[c + 1], x[r], factor, exponent))
             c += 1
             b, g[c] = q[c], col
 
@@ -83,3 +85,26 @@ def nearest(x, y, prices, centre, left, right):
                 best, found = value, c
             c -= 1
         right[i] = found
+
+
+@njit(**KERNEL)
+def convex_minima(x, y, prices, factor, exponent, place):
+    """Write, for every x, a column of least cost + price.
+
+    The columns never decrease with x (Monge), so that those of two rows bound those between them.
+    """
+    n, m = x.size, y.size
+    step = 1
+    while step < n:
+        step *= 2
+    while step > 0:
+        for i in range(step - 1, n, 2 * step):
+            low = place[i - step] if i >= step else 0
+            high = place[i + step] if i + step < n else m - 1
+            best, found = np.inf, low
+            for j in range(low, high + 1):
+                value = prices[j] + factor * power(abs(x[i] - y[j]), exponent)
+                if value < best:
+                    best, found = value, j
+            place[i] = found
+        step //= 2

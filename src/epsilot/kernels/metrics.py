@@ -1,7 +1,7 @@
-"""Compile the rows of :data:`epsilot.metrics.METRICS` into functions that take a metric's code.
+"""Compile the rows of :data:`epsilot.metrics.METRICS` into functions that take a metric's key.
 
-Every function compares the code first, outside the loops over points. Kernels call
-:func:`check_code` before they use a code from a caller.
+The type of a key names the metric and tells whether it has exponents
+(:data:`epsilot.metrics.MetricKey`). Every kernel is compiled for one metric, on its first use.
 
 The bound of a metric is ``bound(low, size, x, node, axes)``. For a point x and a node of a tree
 (:mod:`.tree`) with the box of its points y, the centre c of the box and a slope s, it returns
@@ -11,122 +11,122 @@ The bound of a metric is ``bound(low, size, x, node, axes)``. For a point x and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+from numba.extending import overload
 
 from ..metrics import METRICS, Metric
 from .compiling import INLINE, njit
+from .exp_log import power
+from .llvm_ops import IS_PLAIN
 
 # Parts of cached kernels need no cache of their own.
 _PART = {**INLINE, "cache": False}
-_CODES = tuple(metric.code for metric in METRICS.values())
+_OPTIONS = {"forceinline": True, "error_model": INLINE["error_model"]}
+_ROWS = {metric.code: metric for metric in METRICS.values()}
 
 #: A compiled function.
 Function: TypeAlias = Any
 
 
-@njit(**_PART)
-def check_code(metric):
-    """Raise ValueError if no metric has this code."""
-    if metric not in _CODES:
-        raise ValueError("no metric has this code; see epsilot.metrics.METRICS")
+class Form(NamedTuple):
+    """A row of the table, and whether its terms and its cost have exponents."""
+
+    metric: Metric
+    has_inner: bool
+    has_outer: bool
+
+    @classmethod
+    def of(cls, key: Any) -> Form:
+        """Return the form of a key, or of the type of one."""
+        code, inner, outer = map(len, key)
+        if code not in _ROWS:
+            raise ValueError(f"no metric has the code {code}; see epsilot.metrics.METRICS.")
+        return cls(_ROWS[code], inner > 0, outer > 0)
+
+    def parts(self) -> tuple[Function, Function, Function]:
+        """Return term(key, x, y), join(total, term) and finish(key, total), compiled."""
+        row = self.metric
+        term, join, finish = (njit(**_PART)(f) for f in (row.term, row.join, row.finish))
+
+        def own_term(key, x, y):
+            return term(x, y)
+
+        def power_term(key, x, y):
+            return power(term(x, y), key[1][0])
+
+        def own_finish(key, total):
+            return finish(total)
+
+        def power_finish(key, total):
+            return key[2][1] * power(finish(total), key[2][0])
+
+        return (
+            njit(**_PART)(power_term if self.has_inner else own_term),
+            join,
+            njit(**_PART)(power_finish if self.has_outer else own_finish),
+        )
 
 
-def _parts(metric: Metric) -> tuple[Function, Function, Function]:
-    """Return term, join and finish, compiled."""
-    term, join, finish = (njit(**_PART)(f) for f in (metric.term, metric.join, metric.finish))
-    return term, join, finish
+def _fill(form: Form) -> Function:
+    """Return the function that fills a row of costs."""
+    term, join, finish = form.parts()
 
-
-def _chain(
-    make: Callable[[Metric], Function], link: Callable[[int, Function, Function], Function]
-) -> Function:
-    """Return a function that dispatches on the code, made of one comparison per metric."""
-    functions = {metric.code: make(metric) for metric in METRICS.values()}
-    (_, function), *others = reversed(functions.items())
-    for code, own in others:
-        function = link(code, own, function)
-    return function
-
-
-# The arguments of links are written out, because numba would count references for ``*args``.
-
-
-def _fill(metric: Metric) -> Function:
-    term, join, finish = _parts(metric)
-
-    @njit(**_PART)
-    def fill(_, x, Y, row, lo, hi):
+    def fill(key, x, Y, row, lo, hi):
         x0, y0 = x[0], Y[0, lo:hi]
         for j in range(row.size):
-            row[j] = term(x0, y0[j])
+            row[j] = term(key, x0, y0[j])
         for k in range(1, x.size):
             xk, y = x[k], Y[k, lo:hi]
             for j in range(row.size):
-                row[j] = join(row[j], term(xk, y[j]))
+                row[j] = join(row[j], term(key, xk, y[j]))
         for j in range(row.size):
-            row[j] = finish(row[j])
+            row[j] = finish(key, row[j])
 
     return fill
 
 
-def _fill_link(code: int, own: Function, others: Function) -> Function:
-    @njit(**_PART)
-    def fill(metric, x, Y, row, lo, hi):
-        if metric == code:
-            own(metric, x, Y, row, lo, hi)
-        else:
-            others(metric, x, Y, row, lo, hi)
+def _cost(form: Form) -> Function:
+    """Return the cost of two points."""
+    term, join, finish = form.parts()
 
-    return fill
-
-
-def _cost(metric: Metric) -> Function:
-    term, join, finish = _parts(metric)
-
-    @njit(**_PART)
-    def cost(_, x, y, axes):
-        total = term(x[0], y[0])
+    def cost(key, x, y, axes):
+        total = term(key, x[0], y[0])
         for a in range(1, len(axes)):
-            total = join(total, term(x[a], y[a]))
-        return finish(total)
+            total = join(total, term(key, x[a], y[a]))
+        return finish(key, total)
 
     return cost
 
 
-def _cost_link(code: int, own: Function, others: Function) -> Function:
-    @njit(**_PART)
-    def cost(metric, x, y, axes):
-        if metric == code:
-            return own(metric, x, y, axes)
-        return others(metric, x, y, axes)
+def _bound(form: Form) -> Function:
+    """Return the metric's own bound, or one by the box."""
+    if form.metric.bound is None or form.has_outer:
+        return _box_bound(form)
+    own = njit(**_PART)(form.metric.bound)
 
-    return cost
-
-
-def _bound(metric: Metric) -> Function:
-    if metric.bound is None:
-        return _box_bound(metric)
-    own = njit(**_PART)(metric.bound)
-
-    @njit(**_PART)
-    def bound(_, low, size, x, node, axes):
+    def bound(key, low, size, x, node, axes):
         return own(low, size, x, node, axes)
 
     return bound
 
 
-def _box_bound(metric: Metric) -> Function:
+def _box_bound(form: Form) -> Function:
     """Return a bound by the cost of the box's nearest point, and of -s·(y - c) by its radii."""
-    term, join, finish = _parts(metric)
+    term, join, finish = form.parts()
+    has_inner, has_outer = form.has_inner, form.has_outer
 
-    @njit(**_PART)
-    def bound(_, low, size, x, node, axes):
+    def bound(key, low, size, x, node, axes):
         d = len(axes)
-        total = term(max(node[0] - x[0], x[0] - node[d], 0.0), 0.0)
+        total = term(key, max(node[0] - x[0], x[0] - node[d], 0.0), 0.0)
         for a in range(1, d):
-            total = join(total, term(max(node[a] - x[a], x[a] - node[d + a], 0.0), 0.0))
-        nearest = finish(total)
+            total = join(total, term(key, max(node[a] - x[a], x[a] - node[d + a], 0.0), 0.0))
+        nearest = finish(key, total)
         size += nearest
+        if has_inner:  # roundings of a power grow with its exponent
+            size += key[1][0] * nearest
+        if has_outer:
+            size += key[2][0] * nearest
         for a in range(d):
             middle, slope = 0.5 * (node[a] + node[d + a]), node[2 * d + a]
             radius = max(node[d + a] - middle, middle - node[a])
@@ -137,19 +137,44 @@ def _box_bound(metric: Metric) -> Function:
     return bound
 
 
-def _bound_link(code: int, own: Function, others: Function) -> Function:
-    @njit(**_PART)
-    def bound(metric, low, size, x, node, axes):
-        if metric == code:
-            return own(metric, low, size, x, node, axes)
-        return others(metric, low, size, x, node, axes)
+# numba compiles these functions for the type of the key; without JIT they run as they are.
 
-    return bound
+_made: dict[object, Function] = {}
 
 
-#: fill_costs(code, x, Y, row, lo, hi): write the costs of x and the targets lo..hi of Y, (d, m).
-fill_costs = _chain(_fill, _fill_link)
-#: pair_cost(code, x, y, axes): return the cost of two points; ``axes`` has as many entries.
-pair_cost = _chain(_cost, _cost_link)
-#: node_bound(code, low, size, x, node, axes): see above.
-node_bound = _chain(_bound, _bound_link)
+def _chosen(make: Callable[[Form], Function], key: Any) -> Function:
+    """Return the function of a key, made once."""
+    name = make, *map(len, key)
+    if name not in _made:
+        _made[name] = make(Form.of(key))
+    return _made[name]
+
+
+def fill_costs(key, x, Y, row, lo, hi):
+    """Write the costs of x and the targets lo..hi of Y, (d, m)."""
+    return _chosen(_fill, key)(key, x, Y, row, lo, hi)
+
+
+def pair_cost(key, x, y, axes):
+    """Return the cost of two points; ``axes`` has as many entries."""
+    return _chosen(_cost, key)(key, x, y, axes)
+
+
+def node_bound(key, low, size, x, node, axes):
+    """Return a lower bound over a node of a tree: see above."""
+    return _chosen(_bound, key)(key, low, size, x, node, axes)
+
+
+if not IS_PLAIN:
+
+    @overload(fill_costs, jit_options=_OPTIONS)
+    def _fill_costs(key, x, Y, row, lo, hi):
+        return _chosen(_fill, key)
+
+    @overload(pair_cost, jit_options=_OPTIONS)
+    def _pair_cost(key, x, y, axes):
+        return _chosen(_cost, key)
+
+    @overload(node_bound, jit_options=_OPTIONS)
+    def _node_bound(key, low, size, x, node, axes):
+        return _chosen(_bound, key)

@@ -14,7 +14,7 @@ import numpy as np
 from .compiling import KERNEL, njit
 from .dense import row_max
 from .exp_log import exp, log
-from .metrics import check_code, fill_costs
+from .metrics import fill_costs
 from .sums import dot, exp_sum, gibbs_dot, gibbs_price
 
 TILE = 1024
@@ -22,8 +22,7 @@ TILE = 1024
 
 @njit(**KERNEL)
 def fill(x, Y, metric, shift, lo, hi, out):
-    """Write out_j = cost of x and target j of the tile lo..hi, plus shift; ``metric`` is a code."""
-    check_code(metric)
+    """Write out_j = cost of x and target j of the tile lo..hi, plus shift; ``metric`` is a key."""
     row = out[: hi - lo]
     fill_costs(metric, x, Y, row, lo, hi)
     if shift != 0:

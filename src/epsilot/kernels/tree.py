@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiling import INLINE, KERNEL, njit
-from .metrics import check_code, node_bound, pair_cost
+from .metrics import node_bound, pair_cost
 
 #: Most points per leaf.
 MAX_LEAF_POINTS = 8
@@ -224,7 +224,6 @@ def search(x, Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols,
     The results are ``cols``, their ``costs`` (with the shift) and ``values``, which are +inf where
     there are not as many columns.
     """
-    check_code(metric)
     k, m, first = values.size, Y.shape[0], 1 << depth
     values[:] = np.inf
     stack[0], bounds[0] = 1, _bound(x, nodes[1], metric, axes)

@@ -60,8 +60,8 @@ class Monotone(OneStep):
         i, j = np.empty((2, n + m - 1), dtype=np.int64)
         flow, f, g = np.empty(n + m - 1), np.empty(n), np.empty(m)
         p, q = problem.p[line.rows], problem.q[line.cols]
-        square = metric_of(line.embedding.metric).square
-        kernels.staircase(line.x, line.y, p, q, square, i, j, flow, f, g)
+        cost = metric_of(line.embedding.metric).line_cost
+        kernels.staircase(line.x, line.y, p, q, *cost, i, j, flow, f, g)
         used = flow > 0
         state.i, state.j, state.flow = line.rows[i[used]], line.cols[j[used]], flow[used]
         state.row, state.lam = np.empty(n), np.empty(m)

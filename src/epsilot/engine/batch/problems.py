@@ -26,7 +26,7 @@ from ...kernels import small
 from ...kernels.points import cloud_costs
 from ...kernels.small import Histograms, Problems
 from ...kernels.small_simplex import MAX_NODES
-from ...metrics import METRICS, MetricLike
+from ...metrics import MetricKey, MetricLike, compiled_metric
 from ...problems import support
 from ...problems.problem import make_problem, totals_rtol
 
@@ -503,8 +503,11 @@ class StackSource:
         return StackChunk(start, stop - start, M, a, b, self.normalize, tolerance)
 
 
-#: Metrics whose costs are compiled for many clouds at once.
-COMPILED = tuple(name for name, metric in METRICS.items() if metric.degree > 0)
+def batch_key(metric: MetricLike) -> MetricKey | None:
+    """Return the key of a metric whose costs are compiled for many clouds at once, or None."""
+    row = compiled_metric(metric)
+    is_served = row is not None and row.degree > 0 and row.key[1:] == ((), ())
+    return row.key if row is not None and is_served else None
 
 
 @dataclass(frozen=True)
@@ -521,7 +524,8 @@ class CloudChunk(ListChunk):
 
     def costs(self) -> list[Matrix | None]:
         """Return the cost of each problem, or None if ``solve`` must validate it."""
-        if not isinstance(self.metric, str) or self.metric not in COMPILED:
+        key = batch_key(self.metric)
+        if key is None:
             return [self._dense(k) for k in range(len(self))]
         clouds = [
             (as_matrix(x.M[0]), as_matrix(x.M[1])) if _is_small(x) else (None, None)
@@ -536,7 +540,7 @@ class CloudChunk(ListChunk):
         ends = places(sizes[:, 0] * sizes[:, 1])
         out = np.empty(ends[-1])
         X, Y = (flat(np.concatenate([pair[c].ravel() for pair in kept] or [out])) for c in (0, 1))
-        cloud_costs(X, Y, METRICS[self.metric].code, sizes, out)
+        cloud_costs(X, Y, key, sizes, out)
         found = iter(
             out[start:stop].reshape(n, m)
             for (n, m, _), start, stop in zip(sizes, ends[:-1], ends[1:], strict=True)
