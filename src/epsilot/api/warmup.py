@@ -17,6 +17,7 @@ from .barycenter import barycenter, barycenter_grid, barycenter_sample
 from .batch import solve_batch, solve_sample_batch
 from .certify import certify
 from .grid import solve_grid
+from .gromov import gromov_bounds, solve_gromov
 from .pairwise import pairwise
 from .sample import solve_sample
 from .solve import solve
@@ -80,6 +81,8 @@ def _calls() -> dict[str, Callable[[], object]]:
         "barycenter": lambda: barycenter(_points(3, 8), _distances(8), normalize=True),
         "barycenter_grid": lambda: barycenter_grid(_points(3, 6, 6), normalize=True),
         "barycenter_sample": lambda: barycenter_sample([_points(9, 2), _points(8, 2)], 4),
+        "solve_gromov": _solve_gromov,
+        "gromov_bounds": lambda: gromov_bounds(_distances(8), _distances(9)),
         "certify": lambda: certify(_cost(8, 9), plan=np.full((8, 9), 1 / 72)),
     }
     return calls | {name: partial(_method, name) for name in REGISTRY}
@@ -134,6 +137,14 @@ def _solve_batch() -> None:
     costs = np.stack([_cost(8, 9)] * 3)
     solve_batch(costs)
     solve_batch(costs, plans=True, potentials=True)
+
+
+def _solve_gromov() -> None:
+    """Couple clouds of equal and of other masses, by both methods."""
+    for n in (8, 70):  # those of more points start from coarser ones
+        solve_gromov(_points(n, 2), 1 - _points(n, 2), rtol=0.5)
+    solve_gromov(_points(8, 2), _points(9, 2), rtol=0.5)
+    solve_gromov(_points(8, 2), 1 - _points(8, 2), rtol=0.5, method="boxes")
 
 
 def _method(name: str) -> None:

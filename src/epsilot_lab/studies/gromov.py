@@ -46,7 +46,7 @@ SIZES = (50, 100, 200, 1000)
 MAX_PEER_POINTS, MAX_OTT_POINTS = 200, 50
 RTOL, STARTS = 0.01, 10
 #: Limit on the wall clock for clouds in space.
-SPACE_SECONDS = 240.0
+SPACE_SECONDS = 60.0
 #: Random instances per line, and lines.
 BLOCK, BLOCKS = 100, 20
 PARTS = ("clouds", "space", "random", "matrices")
@@ -392,7 +392,7 @@ def page(lines: Sequence[Line], command: str) -> str:
         found += [Heading("Clouds in the plane, to 1 %"), cloud_rows(of["clouds"])]
     if of["space"]:
         found += [
-            Heading("Clouds in space: copies to 1 %, unrelated ones to 10 %, at most 240 s"),
+            Heading("Clouds in space: copies to 1 %, unrelated ones to 10 %, at most 60 s"),
             cloud_rows(of["space"]),
         ]
     if of["random"]:
