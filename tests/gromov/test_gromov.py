@@ -7,6 +7,7 @@ import pytest
 from gromov_problems import best_permutation, best_vertex, noisy_copy, turned, value
 
 import epsilot
+from epsilot import memory
 from epsilot.gromov import triangulation
 from epsilot.gromov.problem import centred, make_gromov_problem, principal
 
@@ -177,6 +178,7 @@ REFUSED = {
     "M[0, 0] is inf": lambda: epsilot.solve_gromov(X6, Y6, M=np.full((6, 6), np.inf)),
     "alpha is 2": lambda: epsilot.solve_gromov(X6, Y6, M=np.ones((6, 6)), alpha=2.0),
     "alpha weighs": lambda: epsilot.solve_gromov(X6, Y6, alpha=0.5),
+    "metric is 'euclidean'": lambda: epsilot.solve_gromov(X6, Y6, metric="euclidean"),
     "method 'simplex' does not": lambda: epsilot.solve_gromov(X6, Y6, method="simplex"),
     "it holds products up to 6": lambda: epsilot.solve_gromov(
         *np.random.default_rng(0).random((2, 5, 3)), method="triangulation"
@@ -199,6 +201,15 @@ def test_refusals_are_one_sentence(text):
     assert text in message
     assert message.endswith(".")
     assert "\n" not in message
+
+
+def test_a_matrix_that_does_not_fit_is_refused(monkeypatch):
+    X, Y = np.random.default_rng(0).random((2, 400, 2))
+    monkeypatch.setattr(memory, "available", lambda: 1 << 21)
+    with pytest.raises(epsilot.InvalidProblem, match="400 x 399 points with unequal masses needs"):
+        epsilot.solve_gromov(X, Y[1:])
+    equal = epsilot.solve_gromov(X, Y, max_ot=5, on_limit="ignore")  # its matrix is never stored
+    assert equal.n_ot == 9
 
 
 def test_the_digest_tells_problems_apart():

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from numpy.typing import ArrayLike
 
 from ..engine.request import Request
+from ..errors import InvalidProblem
 from ..gromov.execute import execute
 from ..gromov.matrix_bounds import GromovBounds, bound_matrices, make_matrix_pair
 from ..gromov.problem import make_gromov_problem
 from ..gromov.result import GromovResult
 from ..problems.work import Record
+from ..wording import shown
 
 
 def solve_gromov(
@@ -22,6 +24,7 @@ def solve_gromov(
     *,
     M: ArrayLike | None = None,
     alpha: float | None = None,
+    metric: str = "sqeuclidean",
     rtol: float = 0.01,
     atol: float | None = None,
     method: str = "auto",
@@ -57,6 +60,8 @@ def solve_gromov(
         Linear cost of the fused problem.
     alpha : float, optional
         With M, minimise (1 - alpha) <M, P> + alpha GW(P), as POT does; by default their sum.
+    metric : {"sqeuclidean"}
+        Inner cost of both clouds. Others have no such bound (see :func:`gromov_bounds`).
     rtol, atol : float, optional
         Gap to reach, relative to the lower bound or absolute; by default 1 %, or 1e-9 of the size
         of the numbers that cancel in the objective. Copies of a cloud have the optimum 0, where no
@@ -83,6 +88,11 @@ def solve_gromov(
     >>> result.converged, bool(result.gap <= 0.01 * result.lower_bound)
     (True, True)
     """
+    if metric != "sqeuclidean":
+        raise InvalidProblem(
+            f"metric is {shown(metric)}; the bound holds for 'sqeuclidean' inner costs only (pass "
+            "matrices of other distances to gromov_bounds)."
+        )
     problem = make_gromov_problem(X, Y, a, b, M, alpha)
     request = Request(
         rtol=rtol,

@@ -31,6 +31,8 @@ from .problem import ROUND_OFF
 
 #: Gap of each transport problem, as a share of its costs.
 TRANSPORT_GAP = 1e-10
+#: Terms of a plain sum whose rounding ``ROUND_OFF`` bounds.
+TERMS_PER_ROUND_OFF = 500
 #: Most steps of a descent, and the fall, as a share of the size, that ends it.
 MAX_DESCENT, LEAST_FALL = 200, 1e-9
 
@@ -148,7 +150,8 @@ def bound_matrices(
     rng = generator(request.seed)
     with parallel.limit(n_threads), started(max_seconds) as clock:
         first = _transport(pair, pair.profiles())
-        lower = first.lower_bound - ROUND_OFF * (pair.size + abs(first.lower_bound))
+        terms = 1 + sum(first.plan.shape) / TERMS_PER_ROUND_OFF
+        lower = first.lower_bound - terms * ROUND_OFF * (pair.size + abs(first.lower_bound))
         if pair.M is None:
             lower = max(lower, 0.0)
         n_ot = 1
