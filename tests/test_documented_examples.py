@@ -11,17 +11,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 PAGES = ("geometry", "metrics", "finite_sum", "theory", "start", "kinds", "gromov")
-PAGES += ("guide/accuracy", "guide/limits")
-PAGES = (
-    "geometry",
-    "finite_sum",
-    "theory",
-    "start",
-    "kinds",
-    "applications/persistence",
-    "guide/accuracy",
-    "guide/limits",
-)
+PAGES += ("applications/persistence", "guide/accuracy", "guide/limits", "guide/maps")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -5,7 +5,6 @@ from sklearn.exceptions import NotFittedError
 
 import epsilot
 from epsilot import ColorTransfer
-from epsilot.applications.estimators import barycentric
 from epsilot.applications.pixels import (
     Pixels,
     clustered,
@@ -14,6 +13,7 @@ from epsilot.applications.pixels import (
     reduced,
     sampled,
 )
+from epsilot.engine.maps import barycentric
 from epsilot_lab.paper.color_transfer import photographs, sliced_distance
 
 

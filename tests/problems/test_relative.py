@@ -138,6 +138,7 @@ def test_other_entry_points_take_it(tmp_path):
         ({"reg_type": "kl"}, "reg_type was given without reg"),
         ({"reg_type": "l2", "reg": 1.0}, "reg_type is 'l2'; it must be 'entropy' or 'kl'"),
         ({"reg_type": 3, "reg": 1.0}, "reg_type is 3"),
+        ({"reg_type": "kl", "reg": 1.0, "stop": "paper"}, "stop='paper'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(keywords, words):

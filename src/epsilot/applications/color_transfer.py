@@ -11,11 +11,12 @@ from .. import parallel
 from .._types import Array, Matrix
 from ..api.solve import run_request
 from ..arguments import check_choice, check_count, check_least, check_options
+from ..engine.maps import barycentric
 from ..engine.result import Result
 from ..errors import InvalidProblem, MissingExtra
 from ..geometry.clouds import cloud_geometry
 from . import lattice as kernels
-from .estimators import barycentric, interpolate, request_of
+from .estimators import interpolate, request_of
 from .pixels import Palette, Pixels, clustered, local_affine, reduced, sampled
 
 try:

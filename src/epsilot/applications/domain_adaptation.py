@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from .._types import Array, Matrix
 from ..api.solve import run_request
 from ..arguments import check_choice, check_count, check_least, check_options
+from ..engine.maps import barycentric
 from ..engine.result import Result
 from ..errors import InvalidProblem, MissingExtra
 from ..geometry import Dense
 from ..geometry.clouds import cloud_geometry
 from ..metrics import MetricLike
-from .estimators import barycentric, interpolate, request_of
+from .estimators import interpolate, request_of
 
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin

@@ -12,34 +12,6 @@ from .._types import Matrix
 from ..engine.request import KEYWORDS, Request
 
 
-class LinearOperator(Protocol):
-    """An object that multiplies matrices, such as a plan or its transpose."""
-
-    def __matmul__(self, V: Matrix, /) -> Matrix: ...
-
-
-def barycentric(plan: LinearOperator, Y: Matrix) -> Matrix:
-    r"""Return the mean destination of each source under a plan.
-
-    .. math:: T(x_i) = \sum_j X_{ij} y_j \Big/ \sum_j X_{ij}
-
-    Parameters
-    ----------
-    plan : Plan, or its transpose
-        Every row has positive mass.
-    Y : (m, d) array
-        Destinations.
-
-    References
-    ----------
-    Ferradans, Papadakis, Peyré and Aujol (2014), "Regularized discrete optimal transport".
-    """
-    table = np.column_stack([Y, np.ones(len(Y))])
-    image = np.asarray(plan @ table)
-    moved: Matrix = image[:, :-1] / image[:, -1:]
-    return moved
-
-
 def shepard_weights(distance: Matrix) -> Matrix:
     r"""Return the weights that interpolate values at the k nearest points.
 

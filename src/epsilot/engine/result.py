@@ -27,6 +27,7 @@ from ..problems.problem import Problem
 from ..problems.work import Record, Work
 from ..wording import first_line, named, shown
 from . import storage
+from .maps import MappedPoints, mapped, potential
 from .storage import pack_plan, unpack_plan
 
 if TYPE_CHECKING:
@@ -148,6 +149,61 @@ class Result:
             f"{self.work.operations:.3g} operations, {self.seconds:.3g} s"
             f"{compile_note(self.compile_seconds)}>"
         )
+
+    def map(self, X_new: ArrayLike | None = None) -> MappedPoints:
+        r"""Return where points go: the sources, or new points.
+
+        A source goes to the mean of its destinations under the plan (the barycentric projection).
+        A new point x goes to the target of least :math:`c(x, y_j) - g_j`, or with ``reg`` to the
+        mean of targets by :math:`e^{(g_j - c(x, y_j)) / reg}`. For squared distances that is
+        :math:`x - \nabla f(x) / 2`, with the potential extended by :meth:`potential`.
+
+        Parameters
+        ----------
+        X_new : (k, d) array-like, optional
+            Points; by default the sources. Points that equal a source are treated as this one.
+
+        Returns
+        -------
+        MappedPoints
+            ``points``, ``is_seen`` (whether a row is a source), and ``error``: the root mean square
+            distance, over the mass of the plan, between where the plan sends the sources and where
+            the map does, by the rule of the new points if there are any.
+
+        Examples
+        --------
+        >>> import epsilot
+        >>> result = epsilot.solve_sample([[0.0], [1.0]], [[5.0], [7.0]])
+        >>> result.map([[0.0], [2.0]])
+        MappedPoints(points=array([[5.],
+               [7.]]), is_seen=array([ True, False]), error=0.0)
+        """
+        return mapped(self, X_new)
+
+    def potential(self, X_new: ArrayLike) -> Vector:
+        r"""Return the row potential at new points, by its c-transform.
+
+        .. math:: f(x) = \min_j c(x, y_j) - g_j
+
+        It is dual feasible at every point of space: :math:`f(x) + g_j \le c(x, y_j)`. With ``reg``
+        it is :math:`-reg \log \sum_j e^{(g_j - c(x, y_j)) / reg}`, to which a source of weight a
+        adds reg log a (with ``reg_type="kl"``: the terms have the factors b_j, and nothing is
+        added). For a partial problem µ is taken off, and f(x) is at most 0.
+
+        Parameters
+        ----------
+        X_new : (k, d) array-like
+            Points.
+
+        Examples
+        --------
+        >>> import epsilot
+        >>> result = epsilot.solve_sample([[0.0], [1.0]], [[1.0], [3.0]])
+        >>> f, g = result.potentials
+        >>> result.potential([[0.0], [1.0]]) - f
+        array([0., 0.])
+        """
+        return potential(self, X_new)
 
     def gradients(self) -> Gradients:
         r"""Return certified subgradients of the optimal value in a, b and M.
