@@ -58,7 +58,6 @@ class Metric:
     is_convex: bool = False  # in the points, so that costs are largest between extreme points
     is_distance: bool = False  # on a line, a power of the distance: that of its degree
     square: float = 0.0  # costs are this multiple of squared Euclidean distances; 0: they are not
-    has_ties: bool = False  # points on a lattice have many equal costs
     # Derivatives: one of the two, unless the degree is 0 (half a square between unit vectors), or
     # none for metrics that losses reject.
     tension: Slope | None = None  # (flow, cost): W whose slopes are Σ_j W_ij (x_i - y_j)
@@ -306,7 +305,6 @@ METRICS = {
         is_separable=True,
         is_convex=True,
         is_distance=True,
-        has_ties=True,
         slope=_sign,
     ),
     "cosine": Metric(
@@ -343,7 +341,6 @@ METRICS = {
         finish=_same,
         is_convex=True,
         is_distance=True,
-        has_ties=True,
     ),
 }
 

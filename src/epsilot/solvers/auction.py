@@ -43,6 +43,7 @@ from .arc_simplex import (
     reopen,
 )
 from .base import DirectSolver, Pace, Signal
+from .cost_features import cloud_features
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
@@ -88,9 +89,15 @@ class AuctionTuning:
     max_new_arcs: int = 12  # per row and round
     artificial_price: float = 16.0  # first price of artificial arcs, in units of the last ε
     min_artificial_price: float = 1e-10  # as a share of max C
-    # Offers to "auto".
-    max_dimension: int = 3
-    max_tied_entries: int = 1 << 27  # up to which l1 costs, which have ties, are left to a simplex
+    # Offers to "auto": the cost models are those of uniform points in the plane.
+    # Growth of the seconds per dimension of the clouds beyond two.
+    growth_of_squares: float = 1.42
+    growth_of_distances: float = 1.28
+    # Distances that are not squared hardly differ along a ray, so lists are soon used up: seconds
+    # per node ** 1.3 where the means are a spread apart, and per pair where they are eight.
+    separated_node_seconds: float = 5e-7
+    separated_pair_seconds: float = 3e-8
+    far_separation: float = 8.0
     max_cells: int = 1 << 18  # of a grid; filters need less memory
     node_bytes: int = 1200  # bytes per row and column, at most
 
@@ -671,24 +678,26 @@ class Auction(DirectSolver[AuctionState]):
 
     @classmethod
     def offer(cls, problem: Problem) -> Offer | None:
-        """Offer to solve clouds in few dimensions, and images with squared distances."""
+        """Offer to solve clouds in up to 16 dimensions, and images with squared distances."""
         geometry, (n, m) = problem.geometry, problem.shape
         if geometry.embedding is None:
             return None
-        metric = metric_of(geometry.embedding.metric)
-        is_square = metric.square == 1
-        if geometry.is_separable:
-            is_served = is_square and max(n, m) <= TUNING.max_cells
-        else:
-            is_flat = geometry.embedding.X.shape[1] <= TUNING.max_dimension
-            is_served = is_flat and (n * m > TUNING.max_tied_entries or not metric.has_ties)
-        if not is_served:
+        is_square = metric_of(geometry.embedding.metric).square == 1
+        if geometry.is_separable and not (is_square and max(n, m) <= TUNING.max_cells):
             return None
         # The auction leaves out rows and columns without mass; images may have many.
         n, m = int((problem.p > 0).sum()), int((problem.q > 0).sum())
         model = cost_model("auction" if is_square else "auction of distances")
+        seconds = model.seconds(n, m)
+        if not geometry.is_separable:
+            shape = cloud_features(geometry.embedding)
+            growth = TUNING.growth_of_squares
+            if not is_square:
+                growth = TUNING.growth_of_distances
+                seconds += _separated_seconds(n, m, shape.separation)
+            seconds *= growth ** max(shape.dimension - 2, 0.0)
         reason = "an auction from coarse to fine needs few columns of each point"
-        return Offer(reason, model.seconds(n, m), int(model.bytes * (n + m)))
+        return Offer(reason, seconds, int(model.bytes * (n + m)))
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of trees, lists, pieces, arcs and the basis."""
@@ -821,6 +830,14 @@ class Auction(DirectSolver[AuctionState]):
         if state.is_flipped:
             return _spread(g, state.cols, n), _spread(f, state.rows, m)
         return _spread(f, state.rows, n), _spread(g, state.cols, m)
+
+
+def _separated_seconds(n: int, m: int, separation: float) -> float:
+    """Return the predicted seconds that distant clouds add, with distances that are not squared."""
+    of_nodes = TUNING.separated_node_seconds * float((n + m) ** 1.3)
+    of_pairs = TUNING.separated_pair_seconds * n * m
+    share = min(separation / TUNING.far_separation, 1.0)
+    return of_nodes * min(separation, 1.0) + of_pairs * share * share
 
 
 def _levels(problem: Additive) -> AuctionLevels:

@@ -15,6 +15,7 @@ from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from .base import AnySolver, DirectSolver, Pace
+from .cost_features import tie_measure
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo, Order
 
@@ -98,6 +99,8 @@ class ExactTuning:
     node_seconds: float = 8e-6  # predicted time of POT per node of the longer side
     max_inline_seconds: float = 0.8  # longer runs take place in a process, which can be ended
     handicap: float = 0.8  # of its offer; other simplex methods may need a second round
+    faster_by_ties: float = 1.7  # times the measure of ties, off the predicted seconds
+    least_share: float = 0.3  # that ties leave
 
 
 TUNING = ExactTuning()
@@ -136,9 +139,12 @@ class Exact(OneStep):
         geometry, (n, m) = problem.geometry, problem.shape
         if not geometry.is_dense or geometry.is_separable:
             return None
-        model = cost_model("exact")
+        model, faster = cost_model("exact"), 1.0
+        if geometry.embedding is None:
+            faster = max(1 - TUNING.faster_by_ties * tie_measure(geometry), TUNING.least_share)
         reason = "the network simplex is fastest at this size"
-        return Offer(reason, model.seconds(n, m), int(model.bytes * n * m), TUNING.handicap)
+        seconds = faster * model.seconds(n, m)
+        return Offer(reason, seconds, int(model.bytes * n * m), TUNING.handicap)
 
     def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
         """Solve the problem by POT."""

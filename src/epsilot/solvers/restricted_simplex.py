@@ -29,6 +29,7 @@ from ..problems.work import Work
 from ..wording import shown
 from .arc_simplex import RoundState, basic_flow, begin, crash, duals, empty_rounds, pivot, reopen
 from .base import DirectSolver, Pace, Signal
+from .cost_features import tie_measure
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
@@ -48,7 +49,9 @@ class RestrictedSimplexTuning:
     first_tolerance: float = 1e-11  # share of max C below which arcs are negative, in round 1
     tolerance: float = 5e-14  # in later rounds; arcs that join are below twice that
     # Offers to "auto".
-    max_lazy_entries: int = 2 * 10**9  # of a cost that is not stored
+    cached_entries: int = 1 << 21  # of the cost of a cloud: more take memory that is new
+    uncached_seconds: float = 1.5e-8  # per entry beyond
+    slower_by_ties: float = 8.0  # times the measure of ties: see cost_features
     entry_bytes: int = 4  # predicted bytes per entry of a stored cost
     node_bytes: int = 600  # predicted bytes per row and column
 
@@ -127,16 +130,20 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
 
     @classmethod
     def offer(cls, problem: Problem) -> Offer | None:
-        """Offer to solve costs that are stored, can be stored, or are not too many."""
+        """Offer to solve costs that are stored, can be stored, or have rows."""
         geometry, (n, m) = problem.geometry, problem.shape
         if geometry.is_separable:
             is_lazy, is_served = False, n * m <= MAX_KEPT_ENTRIES
         else:
             is_lazy = not geometry.is_dense
-            is_served = not is_lazy or (geometry.has_rows and n * m <= TUNING.max_lazy_entries)
+            is_served = not is_lazy or geometry.has_rows
         if not is_served:
             return None
         seconds = cost_model("restricted_simplex").seconds(n, m, is_lazy=is_lazy)
+        if not is_lazy and geometry.embedding is not None:
+            seconds += TUNING.uncached_seconds * max(n * m - TUNING.cached_entries, 0)
+        elif not is_lazy and geometry.is_dense:
+            seconds *= 1 + TUNING.slower_by_ties * tie_measure(geometry)
         n_bytes = (0 if is_lazy else TUNING.entry_bytes * n * m) + TUNING.node_bytes * (n + m)
         reason = (
             "a simplex on the arcs that crude entropic potentials select is fastest at this size"

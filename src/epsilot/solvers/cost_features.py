@@ -1,0 +1,86 @@
+"""Cheap features of a cost that tell apart problems on which methods take very different times.
+
+They come from a small sample of fixed rows and columns, by sums in a fixed order. So the choice of
+a method is the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import Index, Matrix
+from ..geometry import Geometry
+from ..geometry.tree_index import Embedding
+
+#: Rows and columns of the sample of costs, and points per cloud of the sample of points.
+SAMPLE_SIDE, SAMPLE_POINTS = 24, 256
+#: Share of all variances below which an axis is round-off.
+MIN_VARIANCE_SHARE = 1e-12
+
+
+@dataclass(frozen=True)
+class CloudFeatures:
+    """The shape of two clouds."""
+
+    dimension: float  # (Σ √σ)² / Σ σ, with σ the standard deviations along independent axes
+    separation: float  # distance of the means, by the root of the sum of all variances
+
+
+def cloud_features(embedding: Embedding) -> CloudFeatures:
+    """Return the features of the points of a cost."""
+    (x, within_x), (y, within_y) = _moments(embedding.X), _moments(embedding.Y)
+    covariance = within_x + within_y
+    total = float(np.trace(covariance))
+    if not 0 < total < np.inf:  # single points
+        return CloudFeatures(1.0, 0.0)
+    deviations = [variance**0.5 for variance in _pivots(covariance / total)]
+    dimension = sum(x**0.5 for x in deviations) ** 2 / sum(deviations)
+    apart = float(((x - y) ** 2).sum())
+    return CloudFeatures(dimension, (apart / total) ** 0.5)
+
+
+def _pivots(covariance: Matrix) -> list[float]:
+    """Return the variance of each axis that those before it leave, the largest first."""
+    rest, found = covariance.copy(), []
+    for _ in range(len(rest)):
+        variances = np.diagonal(rest)
+        axis = int(np.argmax(variances))
+        largest = float(variances[axis])
+        if not largest > MIN_VARIANCE_SHARE:
+            break
+        found.append(largest)
+        rest = rest - rest[:, axis, None] * (rest[axis] / largest)
+    return found
+
+
+def _moments(points: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the mean and the covariance of a sample; sums over the first axis have one order."""
+    sample = points[_spread(len(points), SAMPLE_POINTS)]
+    mean = sample.sum(axis=0) / len(sample)
+    deviations = sample - mean
+    products = deviations[:, :, None] * deviations[:, None, :]
+    return mean, products.sum(axis=0) / len(sample)
+
+
+def tie_measure(geometry: Geometry) -> float:
+    """Return how much equal costs are in a simplex's way: (4 ρ (1 - ρ))², 0.4 for integers 0 to 4.
+
+    ρ is the probability that two costs of a sample are equal. Of few distinct values each is in
+    many bases; if nearly all costs are equal, the others decide.
+    """
+    n, m = geometry.shape
+    rows, cols = _spread(n, SAMPLE_SIDE), _spread(m, SAMPLE_SIDE)
+    costs = np.sort(geometry.entries(np.repeat(rows, cols.size), np.tile(cols, rows.size)))
+    if costs.size < 2:
+        return 0.0
+    ends = np.flatnonzero(np.concatenate([costs[1:] != costs[:-1], [True]]))
+    counts = np.diff(ends, prepend=-1)
+    equal = float((counts * (counts - 1)).sum()) / (costs.size * (costs.size - 1))
+    return (4 * equal * (1 - equal)) ** 2
+
+
+def _spread(size: int, most: int) -> Index:
+    """Return at most so many indices, evenly spread."""
+    return np.arange(min(size, most)) * size // min(size, most)
