@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .api.barycenter import barycenter, barycenter_grid, barycenter_sample
     from .api.batch import solve_batch, solve_sample_batch
     from .api.certify import certify, round_plan
+    from .api.graph import GraphResult, solve_graph
     from .api.grid import solve_grid
     from .api.gromov import gromov_bounds, solve_gromov
     from .api.pairwise import pairwise
@@ -84,6 +85,7 @@ _HOMES = {
     "engine.batch.result": ("BatchResult",),
     "engine.result": ("Result", "Status"),
     "solvers": ("methods",),
+    "api.graph": ("GraphResult", "solve_graph"),
     "api.grid": ("solve_grid",),
     "api.gromov": ("gromov_bounds", "solve_gromov"),
     "applications.shape_matching": ("ShapeMatcher",),
@@ -105,6 +107,7 @@ __all__ = [
     "Dense",
     "Distance",
     "Geometry",
+    "GraphResult",
     "Grid",
     "GromovBounds",
     "GromovResult",
@@ -135,6 +138,7 @@ __all__ = [
     "round_plan",
     "solve",
     "solve_batch",
+    "solve_graph",
     "solve_grid",
     "solve_gromov",
     "solve_sample",

@@ -10,6 +10,7 @@ from importlib import import_module
 STUDIES = {
     "methods": "compare methods and options, in operations",
     "races": "time epsilot beside other libraries",
+    "sparse": "time sparse costs beside POT, OR-tools and networkx",
     "kernels": "time the kernels, and epochs of PDASMD",
     "geometry": "time grids and clouds beside stored costs and POT",
     "batches": "time batches of small problems beside loops over POT and SciPy",

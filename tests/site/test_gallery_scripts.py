@@ -37,6 +37,8 @@ FACTS = {
     "audit_of_others": lambda x: all(x["upper"] >= x["exact"].value) and max(x["missed"]) > 0.01,
     "barycenters_of_digits": lambda x: all(r.converged for r in x["results"].values()),
     "digits_nearest": lambda x: x["batch"].converged.all(),
+    "flow_on_a_graph": lambda x: x["result"].converged and x["flows"].data.max() < 1,
+    "near_pairs": lambda x: x["excess"] > 0 and x["result"].converged,
     "first_certificate": lambda x: x["slack"].min() > -1e-12 and x["res"].gap <= 1e-4,
     "gromov_copy": lambda x: x["result"].converged and x["right"] > 0.5,
     "gromov_starts": lambda x: all(

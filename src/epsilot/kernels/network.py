@@ -152,6 +152,43 @@ def release(tree):
 
 
 @njit(**KERNEL)
+def refresh(costs, tree):
+    """Compute the prices of the basis again from the root, free of the pivots' round-off."""
+    parents, preds, after, _, _, _, is_up, _, y = tree
+    root = after.size - 1
+    u = after[root]
+    while u != root:
+        if preds[u] != ARTIFICIAL:
+            cost = costs[preds[u]]
+            y[u] = y[parents[u]] - cost if is_up[u] else y[parents[u]] + cost
+        u = after[u]
+
+
+@njit(**KERNEL)
+def lower_to_costs(sources, targets, costs, potentials, sweeps):
+    """Lower potentials until π_i <= c_ij + π_j in exact arithmetic, at most in some sweeps.
+
+    Costs are nonnegative. Sums are rounded down. Sweeps go forwards and backwards in turn.
+    """
+    n_arcs = sources.size
+    for sweep in range(sweeps):
+        is_changed = False
+        for k in range(n_arcs):
+            arc = k if sweep % 2 == 0 else n_arcs - 1 - k
+            i, c, x = sources[arc], costs[arc], potentials[targets[arc]]
+            total = c + x
+            if potentials[i] < total:
+                continue
+            part = total - c
+            if (c - (total - part)) + (x - part) < 0:  # the sum was rounded up
+                total = np.nextafter(total, -np.inf)
+            if potentials[i] > total:
+                potentials[i], is_changed = total, True
+        if not is_changed:
+            break
+
+
+@njit(**KERNEL)
 def pivots(
     sources,
     targets,

@@ -1,0 +1,183 @@
+"""Flows on graphs: optima against HiGHS, cuts, bounds, and rejected input."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import linprog
+
+import epsilot
+from epsilot.api import graph
+from epsilot.api.graph import Edges, check_flow, lower_bound
+from epsilot.errors import CertificateError
+
+N_PROBLEMS = 150
+
+
+def drawn(seed):
+    """Return the costs and capacities of a random graph, and masses before and after."""
+    rng = np.random.default_rng([34, seed])
+    n = int(rng.integers(2, 9))
+    has_edge = rng.random((n, n)) < rng.choice([0.2, 0.5, 0.9])
+    costs = rng.random((n, n)) if seed % 3 else rng.integers(0, 4, (n, n)) * 1.0
+    capacities = np.full((n, n), np.inf)
+    if seed % 2:
+        capacities = np.where(rng.random((n, n)) < 0.3, np.inf, rng.random((n, n)) * 0.8)
+    i, j = np.nonzero(has_edge)
+    scale = 10.0 ** rng.integers(-3, 4)
+    G = sparse.csr_array((scale * costs[i, j], (i, j)), shape=(n, n))
+    U = sparse.csr_array((capacities[i, j], (i, j)), shape=(n, n))
+    a, b = rng.dirichlet(np.ones(n), 2)
+    if seed % 5 == 0:
+        a, b = np.eye(n)[0], np.eye(n)[-1]
+    return G, U, a, b
+
+
+def optimum(G, U, a, b):
+    """Return the optimum by HiGHS, or None if there is none."""
+    G, n = G.tocoo(), a.size
+    if G.nnz == 0:
+        return 0.0 if np.allclose(a, b) else None
+    A = np.zeros((n, G.nnz))
+    np.add.at(A, (G.row, np.arange(G.nnz)), 1)
+    np.add.at(A, (G.col, np.arange(G.nnz)), -1)
+    bounds = [(0, None if np.isinf(u) else u) for u in U.tocoo().data]
+    found = linprog(G.data, A_eq=A, b_eq=a - b, bounds=bounds)
+    return found.fun if found.status == 0 else None
+
+
+@pytest.mark.parametrize("first", range(0, N_PROBLEMS, 50))
+def test_random_flows_equal_highs_or_are_cut(first):
+    for seed in range(first, first + 50):
+        check_against_highs(seed)
+
+
+def check_against_highs(seed):
+    """Compare one problem with HiGHS; return whether it is feasible."""
+    G, U, a, b = drawn(seed)
+    expected = optimum(G, U, a, b)
+    if expected is None:
+        with pytest.raises(epsilot.Infeasible) as caught:
+            epsilot.solve_graph(G, a, b, capacity=U)
+        check_cut(caught.value, G, U, a, b)
+        return False
+    result = epsilot.solve_graph(G, a, b, capacity=U)
+    size = max(float(abs(G).max()), 1e-9)
+    assert result.converged
+    assert result.value == pytest.approx(expected, abs=1e-8 * size)
+    assert result.lower_bound <= expected + 1e-9 * size
+    F = result.flows.toarray()
+    np.testing.assert_allclose(F.sum(axis=1) - F.sum(axis=0), a - b, atol=1e-12)
+    assert (U.toarray() * (1 + 1e-12) >= F).all()
+    return True
+
+
+def check_cut(cut, G, U, a, b):
+    """Check that a cut proves what it says, by sums of masses and capacities alone."""
+    inside = np.isin(np.arange(a.size), cut.sources)
+    room = U.toarray()[np.ix_(inside, ~inside)].sum()
+    assert cut.excess == pytest.approx((a - b)[inside].sum() - room, abs=1e-12)
+    assert cut.excess > 0
+    assert not inside[cut.targets].any()
+
+
+def test_directions_and_forms_of_graphs():
+    networkx = pytest.importorskip("networkx")
+    G = networkx.Graph()
+    G.add_edge("x", "y", weight=1.0, limit=0.25)
+    G.add_edge("x", "z", weight=2.0)
+    G.add_edge("y", "z")  # costs 1
+    result = epsilot.solve_graph(G, {"z": 1.0}, {"x": 1.0}, capacity="limit")
+    assert result.value == pytest.approx(2.0)
+    assert result.nodes == ("x", "y", "z")
+    limited = epsilot.solve_graph(G, {"y": 1.0}, {"x": 1.0}, capacity="limit")
+    assert limited.value == pytest.approx(0.25 + 0.75 * 3)
+    assert limited.edge_flows() == pytest.approx(
+        {("y", "x"): 0.25, ("y", "z"): 0.75, ("z", "x"): 0.75}
+    )
+    M = networkx.to_scipy_sparse_array(G, format="coo")
+    assert epsilot.solve_graph(M, [0, 0, 3], [3, 0, 0]).value == pytest.approx(6.0)
+    one_way = sparse.csr_array(np.array([[0, 1.0], [0, 0]]))
+    assert epsilot.solve_graph(one_way, [0, 1], [1, 0], directed=False).value == 1.0
+    with pytest.raises(epsilot.Infeasible, match="no flow exists"):
+        epsilot.solve_graph(one_way, [0, 1], [1, 0])
+
+
+def test_a_grid_has_the_value_of_solve_grid():
+    networkx = pytest.importorskip("networkx")
+    A, B = np.random.default_rng(3).dirichlet(np.ones(48), 2).reshape(2, 6, 8)
+    result = epsilot.solve_graph(networkx.grid_2d_graph(6, 8), A.ravel(), B.ravel())
+    grid = epsilot.solve_grid(A, B, rtol=1e-9)
+    assert result.value == pytest.approx(grid.value, abs=1e-12)
+    assert result.gap <= 1e-12
+    f = result.potentials.reshape(6, 8)
+    assert np.abs(np.diff(f, axis=0)).max() <= 1 + 1e-12
+
+
+def test_masses_that_stay_cost_nothing():
+    result = epsilot.solve_graph(sparse.eye_array(3).tocsr(), [1, 2, 3], [1, 2, 3])
+    assert (result.value, result.lower_bound, result.flows.nnz) == (0.0, 0.0, 0)
+
+
+def test_limits_keep_bounds():
+    G, _, _, _ = drawn(8)
+    n = 300
+    rng = np.random.default_rng(0)
+    G = sparse.random_array((n, n), density=0.1, rng=rng, format="csr")
+    a, b = rng.dirichlet(np.ones(n), 2)
+    exact = epsilot.solve_graph(G, a, b)
+    limited = epsilot.solve_graph(G, a, b, max_seconds=1e-9, on_limit="ignore")
+    assert limited.lower_bound <= exact.value <= limited.value + 1e-12
+    assert limited.status in (epsilot.Status.MAX_SECONDS, epsilot.Status.CERTIFIED)
+
+
+def test_a_limit_before_the_first_flow_is_told(monkeypatch):
+    monkeypatch.setattr(graph, "TUNING", replace(graph.TUNING, pivots_per_step=1))
+    G = sparse.random_array((60, 60), density=0.2, rng=np.random.default_rng(0), format="csr")
+    a, b = np.random.default_rng(1).dirichlet(np.ones(60), 2)
+    with pytest.warns(epsilot.ConvergenceWarning, match="No feasible flow was found yet"):
+        result = epsilot.solve_graph(G, a, b, max_seconds=1e-9)
+    assert result.value == result.gap == np.inf
+    assert np.isfinite(result.lower_bound)
+    with pytest.raises(epsilot.NotConverged):
+        epsilot.solve_graph(G, a, b, max_seconds=1e-9, on_limit="raise")
+
+
+def test_false_answers_are_not_proved():
+    edges = Edges(2, np.array([0]), np.array([1]), np.array([1.0]), np.array([np.inf]))
+    supply = np.array([1.0, -1.0])
+    check_flow(edges, supply, np.array([1.0]))
+    with pytest.raises(CertificateError, match="misses the masses"):
+        check_flow(edges, supply, np.array([0.9]))
+    with pytest.raises(CertificateError, match="above its capacity"):
+        check_flow(edges._replace(capacities=np.array([0.5])), supply, np.array([1.0]))
+    # Potentials that exceed a cost pay for it.
+    assert lower_bound(edges, supply, np.array([5.0, 0.0])) <= 1.0
+    assert lower_bound(edges, supply, np.array([1.0, 0.0])) == pytest.approx(1.0)
+
+
+PATH = sparse.csr_array(np.array([[0, 1.0], [1.0, 0]]))
+REFUSED = {
+    "type": (lambda: epsilot.solve_graph([[0, 1]], [1], [1]), "must be a networkx graph"),
+    "shape": (lambda: epsilot.solve_graph(PATH[:1], [1], [1]), "square array"),
+    "cost": (lambda: epsilot.solve_graph(-PATH, [1, 0], [0, 1]), "from 0 to 1 has the cost -1"),
+    "capacity": (lambda: epsilot.solve_graph(PATH, [1, 0], [0, 1], capacity=-1), "capacity is -1"),
+    "pattern": (
+        lambda: epsilot.solve_graph(PATH, [1, 0], [0, 1], capacity=0 * PATH[:, :1] @ PATH[:1]),
+        "lacks an entry",
+    ),
+    "masses": (lambda: epsilot.solve_graph(PATH, [1, 0, 0], [0, 1]), "one mass for each of the 2"),
+    "negative": (lambda: epsilot.solve_graph(PATH, [-1, 2], [0, 1]), "the mass -1 at node 0"),
+    "totals": (lambda: epsilot.solve_graph(PATH, [1, 0], [0, 2]), "totals must be equal"),
+    "stranger": (lambda: epsilot.solve_graph(PATH, {7: 1.0}, {0: 1.0}), "holds the node 7"),
+    "empty": (lambda: epsilot.solve_graph(PATH, [0, 0], [0, 0]), "both must have mass"),
+    "rtol": (lambda: epsilot.solve_graph(PATH, [1, 0], [0, 1], rtol=-1), "rtol is -1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_gets_one_sentence(name):
+    call, sentence = REFUSED[name]
+    with pytest.raises(epsilot.InvalidProblem, match=sentence):
+        call()
