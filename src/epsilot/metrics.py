@@ -380,6 +380,24 @@ LOSS_METRICS = tuple(name for name, x in METRICS.items() if x.has_slope)
 PIXEL_METRICS = _default_first("cityblock", (name for name, x in METRICS.items() if x.degree > 0))
 
 
+# -- circles -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CircularDistance:
+    """The shorter way around a circle between values that repeat with a period."""
+
+    period: float
+
+    def __call__(self, u: Vector, v: Vector | Matrix) -> Vector:
+        """Return the distance of two values, or of one and many."""
+        apart = np.abs(u[..., 0] - v[..., 0]) % self.period
+        return np.minimum(apart, self.period - apart)
+
+    def __str__(self) -> str:
+        return f"circle of length {self.period:g}"
+
+
 # -- named metrics with parameters -------------------------------------------------------------
 
 
@@ -393,8 +411,8 @@ class NamedMetric:
 
     def __str__(self) -> str:
         given = ", ".join(f"{key}={_short(value)}" for key, value in self.params.items())
-        called = getattr(self.name, "__name__", "callable")
-        name = self.name if isinstance(self.name, str) else f"callable {called}"
+        called = f"callable {getattr(self.name, '__name__', '')}".strip()
+        name = str(self.name) if isinstance(self.name, str | CircularDistance) else called
         name = f"{name}({given})" if given else name
         return name if self.p == 1 else f"{name} ** {self.p:g}"
 
@@ -422,6 +440,8 @@ class NamedMetric:
         is_square = (self.name, self.p) == ("euclidean", 2)
         if is_square or (self.name, self.p) == ("sqeuclidean", 1):
             return "squared Euclidean cost"
+        if isinstance(self.name, CircularDistance):
+            return f"cost on a {self.name}" + ("" if self.p == 1 else f", to the power {self.p:g}")
         if not isinstance(self.name, str):
             return "cost by a function" + ("" if self.p == 1 else f", to the power {self.p:g}")
         name = WORDS.get(self.name, self.name)
@@ -435,6 +455,7 @@ class NamedMetric:
         if self.name == "sqeuclidean":
             return 2 * self.p if self.p >= 0.5 else None
         is_distance = self.name in DISTANCES and self.params.get("p", 2) >= 1
+        is_distance |= isinstance(self.name, CircularDistance)
         return self.p if is_distance and self.p >= 1 else None
 
 

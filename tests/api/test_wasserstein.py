@@ -131,6 +131,33 @@ def test_what_makes_no_distance_is_rejected(keywords, message):
         epsilot.wasserstein([[0.0]], [[1.0]], **keywords)
 
 
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_values_on_a_circle(rng, p):
+    x, y = rng.uniform(-30, 60, (2, 40))
+    apart = np.abs(np.subtract.outer(x, y)) % 24
+    cost = np.minimum(apart, 24 - apart) ** p
+    best = cost[linear_sum_assignment(cost)].mean() ** (1 / p)
+    distance = epsilot.wasserstein_1d(x, y, p=p, period=24)
+    assert distance == pytest.approx(best, rel=1e-12)
+    assert distance.gap <= 1e-12 * distance
+    assert "circle of length 24" in repr(distance)
+    assert f"W{p} = " in repr(distance.result)
+    a, b = weights(rng, 40), weights(rng, 40)
+    if p == 1:
+        found = epsilot.wasserstein_1d(x, y, a, b, period=24) / 24
+        on_circle = ot.wasserstein_circle(x / 24 % 1, y / 24 % 1, a, b, p=1)
+        assert found == pytest.approx(np.ravel(on_circle)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [({"period": 0}, "period is 0"), ({"metric": "cityblock"}, "metric was given")],
+)
+def test_what_makes_no_line_and_no_circle_is_rejected(keywords, message):
+    with pytest.raises(InvalidProblem, match=message):
+        epsilot.wasserstein_1d([0.0], [1.0], **keywords)
+
+
 def test_values_must_be_vectors(rng):
     with pytest.raises(InvalidProblem, match=r"x has shape \(3, 2\)"):
         epsilot.wasserstein_1d(rng.random((3, 2)), rng.random(3))

@@ -10,11 +10,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..arguments import is_real, numeric, plain
+from ..arguments import check_positive, is_real, numeric, plain
 from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry.coordinates import as_metric
-from ..metrics import MetricLike, as_named
+from ..metrics import CircularDistance, MetricLike, as_named
 from ..wording import shown
 from .grid import solve_grid
 from .sample import solve_sample
@@ -186,6 +186,7 @@ def wasserstein_1d(
     b: ArrayLike | None = None,
     *,
     p: float = 1.0,
+    period: float | None = None,
     **keywords: Any,
 ) -> Distance:
     """Return the Wasserstein distance W_p between values on a line, exactly, by sorting.
@@ -198,6 +199,9 @@ def wasserstein_1d(
         Weights with equal totals, uniform if None. ``normalize=True`` divides both by their totals.
     p : float
         The order, at least 1; 1 is the earth mover's distance of histograms.
+    period : float, optional
+        Values repeat with this period, as angles or hours do: distances are those on a circle. The
+        costs of all pairs are then stored, and exact methods for such costs used.
     **keywords
         As in :func:`solve_sample`.
 
@@ -206,6 +210,8 @@ def wasserstein_1d(
     >>> import epsilot
     >>> epsilot.wasserstein_1d([0, 1, 3], [5, 6, 8], p=2)
     <epsilot.Distance W_2 = 5 (euclidean), exact to rounding: [5, 5]>
+    >>> epsilot.wasserstein_1d([23, 22], [1, 2], period=24)  # hours
+    <epsilot.Distance W_1 = 3 (circle of length 24), exact to rounding: [3, 3]>
     """
     values = numeric(x, "x"), numeric(y, "y")
     for given, name in zip(values, "xy", strict=True):
@@ -214,6 +220,12 @@ def wasserstein_1d(
                 f"{name} has shape {given.shape}; it must be a vector of values (use "
                 "epsilot.wasserstein for points)."
             )
+    if "metric" in keywords:
+        raise InvalidProblem(
+            "metric was given to wasserstein_1d, which measures |x - y| (use epsilot.wasserstein)."
+        )
+    if period is not None:
+        keywords["metric"] = CircularDistance(check_positive("period", period))
     keywords = {"rtol": EXACT_RTOL} | keywords
     return wasserstein(*values, a, b, p=p, **keywords)
 
