@@ -202,3 +202,12 @@ def test_reports_name_the_metric():
     result = epsilot.solve_sample(X, Y, metric="minkowski", p=2, metric_params={"p": 3})
     call = result.problem.geometry.call()
     assert call.keywords == {"metric": "'minkowski'", "p": "2", "metric_params": "{'p': 3.0}"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "keywords"), [("euclidean", {"p": 3}), ("canberra", {}), ("seuclidean", {"p": 2})]
+)
+def test_new_points_are_mapped_by_the_same_costs(metric, keywords):
+    result = epsilot.solve_sample(X, Y, metric=metric, rtol=1e-9, **keywords)
+    f, _ = result.potentials
+    np.testing.assert_allclose(result.potential(X), f, rtol=1e-9, atol=1e-12)

@@ -22,7 +22,7 @@ from .._types import Array, Index, Matrix, Vector
 from ..kernels import dense as kernels
 from ..kernels import k_least
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
-from ..metrics import NamedMetric, metric_of
+from ..metrics import MetricLike, NamedMetric, metric_of
 from .line import Line
 from .sweeps import BLOCK_ENTRIES, Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
 from .tree_index import Embedding
@@ -95,11 +95,11 @@ class PublicCall(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Coordinates of sources and targets, and the name of their metric if it has one."""
+    """Coordinates of sources and targets, and their metric if it has a name."""
 
     X: Matrix
     Y: Matrix
-    metric: str | None
+    metric: MetricLike | None
 
 
 class AllowedArcs(NamedTuple):

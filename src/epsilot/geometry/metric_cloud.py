@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,7 +67,9 @@ class MetricCloud(Geometry):
     @property
     def places(self) -> Places | None:
         """The points."""
-        return Places(self.X, self.Y, None)
+        if not isinstance(self._costs, CdistCosts):
+            return Places(self.X, self.Y, None)
+        return Places(self.X, self.Y, replace(self.metric, params=self._costs.params))
 
     @property
     def cost_metric(self) -> NamedMetric:

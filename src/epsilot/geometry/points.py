@@ -157,7 +157,7 @@ class PointCloud(Geometry):
     @property
     def places(self) -> Places | None:
         """The points."""
-        return Places(self.X, self.Y, self.metric if isinstance(self.metric, str) else None)
+        return Places(self.X, self.Y, self.metric)
 
     @property
     def cost_metric(self) -> NamedMetric:
