@@ -14,6 +14,7 @@ STUDIES = {
     "kernels": "time the kernels, and epochs of PDASMD",
     "geometry": "time grids and clouds beside stored costs and POT",
     "batches": "time batches of small problems beside loops over POT and SciPy",
+    "priced": "compare penalties per point with linear programs by HiGHS",
     "digits": "classify the digits of scikit-learn by transport distances",
     "barycenters": "compare barycentres with POT",
     "gromov": "compare Gromov-Wasserstein with POT and OTT-JAX",

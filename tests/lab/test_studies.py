@@ -48,6 +48,7 @@ RUNS = [
     ("kernels", "--epochs 48", ["n = 48: 3n² exponentials", "NumPy listing"]),
     ("limits", "--scale 0.001 --only KL --limit 0.2 --signal 0.2",
      ["| cloud 2-d, KL | 30 | max_seconds |", "| SIGINT | "]),
+    ("priced", "--problems 40", ["or with a negative gap: 0 []", "largest difference from HiGHS"]),
     ("registry", "--quick",
      ["sinkhorn                 7", "exact                    not counted"]),
     ("results", "docs/results", ["| table1 | 0.1.0, 0.2.0 | – | no |", "| bench-emd2 | 0.2.0 |"]),

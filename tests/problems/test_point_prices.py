@@ -82,7 +82,7 @@ def test_total_variation_is_that_of_the_linear_program(case, method):
     size = (np.abs(M).max() + 6) * (a.sum() + b.sum())
     assert result.converged
     assert result.gap >= 0
-    assert result.value == pytest.approx(wanted, abs=1e-8 * size)
+    assert result.value == pytest.approx(wanted, abs=1e-7 * size)
     X, (f, g) = result.plan, result.potentials
     paid = (X * M).sum()
     for price, missed in zip(prices, (X.sum(axis=1) - a, X.sum(axis=0) - b), strict=True):
