@@ -17,7 +17,7 @@ import typer
 from epsilot.errors import InvalidProblem
 from epsilot.wording import shown
 
-from .paper import EXPERIMENTS
+from .paper import ALONE, EXPERIMENTS
 
 if TYPE_CHECKING:
     from .report import Page
@@ -223,7 +223,7 @@ def reproduce(
     """
     from rich.console import Console
 
-    names = list(EXPERIMENTS) if name == "all" else [name]
+    names = [each for each in EXPERIMENTS if each not in ALONE] if name == "all" else [name]
     if unknown := set(names) - set(EXPERIMENTS):
         raise InvalidProblem(
             f"experiment {shown(unknown.pop())} is unknown; it must be one of "

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from epsilot_lab import commands
-from epsilot_lab.paper import EXPERIMENTS, fig1
+from epsilot_lab.paper import ALONE, EXPERIMENTS, fig1
 from epsilot_lab.paper.fig1 import Fig1Scale
 
 
@@ -91,3 +91,29 @@ def test_an_interrupted_run_says_how_to_continue(run, monkeypatch):
     done = run("reproduce", "fig1")
     assert done.code == 1
     assert "the same command continues" in done.err
+
+
+@pytest.mark.parametrize(
+    ("experiment", "module", "words"),
+    [
+        ("section6", "methods", ["section6", "--jobs", "1", "--seeds", "2", "--toy"]),
+        ("barycenters", "barycenters", ["--toy"]),
+    ],
+)
+def test_studies_of_section_6_are_experiments_too(run, monkeypatch, experiment, module, words):
+    seen = []
+
+    def main(given):
+        seen.extend(given)
+        print("a table")
+
+    monkeypatch.setattr(f"epsilot_lab.studies.{module}.main", main)
+    done = run("reproduce", experiment, "--quick", "--pairs", "2", "--jobs", "1")
+    assert done.code == 0, done.err
+    assert [word for word in seen if word not in ("--out", f"results/{experiment}")] == words
+    assert "a table" not in done.out
+
+
+def test_all_leaves_the_map_out():
+    assert set(EXPERIMENTS) - ALONE >= {"fig1", "table1", "section6", "barycenters", "ablation"}
+    assert "map" in ALONE

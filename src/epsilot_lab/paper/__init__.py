@@ -11,4 +11,10 @@ EXPERIMENTS: dict[str, str] = {
     "two-moons": "two_moons:run",
     "color-transfer": "color_transfer:run",
     "ablation": "ablation:run",
+    "expectations": "expectations:run",
+    "section6": "further:section6",
+    "barycenters": "further:barycenters",
+    "map": "method_map:run",
 }
+#: Experiments that ``all`` leaves out: the whole map takes days.
+ALONE = frozenset({"map"})

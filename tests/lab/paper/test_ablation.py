@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from epsilot.errors import InvalidProblem
 from epsilot.finite_sum import EntropicTransport
-from epsilot_lab.paper import ablation
+from epsilot_lab.paper import ablation, expectations, method_map
 from epsilot_lab.paper.ablation import BASE, VARIANTS, AblationTask
 from epsilot_lab.paper.ensembles import Ensemble, Variant, run
+from epsilot_lab.paper.expectations import ExpectationTask
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +66,54 @@ def test_every_variant_is_tabulated(tmp_path):
 def test_variants_have_the_same_draws():
     first, second = (AblationTask(BASE, 2, 0.5, 2).line() for _ in range(2))
     assert first == second
+
+
+def test_theorems_in_expectation_at_toy_size(tmp_path):
+    first = ExpectationTask("Theorem 1", 4, side=2, eps=0.5, runs=40).line()
+    for average in ("proved", "sampled"):
+        assert 0 < first[average]["of_mean"] < first["bound"]
+        assert first[average]["of_mean"] <= first[average]["mean_of"] + 1e-9
+    third = ExpectationTask("Theorem 3", side=2, eps=0.5, runs=40).line()
+    assert third["n_stopped"] == 40
+    assert 0 < third["share_above"] < 1
+    least, middle, _, last = third["stopped"]
+    assert least < middle < last
+    expectations.write(tmp_path, [first, third], "epsilot reproduce expectations")
+    assert "runs are above it" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+def test_the_map_is_drawn_from_lines_and_continues(tmp_path, monkeypatch):
+    monkeypatch.setattr(method_map, "METHODS", ("sinkhorn", "pdasmd"))
+    console = Console(stderr=True)
+    monkeypatch.setattr(
+        method_map, "PROBLEMS", {k: method_map.PROBLEMS[k] for k in ("images", "random", "refined")}
+    )
+    method_map.run(tmp_path, True, 1, 1, console, eps=(0.2,), sizes=(64,))
+    before = (tmp_path / "solves.jsonl").read_text(encoding="utf-8")
+    assert before.count("\n") == 6
+    monkeypatch.delattr(method_map, "solve")
+    page = method_map.run(tmp_path, True, 1, 1, console, eps=(0.2,), sizes=(64,))
+    assert (tmp_path / "solves.jsonl").read_text(encoding="utf-8") == before
+    assert (tmp_path / "map.svg").exists()
+    assert "6 solves of 3 problems" in page.blocks[2].text
+
+
+def test_a_cell_goes_to_the_least_median_that_always_ended():
+    def line(method, operations, seed, ended=True):
+        own = {"family": "images", "n": 64, "eps": 0.1, "method": method, "seed": seed}
+        return own | {"operations": operations, "seconds": 1.0, "has_ended": ended}
+
+    lines = [line("a", 10.0, 0), line("a", 30.0, 1), line("b", 50.0, 0), line("b", 60.0, 1)]
+    lines += [line("c", 1.0, 0), line("c", 1.0, 1, ended=False)]
+    (found,) = method_map.medians(lines, "operations").values()
+    assert found == {"a": 20.0, "b": 55.0}
+    assert method_map.winner(found) == ("a", 2.75)
+
+
+def test_refined_images_keep_the_data():
+    _, a, _ = method_map.PROBLEMS["refined"][1](64, 0)
+    _, fine, _ = method_map.PROBLEMS["refined"][1](256, 0)
+    blocks = fine.reshape(8, 2, 8, 2).sum(axis=(1, 3)).ravel()
+    np.testing.assert_allclose(blocks, a)
+    with pytest.raises(InvalidProblem, match="multiples of 8"):
+        method_map.PROBLEMS["refined"][1](100, 0)
