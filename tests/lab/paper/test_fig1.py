@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
 
 def test_every_panel_is_solved_drawn_and_judged(folder):
     names = {path.name for path in folder.iterdir()}
-    pictures = {f"{name}.{kind}" for name in FIGURES for kind in ("svg", "png")}
+    pictures = {f"{name}.{kind}" for name in (*FIGURES, "crossover") for kind in ("svg", "png")}
     assert names == {"solves.jsonl", "summary.md", "report.html", *pictures}
     lines = [json.loads(text) for text in (folder / "solves.jsonl").read_text().splitlines()]
     assert {line["method"] for line in lines} == {
@@ -131,7 +131,7 @@ def test_the_report_opens_in_a_browser_by_itself(folder, tmp_path):
         width = browser.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert not browser.complaints
         outside = [url for url in browser.requests if not url.startswith(("file:", "data:"))]
-    assert len(images) == len(FIGURES)
+    assert len(images) == len(FIGURES) + 1
     assert min(images) > 500
     assert texts[0] == "Claims of the paper"
     assert width <= 0, "the page is wider than the window"
