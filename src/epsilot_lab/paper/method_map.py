@@ -326,7 +326,8 @@ def write(out: Path, lines: Sequence[Line], command: str) -> Page:
         Paragraph(
             f"This page is of {len(lines):,} solves of {len(pairs)} problems: n = "
             f"{', '.join(map(str, sizes))}; ε = {', '.join(f'{e:g}' for e in accuracies)}; "
-            f"{1 + max(x['seed'] for x in lines)} pairs each. The whole map has n = "
+            f"{1 + max(x['seed'] for x in lines)} pairs each; cells that are blank were not run. The "
+            "whole map has n = "
             f"{', '.join(map(str, SIZES))}, ε = {', '.join(f'{e:g}' for e in ACCURACIES)} and 20 "
             "pairs; the same command continues."
         ),
@@ -348,5 +349,6 @@ _INTRODUCTION = (
 )
 _CAPTION = (
     "Colour: the method with the fewest operations in the median. Number: how many times as many "
-    "the next one needs. Where another method takes fewer processor seconds, its name is below."
+    "the next one needs. Where another method takes fewer processor seconds, its name is below. "
+    "At ε = 0.2 most starts qualify, so that methods tie."
 )
