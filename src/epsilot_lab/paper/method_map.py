@@ -326,8 +326,8 @@ def write(out: Path, lines: Sequence[Line], command: str) -> Page:
         Paragraph(
             f"This page is of {len(lines):,} solves of {len(pairs)} problems: n = "
             f"{', '.join(map(str, sizes))}; ε = {', '.join(f'{e:g}' for e in accuracies)}; "
-            f"{1 + max(x['seed'] for x in lines)} pairs each; cells that are blank were not run. The "
-            "whole map has n = "
+            f"{1 + max(x['seed'] for x in lines)} pairs each; blank cells were not run. The whole "
+            "map has n = "
             f"{', '.join(map(str, SIZES))}, ε = {', '.join(f'{e:g}' for e in ACCURACIES)} and 20 "
             "pairs; the same command continues."
         ),
