@@ -29,7 +29,7 @@ LAYERS = [
     {"applications"},
     {"frameworks"},
     {"torch", "jax"},  # public names of the adapters among the frameworks
-    {"pot"},  # names of other libraries
+    {"pot", "scipy"},  # names of other libraries
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

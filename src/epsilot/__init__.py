@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from . import distributed, finite_sum, theory
     from . import jax as jax
     from . import pot as pot
+    from . import scipy as scipy
     from . import torch as torch
     from .api.barycenter import barycenter, barycenter_grid, barycenter_sample
     from .api.batch import solve_batch, solve_sample_batch
@@ -94,7 +95,7 @@ _HOMES = {
     "api.sample": ("solve_sample",),
 }
 #: Public modules.
-_MODULES = ("distributed", "finite_sum", "jax", "pot", "theory", "torch")
+_MODULES = ("distributed", "finite_sum", "jax", "pot", "scipy", "theory", "torch")
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 # Names that need an extra (estimators, torch, jax) are left out, so that star imports work.
