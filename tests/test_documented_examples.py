@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 PAGES = ("geometry", "metrics", "finite_sum", "theory", "start", "kinds", "gromov")
-PAGES += ("applications/persistence", "guide/accuracy", "guide/limits", "guide/maps")
+PAGES += ("applications/persistence", "guide/accuracy", "guide/limits", "guide/maps", "pot")
 
 
 @pytest.mark.parametrize("page", PAGES)

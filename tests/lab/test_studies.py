@@ -30,6 +30,7 @@ RUNS = [
     ("races", "line grid-or-matrix --toy", ["| 300 | euclidean | random |", "| Shapes | 9 |"]),
     ("races", "metrics wasserstein-1d --toy", ["| canberra | 20 |", "| 30 | 3 |"]),
     ("races", "partial unbalanced --toy", ["| images, l1 | 36 |", "| random costs | 16 | 5 |"]),
+    ("races", "pot-names --toy", ["| emd2, random weights | 20 |", "| sinkhorn, reg 0.01 | 20 |"]),
     ("races", "updates --toy", ["| Greenkhorn update | 20 |", "| log-domain Sinkhorn"]),
     ("auction-stages", "--scale 0.005 --set min_phase_ratio=1",
      ["500 rows:", "pivots,", "s in all, gap"]),

@@ -21,6 +21,7 @@ SIZES: dict[str, dict[str, object]] = {
     "gromov_copy": {"N": 40},
     "gromov_starts": {"N": 20, "STARTS": 4},
     "image_warping": {"SIDE": 32},
+    "is_pot_right": {"TRIALS": 2, "STEPS": [10, 30]},
     "large_clouds": {"N": 3000},
     "megapixel": {"SIDE": 64},
     "metrics_and_orders": {"N": 12},
@@ -43,6 +44,9 @@ FACTS = {
     "gromov_copy": lambda x: x["result"].converged and x["right"] > 0.5,
     "gromov_starts": lambda x: all(
         min(x["ends"][name]) >= result.lower_bound for name, result in x["results"].items()
+    ),
+    "is_pot_right": lambda x: (
+        max(x["theirs"]) > 1.5 * x["lower"][-1] and min(x["upper"]) > x["best"]["lower_bound"]
     ),
     "large_clouds": lambda x: x["res"].converged,
     "megapixel": lambda x: x["res"].converged,

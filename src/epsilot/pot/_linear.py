@@ -19,7 +19,7 @@ from ._optimum import Optimum, optimum
 #: Names of metrics on a line, by those of POT.
 LINE_METRICS = {"sqeuclidean": "sqeuclidean", "euclidean": "cityblock", "cityblock": "cityblock"}
 #: Metrics of stored costs that have the same name and meaning in POT.
-METRICS = ("sqeuclidean", "euclidean", "cityblock", "chebyshev")
+METRICS = ("sqeuclidean", "euclidean", "cityblock")
 #: Number of pivots after which POT ends by default; smaller limits are looked at.
 DEFAULT_PIVOTS = 100_000
 

@@ -342,6 +342,60 @@ def unbalanced(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
                 )
 
 
+# -- POT's functions by their own names ------------------------------------------------------------
+
+
+def _diagrams(n: int, rng: np.random.Generator) -> Instance:
+    """Return the problem of two persistence diagrams as GUDHI poses it: n points and a diagonal."""
+    X, Y = (np.sort(rng.random((n, 2)), axis=1) for _ in "XY")
+    M = np.zeros((n + 1, n + 1))
+    M[:n, :n] = np.abs(X[:, None] - Y).max(axis=2)
+    M[:n, n], M[n, :n] = (np.diff(D)[:, 0] / 2 for D in (X, Y))
+    weights = np.append(np.ones(n), n)
+    return M, weights, weights.copy()
+
+
+def pot_names(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: calls of POT's functions, and of ours by the same names, per call."""
+    import epsilot.pot
+
+    for n in sizes:
+        rng = np.random.default_rng(0)
+        M, a, b = _points(n, 0)
+        uniform = np.full(n, 1 / n)
+        diagrams = _diagrams(n, rng)
+        line = rng.random((2, n))
+        patterns: dict[str, Callable[[Any], Any]] = {
+            "emd2, random weights": lambda lib, p=(a, b, M): lib.emd2(*p, numItermax=10**7),
+            "emd of a minibatch (torchcfm)": lambda lib, p=(uniform, uniform, M): lib.emd(*p),
+            "emd2 of diagrams (GUDHI)": lambda lib, p=(diagrams[1], diagrams[2], diagrams[0]): (
+                lib.emd2(*p, numItermax=2_000_000)
+            ),
+            "emd2_1d with log": lambda lib, p=line: lib.emd2_1d(*p, log=True),
+            "sinkhorn, reg 0.1": lambda lib, p=(a, b, M): lib.sinkhorn(*p, 0.1),
+            "sinkhorn, reg 0.01": lambda lib, p=(a, b, M): lib.sinkhorn(*p, 0.01),
+        }
+        for name, call in patterns.items():
+            if n > MAX_ENTROPIC_ROWS and name.startswith(("sinkhorn", "emd2_1d")):
+                continue
+            calls: Calls = {
+                "theirs": _quietly(partial(_repeated_call, call, ot, n)),
+                "ours": _quietly(partial(_repeated_call, call, epsilot.pot, n)),
+            }
+            (theirs, ours), _ = _raced(calls, seeds)
+            each = 1e6 / max(1, REPEATED_ROWS // n)
+            yield name, f"{n}", f"{each * theirs:.3g}", f"{each * ours:.3g}", f"{theirs / ours:.2f}"
+
+
+#: Calls of small problems are repeated; large ones are not entropic or on a line.
+REPEATED_ROWS, MAX_ENTROPIC_ROWS = 2000, 1000
+
+
+def _repeated_call(call: Callable[[Any], Any], library: Any, n: int) -> None:
+    for _ in range(max(1, REPEATED_ROWS // n)):
+        call(library)
+
+
 # -- updates of entropic solvers -------------------------------------------------------------------
 
 
@@ -492,6 +546,11 @@ RACES: dict[str, Race] = {
         "KL-unbalanced, beside ot.unbalanced.mm_unbalanced",
         ("problem", "n", "λ", "s POT", "gap of POT", "s ours", "our gap", "times faster", "sweeps"),
         unbalanced, (256,), (16,),
+    ),
+    "pot-names": Race(
+        "One call of a function of POT, and of ours by the same name",
+        ("call", "n", "POT, µs", "epsilot.pot, µs", "times faster"),
+        pot_names, (20, 100, 500, 2000, 5000), (20,),
     ),
     "updates": Race(
         "One update, beside POT, on one thread",
