@@ -15,7 +15,8 @@ import ot
 import epsilot
 import epsilot.pot
 
-TRIALS, N, STEPS = 100, 60, [10, 30, 100, 300, 1000]
+TRIALS = 100
+STEPS = [10, 30, 100, 300, 1000]
 
 # %%
 # Squared distances of two persistence diagrams, as GUDHI poses them. The last points are far away.
@@ -36,9 +37,9 @@ lower = [result.lower_bound for result in ours]
 
 # %%
 # Penalised marginals: an upper bound on POT's plans, beside the optimum.
-x = np.linspace(0, 1, N)
+x = np.linspace(0, 1, 60)
 C = (x[:, None] - x) ** 2
-r, s = (w / w.sum() for w in np.random.default_rng(0).random((2, N)) + 0.1)
+r, s = (w / w.sum() for w in np.random.default_rng(0).random((2, 60)) + 0.1)
 best = epsilot.pot.unbalanced.mm_unbalanced(r, s, C, 1.0, log=True)[1]
 plans = [ot.unbalanced.mm_unbalanced(r, s, C, 1.0, numItermax=k) for k in STEPS]
 upper = [epsilot.certify(C, r, s, plan=P, unbalanced=1.0).upper for P in plans]

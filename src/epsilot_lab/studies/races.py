@@ -365,22 +365,21 @@ def pot_names(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
         uniform = np.full(n, 1 / n)
         diagrams = _diagrams(n, rng)
         line = rng.random((2, n))
-        patterns: dict[str, Callable[[Any], Any]] = {
-            "emd2, random weights": lambda lib, p=(a, b, M): lib.emd2(*p, numItermax=10**7),
-            "emd of a minibatch (torchcfm)": lambda lib, p=(uniform, uniform, M): lib.emd(*p),
-            "emd2 of diagrams (GUDHI)": lambda lib, p=(diagrams[1], diagrams[2], diagrams[0]): (
-                lib.emd2(*p, numItermax=2_000_000)
-            ),
-            "emd2_1d with log": lambda lib, p=line: lib.emd2_1d(*p, log=True),
-            "sinkhorn, reg 0.1": lambda lib, p=(a, b, M): lib.sinkhorn(*p, 0.1),
-            "sinkhorn, reg 0.01": lambda lib, p=(a, b, M): lib.sinkhorn(*p, 0.01),
+        many = {"numItermax": 10**7}
+        patterns: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
+            "emd2, random weights": ("emd2", (a, b, M), many),
+            "emd of a minibatch (torchcfm)": ("emd", (uniform, uniform, M), {}),
+            "emd2 of diagrams (GUDHI)": ("emd2", (*diagrams[1:], diagrams[0]), many),
+            "emd2_1d with log": ("emd2_1d", tuple(line), {"log": True}),
+            "sinkhorn, reg 0.1": ("sinkhorn", (a, b, M, 0.1), {}),
+            "sinkhorn, reg 0.01": ("sinkhorn", (a, b, M, 0.01), {}),
         }
-        for name, call in patterns.items():
+        for name, pattern in patterns.items():
             if n > MAX_ENTROPIC_ROWS and name.startswith(("sinkhorn", "emd2_1d")):
                 continue
             calls: Calls = {
-                "theirs": _quietly(partial(_repeated_call, call, ot, n)),
-                "ours": _quietly(partial(_repeated_call, call, epsilot.pot, n)),
+                "theirs": _quietly(partial(_repeated_call, ot, *pattern, n)),
+                "ours": _quietly(partial(_repeated_call, epsilot.pot, *pattern, n)),
             }
             (theirs, ours), _ = _raced(calls, seeds)
             each = 1e6 / max(1, REPEATED_ROWS // n)
@@ -391,9 +390,11 @@ def pot_names(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
 REPEATED_ROWS, MAX_ENTROPIC_ROWS = 2000, 1000
 
 
-def _repeated_call(call: Callable[[Any], Any], library: Any, n: int) -> None:
+def _repeated_call(
+    library: Any, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any], n: int
+) -> None:
     for _ in range(max(1, REPEATED_ROWS // n)):
-        call(library)
+        getattr(library, name)(*arguments, **keywords)
 
 
 # -- updates of entropic solvers -------------------------------------------------------------------
