@@ -6,12 +6,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
+import numba
+import numpy as np
 import pytest
 
 import epsilot
 from epsilot.kernels import vectors
-from epsilot.kernels.compiling import KeyedCacheFile
+from epsilot.kernels.compiling import INLINE, KERNEL, KeyedCacheFile, njit
 
 SOLVE = """
 import warnings
@@ -98,3 +101,55 @@ def test_a_cache_that_cannot_be_read_is_written_again(tmp_path, broken):
     assert cache.load("types") is None
     cache.save("types", "code")
     assert cache.load("types") == "code"
+
+
+# -- what is compiled ------------------------------------------------------------------------------
+
+needs_compiler = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing compiles")
+IN_MEMORY = {**KERNEL, "cache": False}
+
+
+class Arrays(NamedTuple):
+    x: np.ndarray
+    y: np.ndarray
+
+
+def read_only(x):
+    x = x.view()
+    x.flags.writeable = False
+    return x
+
+
+@njit(**{**INLINE, "cache": False})
+def scaled_sum(x, factor):
+    total = 0.0
+    for i in range(x.size):
+        total += factor * x[i]
+    return total
+
+
+@needs_compiler
+def test_read_only_arrays_do_not_compile_another_kernel():
+    @njit(**IN_MEMORY)
+    def total(x, pair):
+        return x[0] + pair.x[0] + pair.y[0]
+
+    x = np.ones(3)
+    for first in (x, read_only(x)):
+        for y in (x, read_only(x)):
+            assert total(first, Arrays(x, y)) == total(first, Arrays(y, x)) == 3
+    assert len(total.signatures) == 1
+    assert total.signatures[0][0].mutable
+
+
+@needs_compiler
+def test_a_function_that_kernels_call_is_compiled_once_and_not_for_python():
+    @njit(**IN_MEMORY)
+    def twice(x, n):
+        return scaled_sum(x, 1) + scaled_sum(x, n) + scaled_sum(x, 2)
+
+    assert twice(np.ones(3), 4) == 21
+    assert scaled_sum.signatures == []
+    assert len(scaled_sum._part.signatures) == 1  # a literal is an integer
+    assert scaled_sum(np.ones(3), 2) == 6
+    assert len(scaled_sum.signatures) == 1

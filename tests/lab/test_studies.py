@@ -99,14 +99,24 @@ def test_scripts_of_benchmarks_are_studies(name):
 
 
 def test_first_calls_compile_and_later_ones_do_not(monkeypatch, capsys):
-    caches = []
-    monkeypatch.setattr(first_calls, "seconds", lambda call, cache: caches.append(cache) or 2.0)
-    first_calls.main(["--calls", "solve"])
-    first_calls.main(["--calls", "exact", "--warm", "here"])
-    assert caches[0] == caches[1] != "here" == caches[2]
+    calls = []
+
+    def run(call, cache, source):
+        calls.append((cache, source))
+        return ["0.010 s  a function", "7 2.0"]
+
+    monkeypatch.setattr(first_calls, "run", run)
+    first_calls.main(["--calls", "solve_batch"])
+    first_calls.main(["--calls", "pdasmd", "--warm", "here"])
+    assert calls[0][0] == calls[1][0] != "here" == calls[2][0]
+    first_calls.main(["--calls", "pairwise", "--against", "there"])
+    assert [source for _, source in calls[-4:]] == ["there"] * 2 + [calls[0][1]] * 2
+    first_calls.main(["--calls", "pairwise", "--functions"])
     out = capsys.readouterr().out
-    assert "| `epsilot.solve(M)` | 2.0 | 2.0 |" in out
-    assert "| `epsilot.solve(M, method='exact')` | – | 2.0 |" in out
+    assert "| solve_batch | 2.0 | 7 | 2.00 |" in out
+    assert "| pdasmd | nan | 0 | 2.00 |" in out
+    assert "| pairwise | 2.0 | 7 | 2.00 | 2.0 | 7 | 2.00 | 1.00 |" in out
+    assert "0.010 s  a function" in out
 
 
 def test_large_problems_are_run_once(tmp_path, capsys):

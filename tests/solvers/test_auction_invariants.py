@@ -86,7 +86,7 @@ def check_market(state, C, weights, quotas):
 
 def check_arcs(found, n, m):
     """Check that every piece and every listed pair is an arc, once, with all of its mass."""
-    i, j, flow = kernels.arcs(found)
+    i, j, flow = kernels.arcs(*found.for_arcs)
     held = found.mass > 0
     rows, cols = found.piece_row[held].astype(int), found.piece_col[held].astype(int)
     sold = np.zeros((n, m))

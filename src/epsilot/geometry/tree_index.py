@@ -144,8 +144,8 @@ def _order(X: Matrix) -> Index:
     order, keys = np.arange(n), np.empty(n)
     highest = (n - 1).bit_length()
     top = min(THREAD_DEPTH, highest)
-    kernels.split_top(X, order, keys, top)
-    parallel.share(kernels.split_rest, 1 << top, 64 * n, X, order, keys, top, highest)
+    kernels.split(X, order, keys, 0, top, 0, 1)
+    parallel.share(kernels.split, 1 << top, 64 * n, X, order, keys, top, highest)
     return order
 
 
@@ -292,7 +292,10 @@ class TreeSearch:
         priced = cols.tree.priced(least, self.embedding.metric, self.embedding.shift)
         points = rows.tree.points
         sample = np.ascontiguousarray(points[:: max(1, len(points) // SAMPLE_ROWS)])
-        visits = kernels.visits(sample, priced.points, priced.prices, *priced.args)
+        out = np.empty(len(sample))
+        visits = kernels.ctransform(
+            sample, priced.points, priced.prices, *priced.args, out, 0, len(sample)
+        )
         if visits * ENTRIES_PER_VISIT > len(sample) * cols.order.size:
             return None
         return rows.spread(self.embedding.ctransform(priced, points))

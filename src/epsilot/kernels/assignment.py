@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import empty
 from .compiling import KERNEL, njit
 from .simd8 import least_of_row, lower_to, relax, two_least_of_row
 
@@ -19,7 +20,7 @@ REDUCTION_PASSES = 2
 @njit(**KERNEL)
 def stored(C):
     """Return a stored cost as ``cost_row`` reads it: M, U, W and the memory of a row."""
-    return C, np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
+    return C, empty((0, 0)), empty((0, 0)), empty(0)
 
 
 @njit(**KERNEL)

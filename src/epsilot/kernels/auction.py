@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Index, Matrix, Vector
+from .arrays import accumulate, copy_to, empty, zeros
 from .compiling import KERNEL, njit
 from .tree import MAX_DEPTH, search
 
@@ -64,6 +65,18 @@ class AuctionArrays(NamedTuple):
     waiting: Places  # (n,) rows that wait for a list
     counts: Index  # (N_COUNTS,)
 
+    # Arguments of kernels that need few of the arrays: each argument takes time to compile.
+
+    @property
+    def for_arcs(self) -> tuple[Places, Places, Places, Vector]:
+        """The arguments of ``arcs``."""
+        return self.cols, self.piece_row, self.piece_col, self.mass
+
+    @property
+    def for_stale_rows(self) -> tuple[Vector, Places, Matrix, Vector]:
+        """The first arguments of ``stale_rows``."""
+        return self.prices, self.cols, self.costs, self.thresholds
+
 
 @njit(**KERNEL)
 def _linked(a, b, child, sibling, limit):
@@ -86,7 +99,7 @@ def _popped(root, child, sibling, limit):
             pairs = a
             break
         c = sibling[b]
-        a = _linked(a, b, child, sibling, limit)
+        a = _linked(np.int32(a), np.int32(b), child, sibling, limit)
         sibling[a] = pairs
         pairs = a
     if pairs < 0:
@@ -94,7 +107,7 @@ def _popped(root, child, sibling, limit):
     root, pairs = pairs, sibling[pairs]
     while pairs >= 0:
         following = sibling[pairs]
-        root = _linked(root, pairs, child, sibling, limit)
+        root = _linked(np.int32(root), np.int32(pairs), child, sibling, limit)
         pairs = following
     sibling[root] = -1
     return root
@@ -111,9 +124,8 @@ def _add(piece, column, heads, child, sibling, limit):
 
 
 @njit(**KERNEL)
-def stale_rows(market, leasts, stale):
+def stale_rows(prices, cols, costs, thresholds, leasts, stale):
     """Write the least value of every list, and the rows whose list is out of date."""
-    prices, cols, costs = market.prices, market.cols, market.costs
     n, k = cols.shape
     count = 0
     for i in range(n):
@@ -121,7 +133,7 @@ def stale_rows(market, leasts, stale):
         for s in range(k):
             least = min(least, costs[i, s] + prices[cols[i, s]])
         leasts[i] = least
-        if least > market.thresholds[i]:
+        if least > thresholds[i]:
             stale[count] = i
             count += 1
     return count
@@ -137,7 +149,7 @@ def begin(market, leasts, eps):
         prices, base, unsold, _, heads, excess, dust, child, sibling, piece_row, piece_col,
         piece_cost, mass, limit, _, _, _, queue, is_queued, _, counts,
     ) = market  # fmt: skip
-    base[:] = prices
+    copy_to(prices, base)
     heads[:] = -1
     kept = 0
     for a in range(mass.size):
@@ -152,7 +164,7 @@ def begin(market, leasts, eps):
             continue
         piece_row[kept], piece_col[kept], piece_cost[kept] = i, j, cost
         mass[kept], limit[kept] = amount, prices[j]
-        _add(kept, j, heads, child, sibling, limit)
+        _add(np.int32(kept), j, heads, child, sibling, limit)
         kept += 1
     for a in range(kept, mass.size):
         sibling[a] = a + 1 if a + 1 < mass.size else -1
@@ -167,9 +179,8 @@ def begin(market, leasts, eps):
 
 
 @njit(**KERNEL)
-def rejoin(market):
+def rejoin(queue, waiting, counts):
     """Queue the rows that waited for a list."""
-    queue, waiting, counts = market.queue, market.waiting, market.counts
     for s in range(counts[WAITING]):
         place = counts[HEAD] + counts[LENGTH]
         queue[place if place < queue.size else place - queue.size] = waiting[s]
@@ -270,7 +281,7 @@ def bid(market, eps, enough, most, small):
                         wanted -= mass[a]
                         excess[r] += mass[a]
                     mass[a] = 0.0
-                    heads[j] = _popped(a, child, sibling, limit)
+                    heads[j] = _popped(np.int32(a), child, sibling, limit)
                     sibling[a] = counts[FREE]
                     counts[FREE] = a
                     a = heads[j]
@@ -284,7 +295,7 @@ def bid(market, eps, enough, most, small):
                 counts[FREE] = sibling[a]
                 piece_row[a], piece_col[a], piece_cost[a] = i, j, costs[i, s1]
                 mass[a], limit[a] = got, offer
-                _add(a, j, heads, child, sibling, limit)
+                _add(np.int32(a), j, heads, child, sibling, limit)
             excess[i] = wanted
             if not unsold[j] > 0 and heads[j] >= 0:
                 prices[j] = limit[heads[j]]
@@ -295,7 +306,7 @@ def bid_and_search(market, eps, enough, most, small, X, Y, shift, metric, nodes,
     """Let rows bid, and search new lists in a tree of the columns while few rows wait."""
     cols, costs, waiting, counts = market.cols, market.costs, market.waiting, market.counts
     k = cols.shape[1]
-    values, bounds, stack = np.empty(k), np.empty(MAX_DEPTH), np.empty(MAX_DEPTH, np.int64)
+    values, bounds, stack = empty(k), empty(MAX_DEPTH), empty(MAX_DEPTH, np.int64)
     while True:
         why, small = bid(market, eps, enough, most, small)
         many = counts[WAITING] >= MIN_THREADED_SEARCHES or counts[SEARCHED] > X.shape[0] // 2
@@ -309,26 +320,25 @@ def bid_and_search(market, eps, enough, most, small, X, Y, shift, metric, nodes,
             )  # fmt: skip
             market.thresholds[i] = values[k - 1] if k < Y.shape[0] else np.inf
         counts[SEARCHED] += counts[WAITING]
-        rejoin(market)
+        rejoin(market.queue, waiting, counts)
 
 
 @njit(**KERNEL)
-def arcs(market):
+def arcs(cols, piece_row, piece_col, mass):
     """Return rows, columns and flow of every listed and every held arc, each once, by rows."""
-    cols, piece_row, piece_col, mass = market.cols, market.piece_row, market.piece_col, market.mass
     n, k = cols.shape
-    starts = np.zeros(n + 1, np.int64)
+    starts = zeros(n + 1, np.int64)
     for a in range(mass.size):
         if mass[a] > 0:
             starts[piece_row[a] + 1] += 1
-    starts = np.cumsum(starts)
-    free, held = starts[:-1].copy(), np.empty(starts[n], np.int64)
+    accumulate(starts)
+    free, held = starts[:-1].copy(), empty(starts[n], np.int64)
     for a in range(mass.size):
         if mass[a] > 0:
             held[free[piece_row[a]]] = a
             free[piece_row[a]] += 1
-    i, j = np.empty(n * k + held.size, np.int64), np.empty(n * k + held.size, np.int64)
-    flow = np.zeros(n * k + held.size)
+    i, j = empty(n * k + held.size, np.int64), empty(n * k + held.size, np.int64)
+    flow = zeros(n * k + held.size)
     size = 0
     for r in range(n):
         first = size
@@ -353,8 +363,8 @@ def corner(left, right, least):
     Masses up to ``least`` are ignored.
     """
     n, m = left.size, right.size
-    i, j = np.empty(n + m, np.int64), np.empty(n + m, np.int64)
-    flow = np.empty(n + m)
+    i, j = empty(n + m, np.int64), empty(n + m, np.int64)
+    flow = empty(n + m)
     r, c, size = 0, 0, 0
     a, b = 0.0, 0.0
     while True:

@@ -14,7 +14,7 @@ from numba.core import event
 #: Seconds of compilation after which the user is told.
 NOTICE_SECONDS = 0.3
 #: Typical seconds of a first call, which the notice states.
-TYPICAL_SECONDS = 8
+TYPICAL_SECONDS = 4
 
 #: Shows the seconds of the compilation under way.
 ShowCompiling: TypeAlias = Callable[[float], None]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numba
+from numba import config, types
+from numba.core import registry
 from numba.core.caching import IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 from . import compile_watch
 
@@ -23,13 +27,17 @@ INLINE_EXTREMUM = {**EXTREMUM, "forceinline": True}
 _has_warned = False
 
 
-def njit(**options: object) -> Callable[[Callable[..., Any]], Any]:
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorate like ``numba.njit``; without a writable cache folder, compile in memory."""
     is_cached = bool(options.pop("cache", False))
+    # Nothing calls a kernel from C.
+    flags = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **options}
 
     def compiled(function: Callable[..., Any]) -> Any:
-        kernel = numba.njit(**options)(function)
-        if is_cached and hasattr(kernel, "enable_caching"):  # a plain function without JIT
+        if config.DISABLE_JIT:
+            return function
+        kernel = Kernel(function, targetoptions=flags)
+        if is_cached:
             try:
                 kernel.enable_caching()
                 _name_files_by_key(kernel._cache)
@@ -38,6 +46,100 @@ def njit(**options: object) -> Callable[[Callable[..., Any]], Any]:
         return kernel
 
     return compiled
+
+
+class Kernel(registry.CPUDispatcher):  # type: ignore[misc]
+    """A compiled function that Python calls; kernels that call it compile it as a :class:`Part`.
+
+    Numba optimises each function together with all functions below it, makes it callable from
+    Python, and keeps it on disk. Where functions call each other, only the outermost one needs
+    this. Python's read-only arrays are taken like others, so that no kernel is compiled for both.
+    """
+
+    def __init__(self, function: Callable[..., Any], **keywords: Any) -> None:
+        super().__init__(function, **keywords)
+        self._part = Part(function, pipeline_class=_PartCompiler, **keywords)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Compile the part that another kernel calls."""
+        return self._part.get_call_template([types.unliteral(x) for x in args], kws)
+
+    def get_overload(self, args: Any) -> Any:
+        """Return the compiled part that another kernel calls."""
+        return self._part.get_overload(args)
+
+    def compile(self, signature: Any) -> Any:
+        """Compile without collecting garbage, of which the compiler makes much."""
+        is_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile(signature)
+        finally:
+            if is_collecting:
+                gc.enable()
+
+    def _compile_for_args(self, *args: Any, **keywords: Any) -> Any:
+        given = tuple(self.typeof_pyval(x) for x in args)
+        wanted = tuple(_writable(kind) for kind in given)
+        if wanted == given:
+            return super()._compile_for_args(*args, **keywords)
+        self._compilation_chain_init_hook()
+        entry = self.compile(wanted)
+        self._insert([kind._code for kind in given], entry, False)
+        return entry
+
+
+def _writable(kind: Any) -> Any:
+    """Return the type of writable arrays for that of read-only ones, also within tuples."""
+    if isinstance(kind, types.Array):
+        return kind.copy(readonly=False)
+    if isinstance(kind, types.BaseTuple):
+        parts = [_writable(part) for part in kind.types]
+        if parts == list(kind.types):
+            return kind
+        return types.BaseTuple.from_types(parts, getattr(kind, "instance_class", None))
+    return kind
+
+
+class Part(registry.CPUDispatcher):  # type: ignore[misc]
+    """A function that kernels call. LLVM optimises it within the kernel."""
+
+    def __init__(self, function: Callable[..., Any], **keywords: Any) -> None:
+        super().__init__(function, **keywords)
+        self._compiler._customize_flags = _for_kernels_only
+
+    def add_overload(self, compiled: Any) -> None:
+        """Register the code for kernels; Python cannot call it."""
+        key = object()  # in place of an entry point
+        compiled = compiled._replace(entry_point=key)
+        self.targetctx.insert_user_function(key, compiled.fndesc, [compiled.library])
+        self.overloads[tuple(compiled.signature.args)] = compiled
+
+
+def _for_kernels_only(flags: Any) -> Any:
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
+    return flags
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, with a library that is not loaded."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *options: Any) -> None:
+        library = _PartLibrary(target.codegen(), "part")
+        library.enable_object_caching()
+        super().__init__(typing, target, library, *options)
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a part and of all parts below it."""
+
+    def finalize(self) -> None:
+        """Link the parts below, and optimise: loops are vectorised before they are inlined."""
+        for library in dict.fromkeys(self._linking_libraries):
+            module = library._get_module_for_linking()
+            self._final_module.link_in(module, preserve=True)
+        self._optimize_final_module()
+        self._finalized = True
 
 
 class KeyedCacheFile(IndexDataCacheFile):  # type: ignore[misc]

@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from .arrays import copy_to, empty
 from .compiling import EXTREMUM, KERNEL, njit
 from .dense import row_max
 from .exp_log import exp, log, rough_log, wide_vectors
@@ -155,8 +156,8 @@ def epoch(
     were of rows, and how many were made.
     """
     n_rows = 0
-    weights = np.empty(max(C.shape), C.dtype)
-    scaled = np.empty(h.size, C.dtype)
+    weights = empty(max(C.shape), C.dtype)
+    scaled = empty(h.size, C.dtype)
     for k in range(uniforms.size):
         chosen = choose(h, C.shape[0], tops, power, uniforms[k], scaled)
         n_rows += chosen < C.shape[0]
@@ -241,13 +242,13 @@ def random_coordinates(C, b, inv_eta, inv_smooth, theta, uniform, chosen, lam, z
         weight += 1 / ahead
         ahead = next_theta(ahead)
     left = uniform * weight
-    work = np.empty(max(C.shape), C.dtype)
+    work = empty(max(C.shape), C.dtype)
     for i in chosen:
         _couple(lam, z, theta)  # lam now holds the paper's y
         if left >= 0:
             left -= 1 / theta
             if left < 0:
-                y[:] = lam
+                copy_to(lam, y)
         if i < n:
             g = _clipped_sum(C[i], lam[n:], lam[i], inv_eta, work) - b[i]
         else:
@@ -256,7 +257,7 @@ def random_coordinates(C, b, inv_eta, inv_smooth, theta, uniform, chosen, lam, z
         z[i] -= g * inv_smooth / (n_coordinates * theta)
         theta = next_theta(theta)
     if left >= 0:  # round-off put the pick past the last step
-        y[:] = lam
+        copy_to(lam, y)
     return theta, weight
 
 
@@ -279,7 +280,7 @@ def greedy_coordinates(C, b, inv_eta, inv_smooth, theta, weight, n_steps, lam, z
     """
     n = C.shape[0]
     n_coordinates = lam.size
-    x = np.empty(C.shape[1], C.dtype)
+    x = empty(C.shape[1], C.dtype)
     for _ in range(n_steps):
         _couple(lam, z, theta)
         weight += 1 / theta

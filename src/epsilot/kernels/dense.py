@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import empty
 from .compiling import EXTREMUM, INLINE, KERNEL, njit
 from .exp_log import exp, larger, log, wide_vectors
 from .sums import (
@@ -47,7 +48,7 @@ def row_max(row, g):
 @njit(**KERNEL)
 def lse_rows(C, g, inv_eta, out, start, stop):
     """Write out_i = log sum_j exp((g_j - C_ij) / η)."""
-    tops = np.empty(stop - start, C.dtype)
+    tops = empty(stop - start, C.dtype)
     for i in range(start, stop):
         best = row_max(C[i], g)
         tops[i - start] = best if best > -np.inf else 0.0
@@ -75,7 +76,7 @@ def _add_exp(row, fi, shift, inv_eta, sums):
 def lse_cols(C, f, inv_eta, out, start, stop):
     """Write out_j = log sum_i exp((f_i - C_ij) / η), streamed: one read of C from memory."""
     n = C.shape[0]
-    work = np.empty((3, TILE), C.dtype)
+    work = empty((3, TILE), C.dtype)
     for lo in range(start, stop, TILE):
         hi = min(lo + TILE, stop)
         shift, best, sums = work[0, : hi - lo], work[1, : hi - lo], work[2, : hi - lo]
@@ -145,7 +146,7 @@ def log_marginals(C, f, g, inv_eta, log_r, parts, levels, start, stop):
     """
     n, m = C.shape
     n_chunks = parts.shape[0]
-    weights = np.empty(m, C.dtype)
+    weights = empty(m, C.dtype)
     for k in range(start, stop):
         part = parts[k]
         part[:] = 0
@@ -211,7 +212,7 @@ def relax_block(old, log_mass, mass, lse, eta, omega, limit, out):
 
     Return the l1 distance of its marginal from the mass.
     """
-    excess = np.empty(old.size)
+    excess = empty(old.size)
     inv_eta = 1 / eta
     for i in range(old.size):
         new = eta * (log_mass[i] - lse[i])
@@ -226,7 +227,7 @@ def relax_block(old, log_mass, mass, lse, eta, omega, limit, out):
 @njit(**KERNEL)
 def missing_mass(potential, lse, mass, inv_eta):
     """Return sum_i |exp(potential_i / η + lse_i) - mass_i|."""
-    missing = np.empty(potential.size)
+    missing = empty(potential.size)
     for i in range(potential.size):
         missing[i] = abs(exp(potential[i] * inv_eta + lse[i]) - mass[i])
     return total(missing)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import empty, zeros
 from .compiling import KERNEL, njit
 from .exp_log import wide_vectors
 
@@ -85,9 +86,9 @@ def search(c, y, v, supply, demand, head, follow, source, amount, level, reach, 
     """
     n, m = c.shape
     far = c.dtype.type(np.iinfo(c.dtype).max // 2)
-    settled = np.zeros(m, np.bool_)
-    queue = np.empty(n, np.intp)
-    zero = np.zeros(n, c.dtype)
+    settled = zeros(m, np.bool_)
+    queue = empty(n, np.intp)
+    zero = zeros(n, c.dtype)
     n_queue = 0
     for i in range(n):
         level[i] = far
@@ -155,7 +156,7 @@ def _give_back(c, y, v, j, current, head, follow, source, amount, level, queue, 
 def start_phase(c, y, v, supply, demand, head, follow, source, amount, row_at, col_at, counts):
     """Drop empty flow entries, search, raise the duals, and rewind the pointers of the DFS."""
     n, m = c.shape
-    level, reach = np.empty(n, c.dtype), np.empty(m, c.dtype)
+    level, reach = empty(n, c.dtype), empty(m, c.dtype)
     recycle_empty(head, follow, amount)
     distance = search(c, y, v, supply, demand, head, follow, source, amount, level, reach, counts)
     for i in range(n):
@@ -227,8 +228,8 @@ def route(
     """
     n = supply.size
     far = c.dtype.type(np.iinfo(c.dtype).max // 2)
-    row_on, col_on = np.zeros(n, np.bool_), np.zeros(v.size, np.bool_)
-    path_row, path_col = np.empty(n + 1, np.intp), np.empty(n + 1, np.intp)
+    row_on, col_on = zeros(n, np.bool_), zeros(v.size, np.bool_)
+    path_row, path_col = empty(n + 1, np.intp), empty(n + 1, np.intp)
     alive = v.copy()
     for j in range(v.size):
         if col_at[j] < 0 and demand[j] == 0:
@@ -335,8 +336,8 @@ def push_phases(
     enlarged: a phase starts only if every row and column could add an entry.
     """
     n, m = c.shape
-    need = np.zeros(m, np.int64)
-    is_spent, is_raised = np.zeros(m, np.bool_), np.zeros(n, np.bool_)
+    need = zeros(m, np.int64)
+    is_spent, is_raised = zeros(m, np.bool_), zeros(n, np.bool_)
     n_phases = 0
     last = counts[TESTED] + budget
     while True:

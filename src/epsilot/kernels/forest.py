@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import accumulate, copy_to, empty, zeros
 from .compiling import KERNEL, njit
 from .sums import total
 
@@ -48,7 +49,7 @@ def both_sums(i, j, flow, r, c):
 @njit(**KERNEL)
 def row_costs(i, costs, flow, n):
     """Return Σ costs flow over all arcs, row by row and in their order."""
-    rows = np.zeros(n)
+    rows = zeros(n)
     for k in range(flow.size):
         cost = costs[k] * flow[k]
         rows[i[k]] += cost
@@ -66,22 +67,26 @@ def settle(i, j, p, q, flow):
     """
     n, n_arcs = p.size, i.size
     n_nodes = n + q.size
-    left = np.concatenate((p, q))
-    rest = np.zeros(n_nodes)
-    starts = np.zeros(n_nodes + 1, np.int64)
+    left, rest = empty(n_nodes), zeros(n_nodes)
+    copy_to(p, left[:n])
+    copy_to(q, left[n:])
+    starts = zeros(n_nodes + 1, np.int64)
     for k in range(n_arcs):
         starts[i[k] + 1] += 1
         starts[n + j[k] + 1] += 1
     degrees = starts[1:].copy()
-    starts = np.cumsum(starts)
+    accumulate(starts)
     free = starts[:-1].copy()
-    incident = np.empty(2 * n_arcs, np.int64)
+    incident = empty(2 * n_arcs, np.int64)
     for k in range(n_arcs):
-        for u in (i[k], n + j[k]):
-            incident[free[u]] = k
-            free[u] += 1
-    is_open = np.ones(n_arcs, np.bool_)
-    queue = np.empty(n_nodes, np.int64)
+        u, v = i[k], n + j[k]
+        incident[free[u]] = k
+        free[u] += 1
+        incident[free[v]] = k
+        free[v] += 1
+    is_open = empty(n_arcs, np.bool_)
+    is_open[:] = True
+    queue = empty(n_nodes, np.int64)
     head, tail = 0, 0
     for u in range(n_nodes):
         if degrees[u] == 1:
@@ -101,9 +106,10 @@ def settle(i, j, p, q, flow):
         carried = max(left[u] + rest[u], 0.0)
         flow[arc], is_open[arc] = carried, False
         n_done += 1
-        for node in (u, v):
-            left[node], rest[node] = take(left[node], rest[node], carried)
-            degrees[node] -= 1
+        left[u], rest[u] = take(left[u], rest[u], carried)
+        left[v], rest[v] = take(left[v], rest[v], carried)
+        degrees[u] -= 1
+        degrees[v] -= 1
         if degrees[v] == 1:
             queue[tail] = v
             tail += 1

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import copy_to, empty, zeros
 from .compiling import EXTREMUM, INLINE, INLINE_EXTREMUM, KERNEL, njit
 from .exp_log import LOG2_E, exp, exponent, log, power_of_two, wide_vectors
 from .sums import fma
@@ -131,7 +132,7 @@ def l1_scaling(x, rho, keep, start, stop):
         for a in range(a0, a1):
             _l1_lines(x[a, :, c0:c1], rho, keep)
         return
-    gathered = np.empty((length, GATHERED_LINES), x.dtype)
+    gathered = empty((length, GATHERED_LINES), x.dtype)
     for lo in range(a0, a1, GATHERED_LINES):
         hi = min(lo + GATHERED_LINES, a1)
         for a in range(lo, hi):
@@ -150,7 +151,7 @@ def l1_lse(x, weight, shape, rhos, keeps, level, inv_eta, shift, out):
     One call filters all axes, because calls cost more than arithmetic on small grids. Sums are
     relative to the level, and ``shift`` is added to their logarithms.
     """
-    field = np.empty(x.size)
+    field = empty(x.size)
     exp_into(x, level, inv_eta, weight, field, 0, x.size)
     least = l1_axes(field, shape, rhos, keeps)
     log_into(field, shift, out, 0, field.size)
@@ -200,14 +201,14 @@ def l1_price(z, w, rho, h, out_z, out_w, start, stop):
     """Filter (z, w) by rho^|i-j| along the axis, w collecting the cost h |i - j|."""
     outer, length, inner = z.shape
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
-    Z, W = np.empty(c1 - c0), np.empty(c1 - c0)
+    Z, W = empty(c1 - c0), empty(c1 - c0)
     for a in range(a0, a1):
         Z[:] = 0
         W[:] = 0
         for i in range(length):
             _decay_price(z[a, i, c0:c1], w[a, i, c0:c1], rho, h, Z, W)
-            out_z[a, i, c0:c1] = Z
-            out_w[a, i, c0:c1] = W
+            copy_to(Z, out_z[a, i, c0:c1])
+            copy_to(W, out_w[a, i, c0:c1])
         Z[:] = 0
         W[:] = 0
         for i in range(length - 1, -1, -1):
@@ -244,7 +245,7 @@ def l1_log(t, z, w, m, k, h, out_t, out_z, out_w, start, stop):
     """Filter (t, z, w) along the axis in the log domain, w collecting the cost h |i - j|."""
     outer, length, inner = t.shape
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
-    held = np.empty((3, c1 - c0), t.dtype)
+    held = empty((3, c1 - c0), t.dtype)
     T, Z, W = held[0], held[1], held[2]
     for a in range(a0, a1):
         T[:] = -np.inf
@@ -252,9 +253,9 @@ def l1_log(t, z, w, m, k, h, out_t, out_z, out_w, start, stop):
         W[:] = 0
         for i in range(length):
             _merge(t[a, i, c0:c1], z[a, i, c0:c1], w[a, i, c0:c1], T, Z, W)
-            out_t[a, i, c0:c1] = T
-            out_z[a, i, c0:c1] = Z
-            out_w[a, i, c0:c1] = W
+            copy_to(T, out_t[a, i, c0:c1])
+            copy_to(Z, out_z[a, i, c0:c1])
+            copy_to(W, out_w[a, i, c0:c1])
             _travel(m, k, h, T, Z, W)
         T[:] = -np.inf
         Z[:] = 0
@@ -279,15 +280,15 @@ def l1_max(x, h, out, start, stop):
     """Write out_i = max_j x_j - h |i - j| along the axis: a distance transform."""
     outer, length, inner = x.shape
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
-    held = np.empty(c1 - c0, x.dtype)
+    held = empty(c1 - c0, x.dtype)
     for a in range(a0, a1):
         held[:] = -np.inf
         for i in range(length):
             _highest(x[a, i, c0:c1], h, held)
-            out[a, i, c0:c1] = held
+            copy_to(held, out[a, i, c0:c1])
         for i in range(length - 2, -1, -1):
             _highest(out[a, i, c0:c1], h, held)
-            out[a, i, c0:c1] = held
+            copy_to(held, out[a, i, c0:c1])
 
 
 # -- sqeuclidean: one axis in the log domain -------------------------------------------------------
@@ -366,8 +367,8 @@ def _sq_log_lines(t, z, w, factors, powers, around, price, out_t, out_z, out_w):
     """
     wide_vectors()
     length, n_lines = t.shape
-    highest, bounds = np.empty(length), np.empty(length)
-    near, base, places = np.empty(length, np.int64), np.empty(n_lines), np.zeros(n_lines)
+    highest, bounds = empty(length), empty(length)
+    near, base, places = empty(length, np.int64), empty(n_lines), zeros(n_lines)
     _highest_levels(t, highest)
     out_t[0] = -np.inf
     for j in range(length):
@@ -397,7 +398,9 @@ def sq_log(t, z, w, factors, powers, price, out_t, out_z, out_w, start, stop):
     """Filter (t, z, w) by factors_d 2**powers_d, d = |i - j|, w collecting the cost price d²."""
     outer, _, inner = t.shape
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
-    around = np.concatenate((powers[:0:-1], powers))
+    around = empty(2 * powers.size - 1)
+    copy_to(powers[:0:-1], around[: powers.size - 1])
+    copy_to(powers, around[powers.size - 1 :])
     for a in range(a0, a1):
         for c in range(c0, c1, LINES_PER_SUM):
             d = min(c + LINES_PER_SUM, c1)
@@ -460,10 +463,10 @@ def sq_max(x, h, out, start, stop):
     """Write out_i = max_j x_j - h² (i - j)² along the axis, in linear time."""
     outer, length, inner = x.shape
     a0, a1, c0, c1 = line_range(outer, inner, start, stop)
-    sites = np.empty(length, np.int64)
-    edges = np.empty(length)
-    line = np.empty(length)
-    result = np.empty(out.shape[1])
+    sites = empty(length, np.int64)
+    edges = empty(length)
+    line = empty(length)
+    result = empty(out.shape[1])
     for a in range(a0, a1):
         for c in range(c0, c1):
             for i in range(length):

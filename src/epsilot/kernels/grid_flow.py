@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import copy_to, empty, zeros
 from .compiling import KERNEL, njit
 from .network import ONE, exchange
 
@@ -33,7 +34,7 @@ def strides(shape):
 @njit(**KERNEL)
 def halved(supply, shape, coarse):
     """Return the sums over blocks of two cells along each axis; the last may have one."""
-    out = np.zeros(coarse[0] * coarse[1] * coarse[2], np.int64)
+    out = zeros(coarse[0] * coarse[1] * coarse[2], np.int64)
     u = 0
     for i in range(shape[0]):
         for j in range(shape[1]):
@@ -47,7 +48,7 @@ def halved(supply, shape, coarse):
 @njit(**KERNEL)
 def comb(shape):
     """Return the spanning tree of all lines along the last axis and one line across them."""
-    marks = np.zeros(shape[0] * shape[1] * shape[2], np.uint8)
+    marks = zeros(shape[0] * shape[1] * shape[2], np.uint8)
     u = 0
     for i in range(shape[0]):
         for j in range(shape[1]):
@@ -65,7 +66,7 @@ def comb(shape):
 @njit(**KERNEL)
 def refined(marks, coarse, shape):
     """Refine a coarse tree: one edge between blocks per coarse edge, and combs within blocks."""
-    out = np.zeros(shape[0] * shape[1] * shape[2], np.uint8)
+    out = zeros(shape[0] * shape[1] * shape[2], np.uint8)
     u = 0
     for i in range(shape[0]):
         for j in range(shape[1]):
@@ -96,7 +97,7 @@ def hang(marks, shape, parents):
     """Hang a spanning tree from its first cell, breadth first; return the cells in that order."""
     n = marks.size
     step = strides(shape)
-    queue = np.empty(n, np.uint32)
+    queue = empty(n, np.uint32)
     parents[n] = n
     parents[0], queue[0] = n, 0
     tail = 1
@@ -121,16 +122,16 @@ def basis(marks, supply, costs, shape, tree):
     n = supply.size
     step = strides(shape)
     queue = hang(marks, shape, parents)
-    surplus = np.zeros(n + 1, np.int64)
-    surplus[:n] = supply
+    surplus = zeros(n + 1, np.int64)
+    copy_to(supply, surplus[:n])
     sizes[:] = 1
     for place in range(n - 1, -1, -1):
         u = queue[place]
         is_up[u], flow[u] = surplus[u] >= 0, abs(surplus[u])
         surplus[parents[u]] += surplus[u]
         sizes[parents[u]] += sizes[u]
-    free = np.empty(n + 1, np.uint32)  # the next free place in the preorder of each subtree
-    nodes = np.empty(n + 1, np.uint32)
+    free = empty(n + 1, np.uint32)  # the next free place in the preorder of each subtree
+    nodes = empty(n + 1, np.uint32)
     free[n], nodes[0], y[n] = 1, n, 0
     for u in queue:
         parent = parents[u]
@@ -154,7 +155,8 @@ def is_basis(tree, supply, costs, shape):
     parents, _, after, before, last, sizes, is_up, flow, y = tree
     n = supply.size
     step = strides(shape)
-    nodes, place = np.empty(n + 1, np.int64), np.full(n + 1, -1, np.int64)
+    nodes, place = empty(n + 1, np.int64), empty(n + 1, np.int64)
+    place[:] = -1
     u = n
     for k in range(n + 1):
         if place[u] >= 0:
@@ -164,8 +166,9 @@ def is_basis(tree, supply, costs, shape):
         if v > n or before[v] != u:
             return False
         u = v
-    counted, surplus = np.ones(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    surplus[:n] = supply
+    counted, surplus = empty(n + 1, np.int64), zeros(n + 1, np.int64)
+    counted[:] = 1
+    copy_to(supply, surplus[:n])
     for k in range(n, 0, -1):
         u = nodes[k]
         v = int(parents[u])
@@ -201,7 +204,7 @@ def marks_of(tree, shape):
     parents = tree[0]
     n = parents.size - 1
     step = strides(shape)
-    marks = np.zeros(n, np.uint8)
+    marks = zeros(n, np.uint8)
     for u in range(n):
         v = int(parents[u])
         if v < n:
@@ -215,7 +218,7 @@ def flows_of(tree, shape):
     parents, is_up, flow = tree[0], tree[6], tree[7]
     n = parents.size - 1
     step = strides(shape)
-    out = np.zeros((3, n), np.int64)
+    out = zeros((3, n), np.int64)
     for u in range(n):
         v = int(parents[u])
         if v < n:
@@ -273,7 +276,7 @@ def pivots(tree, shape, costs, start, left, budget):
     sides, counts = tiles(shape)
     n_tiles = counts[0] * counts[1] * counts[2]
     at, priced, walked = start, 0, 0
-    low, high = np.empty(3, np.int64), np.empty(3, np.int64)
+    low, high = empty(3, np.int64), empty(3, np.int64)
     while left > 0 and priced + walked < budget:
         rest = at
         for k in range(2, -1, -1):
@@ -315,7 +318,7 @@ def _outgoing(u, flows, step, ends, amounts):
 def _sources_left(flows, step):
     """Return the number of cells from which each cell receives."""
     n = flows.shape[1]
-    left = np.zeros(n, np.uint8)
+    left = zeros(n, np.uint8)
     for k in range(3):
         for u in range(n):
             if flows[k, u] > 0:
@@ -339,12 +342,13 @@ def flow_to_plan(supply, flows, shape):
     step = strides(shape)
     left = _sources_left(flows, step)
     n_ends = np.count_nonzero(supply)
-    owner, link = np.empty(n_ends + 1, np.uint32), np.empty(n_ends + 1, np.int32)
-    held = np.empty(n_ends + 1, np.int64)
-    head, tail = np.full(n, -1, np.int32), np.empty(n, np.int32)
-    source, target = np.empty(n_ends, np.int64), np.empty(n_ends, np.int64)
-    mass = np.empty(n_ends, np.int64)
-    order = np.empty(n, np.uint32)
+    owner, link = empty(n_ends + 1, np.uint32), empty(n_ends + 1, np.int32)
+    held = empty(n_ends + 1, np.int64)
+    head, tail = empty(n, np.int32), empty(n, np.int32)
+    head[:] = -1
+    source, target = empty(n_ends, np.int64), empty(n_ends, np.int64)
+    mass = empty(n_ends, np.int64)
+    order = empty(n, np.uint32)
     made, delivered, known = 0, 0, 0
     for u in range(n):
         if left[u] == 0:
@@ -354,7 +358,7 @@ def flow_to_plan(supply, flows, shape):
             owner[made], held[made], link[made] = u, supply[u], -1
             head[u] = tail[u] = made
             made += 1
-    ends, amounts = np.empty(6, np.int64), np.empty(6, np.int64)
+    ends, amounts = empty(6, np.int64), empty(6, np.int64)
     for place in range(n):
         u = np.int64(order[place])
         lacks = -supply[u]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import empty
 from .compiling import EXTREMUM, KERNEL, njit
 from .dense import row_max
 from .exp_log import wide_vectors
@@ -111,7 +112,7 @@ def least_of_rows(C, f, g, slack, values, indices, start, stop):
     compared one by one. ``slack`` bounds the rounding error of a reduced cost.
     """
     m, k = C.shape[1], values.shape[1]
-    minima = np.empty(min(m, max(MIN_GROUPS, 8 * k)), C.dtype)
+    minima = empty(min(m, max(MIN_GROUPS, 8 * k)), C.dtype)
     for i in range(start, stop):
         _group_minima(C[i], g, minima)
         bar = _kth_bound(minima, k) - f[i] + slack
@@ -121,7 +122,7 @@ def least_of_rows(C, f, g, slack, values, indices, start, stop):
 @njit(**KERNEL)
 def negative_of_rows(C, f, g, bar, values, indices, start, stop):
     """Find the columns of least reduced cost of every row among those below ``bar``."""
-    minima = np.empty(min(C.shape[1], MIN_GROUPS), C.dtype)
+    minima = empty(min(C.shape[1], MIN_GROUPS), C.dtype)
     for i in range(start, stop):
         _group_minima(C[i], g, minima)
         _keep_least(i, C[i], f[i], g, bar, minima, values[i], indices[i])
@@ -134,8 +135,8 @@ def least_columns(C, prices, cols, costs, thresholds, start, stop):
     ``thresholds`` gets the k-th value, a lower bound of all other columns, or +inf if none is left.
     """
     m, k = C.shape[1], cols.shape[1]
-    g, minima = -prices, np.empty(min(m, max(MIN_GROUPS, 8 * k)))
-    values, found = np.empty(k), np.empty(k, np.int64)
+    g, minima = -prices, empty(min(m, max(MIN_GROUPS, 8 * k)), np.float64)
+    values, found = empty(k), empty(k, np.int64)
     for i in range(start, stop):
         values[:] = np.inf
         found[:] = 0
@@ -168,8 +169,8 @@ def ctransform_rows_float32(
 ):
     """Write out_i = min_j C_ij - g_j; ``error`` bounds the error of a float32 value."""
     m = Y.shape[1]
-    rough, costs = np.empty(TILE, rough_x.dtype), np.empty(TILE)
-    bests = np.empty(-(-m // TILE), rough_x.dtype)
+    rough, costs = empty(TILE, rough_x.dtype), empty(TILE)
+    bests = empty(-(-m // TILE), rough_x.dtype)
     zero = rough_x.dtype.type(0)
     for i in range(start, stop):
         for t in range(bests.size):
@@ -197,9 +198,9 @@ def least_columns_float32(
     error, and each of the k least columns has a float32 value of at most bar + 2 error.
     """
     m, k = Y.shape[1], cols.shape[1]
-    rough, one = np.empty(m, rough_x.dtype), np.empty(1)
-    minima = np.empty(min(m, max(MIN_GROUPS, 8 * k)), rough_x.dtype)
-    values, zero = np.empty(k), rough_x.dtype.type(0)
+    rough, one = empty(m, rough_x.dtype), empty(1)
+    minima = empty(min(m, max(MIN_GROUPS, 8 * k)), rough_x.dtype)
+    values, zero = empty(k), rough_x.dtype.type(0)
     for at in range(start, stop):
         i = rows[at]
         values[:] = np.inf

@@ -5,6 +5,7 @@ Softmax rows come from those of the snapshot as in :mod:`.pdasmd`; z, y and v ar
 
 from __future__ import annotations
 
+from .arrays import copy_to
 from .compiling import INLINE, KERNEL, njit
 from .exp_log import log, wide_vectors
 from .pdasmd import MIN_NORMALISER, correct, couple, direct, exponentiate
@@ -49,7 +50,7 @@ def inner_loop(
     for t in range(sample.shape[0]):
         best = couple(z, y, tau1, tau3, v)
         exponentiate(v, best, inv_eta, E)
-        sums[:] = columns
+        copy_to(columns, sums)
         for b in range(n_batch):
             row = C[rows[t, b]]
             moved, mass = snapshot_row(row, snap, E, S, lse[sample[t, b]], inv_eta)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import empty
 from .compiling import KERNEL, njit
 
 
@@ -59,8 +60,8 @@ def complete(lists, flow, left, right, limit, tiny, row_level, col_level):
     """
     starts, cols, first, places, rows = lists
     n, m = left.size, right.size
-    queue = np.empty(n + m, np.int64)
-    path = np.empty(n + m + 1, np.int64)  # arcs from a row with mass left, there and back in turn
+    queue = empty(n + m, np.int64)
+    path = empty(n + m + 1, np.int64)  # arcs from a row with mass left, there and back in turn
     moved = 0.0
     while moved < limit and _levels(lists, flow, left, right, tiny, row_level, col_level, queue):
         at_row, at_col = starts[:-1].copy(), first[:-1].copy()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import copy_to, empty
 from .assignment import assign_from, cost_row
 from .compiling import KERNEL, njit
 from .simd8 import WIDTH, least_of_row
-from .small import below, dual_value, optimum, space
-from .small_simplex import padded
+from .small import below, dual_value, optimum
+from .small_simplex import padded, zero_tree
 from .sums import l1, total
 
 
@@ -33,9 +34,9 @@ def factor(X, x2, c, U):
 @njit(**KERNEL)
 def _cost(X, x2, W, M, c):
     """Return the cost as ``cost_row`` reads it."""
-    U = np.empty((X.shape[0], W.shape[0]))
+    U = empty((X.shape[0], W.shape[0]))
     factor(X, x2, c, U)
-    return M, U, W, np.empty(W.shape[1])
+    return M, U, W, empty(W.shape[1])
 
 
 @njit(**KERNEL)
@@ -43,14 +44,14 @@ def fill(X, x2, W, M, c, C, start, stop):
     """Write rows of the cost matrix C."""
     cost = _cost(X, x2, W, M, c)
     for i in range(start, stop):
-        C[i] = cost_row(cost, i)[: C.shape[1]]
+        copy_to(cost_row(cost, i), C[i])
 
 
 @njit(**KERNEL)
 def moment(X, W, i, j, flow, Z):
     """Write Z = Σ flow x_i y_jᵀ over arcs."""
     dx, dy = X.shape[1], W.shape[0] - 1
-    terms = np.empty(flow.size)
+    terms = empty(flow.size)
     for a in range(dx):
         for b in range(dy):
             for k in range(flow.size):
@@ -61,7 +62,7 @@ def moment(X, W, i, j, flow, Z):
 @njit(**KERNEL)
 def linear_part(x2, W, M, i, j, flow):
     """Return Σ flow (M_ij - 4 |x_i|² |y_j|²) over arcs."""
-    terms = np.empty(flow.size)
+    terms = empty(flow.size)
     for k in range(flow.size):
         cost = -4.0 * x2[i[k]] * W[0, j[k]]
         if M.shape[0] > 0:
@@ -74,7 +75,7 @@ def linear_part(x2, W, M, i, j, flow):
 def _bound(cost, p, q, v):
     """Return the bound that prices of the columns prove, and the size of its terms."""
     m = q.size
-    terms, others = np.empty(p.size), np.empty(m)
+    terms, others = empty(p.size), empty(m)
     for i in range(p.size):
         terms[i] = p[i] * below(least_of_row(cost_row(cost, i), v)[0])
     for j in range(m):
@@ -85,7 +86,8 @@ def _bound(cost, p, q, v):
 @njit(**KERNEL)
 def bound_of_prices(X, x2, W, M, p, q, c, v):
     """Return the lower bound of the transport that prices of the columns prove, and its size."""
-    prices = np.full(W.shape[1], -np.inf)
+    prices = empty(W.shape[1])
+    prices[:] = -np.inf
     for j in range(q.size):
         prices[j] = v[j]
     return _bound(_cost(X, x2, W, M, c), p, q, prices)
@@ -116,18 +118,21 @@ def match(X, x2, W, M, p, q, c, v, Z, columns):
     """
     n, size = p.size, W.shape[1]
     cost = _cost(X, x2, W, M, c)
-    prices = np.full(size, -np.inf)  # the reduced costs of the padding are infinite
+    prices = empty(size)
+    prices[:] = -np.inf  # the reduced costs of the padding are infinite
     for j in range(n):
         prices[j] = v[j]
-    ints = np.empty((5, size), np.int64)
-    assign_from(cost, n, prices, ints[0], ints[1], ints[2], ints[3], ints[4], np.empty((4, size)))
-    columns[:] = ints[0, :n]
+    ints = empty((5, size), np.int64)
+    assign_from(cost, n, prices, ints[0], ints[1], ints[2], ints[3], ints[4], empty((4, size)))
+    copy_to(ints[0], columns)
     middle = total(prices[:n]) / n
     for j in range(n):
         prices[j] -= middle
         v[j] = prices[j]
     lower, largest = _bound(cost, p, q, prices)
-    rows = np.arange(n)
+    rows = empty(n, np.int64)
+    for i in range(n):
+        rows[i] = i
     moment(X, W, rows, columns, p, Z)
     return lower, largest, linear_part(x2, W, M, rows, columns, p)
 
@@ -151,9 +156,8 @@ def flow_on_tree(X, x2, W, M, p, q, c, v, Z, arcs, flow):
     """
     n, m = padded(p.size, q.size)
     cost = _cost(X, x2, W, M, c)
-    workspace = space(n * m, n + m + WIDTH)
-    buffer, _, _, reals = workspace
-    C = buffer.reshape(n, m)
+    n_nodes = n + m + WIDTH
+    C, ints, reals = empty((n, m)), empty((5, n_nodes), np.int64), empty((6, n_nodes))
     C[:] = np.inf
     low = np.inf
     for i in range(p.size):
@@ -167,11 +171,13 @@ def flow_on_tree(X, x2, W, M, p, q, c, v, Z, arcs, flow):
             C[i, j] -= low
             largest = max(largest, C[i, j])
     f, g = reals[4, : p.size], reals[5, :m]
-    n_arcs = optimum(C, p, q, largest, f, g, arcs[0], arcs[1], flow, workspace)
+    tree = zero_tree(n_nodes)
+    n_arcs = optimum(C, p, q, largest, f, g, arcs[0], arcs[1], flow, tree, ints, reals)
     if n_arcs == 0:
         return 0, 0.0, 0.0, 0.0
     dual_value(C, p, q, f, g)
-    prices = np.full(W.shape[1], -np.inf)
+    prices = empty(W.shape[1])
+    prices[:] = -np.inf
     for j in range(q.size):
         prices[j], v[j] = g[j], g[j]
     lower, size = _bound(cost, p, q, prices)

@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 
+from .arrays import accumulate, empty, zeros
 from .compiling import KERNEL, njit
 
 ARTIFICIAL = np.uint32(0xFFFFFFFF)
@@ -37,8 +38,9 @@ def _leader(u, leaders):
 @njit(**KERNEL)
 def _forest(sources, targets, order, n_nodes):
     """Return the arcs of Kruskal's forest for arcs taken in the given order."""
-    leaders = np.arange(n_nodes)
-    chosen = np.empty(n_nodes, np.int64)
+    leaders, chosen = empty(n_nodes, np.int64), empty(n_nodes, np.int64)
+    for u in range(n_nodes):
+        leaders[u] = u
     size = 0
     for arc in order:
         u, v = _leader(sources[arc], leaders), _leader(targets[arc], leaders)
@@ -53,19 +55,21 @@ def _forest(sources, targets, order, n_nodes):
 def _rooted(sources, targets, chosen, parents, preds):
     """Hang a forest from the root, breadth first; return its nodes in that order."""
     root = parents.size - 1
-    starts = np.zeros(root + 2, np.int64)
+    starts = zeros(root + 2, np.int64)
     for arc in chosen:
         starts[sources[arc] + 2] += 1
         starts[targets[arc] + 2] += 1
-    starts = np.cumsum(starts)
-    incident = np.empty(2 * chosen.size, np.int64)
+    accumulate(starts)
+    incident = empty(2 * chosen.size, np.int64)
     for arc in chosen:
-        for u in (sources[arc], targets[arc]):
-            incident[starts[u + 1]] = arc
-            starts[u + 1] += 1
+        u, v = sources[arc], targets[arc]
+        incident[starts[u + 1]] = arc
+        starts[u + 1] += 1
+        incident[starts[v + 1]] = arc
+        starts[v + 1] += 1
     parents[:] = ARTIFICIAL  # not yet seen
     parents[root] = root
-    queue = np.empty(root, np.int64)
+    queue = empty(root, np.int64)
     head, tail = 0, 0
     for start in range(root):
         if parents[start] != ARTIFICIAL:
@@ -106,8 +110,8 @@ def crash(sources, targets, costs, order, supply, big, tree):
         is_up[u], flow[u] = up, abs(surplus[u])
         sizes[parents[u]] += sizes[u]
 
-    free = np.empty(root + 1, np.int64)  # the next free place in the preorder of each subtree
-    nodes = np.empty(root + 1, np.int64)
+    free = empty(root + 1, np.int64)  # the next free place in the preorder of each subtree
+    nodes = empty(root + 1, np.int64)
     free[root], nodes[0], y[root] = 1, root, 0.0
     for u in queue:
         parent = parents[u]

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import atomics
+from .arrays import copy_to, empty, zeros
 from .compiling import INLINE, INLINE_EXTREMUM, KERNEL, njit
 from .dense import row_max
 from .exp_log import exp_below, larger, log, wide_vectors
@@ -103,7 +104,7 @@ def snapshot(C, lam, v_snap, p, inv_eta, lse, parts, start, stop):
     safe = MIN_NORMALISER_SINGLE if C.itemsize == 4 else MIN_NORMALISER
     number = C.dtype.type
     move = largest_move(lam, v_snap) * inv_eta
-    weights, strip = np.empty(m, C.dtype), np.zeros(m, C.dtype)
+    weights, strip = empty(m, C.dtype), zeros(m, C.dtype)
     for k in range(start, stop):
         parts[k] = 0
         last = n * (k + 1) // n_chunks
@@ -135,7 +136,7 @@ def move_and_average(C, lam, y, v_snap, p, inv_eta, factor, lse, parts, y_parts,
     wide_vectors()
     n, m = C.shape
     n_chunks = parts.shape[0]
-    E, F, S = np.empty(m), np.empty(m), np.empty(m)
+    E, F, S = empty(m), empty(m), empty(m)
     best = largest_move(lam, v_snap)
     exponentiate(lam - v_snap, best, inv_eta, E)
     exponentiate(y - v_snap, largest_move(y, v_snap), inv_eta, F)
@@ -259,7 +260,7 @@ def inner_loop(
         if moved > safe:
             norm = corrected(mu, S, E, g, mass / moved, number(1) / mass)
         else:
-            g[:] = mu
+            copy_to(mu, g)
             direct(row, snap, v, scale, S, mass, 1.0, g)
             norm = l1(g)
         size = h * norm if is_linf else h
@@ -333,7 +334,7 @@ def batch_inner_loop(
         else:
             if until > 0:
                 t = until // n_chunks - 1
-                g[:] = mu
+                copy_to(mu, g)
                 for k in range(n_chunks):
                     join(g, parts[k])
                 size = h * l1(g) if is_linf else h
@@ -385,7 +386,7 @@ def blocks_inner_loop(
     """
     wide_vectors()
     n_steps, n_blocks, m = C.shape
-    E, S, mean, best = np.empty(m), np.empty(m), np.empty(m), np.empty(n_blocks)
+    E, S, mean, best = empty(m), empty(m), empty(m), empty(n_blocks)
     for k in range(n_blocks):
         best[k] = couple(z[k], y[k], tau1, tau3, v[k])
     for t in range(n_steps):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import empty
 from .compiling import KERNEL, njit
 from .dense import row_max
 from .exp_log import exp, log
@@ -52,7 +53,7 @@ def pair_costs(X, Y, metric, shift, rows, cols, out, start, stop):
 def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
     """Write out_i = log sum_j exp((g_j - C_ij) / η)."""
     m = Y.shape[1]
-    tile = np.empty(TILE, X.dtype)
+    tile = empty(TILE, X.dtype)
     for i in range(start, stop):
         level = g.dtype.type(-np.inf)
         held = g.dtype.type(0)
@@ -75,7 +76,7 @@ def lse_rows(X, Y, metric, shift, g, inv_eta, out, start, stop):
 def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, start, stop):
     """Price row i of X = exp((f + g - C) / η) diag(v): its mass, its cost, and (C d)_i."""
     m = Y.shape[1]
-    tile = np.empty(TILE, X.dtype)
+    tile = empty(TILE, X.dtype)
     for i in range(start, stop):
         mass[i] = 0
         cost[i] = 0
@@ -93,7 +94,7 @@ def price_rows(X, Y, metric, shift, f, g, inv_eta, v, d, mass, cost, shipped, st
 def apply_rows(X, Y, metric, shift, f, g, inv_eta, v, out, start, stop):
     """Write out_i = sum_j exp((f_i + g_j - C_ij) / η) v_j."""
     m = Y.shape[1]
-    tile = np.empty(TILE, X.dtype)
+    tile = empty(TILE, X.dtype)
     for i in range(start, stop):
         out[i] = 0
         for lo in range(0, m, TILE):
@@ -106,7 +107,7 @@ def apply_rows(X, Y, metric, shift, f, g, inv_eta, v, out, start, stop):
 def matvec(X, Y, metric, shift, v, out, start, stop):
     """Write out_i = sum_j C_ij v_j."""
     m = Y.shape[1]
-    tile = np.empty(TILE, X.dtype)
+    tile = empty(TILE, X.dtype)
     for i in range(start, stop):
         out[i] = 0
         for lo in range(0, m, TILE):
@@ -119,7 +120,7 @@ def matvec(X, Y, metric, shift, v, out, start, stop):
 def ctransform_rows(X, Y, metric, shift, g, sign, out, start, stop):
     """Write out_i = min_j sign C_ij - g_j; sign = -1 with g = 0 gives minus the largest cost."""
     m = Y.shape[1]
-    tile = np.empty(TILE, X.dtype)
+    tile = empty(TILE, X.dtype)
     for i in range(start, stop):
         best = -np.inf
         for lo in range(0, m, TILE):
@@ -168,7 +169,7 @@ def cloud_costs(X, Y, metric, sizes, out):
         sources, targets = X[x : x + n * d].reshape(n, d), Y[y : y + m * d].reshape(m, d)
         costs = out[at : at + n * m].reshape(n, m)
         if _is_ordinary(sources, targets):
-            along = np.empty((d, m))
+            along = empty((d, m))
             for j in range(m):
                 for c in range(d):
                     along[c, j] = targets[j, c]

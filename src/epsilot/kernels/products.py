@@ -22,6 +22,7 @@ from numba.np.arrayobj import make_array
 
 from .. import parallel
 from .._types import Array, Matrix, Vector
+from .arrays import copy_block, empty, zeros
 from .compiling import KERNEL, njit
 from .llvm_ops import IS_PLAIN, address, call, prefer_wide_vectors, spread
 from .sums import dot
@@ -127,13 +128,13 @@ else:
 @njit(**KERNEL)
 def empty_panels(n_cols, depth):
     """Return zeros for panels of columns of B."""
-    return np.zeros((-(-n_cols // WIDTH), depth, WIDTH))
+    return zeros((-(-n_cols // WIDTH), depth, WIDTH))
 
 
 @njit(**KERNEL)
 def multiply(A, first, last, k0, panels, depth, out, row, col, stop):
     """Add the product of A[first:last, k0:k0 + depth] and panels to out[row:, col:stop]."""
-    edge, rest = np.zeros((HEIGHT, WIDTH)), np.zeros((HEIGHT, depth))
+    edge, rest = zeros((HEIGHT, WIDTH)), zeros((HEIGHT, depth))
     whole = last - (last - first) % HEIGHT
     for i in range(whole, last):
         for k in range(depth):
@@ -146,20 +147,20 @@ def multiply(A, first, last, k0, panels, depth, out, row, col, stop):
             if height == HEIGHT and width == WIDTH:
                 _wide_tile(A, i, k0, panel, out, at, c)
                 continue
-            edge[:height, :width] = out[at : at + height, c : c + width]
+            copy_block(out[at : at + height, c : c + width], edge[:height, :width])
             if height < HEIGHT:
                 _wide_tile(rest, 0, 0, panel, edge, 0, 0)
             elif width > VECTOR:
                 _wide_tile(A, i, k0, panel, edge, 0, 0)
             else:
                 _narrow_tile(A, i, k0, panel, edge, 0, 0)
-            out[at : at + height, c : c + width] = edge[:height, :width]
+            copy_block(edge[:height, :width], out[at : at + height, c : c + width])
 
 
 @njit(**KERNEL)
 def multiply_singles(A, panels, out, start, stop):
     """Write A B in float32, on tiles ``start:stop`` of rows; A and out have whole tiles of rows."""
-    edge = np.empty((HEIGHT, SINGLE_WIDTH), np.float32)
+    edge = empty((HEIGHT, SINGLE_WIDTH), np.float32)
     for p in range(panels.shape[0]):
         col = p * SINGLE_WIDTH
         width = min(SINGLE_WIDTH, out.shape[1] - col)
@@ -168,7 +169,7 @@ def multiply_singles(A, panels, out, start, stop):
                 _single_tile(A, row, 0, panels[p], out, row, col)
             else:
                 _single_tile(A, row, 0, panels[p], edge, 0, 0)
-                out[row : row + HEIGHT, col:] = edge[:, :width]
+                copy_block(edge[:, :width], out[row : row + HEIGHT, col:])
 
 
 # -- products and Cholesky factors -----------------------------------------------------------------
@@ -332,9 +333,9 @@ def _shift(point, origin, out):
 def _squares(x, y, out, start, stop):
     """Write out_ij = |x_i - y_j|², on rows ``start:stop``."""
     (n_terms, m), most = (x.shape[1], y.shape[0]), min(DEPTH, x.shape[1])
-    rows, panels = np.empty((ROWS, most)), empty_panels(m, most)
-    moved = np.empty(most)
-    own, others = np.zeros(stop - start), np.zeros(m)
+    rows, panels = empty((ROWS, most)), empty_panels(m, most)
+    moved = empty(most)
+    own, others = zeros(stop - start), zeros(m)
     out[start:stop] = 0.0
     for k0 in range(0, n_terms, DEPTH):
         depth = min(DEPTH, n_terms - k0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import empty
 from .compiling import KERNEL, njit
 from .dense import row_max
 from .exp_log import exp, log
@@ -43,7 +44,7 @@ def sweep(C, f, g, inv_eta, log_p, omega, parts, start, stop):
     """
     n, m = C.shape
     n_chunks = parts.shape[0]
-    weights = np.empty(m, C.dtype)
+    weights = empty(m, C.dtype)
     tiny = 1e-30
     for k in range(start, stop):
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):

@@ -14,12 +14,13 @@ import numpy as np
 
 from .._types import Index, Matrix, Vector
 from . import proof
+from .arrays import copy_to, empty
 from .assignment import assign
 from .compiling import KERNEL, njit
 from .forest import take
 from .proof import FEASIBLE
 from .simd8 import WIDTH, add_to, least_of_row, lower_to
-from .small_simplex import MAX_NODES, close, empty_tree, greedy, padded, pivots, price, sort_rows
+from .small_simplex import MAX_NODES, close, greedy, padded, pivots, price, sort_rows, zero_tree
 from .sums import total
 
 
@@ -278,7 +279,7 @@ def _are_usable(x):
 
 
 @njit(**KERNEL)
-def _are_equal(p):
+def are_equal(p):
     """Tell whether all masses are the same."""
     is_equal = True
     for k in range(1, p.size):
@@ -338,11 +339,11 @@ def _simplex(C, p, q, largest, f, g, arcs_i, arcs_j, arcs_flow, tree, ints, real
 
 
 @njit(**KERNEL)
-def optimum(C, p, q, largest, f, g, i, j, flow, workspace):
+def optimum(C, p, q, largest, f, g, i, j, flow, tree, ints, reals):
     """Write an optimal plan and a row potential; return the arcs, or 0 if none was found."""
-    _, (y, flows, parents, sets, paths), ints, reals = workspace
-    if p.size == q.size and _are_equal(p) and _are_equal(q):
+    if p.size == q.size and are_equal(p) and are_equal(q):
         return _assignment(C, p, f, g, i, j, flow, ints, reals)
+    y, flows, parents, sets, paths = tree
     n_nodes = -(-(C.shape[0] + C.shape[1]) // WIDTH) * WIDTH
     tree = y[:n_nodes], flows[:n_nodes], parents[:n_nodes], sets[: n_nodes + 1], paths
     return _simplex(C, p, q, largest, f, g, i, j, flow, tree, ints, reals)
@@ -374,11 +375,11 @@ def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspac
     n_nodes = -(-(n + m) // WIDTH) * WIDTH
     if not is_good or n_nodes > MAX_NODES or p.size == 0 or q.size == 0:
         return 0
-    buffer, _, _, reals = workspace
+    buffer, tree, ints, reals = workspace
     C = buffer[: n * m].reshape(n, m)
     largest = _gather(M, rows, cols, scale, offset, C)
     own_f, own_g, i, j = reals[4, : p.size], reals[5, :m], arcs[0], arcs[1]
-    n_arcs = optimum(C, p, q, largest, own_f, own_g, i, j, flow, workspace)
+    n_arcs = optimum(C, p, q, largest, own_f, own_g, i, j, flow, tree, ints, reals)
     lower = dual_value(C, p, q, own_f, own_g)
     upper, error = plan_value(C, p, q, i, j, flow[:n_arcs], reals[0, :n_nodes])
     cost_max = high * scale - offset
@@ -406,10 +407,10 @@ def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspac
 
 
 @njit(**KERNEL)
-def space(entries, nodes):
+def _space(entries, nodes):
     """Return scratch arrays for problems of given numbers of entries and nodes."""
     return (
-        np.empty(entries), empty_tree(nodes), np.empty((5, nodes), np.int64), np.empty((6, nodes)),
+        empty(entries), zero_tree(nodes), empty((5, nodes), np.int64), empty((6, nodes)),
     )  # fmt: skip
 
 
@@ -424,7 +425,7 @@ def _workspace(problems):
         n, m = padded(n_rows, n_cols)
         if n + m <= MAX_NODES:
             entries, nodes = max(entries, n * m), max(nodes, n + m + WIDTH)
-    return space(entries, nodes)
+    return _space(entries, nodes)
 
 
 @njit(**KERNEL)
@@ -453,27 +454,57 @@ def solve_all(problems, goal, out):
 
 
 @njit(**KERNEL)
-def solve_one(M, p, q, arcs, flow, f, g):
+def _load(M, C):
+    """Copy a cost, padded with infinity; return its largest entry, or NaN if one is unusable."""
+    n, m = M.shape
+    C[:] = np.inf
+    largest, are_usable = 0.0, True
+    for i in range(n):
+        row, out = M[i], C[i]
+        for j in range(m):
+            out[j] = row[j]
+        are_usable &= _are_usable(out[:m])
+    for i in range(n):
+        for j in range(m):
+            largest = max(largest, C[i, j])
+    return largest if are_usable else np.nan
+
+
+@njit(**KERNEL)
+def match_one(M, p, q, arcs, flow, f, g):
+    """Find an optimal plan of one problem with equal masses, uncertified; see ``solve_one``."""
+    n, m = padded(p.size, q.size)
+    C, ints, reals = empty((n, m)), empty((5, n + m), np.int64), empty((6, n + m))
+    own_f, own_g = reals[4, : p.size], reals[5, :m]
+    if not (_load(M, C) < np.inf and _are_usable(p)):
+        return 0
+    n_arcs = _assignment(C, p, own_f, own_g, arcs[0], arcs[1], flow, ints, reals)
+    dual_value(C, p, q, own_f, own_g)
+    copy_to(own_f, f)
+    copy_to(own_g, g)
+    return n_arcs
+
+
+@njit(**KERNEL)
+def solve_one(M, p, q, arcs, flow, f, g, tree):
     """Find an optimal plan of one problem without empty rows and columns, uncertified.
 
     Write its arcs, their flow and potentials of rows and columns. Return the number of arcs, or 0
-    if no optimum was found or an input is negative, infinite or NaN.
+    if no optimum was found or an input is negative, infinite or NaN. ``tree`` is an empty tree for
+    all nodes. ``match_one`` solves problems with equal masses.
     """
     n, m = padded(p.size, q.size)
-    workspace = space(n * m, n + m + WIDTH)
-    buffer, _, _, reals = workspace
-    C = buffer.reshape(n, m)
-    largest = _gather(M, np.arange(p.size), np.arange(q.size), 1.0, 0.0, C)
-    own_p, own_q, own_f, own_g = p.copy(), q.copy(), reals[4, : p.size], reals[5, :m]
-    are_usable = _are_usable(own_p) and _are_usable(own_q)
-    for i in range(p.size):
-        are_usable &= _are_usable(C[i, : q.size])
-    if not are_usable:
+    n_nodes = -(-(n + m) // WIDTH) * WIDTH
+    C, ints, reals = empty((n, m)), empty((5, n_nodes), np.int64), empty((6, n_nodes))
+    own_f, own_g = reals[4, : p.size], reals[5, :m]
+    largest = _load(M, C)
+    if not (largest < np.inf and _are_usable(p) and _are_usable(q)):
         return 0
-    n_arcs = optimum(C, own_p, own_q, largest, own_f, own_g, arcs[0], arcs[1], flow, workspace)
+    n_arcs = _simplex(C, p, q, largest, own_f, own_g, arcs[0], arcs[1], flow, tree, ints, reals)
     if n_arcs > 0:
-        dual_value(C, own_p, own_q, own_f, own_g)
-        f[:], g[:] = own_f, own_g[: q.size]
+        dual_value(C, p, q, own_f, own_g)
+        copy_to(own_f, f)
+        copy_to(own_g, g)
     return n_arcs
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import copy_to, empty, zeros
 from .compiling import INLINE, KERNEL, njit
 from .metrics import node_bound, pair_cost
 
@@ -54,13 +55,13 @@ def _select(keys, order, lo, hi, place):
 
 
 @njit(**KERNEL)
-def _split(X, order, keys, depth, lowest, highest, start, stop):
-    """Split the nodes start..stop of a depth, and their children, along their longest sides."""
+def split(X, order, keys, depth, highest, start, stop):
+    """Split the nodes start..stop of a depth, and all below, along their longest sides."""
     n, d = X.shape
     for level in range(depth, highest):
         for t in range(start << (level - depth), stop << (level - depth)):
             lo, hi = (n * t) >> level, (n * (t + 1)) >> level
-            if hi - lo < lowest:
+            if hi - lo < 2:
                 continue
             longest, axis = -1.0, 0
             for a in range(d):
@@ -72,18 +73,6 @@ def _split(X, order, keys, depth, lowest, highest, start, stop):
             for s in range(lo, hi):
                 keys[order[s]] = X[order[s], axis]
             _select(keys, order, lo, hi, (n * (2 * t + 1)) >> (level + 1))
-
-
-@njit(**KERNEL)
-def split_top(X, order, keys, depth):
-    """Split the root and its descendants above a depth."""
-    _split(X, order, keys, 0, 2, depth, 0, 1)
-
-
-@njit(**KERNEL)
-def split_rest(X, order, keys, depth, highest, start, stop):
-    """Split the nodes start..stop of a depth down to single points."""
-    _split(X, order, keys, depth, 2, highest, start, stop)
 
 
 @njit(**KERNEL)
@@ -158,7 +147,7 @@ def slopes(Y, prices, depth, nodes, moments):
     """Write the least-squares slope of minus the (finite) prices at every node."""
     m, d = Y.shape
     first = 1 << depth
-    point = np.zeros(moments.shape[1])
+    point = zeros(moments.shape[1])
     for t in range(first):
         lo, hi = (m * t) >> depth, (m * (t + 1)) >> depth
         for j in range(lo, hi):
@@ -168,12 +157,12 @@ def slopes(Y, prices, depth, nodes, moments):
             for a in range(d):
                 point[1 + a] = Y[j, a]
             if j == lo:
-                out[:] = point
+                copy_to(point, out)
             else:
                 _merge(out, point, out, d)
     for t in range(first - 1, 0, -1):
         _merge(moments[2 * t], moments[2 * t + 1], moments[t], d)
-    A, b = np.empty((d, d)), np.empty(d)
+    A, b = empty((d, d)), empty(d)
     for t in range(1, 2 * first):
         slope = nodes[t, 2 * d : 3 * d]
         if not _slope(moments[t], d, A, b, slope):
@@ -275,7 +264,7 @@ def least_columns(
     ``leasts`` gets the least value of each, ``thresholds`` the k-th: no other column is below it.
     """
     k = cols.shape[1]
-    values, bounds, stack = np.empty(k), np.empty(MAX_DEPTH), np.empty(MAX_DEPTH, np.int64)
+    values, bounds, stack = empty(k), empty(MAX_DEPTH), empty(MAX_DEPTH, np.int64)
     for at in range(start, stop):
         i = rows[at]
         search(
@@ -288,26 +277,15 @@ def least_columns(
 
 @njit(**KERNEL)
 def ctransform(X, Y, prices, shift, metric, nodes, depth, axes, out, start, stop):
-    """Write out_i = min_j C_ij + price_j."""
-    values, bounds, stack = np.empty(1), np.empty(MAX_DEPTH), np.empty(MAX_DEPTH, np.int64)
-    cols, costs = np.empty(1, np.int32), np.empty(1)
-    for i in range(start, stop):
-        search(
-            X[i], Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols, costs, values
-        )
-        out[i] = values[0]
-
-
-@njit(**KERNEL)
-def visits(X, Y, prices, shift, metric, nodes, depth, axes):
-    """Return the number of nodes that c-transforms of points would visit."""
-    values, bounds, stack = np.empty(1), np.empty(MAX_DEPTH), np.empty(MAX_DEPTH, np.int64)
-    cols, costs = np.empty(1, np.int32), np.empty(1)
+    """Write out_i = min_j C_ij + price_j; return the number of nodes visited."""
+    values, bounds, stack = empty(1), empty(MAX_DEPTH), empty(MAX_DEPTH, np.int64)
+    cols, costs = empty(1, np.int32), empty(1)
     count = 0
-    for i in range(len(X)):
+    for i in range(start, stop):
         count += search(
             X[i], Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols, costs, values
         )
+        out[i] = values[0]
     return count
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import empty, zeros
 from .compiling import KERNEL, njit
 
 #: Bound of an empty slot.
@@ -84,7 +85,7 @@ def bound(points, values, corners, place):
     corner keep the digits: it has the index q - 1 here.
     """
     q, D = corners.size, points.shape[1]
-    E, w, G = np.empty((q - 1, D)), np.empty(q - 1), np.empty((q - 1, q - 1))
+    E, w, G = empty((q - 1, D)), empty(q - 1), empty((q - 1, q - 1))
     first = points[corners[0]]
     for i in range(q - 1):
         t = 0.0
@@ -98,9 +99,9 @@ def bound(points, values, corners, place):
             for d in range(D):
                 t += E[i, d] * E[j, d]
             G[i, j] = t
-    is_active = np.zeros(q, np.bool_)
-    lam, wanted, slope, u = np.zeros(q), np.zeros(q), np.zeros(q), np.zeros(D)
-    A, r = np.empty((q, q)), np.empty(q)
+    is_active = zeros(q, np.bool_)
+    lam, wanted, slope, u = zeros(q), zeros(q), zeros(q), zeros(D)
+    A, r = empty((q, q)), empty(q)
     best, low, big = q - 1, 0.0, 0.0
     for i in range(q - 1):
         if 8.0 * G[i, i] - w[i] < low:
@@ -247,7 +248,7 @@ def insert(mesh, p, start, counts, marks, cavity, table):
     points, values, corners, neighbours, bounds, places, is_used, free = mesh
     D = points.shape[1]
     q = D + 1
-    E, r = np.empty((D, D)), np.empty(D)
+    E, r = empty((D, D)), empty(D)
     counts[2] += 1
     stamp = counts[2]
     cavity[0], marks[start] = start, stamp
@@ -280,7 +281,7 @@ def insert(mesh, p, start, counts, marks, cavity, table):
     if n_faces > n_free + corners.shape[0] - n_slots or 2 * n_faces * D >= table.shape[0]:
         return FULL
     # The star of p over the faces of the cavity.
-    made = np.empty(n_faces, np.int64)
+    made = empty(n_faces, np.int64)
     n_made = 0
     for at in range(size):
         t = cavity[at]
@@ -320,7 +321,7 @@ def _link(corners, neighbours, made, p, table):
     """Make neighbours of the new simplices that share a face with p, by a hash of its corners."""
     q = corners.shape[1]
     n_places = 2 * made.size * (q - 1) + 1
-    ids, others = np.empty(q - 2, np.int64), np.empty(q - 2, np.int64)
+    ids, others = empty(q - 2, np.int64), empty(q - 2, np.int64)
     table[:n_places] = -1
     for x in made:
         for k in range(q):
@@ -362,7 +363,7 @@ def _face(simplex, k, p, ids):
 def weights_in(points, corners, place, lam):
     """Write the barycentric weights of a place; return the least one, or -inf if it is flat."""
     D = place.size
-    E, r = np.empty((D, D)), np.empty(D)
+    E, r = empty((D, D)), empty(D)
     for i in range(D):
         for d in range(D):
             E[d, i] = points[corners[i + 1], d] - points[corners[0], d]
@@ -380,7 +381,7 @@ def weights_in(points, corners, place, lam):
 @njit(**KERNEL)
 def locate(points, corners, is_used, n_slots, place):
     """Return the simplex that holds a place: the one with the largest least weight."""
-    best, found, lam = -np.inf, -1, np.empty(corners.shape[1])
+    best, found, lam = -np.inf, -1, empty(corners.shape[1])
     for t in range(n_slots):
         if not is_used[t]:
             continue

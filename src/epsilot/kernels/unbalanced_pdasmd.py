@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import copy_to, empty
 from .compiling import INLINE, KERNEL, njit
 from .exp_log import exp, exp_below, log, wide_vectors
 from .pdasmd import MIN_NORMALISER, add, correct, couple, exponentiate, largest_move, weigh
@@ -27,7 +28,7 @@ def snapshot(C, x, old, log_p, U, own, share, inv_zeta, lse, masses, parts, star
     n, m = C.shape
     n_chunks = parts.shape[0]
     move = largest_move(x, old) * inv_zeta
-    weights = np.empty(m)
+    weights = empty(m)
     for k in range(start, stop):
         parts[k] = 0
         for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
@@ -96,7 +97,7 @@ def inner_loop(
     for t in range(sample.shape[0]):
         best = couple(z, y, tau1, tau3, v)
         exponentiate(v, best, inv_eta, E)
-        g[:] = columns
+        copy_to(columns, g)
         for b in range(n_batch):
             i = sample[t, b]
             row, weight = C[rows[t, b]], weights[i] / n_batch

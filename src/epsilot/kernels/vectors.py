@@ -16,6 +16,7 @@ import numpy as np
 from .. import parallel
 from .._types import Array, Matrix, Vector
 from . import dense
+from .arrays import empty
 from .compiling import KERNEL, njit
 from .exp_log import exp as _exp
 from .exp_log import log as _log
@@ -85,7 +86,7 @@ def _dot(x, y):
 @njit(**KERNEL)
 def _finite_dot(weights, x):
     """Return Σ w x over the positive weights."""
-    held = np.empty(x.size)
+    held = empty(x.size)
     for i in range(x.size):
         held[i] = x[i] if weights[i] > 0 else 0.0
     return _ordered_dot(weights, held)
@@ -128,7 +129,7 @@ def _below_into(x, out):
 @njit(**KERNEL)
 def _entropies(X, out, start, stop):
     """Write out_i = -Σ_j X_ij log X_ij."""
-    terms = np.empty(X.shape[1])
+    terms = empty(X.shape[1])
     for i in range(start, stop):
         for j in range(terms.size):
             x = X[i, j]

@@ -455,7 +455,7 @@ class AuctionLevels:
                 self.refresh(state)
                 market = state.market
                 self.search(state, market.waiting[: counts[kernels.WAITING]].copy())
-                kernels.rejoin(market)
+                kernels.rejoin(market.queue, market.waiting, market.counts)
             else:
                 break
         if why != kernels.ENOUGH or is_hopeless:
@@ -468,7 +468,8 @@ class AuctionLevels:
         stale = np.arange(state.leasts.size, dtype=np.int32)
         state.is_selling, state.is_over = False, state.eps <= state.last_eps
         if not state.is_over:
-            stale = stale[: kernels.stale_rows(market, state.leasts, stale)]
+            n_stale = kernels.stale_rows(*market.for_stale_rows, state.leasts, stale)
+            stale = stale[:n_stale]
         self.search(state, stale)
         state.record_gap(self.gap(state) if self.is_finest(state) else math.inf)
 
@@ -755,7 +756,7 @@ class Auction(DirectSolver[AuctionState]):
         """Open the first round from the auction's flow, or another with negative arcs."""
         if state.round == 0:
             p, q = levels.masses(state)
-            i, j, flow = kernels.arcs(state.market)
+            i, j, flow = kernels.arcs(*state.market.for_arcs)
             rest = _left(p, q, i, j, flow)
             first, mass = i.size, float(rest[2].sum())
             i, j = np.concatenate((i, rest[0])), np.concatenate((j, rest[1]))
@@ -800,7 +801,7 @@ class Auction(DirectSolver[AuctionState]):
         none = np.zeros(0, dtype=np.int64)
         i, j, flow = none, none, np.zeros(0)
         if levels.is_finest(state):
-            i, j, flow = kernels.arcs(state.market)
+            i, j, flow = kernels.arcs(*state.market.for_arcs)
             held = flow > 0
             i, j, flow = i[held], j[held], flow[held]
         rest = _left(state.weights, state.quotas, i, j, flow)

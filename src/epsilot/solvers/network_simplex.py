@@ -134,7 +134,7 @@ class ArcLevels(AuctionLevels):
 
     def sold(self, state: LevelState) -> tuple[Index, Index, Vector]:
         """Return the arcs of the lists and their flow."""
-        i, j, flow = kernels.arcs(state.market)
+        i, j, flow = kernels.arcs(*state.market.for_arcs)
         listed = j >= 0
         return i[listed], j[listed], flow[listed]
 

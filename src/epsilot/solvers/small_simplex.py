@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from ..kernels.small import solve_one
-from ..kernels.small_simplex import is_small
+from ..kernels.small import match_one, solve_one
+from ..kernels.small_simplex import empty_tree, is_small, n_nodes_of
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from .cost_models import Offer, cost_model
@@ -53,7 +53,13 @@ class SmallSimplex(OneStep):
         arcs, flow = np.empty((2, n + m), np.int64), np.empty(n + m)
         row, lam = np.empty(n), np.empty(m)
         C = problem.geometry.matrix()
-        n_arcs = solve_one(C, problem.p, problem.q, arcs, flow, row, lam)
+        p, q = problem.p, problem.q
+        is_assignment = n == m and bool((p == p[0]).all() and (q == q[0]).all())
+        if is_assignment:
+            n_arcs = match_one(C, p, q, arcs, flow, row, lam)
+        else:
+            tree = empty_tree(n_nodes_of(n, m))
+            n_arcs = solve_one(C, p, q, arcs, flow, row, lam, tree)
         if n_arcs == 0:
             return Exact().step(problem, state, rng)
         (state.i, state.j), state.flow = arcs[:, :n_arcs], flow[:n_arcs]

@@ -1,9 +1,12 @@
 """Time the first call of a process: with an empty cache of compiled code, and with a filled one.
 
-python -m epsilot_lab first-calls [--calls solve exact batch] [--warm FOLDER]
+    python -m epsilot_lab first-calls [--calls "solve, n = 8" batch] [--warm FOLDER]
+    python -m epsilot_lab first-calls --against FOLDER   # in turns with another checkout's src
+    python -m epsilot_lab first-calls --functions        # what is compiled, function by function
 
 Each call runs in fresh processes, from the start of Python to the answer: one with an empty cache
-of compiled code, then one that finds it filled. ``--warm`` takes a cache that is there already.
+of compiled code, then one that finds it filled. Times are processor seconds. ``--warm`` takes a
+cache that is there already.
 """
 
 from __future__ import annotations
@@ -14,31 +17,68 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
-#: Name -> the call that a process makes after the import.
+import epsilot
+
+#: Name -> the call that a process makes after the import; R draws an array.
 CALLS = {
-    "solve": "epsilot.solve(M)",
-    "exact": "epsilot.solve(M, method='exact')",
-    "batch": "epsilot.solve_batch(M[None])",
-    "sample": "epsilot.solve_sample(M[:, :2], M[:, 2:4], lazy=True)",
-    "sinkhorn": "epsilot.solve(M, eps=0.1, method='sinkhorn')",
-    "pdasmd": "epsilot.solve(M, eps=0.1, method='pdasmd')",
+    "solve, n = 8": "epsilot.solve(R(8, 8))",
+    "solve, n = 8, weights": "epsilot.solve(R(8, 9))",
+    "solve, n = 1000": "epsilot.solve(R(1000, 1000))",
+    "solve_sample, 10,000 points": "epsilot.solve_sample(R(10000, 2), R(10000, 2)**1.5)",
+    "solve_grid, 16 x 16": "epsilot.solve_grid(R(16, 16), R(16, 16), normalize=True)",
+    "solve_batch": "epsilot.solve_batch(R(3, 32, 32))",
+    "pairwise": "epsilot.pairwise(R(4, 8), L, normalize=True)",
+    "barycenter": "epsilot.barycenter(R(3, 8), L, normalize=True)",
+    "sinkhorn": "epsilot.solve(R(32, 32), eps=0.1, method='sinkhorn')",
+    "pdasmd": "epsilot.solve(R(32, 32), eps=0.1, method='pdasmd')",
 }
 SCRIPT = """
-import time
+import time, warnings
 import numpy as np, epsilot
-M = np.random.default_rng(0).random((32, 32))
+from numba.core import event
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        opened.append([time.process_time(), 0.0])
+
+    def on_end(self, event):
+        began, inner = opened.pop()
+        seconds = time.process_time() - began
+        if opened:
+            opened[-1][1] += seconds
+        function = event.data["dispatcher"].py_func
+        name = function.__module__ + "." + function.__qualname__
+        functions.append((seconds - inner, len(opened), name))
+
+opened, functions = [], []
+event.register("numba:compile", Listener())
+warnings.simplefilter("ignore")
+R = np.random.default_rng(0).random
+R = lambda *shape, random=R: random(shape)
+L = np.abs(np.subtract.outer(np.arange(8.0), np.arange(8.0)))
 {call}
-print(time.process_time())
+for seconds, depth, name in sorted(functions, reverse=True):
+    print(f"{{seconds:.3f}} s  {{'  ' * depth}}{{name}}")
+print(len(functions), time.process_time())
 """
 
 
-def seconds(call: str, cache: str) -> float:
-    """Return the processor seconds of one process that makes a call."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+def run(call: str, cache: str, source: str) -> list[str]:
+    """Return what a process prints that makes a call with a checkout's library."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONPATH": source}
     command = [sys.executable, "-c", SCRIPT.format(call=CALLS[call])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return float(done.stdout.split()[-1])
+    return done.stdout.splitlines()
+
+
+def measure(call: str, source: str, warm: str | None) -> tuple[float, int, float]:
+    """Return the seconds with an empty cache, the functions compiled, the seconds afterwards."""
+    with tempfile.TemporaryDirectory() as empty:
+        first = (run(call, empty, source) if warm is None else ["0 nan"])[-1].split()
+        then = run(call, warm or empty, source)[-1].split()
+    return float(first[1]), int(first[0]), float(then[1])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -46,10 +86,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS))
     parser.add_argument("--warm", metavar="FOLDER")
+    parser.add_argument("--against", metavar="FOLDER", help="src of another checkout")
+    parser.add_argument("--functions", action="store_true", help="list what is compiled")
     options = parser.parse_args(argv)
-    print("| call | compiling, s | afterwards, s |\n|---|---|---|")
+    own = str(Path(epsilot.__file__).parents[1])
+    if options.functions:
+        for call in options.calls:
+            with tempfile.TemporaryDirectory() as empty:
+                print(f"{call}:", *run(call, empty, own)[:-1], sep="\n", flush=True)
+        return
+    sources = [own] if options.against is None else [options.against, own]
+    heads = ["compiling, s", "functions", "afterwards, s"]
+    if options.against is not None:
+        heads = [f"{head} {when}" for when in ("before:", "now:") for head in heads] + ["ratio"]
+    print("| call | " + " | ".join(heads) + " |\n|---" + "|---" * len(heads) + "|")
     for call in options.calls:
-        with tempfile.TemporaryDirectory() as empty:
-            cold = "–" if options.warm else f"{seconds(call, empty):.1f}"
-            warm = seconds(call, options.warm or empty)
-        print(f"| `{CALLS[call]}` | {cold} | {warm:.1f} |", flush=True)
+        found = [measure(call, source, options.warm) for source in sources]
+        cells = [x for cold, n, warm in found for x in (f"{cold:.1f}", str(n), f"{warm:.2f}")]
+        if options.against is not None:
+            cells.append(f"{found[1][0] / found[0][0]:.2f}")
+        print(f"| {call} | " + " | ".join(cells) + " |", flush=True)
