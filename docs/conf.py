@@ -70,19 +70,29 @@ sphinx_gallery_conf = {
     "thumbnail_size": (560, 360),
 }
 
+LOGO = "_static/logo.svg"
 html_theme = "pydata_sphinx_theme"
 html_title = "epsilot"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-# Summaries of what was found are fetched, which browsers refuse to pages that are files.
-html_show_search_summary = False
-html_sidebars = {page: [] for page in ("start", "developer", "changelog")}
+# Excerpts of what a search found are fetched, which browsers refuse to pages that are files.
+html_show_search_summary = True
+html_js_files = ["search.js"]
+html_favicon = "_static/logo.svg"
+html_sidebars = {"changelog": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navbar_align": "left",
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "icon_links": [
+        {
+            "name": "Repository",
+            "url": "https://github.com/epsilot/epsilot",
+            "icon": "fa-brands fa-github",
+        }
+    ],
     "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "navigation_with_keys": False,
@@ -90,5 +100,5 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "logo": {"text": "epsilot"},
+    "logo": {"text": f"epsilot {version}", "image_light": LOGO, "image_dark": LOGO},
 }

@@ -10,14 +10,20 @@ from epsilot import theory
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-PAGES = ("geometry", "metrics", "finite_sum", "theory", "start", "kinds", "gromov")
+PAGES = ("geometry", "metrics", "finite_sum", "theory", "start", "kinds", "gromov", "concepts")
 PAGES += ("applications/persistence", "guide/accuracy", "guide/limits", "guide/maps", "pot")
+PAGES += ("tutorials/distances_and_plans",)
+#: Pages that need another package.
+NEEDS = {
+    "graphs": "networkx",
+    "tutorials/losses_in_pytorch": "torch",
+    "tutorials/large_and_cluster": "distributed",
+}
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *NEEDS])
 def test_examples_of_a_page(page):
-    if page == "graphs":
-        pytest.importorskip("networkx")
+    pytest.importorskip(NEEDS.get(page, "epsilot"))
     found = doctest.testfile(str(DOCS / f"{page}.md"), module_relative=False, encoding="utf-8")
     assert found.attempted > 5
     assert found.failed == 0

@@ -19,8 +19,26 @@ MODULES = {
     "epsilot.finite_sum": ("", "finite_sum"),
     "epsilot.theory": ("", "theory"),
 }
-#: Tables of a module that has one already.
-AGAIN = ("Classes", "Errors and warnings")
+#: Names by task. Public names in no list form the sections of other functions and classes.
+TASKS = {
+    "Solve one problem": (
+        "solve",
+        "solve_sample",
+        "solve_grid",
+        "solve_graph",
+        "solve_gromov",
+        "exact",
+    ),
+    "Distances": ("wasserstein", "wasserstein_1d", "Distance"),
+    "Many problems": ("solve_batch", "solve_sample_batch", "pairwise"),
+    "Barycentres": ("barycenter", "barycenter_grid", "barycenter_sample"),
+    "Check and compare": ("certify", "round_plan", "gromov_bounds", "methods"),
+    "Prepare": ("warmup",),
+    "scikit-learn estimators": ("ColorTransfer", "DomainAdapter"),
+    "Costs": ("Geometry", "Dense", "PointCloud", "Grid", "Sparse"),
+}
+#: Classes of answers whose names do not end so.
+RESULTS = ("Certificate", "Plan", "Record", "Status")
 TEMPLATE = """{title}
 {line}
 
@@ -36,38 +54,52 @@ TEMPLATE = """{title}
 """
 
 
-def section(title: str, text: str, module: str, names: list[str]) -> str:
-    """Return a heading and a table of names."""
+def section(title: str, text: str, module: str, names: list[str], *, is_first: bool) -> str:
+    """Return a heading and a table of names; the first table of a module declares it."""
     lines = "\n".join(f"   {name}" for name in names)
     return TEMPLATE.format(
         title=title,
         line="-" * len(title),
         text=text,
         module=module,
-        directive="currentmodule" if title in AGAIN else "module",
+        directive="module" if is_first else "currentmodule",
         names=lines,
     )
 
 
-def kinds(names: list[str]) -> dict[str, list[str]]:
-    """Return the names of the package itself by what they are."""
-    found: dict[str, list[str]] = {"Functions": [], "Classes": [], "Errors and warnings": []}
+def tasks(names: list[str]) -> dict[str, list[str]]:
+    """Return the names of the package itself by task, then results, errors and all others."""
+    found = {title: [name for name in wanted if name in names] for title, wanted in TASKS.items()}
+    rest: dict[str, list[str]] = {
+        "Results": [],
+        "Other functions": [],
+        "Other classes": [],
+        "Errors and warnings": [],
+    }
+    listed = {name for wanted in TASKS.values() for name in wanted}
     for name in names:
         value = getattr(epsilot, name)
-        if inspect.isclass(value):
-            is_error = issubclass(value, Exception)
-            found["Errors and warnings" if is_error else "Classes"].append(name)
-        elif not isinstance(value, (ModuleType, str)):
-            found["Functions"].append(name)
-    return found
+        if name in listed or isinstance(value, (ModuleType, str)):
+            continue
+        if not inspect.isclass(value):
+            rest["Other functions"].append(name)
+        elif issubclass(value, Exception):
+            rest["Errors and warnings"].append(name)
+        else:
+            is_result = name.endswith("Result") or name in RESULTS
+            rest["Results" if is_result else "Other classes"].append(name)
+    return {title: listed for title, listed in {**found, **rest}.items() if listed}
 
 
 def write(app: Sphinx, _: Config) -> None:
     """Write the index, before anybody looks for pages."""
     text = ".. _api:\n\nAPI reference\n=============\n\n"
-    text += "All that is public, as its docstrings have it. Other modules may change any day.\n\n"
-    for title, names in kinds([name for name in dir(epsilot) if name[0] != "_"]).items():
-        text += section(title, "", "epsilot", names)
+    text += (
+        "All public names, by task. Modules that are not listed here may change without notice.\n\n"
+    )
+    sections = tasks([name for name in dir(epsilot) if name[0] != "_"])
+    for k, (title, names) in enumerate(sections.items()):
+        text += section(title, "", "epsilot", names, is_first=k == 0)
     described: set[object] = set()  # classes that two modules share have one page
     for module, (needed, page) in MODULES.items():
         explained = f"Explained on its page: :doc:`/{page}`."
@@ -79,7 +111,7 @@ def write(app: Sphinx, _: Config) -> None:
         }
         names = [name for name, value in public.items() if value not in described]
         described |= {value for value in public.values() if inspect.isclass(value)}
-        text += section(module, explained, module, names)
+        text += section(module, explained, module, names, is_first=True)
     index = Path(app.srcdir) / "api" / "index.rst"
     index.parent.mkdir(exist_ok=True)
     if not index.is_file() or index.read_text(encoding="utf-8") != text:

@@ -109,3 +109,12 @@ def test_what_is_missing_is_derived_where_masses_are_zero(reg, mass, rng):
     found = epsilot.certify(M, a, b, plan=solved.plan, reg=reg)
     assert found.lower * (1 - 1e-12) <= solved.value <= found.upper * (1 + 1e-12)
     assert found.gap <= 1e-3 * abs(solved.value)
+
+
+def test_potentials_that_prove_nothing_are_refused():
+    # Found by the campaign: the dual value of these potentials is below the range of float64.
+    kind = {"reg": 6.6e8, "unbalanced": 15100.0, "unbalanced_type": "kl"}
+    M, a, b = np.full((1, 3), -1.4e7), np.array([2.8e119]), np.array([2.8e118, 6.7e118, 1.85e119])
+    far = np.array([6.7e116]), np.array([1.8e116, -2.4e116, -4.4e116])
+    with pytest.raises(epsilot.InvalidProblem, match="no finite lower bound"):
+        epsilot.certify(M, a, b, plan=b[None], potentials=far, **kind)

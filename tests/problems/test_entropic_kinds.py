@@ -166,3 +166,11 @@ def test_large_masses_keep_their_side(prices, divergence):
     _, M, a, b = drawn("dense", 1e6)
     wish = {"unbalanced": prices, "unbalanced_type": divergence, "reg": REG}
     assert epsilot.solve(M, a, b, **wish).converged
+
+
+def test_default_accuracy_of_zero_costs_is_a_share_of_the_regularisation():
+    # The default was 1e-6 in units of the costs, far above a small regularisation.
+    a, b = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.4])
+    result = epsilot.solve(np.zeros((3, 2)), a, b, reg=1e-5, method="aam")
+    assert result.converged
+    assert result.gap <= 1e-6 * 1e-5 * 1.001

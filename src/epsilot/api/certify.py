@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,14 @@ def audit(
         start = _internal(derived.potentials, objective) if start is None else start
     f, g = start
     rows = f, objective.row_potential(g)
-    return objective.certificate(core, max(rows, key=lambda row: objective.dual(row)[1]))
+    lower = [objective.dual(row)[1] for row in rows]
+    best = max(range(len(rows)), key=lower.__getitem__)
+    if not lower[best] > -math.inf:
+        raise InvalidProblem(
+            "the potentials are too far from optimal ones: in float64 they prove no finite lower "
+            "bound (leave them out, and certify computes others)."
+        )
+    return objective.certificate(core, rows[best])
 
 
 def _barycenter(

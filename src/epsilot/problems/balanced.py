@@ -165,8 +165,9 @@ class EntropicObjective(Objective):
 
     @property
     def default_gap(self) -> float:
-        """A share of the largest cost, or what float64 can certify."""
-        return max(DEFAULT_ENTROPIC_GAP * (self.problem.scale or 1.0), MIN_DEFAULT_GAP * self.scale)
+        """A share of the largest cost (of η where all are zero), or what float64 can certify."""
+        size = self.problem.scale or self.eta
+        return max(DEFAULT_ENTROPIC_GAP * size, MIN_DEFAULT_GAP * self.scale)
 
     @property
     def scale(self) -> float:

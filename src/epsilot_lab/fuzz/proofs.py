@@ -589,8 +589,9 @@ def result_defects(
     truth: Truth,
     *,
     with_history: bool = True,
+    max_iter: int | None = None,
 ) -> Iterator[str]:
-    """Yield every claim of a result that is false."""
+    """Yield every claim of a result that is false; ``max_iter`` is the limit of its run."""
     scales = Scales.of(problem, goal.reg)
     numbers = (result.value, result.value_linear, result.lower_bound, result.gap)
     if not np.isfinite(numbers).all():
@@ -600,15 +601,18 @@ def result_defects(
     yield from target_defects(result, goal, problem, scales)
     yield from plan_defects(result, problem, goal, scales)
     yield from potential_defects(result, problem, goal, scales)
-    if result.method in EXACT and not was_cut_short(result):
+    if result.method in EXACT and not was_cut_short(result, max_iter):
         yield from vertex_defects(result, problem, goal)
 
 
-def was_cut_short(result: epsilot.Result) -> bool:
-    """Tell whether a run ended before the basis of its simplex carried all the mass."""
+def was_cut_short(result: epsilot.Result, max_iter: int | None = None) -> bool:
+    """Tell whether a run ended before the basis of its simplex carried all the mass.
+
+    The last certificate of a run that a limit ends may still reach the target.
+    """
     limits = ("MAX_ITER", "MAX_SECONDS", "INTERRUPTED", "CALLBACK")
     is_of_sweeps = isinstance(result.plan_operator.core, Gibbs)
-    return is_of_sweeps or result.status.name in limits
+    return is_of_sweeps or result.status.name in limits or result.n_iter == max_iter
 
 
 def bound_defects(

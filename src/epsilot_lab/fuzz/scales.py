@@ -111,7 +111,8 @@ def again(
         for answer in (first, second):
             yield from answer.defects
         if first.value is not None:
-            yield from result_defects(first.value, problem, goal, truth)
+            stopped_at = stop["max_iter"]
+            yield from result_defects(first.value, problem, goal, truth, max_iter=stopped_at)
         if second.value is not None:
             yield from bit_defects(whole, second.value, "the resumed run")
 

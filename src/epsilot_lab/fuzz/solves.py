@@ -73,7 +73,8 @@ def _checked(
     outcome.ending = result.status.name.lower()
     by_highs = problem.cost.size <= 900 and rng.random() < 0.1
     truth = truth_of(problem, goal.reg, by_highs=by_highs)
-    outcome.blame(*result_defects(result, problem, goal, truth))
+    limit = keywords.get("max_iter")
+    outcome.blame(*result_defects(result, problem, goal, truth, max_iter=limit))
     if goal.reg is None and rng.random() < 0.3:
         audit = ask(lambda: list(certify_defects(result, problem, truth)))
         outcome.blame(*(audit.value or []), *(f"certify {text}" for text in audit.defects))
