@@ -49,8 +49,8 @@ def test_candidates_are_not_changed_by_later_steps():
     [
         ("sinkhorn", {}),
         ("aam", {}),
-        ("greenkhorn", {"start": "rows"}),
-        ("stochastic_sinkhorn", {"start": "rows"}),
+        ("greenkhorn", {"start": "rows", "tested": "epoch"}),
+        ("stochastic_sinkhorn", {"start": "rows", "tested": "epoch"}),
     ],
 )
 def test_constant_added_to_the_cost_leaves_plans_unchanged(method, options):
@@ -98,7 +98,8 @@ SINKHORN = list(WORK)
 @pytest.mark.parametrize("method", SINKHORN)
 def test_work_follows_its_formula(method):
     problem = small(N, M)
-    solver, state, rng = start(make_solver(method, {}), problem)
+    options = {"tested": "epoch"} if "greenkhorn" in method or "stochastic" in method else {}
+    solver, state, rng = start(make_solver(method, options), problem)
     first = total = solver.step(problem, state, rng)
     for _ in range(3):
         total += solver.step(problem, state, rng)
