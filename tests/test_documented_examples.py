@@ -15,6 +15,7 @@ PAGES += ("applications/persistence", "guide/accuracy", "guide/limits", "guide/m
 PAGES += ("tutorials/distances_and_plans",)
 #: Pages that need another package.
 NEEDS = {
+    "graphs": "networkx",
     "tutorials/losses_in_pytorch": "torch",
     "tutorials/large_and_cluster": "distributed",
 }

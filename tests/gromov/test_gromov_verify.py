@@ -139,7 +139,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("method", "name", "change"), CASES, ids=lambda x: str(x)[:40])
+@pytest.mark.parametrize(
+    ("method", "name", "change"), CASES, ids=[f"{method}-{name}" for method, name, _ in CASES]
+)
 def test_what_was_tampered_with_is_refused(results, method, name, change):
     with pytest.raises(CertificateError):
         change(results[method]).verify()

@@ -358,3 +358,14 @@ def test_foreign_potentials_of_any_size_have_a_bound_beside_a_tiny_price():
     found = epsilot.certify(M, a, b, potentials=potentials, **kind)
     best = epsilot.solve(M, a, b, on_limit="ignore", **kind)
     assert found.lower <= best.value
+
+
+def test_plans_beyond_the_range_of_float64_are_replaced():
+    # Found by the campaign: the value of the first plan was not a number.
+    M = np.array([[0.48524558], [0.50506255], [0.56284043], [0.47252546], [0.66581657]])
+    a = [4.46627266e186, 1.28164314e185, 1.23795832e186, 4.41550849e185, 2.22379592e186]
+    found = epsilot.solve(
+        M, a, [8.49774206e186], reg=2.885548761255013e-14, on_limit="ignore",
+        unbalanced=(0.0002322148185393855, 133.59087414885457),
+    )  # fmt: skip
+    assert -math.inf < found.lower_bound <= found.value < math.inf

@@ -8,6 +8,7 @@ all questions of a run, so that no run depends on the kind.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -314,6 +315,8 @@ class Objective(RunObjective):
         """Return certified bounds on the optimum from any core plan and any row potential."""
         plan, cost, error = self.rounded(core)
         upper = self.value(plan, cost)
+        if not upper < math.inf:  # numbers beyond the range of float64
+            plan, upper, _ = crude_plan(self)
         potentials, lower = self.dual(f)
         self.check(upper, lower)
         return Evaluation(plan, upper, potentials, lower, error)
