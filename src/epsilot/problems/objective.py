@@ -314,8 +314,9 @@ class Objective(RunObjective):
     def evaluate(self, core: Core, f: Vector) -> Evaluation[Plan, Potentials]:
         """Return certified bounds on the optimum from any core plan and any row potential."""
         plan, cost, error = self.rounded(core)
-        upper = self.value(plan, cost)
-        if not upper < math.inf:  # numbers beyond the range of float64
+        with np.errstate(over="ignore", invalid="ignore"):
+            upper = self.value(plan, cost)
+        if not upper < math.inf:  # the plan has numbers beyond the range of float64
             plan, upper, _ = crude_plan(self)
         potentials, lower = self.dual(f)
         self.check(upper, lower)
