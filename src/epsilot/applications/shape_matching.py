@@ -17,7 +17,7 @@ class ShapeMatcher:
     r"""Match two point clouds, and map the first onto the second rigidly.
 
     The coupling minimises Gromov-Wasserstein to a proved gap. Its cross moment Z = U Σ Vᵀ gives the
-    orthogonal map R = U Vᵀ, which makes Σ P_ij |R ᵀ x_i - y_j|² least among all rotations and
+    orthogonal map R = U Vᵀ, which makes ``Σ P_ij |Rᵀ x_i - y_j|²`` least among all rotations and
     reflections (Kabsch 1976).
 
     Parameters

@@ -38,7 +38,7 @@ class GromovResult:
     Attributes
     ----------
     value : float
-        Σ (|x_i - x_k|² - |y_j - y_l|²)² P_ij P_kl, with the linear cost if there is one.
+        ``Σ (|x_i - x_k|² - |y_j - y_l|²)² P_ij P_kl``, with the linear cost if there is one.
     lower_bound : float
         No coupling has a smaller value.
     n_ot : int
