@@ -13,8 +13,8 @@ from numba.core import event
 
 #: Seconds of compilation after which the user is told.
 NOTICE_SECONDS = 0.3
-#: Typical seconds of a first call, which the notice states.
-TYPICAL_SECONDS = 4
+#: Typical duration of a first call on an idle machine, which the notice states.
+TYPICAL_DURATION = "4 to 10 s"
 
 #: Shows the seconds of the compilation under way.
 ShowCompiling: TypeAlias = Callable[[float], None]
@@ -59,7 +59,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
                 how_often = "once" if self.is_kept else "in each process"
                 print(
                     f"epsilot: compiling kernels for this machine, {how_often}, "
-                    f"about {TYPICAL_SECONDS} s …",
+                    f"about {TYPICAL_DURATION} …",
                     file=sys.stderr,
                     flush=True,
                 )
