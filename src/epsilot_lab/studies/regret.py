@@ -56,8 +56,8 @@ LIMIT, MIN_LIMIT, LIMIT_RATIO = 20.0, 1.0, 3.0
 #: Wall seconds that repeats of a solve share, and seconds of the longest that is repeated.
 REPEAT_SECONDS, MAX_REPEATED = 0.3, 4.0
 
-#: Methods of problems without an entropy (Sinkhorn's algorithm, slower wherever it was tried, is left out), and
-#: of the other kinds.
+#: Methods of problems without an entropy, and of the other kinds. Sinkhorn's algorithm, which was
+#: slower wherever it was tried, is left out.
 EXACT = (
     *("monotone", "grid_flow", "small_simplex", "network_simplex"),
     *("auction", "restricted_simplex", "exact"),
