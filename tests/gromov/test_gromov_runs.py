@@ -136,9 +136,9 @@ def test_files_of_other_runs_are_refused(tmp_path):
 def test_values_of_a_file_are_proved_again(tmp_path, monkeypatch):
     file = str(tmp_path / "run.npz")
     RUNS["triangulation"](checkpoint=file, max_ot=30, on_limit="ignore")
-    from epsilot.gromov.oracle import Oracle
+    from epsilot.gromov.oracle import TransportOracle
 
-    monkeypatch.setattr(Oracle, "bound", lambda self, c, prices: 1e9)
+    monkeypatch.setattr(TransportOracle, "bound", lambda self, c, prices: 1e9)
     with pytest.raises(InvalidProblem, match="do not fit together"):
         RUNS["triangulation"](max_ot=30, resume=file)
 

@@ -60,7 +60,7 @@ class Tilted(Geometry):
     @property
     def rough(self) -> LogSums:
         """Log-sum-exp passes in the precision of the cost's own."""
-        return _Sums(self, self._inner.rough)
+        return _TiltedSums(self, self._inner.rough)
 
     def miniature(self) -> Tilted:
         """Return a tiny geometry of the same class, to compile kernels on."""
@@ -110,11 +110,11 @@ class Tilted(Geometry):
 
     def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
-        return _Sums(self, self._inner).lse_rows(g, eta)
+        return _TiltedSums(self, self._inner).lse_rows(g, eta)
 
     def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
-        return _Sums(self, self._inner).lse_cols(f, eta)
+        return _TiltedSums(self, self._inner).lse_cols(f, eta)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X."""
@@ -162,7 +162,7 @@ class Tilted(Geometry):
         return self._inner.ctransform_cols(f - self.u) + self.v
 
 
-class _Sums:
+class _TiltedSums:
     """Log-sum-exp passes that use those of the cost, in float64 or float32."""
 
     def __init__(self, tilted: Tilted, inner: LogSums) -> None:

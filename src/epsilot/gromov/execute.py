@@ -20,7 +20,7 @@ from ..version import __version__
 from ..wording import shown
 from .boxes import Bisection
 from .objective import DEFAULT_GAP, LEAST_GAP, GromovGoal, GromovObjective
-from .oracle import Oracle
+from .oracle import TransportOracle
 from .problem import GromovProblem
 from .result import GromovResult
 from .search import GromovTarget, Search
@@ -89,7 +89,7 @@ def execute(
     assert goal.rtol is not None
     solver = kind(rtol=goal.rtol, atol=goal.atol, n_starts=starts, max_ot=most)
     with parallel.limit(request.n_threads), started(request.max_seconds) as clock:
-        objective = GromovObjective(problem, Oracle(problem))
+        objective = GromovObjective(problem, TransportOracle(problem))
         target = GromovTarget(objective, goal)
         course = RunPlan(
             method=method,

@@ -18,7 +18,7 @@ from ..problems.objective import RunObjective
 from ..problems.plan import Arcs
 from ..problems.work import Work
 from .cover import Boxes, Cover
-from .oracle import Oracle
+from .oracle import TransportOracle
 from .problem import GromovProblem
 from .verify import bound_of, value_of
 
@@ -61,7 +61,7 @@ class GromovObjective(RunObjective):
     """K + <M - 4|x|²|y|², P> - 8|Z|²: plans above, covers of all cross moments below."""
 
     problem: GromovProblem
-    oracle: Oracle
+    oracle: TransportOracle
 
     accuracy: ClassVar[str] = "eps"
     default_gap: ClassVar[None] = None

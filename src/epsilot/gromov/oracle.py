@@ -38,7 +38,7 @@ class Answer(NamedTuple):
     prices: Vector  # potentials of the columns, which prove the value
 
 
-class Oracle:
+class TransportOracle:
     """Transport problems of one pair of clouds."""
 
     def __init__(self, problem: GromovProblem) -> None:

@@ -18,7 +18,7 @@ from ..problems.work import Work
 from ..solvers.base import Signal
 from .cover import Cover
 from .objective import Bracket, GromovGoal, GromovObjective, is_reached
-from .oracle import Answer, Oracle
+from .oracle import Answer, TransportOracle
 from .problem import GromovProblem
 
 #: Most steps of a descent, and the least fall of the objective, as a share of K, that continues it.
@@ -45,7 +45,7 @@ class GromovTarget(NamedTuple):
         return self.objective.problem
 
     @property
-    def oracle(self) -> Oracle:
+    def oracle(self) -> TransportOracle:
         """The transport problems."""
         return self.objective.oracle
 

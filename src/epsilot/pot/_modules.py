@@ -188,7 +188,7 @@ def _estimator(kind: type) -> type:
     return type(kind.__name__, (kind,), methods)
 
 
-class Mirror(ModuleType):
+class ModuleMirror(ModuleType):
     """A module of POT under our name."""
 
     def __init__(self, module: ModuleType) -> None:
@@ -209,7 +209,7 @@ def mirror(name: str) -> ModuleType:
     """Return the mirror of the module of POT with this name, and load that module."""
     here = _renamed(name)
     if here not in sys.modules:
-        sys.modules[here] = Mirror(importlib.import_module(name))
+        sys.modules[here] = ModuleMirror(importlib.import_module(name))
     return sys.modules[here]
 
 
@@ -231,7 +231,7 @@ class Finder(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return a new mirror."""
-        return Mirror(importlib.import_module("ot" + spec.name.removeprefix(HERE)))
+        return ModuleMirror(importlib.import_module("ot" + spec.name.removeprefix(HERE)))
 
     def exec_module(self, module: ModuleType) -> None:
         """Run nothing: names are looked up in POT's module."""

@@ -124,7 +124,7 @@ def _circle(rng: Rng, n: int) -> Array:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.01 * rng.normal(size=(n, 2))
 
 
-class Cloud(NamedTuple):
+class CloudCase(NamedTuple):
     """Points in d dimensions."""
 
     shape: str
@@ -171,7 +171,7 @@ class Stored(NamedTuple):
         return _bound(epsilot.solve, (M, a, b), {}, keywords)
 
 
-class Image(NamedTuple):
+class ImageCase(NamedTuple):
     """Two fields on a grid."""
 
     shape: tuple[int, ...]
@@ -263,7 +263,7 @@ def _random(rng: Rng, n: int) -> Any:
     return rng.random((n, n)), _unit(rng.random(n)), _unit(rng.random(n))
 
 
-def _clouds() -> Iterator[tuple[str, Cloud]]:
+def _clouds() -> Iterator[tuple[str, CloudCase]]:
     """Yield the rows of clouds by name."""
     rows: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {
         (1, "euclidean"): {"uniform": (10_000,)},
@@ -300,25 +300,25 @@ def _clouds() -> Iterator[tuple[str, Cloud]]:
     for (d, metric), shapes in rows.items():
         for shape, sizes in shapes.items():
             for n in sizes:
-                yield f"{d}-d {metric}, {shape}, {n:,}", Cloud(shape, d, metric, n)
+                yield f"{d}-d {metric}, {shape}, {n:,}", CloudCase(shape, d, metric, n)
     for metric, weights, n in (
         ("sqeuclidean", "random", 10_000), ("sqeuclidean", "heavy", 10_000),
         ("euclidean", "random", 5000), ("euclidean", "heavy", 3000),
     ):  # fmt: skip
         name = f"2-d {metric}, uniform, {weights} weights, {n:,}"
-        yield name, Cloud("uniform", 2, metric, n, weights=weights)
+        yield name, CloudCase("uniform", 2, metric, n, weights=weights)
     for n, m, metric in ((100, 20_000, "sqeuclidean"), (1000, 20_000, "euclidean")):
-        yield f"2-d {metric}, uniform, {n:,} to {m:,}", Cloud("uniform", 2, metric, n, m)
+        yield f"2-d {metric}, uniform, {n:,} to {m:,}", CloudCase("uniform", 2, metric, n, m)
     exact = (("rtol", 1e-9),)
     for shape, metric in (("uniform", "sqeuclidean"), ("uniform", "euclidean"),
                           ("clusters", "sqeuclidean"), ("apart", "euclidean")):  # fmt: skip
         name = f"2-d {metric}, {shape}, 5,000, to 1e-9"
-        yield name, Cloud(shape, 2, metric, 5000, keywords=exact)
+        yield name, CloudCase(shape, 2, metric, 5000, keywords=exact)
     name = "4-d sqeuclidean, uniform, 10,000, to 1e-9"
-    yield name, Cloud("uniform", 4, "sqeuclidean", 10_000, keywords=exact)
+    yield name, CloudCase("uniform", 4, "sqeuclidean", 10_000, keywords=exact)
 
 
-def _stored() -> Iterator[tuple[str, Stored | Image]]:
+def _stored() -> Iterator[tuple[str, Stored | ImageCase]]:
     """Yield the rows of stored costs and grids by name."""
     for n in (30, 300, 1000, 2000):
         yield f"random costs, {n:,}", Stored(_random, n)
@@ -332,13 +332,13 @@ def _stored() -> Iterator[tuple[str, Stored | Image]]:
         yield f"{name}, 1,000", Stored(_odd(name), 1000)
     yield "stored l1 of images, 1,024", Stored(_image_cost, 1024)
     for side in (32, 64, 128):
-        yield f"field {side}², sqeuclidean", Image((side, side), "sqeuclidean", "smooth")
-        yield f"field {side}², cityblock", Image((side, side), "cityblock", "smooth")
-    yield "noise 64², sqeuclidean", Image((64, 64), "sqeuclidean", "noise")
-    yield "noise 16³, sqeuclidean", Image((16, 16, 16), "sqeuclidean", "noise")
+        yield f"field {side}², sqeuclidean", ImageCase((side, side), "sqeuclidean", "smooth")
+        yield f"field {side}², cityblock", ImageCase((side, side), "cityblock", "smooth")
+    yield "noise 64², sqeuclidean", ImageCase((64, 64), "sqeuclidean", "noise")
+    yield "noise 16³, sqeuclidean", ImageCase((16, 16, 16), "sqeuclidean", "noise")
 
 
-def _other_kinds() -> Iterator[tuple[str, Stored | Cloud]]:
+def _other_kinds() -> Iterator[tuple[str, Stored | CloudCase]]:
     """Yield the rows of entropic, partial and unbalanced problems by name."""
     keywords: Keywords
     for reg in (1e-1, 1e-2, 1e-3, 1e-4):
@@ -358,7 +358,7 @@ def _other_kinds() -> Iterator[tuple[str, Stored | Cloud]]:
         yield f"partial, {n:,}", Stored(_dense("uniform"), n, (("mass", 0.7),), partial)
     yield (
         "partial, 2-d sqeuclidean, 6,000",
-        Cloud("Gaussians", 2, "sqeuclidean", 6000, keywords=(("mass", 0.7),), methods=partial),
+        CloudCase("Gaussians", 2, "sqeuclidean", 6000, keywords=(("mass", 0.7),), methods=partial),
     )
     tv = (("unbalanced", 0.2), ("unbalanced_type", "tv"))
     yield "TV, 500", Stored(_dense("Gaussians"), 500, tv, partial)
@@ -371,7 +371,7 @@ def _other_kinds() -> Iterator[tuple[str, Stored | Cloud]]:
     yield "entropic KL, reg 0.01, 200", Stored(_dense("Gaussians"), 200, keywords, UNBALANCED)
 
 
-CASES: dict[str, Cloud | Stored | Image] = dict([*_clouds(), *_stored(), *_other_kinds()])
+CASES: dict[str, CloudCase | Stored | ImageCase] = dict([*_clouds(), *_stored(), *_other_kinds()])
 
 
 class RegretTask(NamedTuple):

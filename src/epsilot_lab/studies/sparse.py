@@ -38,7 +38,7 @@ MOST_REPEATED, REPEATS = 200_000, 3
 TOLERANCE = 1e-8
 
 
-class Arcs(NamedTuple):
+class SparseCase(NamedTuple):
     """A transport problem on arcs between n sources and n targets."""
 
     rows: Any
@@ -48,7 +48,7 @@ class Arcs(NamedTuple):
     b: Any
 
 
-def random_arcs(n: int, degree: int, is_even: bool) -> Arcs:
+def random_arcs(n: int, degree: int, is_even: bool) -> SparseCase:
     """Return arcs to random targets at random costs, and those of a permutation."""
     rng = np.random.default_rng(0)
     rows = np.repeat(np.arange(n), degree)
@@ -57,7 +57,7 @@ def random_arcs(n: int, degree: int, is_even: bool) -> Arcs:
     return _problem(rows, cols, rng.random(rows.size), n, is_even, rng)
 
 
-def near_arcs(n: int, degree: int, is_even: bool, far: bool = False) -> Arcs:
+def near_arcs(n: int, degree: int, is_even: bool, far: bool = False) -> SparseCase:
     """Return arcs to the nearest targets, and to each source's own target.
 
     That is the source after a small move, or with ``far`` a random one, which is expensive.
@@ -71,18 +71,18 @@ def near_arcs(n: int, degree: int, is_even: bool, far: bool = False) -> Arcs:
     return _problem(rows, cols, ((X[rows] - Y[cols]) ** 2).sum(axis=1), n, is_even, rng)
 
 
-def _problem(rows: Any, cols: Any, costs: Any, n: int, is_even: bool, rng: Any) -> Arcs:
+def _problem(rows: Any, cols: Any, costs: Any, n: int, is_even: bool, rng: Any) -> SparseCase:
     """Return a feasible problem: masses are uniform, or those of a random flow on all arcs."""
     _, kept = np.unique(rows * n + cols, return_index=True)
     rows, cols, costs = rows[kept], cols[kept], costs[kept]
     if is_even:
-        return Arcs(rows, cols, costs, np.full(n, 1 / n), np.full(n, 1 / n))
+        return SparseCase(rows, cols, costs, np.full(n, 1 / n), np.full(n, 1 / n))
     flow = rng.random(rows.size)
     flow /= flow.sum()
-    return Arcs(rows, cols, costs, np.bincount(rows, flow, n), np.bincount(cols, flow, n))
+    return SparseCase(rows, cols, costs, np.bincount(rows, flow, n), np.bincount(cols, flow, n))
 
 
-FAMILIES: dict[str, Callable[[int, int], Arcs]] = {
+FAMILIES: dict[str, Callable[[int, int], SparseCase]] = {
     "random arcs, uniform": lambda n, k: random_arcs(n, k, True),
     "random arcs, weights": lambda n, k: random_arcs(n, k, False),
     "near arcs, uniform": lambda n, k: near_arcs(n, k, True),
@@ -95,24 +95,24 @@ FAMILIES: dict[str, Callable[[int, int], Arcs]] = {
 # -- competitors -----------------------------------------------------------------------------------
 
 
-def by_epsilot(p: Arcs) -> float:
+def by_epsilot(p: SparseCase) -> float:
     n = p.a.size
     return epsilot.solve(epsilot.Sparse(p.rows, p.cols, p.costs, (n, n)), p.a, p.b).value
 
 
-def by_pot(p: Arcs) -> float:
+def by_pot(p: SparseCase) -> float:
     n = p.a.size
     M = sparse.coo_matrix((p.costs, (p.rows, p.cols)), shape=(n, n))
     return float(ot.emd2(p.a, p.b, M, numItermax=10**9))
 
 
-def _integers(p: Arcs) -> tuple[Any, Any, Any]:
+def _integers(p: SparseCase) -> tuple[Any, Any, Any]:
     a, b = (np.rint(x * 2**MASS_BITS).astype(np.int64) for x in (p.a, p.b))
     a[0] += b.sum() - a.sum()
     return a, b, np.rint(p.costs / p.costs.max() * 2**COST_BITS).astype(np.int64)
 
 
-def by_ortools(p: Arcs) -> float:
+def by_ortools(p: SparseCase) -> float:
     from ortools.graph.python import min_cost_flow
 
     n, (a, b, costs) = p.a.size, _integers(p)
@@ -125,7 +125,7 @@ def by_ortools(p: Arcs) -> float:
     return float(solver.optimal_cost() * 2.0 ** -(MASS_BITS + COST_BITS) * p.costs.max())
 
 
-def by_networkx(p: Arcs) -> float:
+def by_networkx(p: SparseCase) -> float:
     import networkx
 
     n, (a, b, costs) = p.a.size, _integers(p)
