@@ -38,7 +38,7 @@ ROWS = """
     ),
     "farthest": Metric(
         code=7, degree=1, power=1, term=_absolute, join=_larger, finish=_same,
-        is_convex=True, is_distance=True, has_ties=True, slope=_farthest_slope,
+        is_convex=True, is_distance=True, slope=_farthest_slope,
     ),
 """
 

@@ -107,7 +107,7 @@ def test_results_without_points_say_so_in_one_sentence():
             call()
     result = epsilot.solve_sample(X, Y)
     with pytest.raises(InvalidProblem, match="points of 3 coordinates; they must have 2"):
-        result.map(RNG.random((4, 3)))
+        result.map(np.random.default_rng(1).random((4, 3)))
     with pytest.raises(InvalidProblem, match="X_new"):
         result.potential([[np.nan, 0.0]])
     entropic = epsilot.solve_sample(X, Y, unbalanced=1.0, reg=0.1)

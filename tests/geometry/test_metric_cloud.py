@@ -60,7 +60,7 @@ def test_costs_are_powers_of_what_scipy_computes(metric, keywords, of_scipy, p):
 
 @pytest.mark.parametrize("metric", BOOLEAN_METRICS)
 def test_metrics_of_truth_values(metric):
-    A, B = RNG.integers(0, 2, (2, 8, 6))
+    A, B = np.random.default_rng(1).integers(0, 2, (2, 8, 6))
     A[:, 0] = B[:, 0] = 1
     np.testing.assert_array_equal(
         PointCloud(A, B, metric).matrix(), cdist(A.astype(bool), B.astype(bool), metric)
@@ -90,7 +90,7 @@ def test_a_function_that_takes_all_targets_is_called_once_per_source():
 
 def test_as_many_targets_as_coordinates_do_not_confuse_the_two_forms():
     # On all targets, u @ V.sum... has the shape of one cost per target, but other values.
-    A, B = RNG.random((2, 3, 3))
+    A, B = np.random.default_rng(2).random((2, 3, 3))
     cost = PointCloud(A, B, lambda u, v: u @ v).matrix()
     np.testing.assert_allclose(cost, A @ B.T, rtol=1e-12)
 
@@ -121,7 +121,10 @@ def test_proofs_of_any_input_are_in_float64(metric, keywords, dtype):
 )
 @pytest.mark.parametrize("method", ["auction", "restricted_simplex"])
 def test_lazy_clouds_of_powers_are_solved_and_proved(metric, p, method):
-    A, B = RNG.normal(size=(60, 2)), RNG.normal(size=(60, 2))
+    A, B = (
+        np.random.default_rng(3).normal(size=(60, 2)),
+        np.random.default_rng(4).normal(size=(60, 2)),
+    )
     cost = cdist(A, B, metric) ** p
     best = cost[linear_sum_assignment(cost)].mean()
     result = epsilot.solve_sample(A, B, metric=metric, p=p, lazy=True, method=method, rtol=1e-6)

@@ -12,7 +12,6 @@ from epsilot.errors import InvalidProblem
 
 jax = pytest.importorskip("jax")
 torch = pytest.importorskip("torch")
-jax.config.update("jax_enable_x64", True)
 
 #: Constructors of arrays of each backend.
 BACKENDS = {"numpy": np.asarray, "torch": torch.as_tensor, "jax": jax.numpy.asarray}

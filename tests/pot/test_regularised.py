@@ -8,7 +8,6 @@ import epsilot.pot
 
 jax = pytest.importorskip("jax")
 torch = pytest.importorskip("torch")
-jax.config.update("jax_enable_x64", True)
 
 BACKENDS = {"numpy": np.asarray, "torch": torch.as_tensor, "jax": jax.numpy.asarray}
 METHODS = [

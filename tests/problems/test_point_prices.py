@@ -172,7 +172,7 @@ def test_every_entry_point_takes_arrays(divergence):
     assert found.lower <= wanted.value * (1 + 1e-12)
     assert found.upper >= wanted.lower_bound * (1 - 1e-12)
     assert found.gap <= 2 * wanted.gap + 1e-12
-    grids = RNG.random((3, 4)), RNG.random((3, 4))
+    grids = np.random.default_rng(1).random((3, 4)), np.random.default_rng(2).random((3, 4))
     prices = {"unbalanced": (LAM_X[:12], 0.3), "unbalanced_type": divergence}
     assert epsilot.solve_grid(*grids, metric="sqeuclidean", **prices).converged
 
@@ -246,7 +246,7 @@ def test_the_balancing_constant_solves_its_equation(seed):
 
 def test_gradients_are_those_of_the_penalties():
     kind = {"unbalanced": (LAM_X, LAM_Y), "reg": 0.1, "tol": 1e-9}
-    a, b = RNG.random(40) + 0.1, RNG.random(30) + 0.1
+    a, b = np.random.default_rng(3).random(40) + 0.1, np.random.default_rng(4).random(30) + 0.1
     da, _, _ = epsilot.solve(COST, a, b, **kind).gradients()
     step = np.eye(40)[7] * 1e-3
     ends = [epsilot.solve(COST, a + sign * step, b, **kind).value for sign in (1, -1)]

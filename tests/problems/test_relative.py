@@ -122,12 +122,12 @@ def test_other_entry_points_take_it(tmp_path):
     keywords = {"reg": REG, "reg_type": "kl"}
     wanted = epsilot.solve(COST, A, B, **keywords).value
     assert epsilot.solve_batch(COST[None], A[None], B[None], **keywords).value[0] == wanted
-    X, Y = RNG.random((8, 2)), RNG.random((9, 2))
+    X, Y = np.random.default_rng(1).random((8, 2)), np.random.default_rng(2).random((9, 2))
     for more in ({}, {"unbalanced": 0.4}):
         cloud = epsilot.solve_sample(X, Y, lazy=True, **more, **keywords)
         stored = epsilot.solve(((X[:, None] - Y) ** 2).sum(axis=2), **more, **keywords)
         assert cloud.value == pytest.approx(stored.value, abs=1e-5)
-    grids = RNG.random((3, 4)), RNG.random((3, 4))
+    grids = np.random.default_rng(3).random((3, 4)), np.random.default_rng(4).random((3, 4))
     found = epsilot.solve_grid(*grids, metric="sqeuclidean", unbalanced=1.0, **keywords)
     assert found.converged
 
@@ -147,9 +147,17 @@ def test_what_makes_no_sense_is_refused(keywords, words):
 
 
 def test_a_tilted_cost_is_the_sum():
-    u, v = 0.1 * RNG.normal(size=N), 0.1 * RNG.normal(size=M)
+    u, v = (
+        0.1 * np.random.default_rng(5).normal(size=N),
+        0.1 * np.random.default_rng(6).normal(size=M),
+    )
     lazy, stored = Tilted(epsilot.Dense(COST), u, v), epsilot.Dense(COST + u[:, None] + v)
-    f, g, w, d = 0.1 * RNG.normal(size=N), 0.1 * RNG.normal(size=M), RNG.random(M), RNG.random(M)
+    f, g, w, d = (
+        0.1 * np.random.default_rng(7).normal(size=N),
+        0.1 * np.random.default_rng(8).normal(size=M),
+        np.random.default_rng(9).random(M),
+        np.random.default_rng(10).random(M),
+    )
     passes = {
         "block": lambda x: x.block(1, 4),
         "gathered": lambda x: x.gathered(np.array([3, 0])),

@@ -275,7 +275,7 @@ def _of_array(G: Any, capacity: Any) -> Edges:
         )
     keys, stored = i * coo.shape[0] + j, limits.tocoo()
     known = stored.row.astype(np.int64) * coo.shape[0] + stored.col
-    order = np.argsort(known)
+    order = np.argsort(known, kind="stable")
     at = np.minimum(np.searchsorted(known[order], keys), max(known.size - 1, 0))
     if keys.size and (known.size == 0 or not (known[order][at] == keys).all()):
         raise InvalidProblem(

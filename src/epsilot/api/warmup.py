@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .._types import Array
 from ..arguments import check_choice
@@ -16,6 +17,7 @@ from ..solvers import REGISTRY
 from .barycenter import barycenter, barycenter_grid, barycenter_sample
 from .batch import solve_batch, solve_sample_batch
 from .certify import certify
+from .graph import solve_graph
 from .grid import solve_grid
 from .gromov import gromov_bounds, solve_gromov
 from .pairwise import pairwise
@@ -75,6 +77,7 @@ def _calls() -> dict[str, Callable[[], object]]:
         "solve": _solve,
         "solve_sample": _solve_sample,
         "solve_grid": _solve_grid,
+        "solve_graph": _solve_graph,
         "solve_batch": _solve_batch,
         "solve_sample_batch": lambda: solve_sample_batch(_points(3, 8, 2), _points(3, 9, 2)),
         "pairwise": lambda: pairwise(_points(4, 8), _distances(8), normalize=True),
@@ -137,6 +140,14 @@ def _solve_batch() -> None:
     costs = np.stack([_cost(8, 9)] * 3)
     solve_batch(costs)
     solve_batch(costs, plans=True, potentials=True)
+
+
+def _solve_graph() -> None:
+    """Solve on a graph with and without capacities."""
+    graph = csr_array(_distances(5))
+    a, b = np.eye(5)[0], np.eye(5)[4]
+    for capacity in (None, 0.6):
+        solve_graph(graph, a, b, capacity=capacity)
 
 
 def _solve_gromov() -> None:

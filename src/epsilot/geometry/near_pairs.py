@@ -136,7 +136,7 @@ def _nearest(geometry: Geometry, k: int, swap: bool) -> ArcArrays:
             rows = np.broadcast_to(np.arange(start, stop)[:, None], C.shape)
             others, costs = np.concatenate([others, rows]), np.concatenate([costs, C])
             if len(costs) > k:
-                best = np.argpartition(costs, k - 1, axis=0)[:k]
+                best = np.argsort(costs, axis=0, kind="stable")[:k]
                 others = np.take_along_axis(others, best, 0)
                 costs = np.take_along_axis(costs, best, 0)
         others, costs = others.T, costs.T

@@ -312,7 +312,7 @@ if IS_PLAIN:
 
 # -- powers ----------------------------------------------------------------------------------------
 
-_LN2 = math.log(2.0)
+_LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # log 2
 _SQRT_2 = math.sqrt(2.0)
 _SPLITTER = 2.0**27 + 1
 _ROUNDER = 1.5 * 2.0**52

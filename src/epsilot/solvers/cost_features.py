@@ -6,6 +6,7 @@ a method is the same for any number of threads.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,10 +36,10 @@ def cloud_features(embedding: Embedding) -> CloudFeatures:
     total = float(np.trace(covariance))
     if not 0 < total < np.inf:  # single points
         return CloudFeatures(1.0, 0.0)
-    deviations = [variance**0.5 for variance in _pivots(covariance / total)]
-    dimension = sum(x**0.5 for x in deviations) ** 2 / sum(deviations)
+    deviations = [math.sqrt(variance) for variance in _pivots(covariance / total)]
+    dimension = sum(map(math.sqrt, deviations)) ** 2 / sum(deviations)
     apart = float(((x - y) ** 2).sum())
-    return CloudFeatures(dimension, (apart / total) ** 0.5)
+    return CloudFeatures(dimension, math.sqrt(apart / total))
 
 
 def _pivots(covariance: Matrix) -> list[float]:

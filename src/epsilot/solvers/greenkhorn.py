@@ -135,7 +135,7 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
         if self.tested != "update" or self.is_normalized:
             return -1.0
         n, m = problem.shape
-        return problem.eta * math.log(max(n * m, 2)) / (8 * problem.geometry.bounds[1])
+        return problem.eta * float(log(float(max(n * m, 2)))) / (8 * problem.geometry.bounds[1])
 
     def _sum_afresh(self, problem: Entropic, state: CoordinateState) -> None:
         state.sums = exp(log_sums(problem, state.z)[0])

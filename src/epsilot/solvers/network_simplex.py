@@ -290,7 +290,7 @@ def open_round(levels: ArcLevels, state: NetworkState, unit: float) -> None:
     key = np.abs(state.reduced)
     key[flow > 0] = -flow[flow > 0]
     size = TUNING.sorted_arcs * sum(shape)
-    first = np.arange(key.size) if size >= key.size else np.argpartition(key, size)[:size]
-    first = np.sort(first)
+    most = np.partition(key, size)[size] if size < key.size else np.inf
+    first = np.flatnonzero(key <= most)  # with all ties, whose order depends on the processor
     state.big = TUNING.artificial_price
     crash(state, levels.masses(state), first[np.argsort(key[first], kind="stable")])

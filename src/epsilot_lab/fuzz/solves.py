@@ -23,6 +23,7 @@ SAFETY_SECONDS = 2.0  # ends a case that is slower than planned; its bits are th
 #: Methods by the passes over the cost that the geometry must offer.
 NEEDS_DENSE = (
     "packing_lp",
+    "sinkhorn_newton",
     "exact",
     "small_simplex",
     "greenkhorn",
