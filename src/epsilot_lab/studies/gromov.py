@@ -41,7 +41,7 @@ from ..measuring import timed
 from ..store import Line, Store
 
 KEY = ("part", "case", "n", "seed")
-SIZES = (50, 100, 200)
+SIZES = (50, 100, 200, 1000)
 #: Points up to which POT and OTT-JAX run.
 MAX_PEER_POINTS, MAX_OTT_POINTS = 200, 50
 RTOL, STARTS = 0.01, 10
@@ -134,7 +134,7 @@ CLOUDS: dict[str, Callable[[Any, int], Any]] = {
 #: case -> instance, relative gap, sizes
 SPACE: dict[str, tuple[Callable[[Any, int], Any], float, tuple[int, ...]]] = {
     "copy": (solid_copy, 0.01, (50, 100, 200)),
-    "unrelated": (solid, 0.1, (50, 100)),
+    "unrelated": (solid, 0.1, (50, 100, 200)),
 }
 
 
