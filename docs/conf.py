@@ -93,7 +93,7 @@ html_theme_options = {
             "icon": "fa-brands fa-github",
         }
     ],
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_prev_next": True,
