@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from .version import __version__
 
 if TYPE_CHECKING:
+    from . import applications as applications
     from . import distributed, finite_sum, theory
     from . import jax as jax
     from . import pot as pot
@@ -95,7 +96,7 @@ _HOMES = {
     "api.sample": ("solve_sample",),
 }
 #: Public modules.
-_MODULES = ("distributed", "finite_sum", "jax", "pot", "scipy", "theory", "torch")
+_MODULES = ("applications", "distributed", "finite_sum", "jax", "pot", "scipy", "theory", "torch")
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 # Names that need an extra (estimators, torch, jax) are left out, so that star imports work.

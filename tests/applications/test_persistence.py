@@ -3,6 +3,8 @@
 import itertools
 import math
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -176,3 +178,9 @@ def test_diagrams_with_too_many_arcs_are_solved_to_a_tolerance(monkeypatch, key)
 def test_bad_input_is_one_sentence(D1, keywords, words):
     with pytest.raises(InvalidProblem, match=words):
         persistence_distance(D1, [[0.0, 1.0]], **keywords)
+
+
+def test_the_package_offers_it_by_name():
+    # In a process of its own: here the attribute is set by the imports above.
+    code = "import epsilot; epsilot.applications.persistence_distance([[0, 1]], [[0, 1]])"
+    subprocess.run([sys.executable, "-c", code], check=True)
