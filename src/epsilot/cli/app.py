@@ -5,17 +5,18 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
 
-from ..errors import ClusterError, InvalidProblem, UnknownMethod
+from ..errors import ClusterError, InvalidProblem, UnknownMethod, UnsavedWarning
 from ..version import __version__
 from ..wording import named
 from . import barycenter, batch, certify, compare, demo, gromov, solve, transfer, warmup
@@ -108,7 +109,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        with _terminable():
+        with _terminable(), _plain_warnings():
             app()
     except (InvalidProblem, UnknownMethod) as error:
         _refuse(str(error))
@@ -139,6 +140,31 @@ def _terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print the warning that a file could not be written as one sentence, without source code."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, UnsavedWarning):
+            typer.echo(f"epsilot: {message}", err=True)
+        else:
+            before(message, category, filename, lineno, file, line)
+
+    before = warnings.showwarning
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def _refuse(sentence: str, code: int = 2) -> None:

@@ -63,7 +63,9 @@ def solve(
     began = time.perf_counter()
     result = run_request(request, problem.M, problem.a, problem.b, normalize=source.normalize)
     why = _explanation(result, time.perf_counter() - began) if explain else {}
-    written = {"out": out, "plot": plot, "report": page, "checkpoint": request.checkpoint}
+    written = {"out": out, "plot": plot, "report": page}
+    if request.checkpoint is not None and Path(request.checkpoint).exists():
+        written["checkpoint"] = Path(request.checkpoint)
     files = {name: str(path) for name, path in written.items() if path is not None}
     if json:
         report.print_json(report.result_fields(result) | why | {"files": files})

@@ -20,7 +20,7 @@ from .plan import Plan
 from .problem import Entropic, Problem, make_problem
 
 #: Largest reduced cost of a tight arc, as a share of the largest cost.
-TIGHT_RTOL = 1e-11
+TIGHT_RTOL = 2e-12
 #: Bytes of a stored cost up to which "auto" lets Newton steps follow Sinkhorn's sweeps.
 MAX_NEWTON_BYTES = 1 << 28
 

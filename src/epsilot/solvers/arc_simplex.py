@@ -195,6 +195,7 @@ def pivot(
         if is_stuck and not keep_short and not is_endless and may_raise_price(state):
             raise_price(state)
         else:
+            _refresh_prices(state)
             state.row, state.lam = duals(state, unit)
             state.node_prices[:] = 0
             if not (is_stuck and keep_short):
@@ -205,8 +206,25 @@ def pivot(
 
 
 def is_short(state: RoundState) -> bool:
-    """Tell whether artificial arcs bring mass; less is round-off, and the plan is feasible."""
-    return bool(network.shortage(state.tree, 0.0) > MAX_UNSETTLED_MASS)
+    """Tell whether artificial arcs bring mass; less is round-off, and the plan is feasible.
+
+    A single artificial arc carries the round-off of all masses, at any price.
+    """
+    return len(_tops(state)) > 1 and network.shortage(state.tree, 0.0) > MAX_UNSETTLED_MASS
+
+
+def _tops(state: RoundState) -> Index:
+    """Return the nodes that artificial arcs join to the root, one for each part of the basis."""
+    parents = state.links.reshape(6, -1)[0]
+    return np.flatnonzero(parents[:-1] == parents.size - 1)
+
+
+def _refresh_prices(state: RoundState) -> None:
+    """Compute the prices of the basis again, free of the round-off of pivots and of ``big``."""
+    tops = _tops(state)
+    if tops.size == 1:  # only differences of prices matter
+        state.node_prices[tops] = 0.0
+    network.refresh(state.reduced, state.tree)
 
 
 def may_raise_price(state: RoundState) -> bool:

@@ -46,7 +46,7 @@ class RestrictedSimplexTuning:
     n_sampled_rows: int = 16  # rows that give the median cost
     max_median_ratio: int = 16  # multiple of the median above which costs are unusual
     max_listed_arcs: int = 64  # per row; more are found by sorting the row
-    first_tolerance: float = 1e-11  # share of max C below which arcs are negative, in round 1
+    first_tolerance: float = 1e-12  # share of max C below which arcs are negative, in round 1
     tolerance: float = 5e-14  # in later rounds; arcs that join are below twice that
     # Offers to "auto".
     cached_entries: int = 1 << 21  # of the cost of a cloud: more take memory that is new
