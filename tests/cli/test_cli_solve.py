@@ -1,3 +1,4 @@
+import errno
 import html
 import math
 import re
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 
 import epsilot
+from epsilot.engine import storage
 
 BOUNDS = "value value_linear lower_bound gap target marginal_error converged"
 RUN = "method reg seed options version n_iter operations certificate_operations"
@@ -221,3 +223,16 @@ def test_the_page_needs_its_own_file_name(run):
     done = run("solve", "--cost", "M.npy", "--plot", "a.svg", "--report", "a.svg")
     assert done.code == 2
     assert "--plot and --report are both a.svg" in done.err
+
+
+@pytest.mark.filterwarnings("always::epsilot.UnsavedWarning")
+def test_a_checkpoint_that_cannot_be_written_is_one_sentence_and_not_listed(run, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage, "write_atomically", full)
+    options = ("--method", "sinkhorn", "--checkpoint", "run.npz", "--max-iter", 3)
+    done = run("solve", "--cost", "M.npy", *options, "--json")
+    assert done.err.startswith("epsilot: run.npz could not be written (No space left on device).")
+    assert len(set(done.err.splitlines())) == 1
+    assert done.json["files"] == {}

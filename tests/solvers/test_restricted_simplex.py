@@ -308,3 +308,16 @@ def test_prices_out_of_the_range_of_float32_are_the_unit_where_all_costs_are_zer
     )
     assert result.converged
     assert result.value == pytest.approx(price * 0.01, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [16, 44])
+def test_round_off_of_the_masses_does_not_raise_prices_and_blur_potentials(seed, monkeypatch):
+    # All masses hang from one artificial arc, which carries the round-off of their sum: 2e-15.
+    monkeypatch.setattr(arc_simplex, "raise_price", pytest.fail)
+    rng = np.random.default_rng(seed)
+    X, Y = rng.random((6, 2)), rng.random((400, 2))
+    a, b = rng.random(6) ** 4, rng.random(400) ** 4
+    M = ((X[:, None] - Y) ** 2).sum(axis=2)
+    result = epsilot.solve(M, a / a.sum(), b / b.sum(), rtol=1e-9, method="restricted_simplex")
+    f, g = result.potentials
+    assert (M - f[:, None] - g)[result.plan > 0].max() <= 1e-14
