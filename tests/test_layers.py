@@ -23,7 +23,7 @@ LAYERS = [
     {"solvers"},
     {"theory", "display"},
     {"engine"},
-    {"barycenters", "gromov"},
+    {"barycenters", "graphs", "gromov"},
     {"api"},
     {"__init__"},  # the public names, for whatever is built on them
     {"applications"},
@@ -111,6 +111,7 @@ ASKING = {
     "display",
     "engine",
     "barycenters",
+    "graphs",
     "gromov",
 }
 

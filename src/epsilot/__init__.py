@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .api.barycenter import barycenter, barycenter_grid, barycenter_sample
     from .api.batch import solve_batch, solve_sample_batch
     from .api.certify import certify, round_plan
-    from .api.graph import GraphResult, solve_graph
+    from .api.graph import solve_graph
     from .api.grid import solve_grid
     from .api.gromov import gromov_bounds, solve_gromov
     from .api.pairwise import pairwise
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         UnsavedWarning,
     )
     from .geometry import Dense, Geometry, Grid, PointCloud, Sparse
+    from .graphs.result import GraphResult
     from .gromov.matrix_bounds import GromovBounds
     from .gromov.result import GromovResult
     from .problems.certificate import Certificate
@@ -87,7 +88,8 @@ _HOMES = {
     "engine.batch.result": ("BatchResult",),
     "engine.result": ("Result", "Status"),
     "solvers": ("methods",),
-    "api.graph": ("GraphResult", "solve_graph"),
+    "api.graph": ("solve_graph",),
+    "graphs.result": ("GraphResult",),
     "api.grid": ("solve_grid",),
     "api.gromov": ("gromov_bounds", "solve_gromov"),
     "applications.shape_matching": ("ShapeMatcher",),

@@ -1,6 +1,6 @@
 """Flows on graphs: optima against HiGHS, cuts, bounds, and rejected input."""
 
-from dataclasses import replace
+import signal
 
 import numpy as np
 import pytest
@@ -8,9 +8,12 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import epsilot
-from epsilot.api import graph
-from epsilot.api.graph import Edges, check_flow, lower_bound
 from epsilot.errors import CertificateError
+from epsilot.graphs import simplex
+from epsilot.graphs.objective import check_flow, lower_bound
+from epsilot.graphs.problem import Edges
+from epsilot.graphs.simplex import FlowSimplex
+from tuning import tune
 
 N_PROBLEMS = 150
 
@@ -133,7 +136,7 @@ def test_limits_keep_bounds():
 
 
 def test_a_limit_before_the_first_flow_is_told(monkeypatch):
-    monkeypatch.setattr(graph, "TUNING", replace(graph.TUNING, pivots_per_step=1))
+    tune(monkeypatch, simplex, pivots_per_step=1)
     G = sparse.random_array((60, 60), density=0.2, rng=np.random.default_rng(0), format="csr")
     a, b = np.random.default_rng(1).dirichlet(np.ones(60), 2)
     with pytest.warns(epsilot.ConvergenceWarning, match="No feasible flow was found yet"):
@@ -142,6 +145,43 @@ def test_a_limit_before_the_first_flow_is_told(monkeypatch):
     assert np.isfinite(result.lower_bound)
     with pytest.raises(epsilot.NotConverged):
         epsilot.solve_graph(G, a, b, max_seconds=1e-9, on_limit="raise")
+
+
+def test_a_saved_run_is_resumed_to_the_same_bits(monkeypatch, tmp_path):
+    tune(monkeypatch, simplex, pivots_per_step=7)
+    G = sparse.random_array((80, 80), density=0.2, rng=np.random.default_rng(2), format="csr")
+    a, b = np.random.default_rng(3).dirichlet(np.ones(80), 2)
+    whole, path, step = (
+        epsilot.solve_graph(G, a, b, capacity=0.5),
+        tmp_path / "run",
+        FlowSimplex.step,
+    )
+    begun = []
+
+    def interrupted(self, target, state, rng):
+        begun.append(state)
+        if len(begun) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, target, state, rng)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FlowSimplex, "step", interrupted)
+        half = epsilot.solve_graph(G, a, b, capacity=0.5, checkpoint=path, on_limit="ignore")
+    assert half.status is epsilot.Status.INTERRUPTED
+    assert half.n_iter == 5 < whole.n_iter
+    assert half.lower_bound <= whole.value
+    rest = epsilot.solve_graph(G, a, b, capacity=0.5, resume=path)
+    assert (rest.value, rest.n_iter, rest.work) == (whole.value, whole.n_iter, whole.work)
+    np.testing.assert_array_equal(rest.potentials, whole.potentials)
+    with pytest.raises(epsilot.InvalidProblem, match="resume with the same problem"):
+        epsilot.solve_graph(G, b, a, capacity=0.5, resume=path)
+
+
+def test_a_callback_sees_the_bounds():
+    seen = []
+    result = epsilot.solve_graph(PATH, [1, 0], [0, 1], callback=seen.append, progress=True)
+    assert [record.gap for record in seen] == [result.gap]
+    assert result.history == seen
 
 
 def test_false_answers_are_not_proved():

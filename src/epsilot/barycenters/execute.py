@@ -11,11 +11,10 @@ import numpy as np
 from .. import memory, parallel
 from .._types import Matrix, Vector
 from ..engine.clock import Clock, started
-from ..engine.execute import drive, report_limit
+from ..engine.execute import drive, proved, report_limit
 from ..engine.execute import execute as execute_member
 from ..engine.goal import Goal, make_goal
 from ..engine.request import Request
-from ..engine.result import Status
 from ..engine.run_plan import RunPlan
 from ..engine.run_state import RunState
 from ..engine.schedules import AnySchedule
@@ -68,13 +67,7 @@ def _result(
     family: Family, run: RunState, goal: Goal, request: Request, course: RunPlan, clock: Clock
 ) -> BarycenterResult:
     """Prove the bounds once more, from the very plans and potentials that are returned."""
-    upper, lower, _ = run.proof or family.prove(run.plan, run.potentials)
-    value, lower_bound = family.bounds_to_user(upper, lower)
-    target = family.unit * family.mass * goal.allowed(lower)
-    converged = value - lower_bound <= target
-    status = run.status
-    if status is Status.CERTIFIED and not converged:
-        status = Status.FINISHED
+    answer = proved(run, family, goal)
     members = [onto(member, run.plan.b) for member in family.members]
     triples = list(zip(members, run.plan.plans, run.potentials, strict=True))
     values = [x.to_user(x.value(plan, plan.cost(x.problem.geometry))) for x, plan, _ in triples]
@@ -82,13 +75,13 @@ def _result(
         barycenter=family.mass * run.plan.b,
         plans=tuple(plan.detached().scaled(family.mass) for plan in run.plan.plans),
         potentials=tuple(x.to_user_potentials(pair) for x, _, pair in triples),
-        value=value,
-        lower_bound=lower_bound,
+        value=answer.value,
+        lower_bound=answer.lower_bound,
         values=np.array(values),
         weights=family.weights,
         marginal_error=family.mass * run.marginal_error,
-        converged=converged,
-        status=status,
+        converged=answer.converged,
+        status=answer.status,
         method=course.method,
         reg=family.unit * run.eta,
         is_entropic=family.eta is not None,
@@ -99,7 +92,7 @@ def _result(
         work=run.work,
         seconds=run.seconds,
         history=list(run.history),
-        target=target,
+        target=answer.target,
         choice=None if course.choice is None else str(course.choice),
         compile_seconds=clock.compile_seconds(),
     )

@@ -29,7 +29,13 @@ from ..kernels.vectors import distance, dot, log, shrink
 from ..problems.balanced import EntropicObjective, Transport
 from ..problems.certificate import BUG_NOTE, Evaluation, Proof
 from ..problems.duals import softmin
-from ..problems.objective import Objective, RunObjective, crude_plan, least_costs
+from ..problems.objective import (
+    Objective,
+    RunObjective,
+    WholeSupport,
+    crude_plan,
+    least_costs,
+)
 from ..problems.plan import Arcs, Core, Gibbs, Plan
 from ..problems.problem import (
     Problem,
@@ -77,7 +83,7 @@ class FamilyPlan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Family(RunObjective):
+class Family(WholeSupport, RunObjective):
     r"""min Σ w_k <C_k, X_k> over b and X_k >= 0 with X_k 1 = p_k and X_kᵀ 1 = b for all k.
 
     Members are objectives of transport from p_k; their q is 0, since b is not known. All have the
@@ -308,17 +314,10 @@ class Family(RunObjective):
             cores.append(support.lifted(Gibbs(problem.geometry, f, g, eta), f)[0])
         return FamilyCore(tuple(cores))
 
-    def lifted(self, core: FamilyCore, columns: Vector) -> tuple[FamilyCore, Vector]:
-        """Return a proposal as it is: solvers lift their cores to the whole problems themselves."""
-        return core, columns
-
     def nothing(self) -> tuple[FamilyCore, Vector]:
         """Return empty cores, which round to independent plans, and zero potentials."""
         cores = tuple(Arcs.none(member.problem.shape) for member in self.members)
         return FamilyCore(cores), np.zeros(self.shape).ravel()
-
-    def known_potential(self, columns: Vector) -> None:
-        """Return nothing: a run without a certificate has the crude bounds only."""
 
     # -- files -------------------------------------------------------------------------------
 

@@ -23,10 +23,9 @@ from ..engine.result import Result, Status
 from ..engine.run_plan import RunPlan
 from ..engine.schedules import ConstantSchedule
 from ..engine.starts import COLD
-from ..files.arrays import Arrays
 from ..geometry.clouds import cloud_geometry
 from ..problems.certificate import Evaluation, Proof
-from ..problems.objective import RunObjective
+from ..problems.objective import RunObjective, WholeSupport
 from ..problems.plan import Plan
 from ..problems.problem import make_problem
 from ..problems.work import Work
@@ -98,7 +97,7 @@ class PlacedPlans(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FreeSupport(RunObjective):
+class FreeSupport(WholeSupport, RunObjective):
     """Σ w_k OT(a_k, b; |z_ki - y_j|²) of points y that move; bounds are those of given points.
 
     Every plan and all potentials are proved by the run that finds them.
@@ -171,35 +170,13 @@ class FreeSupport(RunObjective):
         found = self.evaluate(placed, placed.points.ravel())
         return found, Proof(found.upper, found.lower, found.upper)
 
-    def dual(self, f: Vector) -> tuple[PlacedPlans, float]:
-        """Raise: bounds belong to plans and potentials of the same points."""
-        raise NotImplementedError
-
     def dual_value(self, potentials: PlacedPlans) -> float:
         """Return the lower bound of the points that potentials belong to."""
         return self.mean([result.lower_bound for result in potentials.results])
 
-    def certificate_work(self) -> Work:
-        """Return no work: the solves count their own."""
-        return Work()
-
-    def answer_arrays(self, plan: PlacedPlans, potentials: PlacedPlans) -> Arrays:
-        """Return nothing: a resumed run solves for its points again, to the same bits."""
-        return {}
-
-    def answer_from(self, arrays: Arrays) -> None:
-        """Return nothing."""
-
-    def lifted(self, core: PlacedPlans, f: Vector) -> tuple[PlacedPlans, Vector]:
-        """Return plans as they are."""
-        return core, f
-
     def nothing(self) -> tuple[PlacedPlans, Vector]:
         """Return the plans to the first points."""
         return self.solved(self.init), self.init.ravel()
-
-    def known_potential(self, f: Vector) -> None:
-        """Return nothing: see ``dual``."""
 
 
 @dataclass

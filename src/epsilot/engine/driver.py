@@ -274,7 +274,7 @@ class Driver(Generic[T, S]):
         if (
             operations > STALL_WORK_RATIO * operations_then
             and run.n_iter > epoch + STALL_EPOCHS
-            and (math.isfinite(best) or self.schedule.tolerance is None)
+            and math.isfinite(best)
         ):
             return Status.STALLED
         return None
@@ -299,7 +299,7 @@ class Driver(Generic[T, S]):
             # A basis that comes later is nearer to the optimum, even if bounds cannot show it.
             is_reached = self._must_be_tight and self.goal.is_reached(bracket.upper, bracket.lower)
             is_pair = is_reached or objective.moves
-            if bracket.upper < above[0] or is_pair:
+            if bracket.upper < above[0] or above[1] is None or is_pair:
                 above, proof = (bracket.upper, bracket.plan), None
             if bracket.lower > below[0] or is_pair:
                 below, proof = (bracket.lower, bracket.potentials), None

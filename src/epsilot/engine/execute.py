@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
@@ -161,6 +162,35 @@ def _watched(
 # -- the answer ------------------------------------------------------------------------------
 
 
+class ProvedAnswer(NamedTuple):
+    """Bounds that the returned plan and potentials prove, and how the run ended."""
+
+    value: float  # in the user's units, as the others
+    lower_bound: float
+    target: float  # the gap that was to be reached
+    converged: bool
+    status: Status
+    cost: float  # <C, X> in internal units, or the upper bound
+    lower: float  # in internal units
+
+
+def proved(run: RunState, objective: RunObjective, goal: Goal) -> ProvedAnswer:
+    """Prove the bounds from the very plan and potentials that are returned.
+
+    An answer that was proved when it was found, because proofs take long, is not proved again.
+    """
+    assert run.plan is not None
+    assert run.potentials is not None
+    upper, lower, cost = run.proof or objective.prove(run.plan, run.potentials)
+    value, lower_bound = objective.bounds_to_user(upper, lower)
+    target = objective.mass * objective.unit * goal.allowed(lower)
+    converged = value - lower_bound <= target
+    status = run.status
+    if status is Status.CERTIFIED and not converged:
+        status = Status.FINISHED
+    return ProvedAnswer(value, lower_bound, target, converged, status, cost, lower)
+
+
 class _About(NamedTuple):
     """Method of a result: its name, why it was chosen, its options."""
 
@@ -183,29 +213,20 @@ def _result(
     about: _About,
     clock: Clock,
 ) -> Result:
-    """Prove the bounds from the very plan and potentials that are returned.
-
-    An answer that was proved when it was found, because proofs take long, is not proved again.
-    """
+    """Return the result of a run, with bounds that are proved once more."""
     problem, unit = objective.problem, objective.problem.unit
+    answer = proved(run, objective, goal)
     assert run.plan is not None
     assert run.potentials is not None
-    upper, lower, cost = run.proof or objective.prove(run.plan, run.potentials)
-    value, lower_bound = objective.bounds_to_user(upper, lower)
-    target = problem.mass * unit * goal.allowed(lower)
-    converged = value - lower_bound <= target
-    status = run.status
-    if status is Status.CERTIFIED and not converged:
-        status = Status.FINISHED
     return Result(
         plan_operator=run.plan.detached().scaled(problem.mass),
         potentials=objective.to_user_potentials(run.potentials),
-        value=value,
-        value_linear=objective.to_user_cost(cost),
-        lower_bound=lower_bound,
+        value=answer.value,
+        value_linear=objective.to_user_cost(answer.cost),
+        lower_bound=answer.lower_bound,
         marginal_error=problem.mass * run.marginal_error,
-        converged=converged,
-        status=status,
+        converged=answer.converged,
+        status=answer.status,
         method=about.method,
         reg=unit * run.eta,
         seed=request.seed,
@@ -215,13 +236,13 @@ def _result(
         work=run.work,
         seconds=run.seconds,
         history=list(run.history),
-        target=target,
+        target=answer.target,
         is_entropic=objective.is_entropic,
         problem=problem,
         choice=about.choice,
         quantity=objective.quantity,
         slopes=None if objective.problem.is_tilted else objective.slopes,
-        mass_price=objective.mass_price(run.potentials, lower),
+        mass_price=objective.mass_price(run.potentials, answer.lower),
         asked=request.written(),
         compile_seconds=clock.compile_seconds(),
     )
@@ -231,11 +252,15 @@ def report_limit(result: Answer, on_limit: str) -> None:
     """Warn or raise, as requested, if a limit ended a run before its target."""
     if result.converged or on_limit == "ignore" or result.status is Status.CALLBACK:
         return
-    message = (
-        f"{result.method}: {result.status}. The plan is feasible and its gap is "
-        f"{result.gap:.3g}, above the target {result.target:.3g}"
-    )
-    message += "." if result.choice is not None else " (method='auto' may reach it)."
+    message = f"{result.method}: {result.status}. "
+    if result.gap == math.inf:
+        message += "No feasible flow was found yet; the lower bound holds."
+    else:
+        message += (
+            f"The plan is feasible and its gap is {result.gap:.3g}, above the target "
+            f"{result.target:.3g}"
+        )
+        message += "." if result.choice is not None else " (method='auto' may reach it)."
     if on_limit == "raise":
         raise NotConverged(message, result)
     warnings.warn(message, ConvergenceWarning, stacklevel=_caller())

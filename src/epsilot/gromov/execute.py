@@ -7,7 +7,7 @@ from typing import cast
 from .. import memory, parallel
 from ..arguments import check_count, check_least
 from ..engine.clock import started
-from ..engine.execute import drive, report_limit
+from ..engine.execute import drive, proved, report_limit
 from ..engine.request import Request
 from ..engine.result import Status
 from ..engine.run_plan import RunPlan
@@ -116,26 +116,21 @@ def _result(
 ) -> GromovResult:
     """Prove the bounds once more, from the very plan and cover that are returned."""
     problem = objective.problem
-    upper, lower, _ = run.proof or objective.prove(run.plan, run.potentials)
+    answer = proved(run, objective, goal)
     _, error = value_of(problem, run.plan)
-    value, lower_bound = objective.bounds_to_user(upper, lower)
-    target = objective.mass * objective.unit * goal.allowed(lower)
-    converged = value - lower_bound <= target
-    status, n_ot = run.status, int(run.work.units.get("pivot", 0)) // objective.oracle.entries
-    if converged and status is not Status.CALLBACK:
+    status, n_ot = answer.status, int(run.work.units.get("pivot", 0)) // objective.oracle.entries
+    if answer.converged and status is not Status.CALLBACK:
         status = Status.CERTIFIED
     elif max_ot and n_ot >= max_ot and status is Status.FINISHED:
         status = Status.MAX_OT
-    elif status is Status.CERTIFIED:
-        status = Status.FINISHED
     return GromovResult(
         problem=problem,
         arcs=run.plan,
         cover=run.potentials,
-        value=value,
-        lower_bound=lower_bound,
+        value=answer.value,
+        lower_bound=answer.lower_bound,
         marginal_error=problem.mass * error,
-        converged=converged,
+        converged=answer.converged,
         status=status,
         method=course.method,
         n_ot=n_ot,
@@ -143,7 +138,7 @@ def _result(
         work=run.work,
         seconds=run.seconds,
         history=list(run.history),
-        target=target,
+        target=answer.target,
         seed=request.seed,
         version=__version__,
         choice=course.choice if isinstance(course.choice, str) else None,

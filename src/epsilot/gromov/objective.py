@@ -10,13 +10,11 @@ import numpy as np
 
 from .._types import Index, Matrix, Vector
 from ..engine.goal import Goal
-from ..files.arrays import Arrays
 from ..kernels.auction import corner
 from ..kernels.moment_transport import linear_part, moment
 from ..problems.certificate import Evaluation, Proof
-from ..problems.objective import RunObjective
+from ..problems.objective import OneProblem, WholeSupport
 from ..problems.plan import Arcs
-from ..problems.work import Work
 from .cover import Boxes, Cover
 from .oracle import TransportOracle
 from .problem import GromovProblem
@@ -57,44 +55,19 @@ class Bracket(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GromovObjective(RunObjective):
+class GromovObjective(WholeSupport, OneProblem):
     """K + <M - 4|x|²|y|², P> - 8|Z|²: plans above, covers of all cross moments below."""
 
     problem: GromovProblem
     oracle: TransportOracle
 
-    accuracy: ClassVar[str] = "eps"
-    default_gap: ClassVar[None] = None
     shift: ClassVar[float] = 0.0
-
-    @property
-    def mass(self) -> float:
-        """Total mass."""
-        return self.problem.mass
-
-    @property
-    def unit(self) -> float:
-        """The user's objective per unit of mass and of the internal one."""
-        return self.problem.unit
-
-    def digest(self) -> str:
-        """Return a hash of the problem."""
-        return self.problem.digest()
+    slack: ClassVar[float] = 0.0  # both bounds are multiplied by the same number
 
     @property
     def scale(self) -> float:
-        """Size of the numbers that are added up."""
+        """Size of the numbers that are added up; the optimum may be 0."""
         return self.problem.size
-
-    @property
-    def optimum_scale(self) -> float:
-        """The same: an optimum may be 0."""
-        return self.problem.size
-
-    @property
-    def slack(self) -> float:
-        """Return 0: both bounds are multiplied by the same number."""
-        return 0.0
 
     @property
     def round_off_size(self) -> float:
@@ -134,36 +107,14 @@ class GromovObjective(RunObjective):
         proof = self.prove(plan, cover)
         return Evaluation(plan, proof.upper, cover, proof.lower, 0.0), proof
 
-    def dual(self, f: Vector) -> tuple[Cover, float]:
-        """Raise: one matrix proves no bound."""
-        raise NotImplementedError
-
     def dual_value(self, potentials: Cover) -> float:
         """Return the lower bound that a cover proves."""
         return bound_of(self.problem, potentials)
-
-    def certificate_work(self) -> Work:
-        """Return no work: evaluations only read what the search has found."""
-        return Work()
-
-    def answer_arrays(self, plan: Arcs, potentials: Cover) -> Arrays:
-        """Return nothing: the state of the search holds plan and cover."""
-        return {}
-
-    def answer_from(self, arrays: Arrays) -> None:
-        """Return nothing: the first certificate after resuming finds them."""
-
-    def lifted(self, core: Bracket, f: Vector) -> tuple[Bracket, Vector]:
-        """Return plan and cover as they are."""
-        return core, f
 
     def nothing(self) -> tuple[Bracket, Vector]:
         """Return a crude bracket."""
         found, _ = self.crude_bounds()
         return Bracket(found.plan, found.lower, found.potentials), np.zeros(0)
-
-    def known_potential(self, f: Vector) -> None:
-        """Return nothing: see ``dual``."""
 
 
 def empty_cover(problem: GromovProblem) -> Boxes:

@@ -128,9 +128,12 @@ class RunObjective(ABC):
     def evaluate(self, core: Any, f: Vector) -> Evaluation[Any, Any]:
         """Return certified bounds on the optimum from any core plan and any potential."""
 
-    @abstractmethod
     def dual(self, f: Vector) -> tuple[Any, float]:
-        """Make any potential feasible; return the potentials and the bound they prove."""
+        """Make any potential feasible; return the potentials and the bound they prove.
+
+        Runs need it only if the solver's support has a ``known_potential``.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def dual_value(self, potentials: Any) -> float:
@@ -155,23 +158,90 @@ class RunObjective(ABC):
                 f"the upper bound {upper!r} contradicts the lower bound {lower!r}. {BUG_NOTE}"
             )
 
-    @abstractmethod
     def certificate_work(self) -> Work:
-        """Return the work of one certificate."""
+        """Return the work of one certificate: none if it only reads what the solver has found."""
+        return Work()
 
     # -- files -------------------------------------------------------------------------------
 
-    @abstractmethod
     def answer_arrays(self, plan: Any, potentials: Any) -> Arrays:
-        """Return the arrays of a plan and potentials, by the names they have in a file."""
+        """Return the arrays of a plan and potentials, by the names they have in a file.
 
-    @abstractmethod
+        There are none by default: the first certificate after resuming finds both.
+        """
+        return {}
+
     def answer_from(self, arrays: Arrays) -> tuple[Any, Any] | None:
         """Return plan and potentials from an untrusted file, or None if it has none."""
+        return None
+
+
+class WholeSupport:
+    """The support of a solver that works on the whole problem."""
+
+    def lifted(self, core: Any, f: Vector) -> tuple[Any, Vector]:
+        """Return a proposal as it is."""
+        return core, f
+
+    def known_potential(self, f: Vector) -> Vector | None:
+        """Return nothing: a run without a certificate has the crude bounds only."""
+        return None
+
+
+class InternalProblem(Protocol):
+    """A problem in internal units."""
+
+    @property
+    def mass(self) -> float:
+        """Mass of the user's problem."""
+
+    @property
+    def unit(self) -> float:
+        """The user's cost of an internal cost of 1."""
+
+    def digest(self) -> str:
+        """Return a hash of the problem."""
+
+
+class OneProblem(RunObjective):
+    """The units and the accuracy of an objective of one problem."""
+
+    problem: InternalProblem
+
+    accuracy: ClassVar[str] = "eps"
+
+    @property
+    def mass(self) -> float:
+        """Mass of the user's problem."""
+        return self.problem.mass
+
+    @property
+    def unit(self) -> float:
+        """The user's cost of an internal cost of 1."""
+        return self.problem.unit
+
+    def digest(self) -> str:
+        """Return a hash of the problem."""
+        return self.problem.digest()
+
+    @property
+    def default_gap(self) -> float | None:
+        """The default gap; None means a share of the lower bound."""
+        return None
+
+    @property
+    def optimum_scale(self) -> float:
+        """Size of an optimum, by which gaps of an optimum near 0 are measured."""
+        return self.scale
+
+    @property
+    def slack(self) -> float:
+        """Error that the conversion to the user's units may add to a gap."""
+        return proof.conversion_slack(self.optimum_scale)
 
 
 @dataclass(frozen=True)
-class Objective(RunObjective):
+class Objective(OneProblem):
     """A function to minimise over the plans of a problem, with bounds on its optimum."""
 
     problem: Problem
@@ -179,7 +249,6 @@ class Objective(RunObjective):
     #: Name of the optimum that is bounded.
     quantity: ClassVar[str]
     is_entropic: ClassVar[bool] = False
-    accuracy: ClassVar[str] = "eps"
     #: A method solves problems of one form, which its record names.
     form: ClassVar[str] = "balanced"
     #: The end of the sentence that rejects a method for other problems.
@@ -209,38 +278,9 @@ class Objective(RunObjective):
         return None
 
     @property
-    def default_gap(self) -> float | None:
-        """The default gap; None means a share of the lower bound."""
-        return None
-
-    @property
-    def mass(self) -> float:
-        """Mass of the user's problem."""
-        return self.problem.mass
-
-    @property
-    def unit(self) -> float:
-        """The user's cost of an internal cost of 1."""
-        return self.problem.unit
-
-    def digest(self) -> str:
-        """Return a hash of cost and weights."""
-        return self.problem.digest()
-
-    @property
     def scale(self) -> float:
         """Size of the costs before the shift, by which accuracies are measured."""
         return self.problem.scale
-
-    @property
-    def optimum_scale(self) -> float:
-        """Size of an optimum, by which gaps of an optimum near 0 are measured."""
-        return self.problem.scale
-
-    @property
-    def slack(self) -> float:
-        """Error that the conversion to the user's units may add to a gap."""
-        return proof.conversion_slack(self.optimum_scale)
 
     @property
     def slopes(self) -> Slopes | None:

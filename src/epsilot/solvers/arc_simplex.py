@@ -89,11 +89,16 @@ class RoundState:
             return False
         if arcs == 0 or nodes == 0:
             return bool(arcs == nodes == 0)
-        links = self.links.reshape(6, -1)
-        preds = links[1][links[1] != network.ARTIFICIAL]
         is_inside = max(self.sources.max(), self.targets.max()) < nodes - 1
-        is_tree = np.delete(links, (1, 5), axis=0).max() < nodes and 0 <= self.at <= arcs
-        return bool(is_inside and is_tree and (preds.size == 0 or preds.max() < arcs))
+        return bool(is_inside and 0 <= self.at <= arcs and are_links(self.links, arcs))
+
+
+def are_links(flat: Nodes, n_arcs: int) -> bool:
+    """Tell whether the links of a saved basis have nodes and arcs that exist."""
+    links = flat.reshape(6, -1)
+    preds = links[1][links[1] != network.ARTIFICIAL]
+    is_tree = np.delete(links, (1, 5), axis=0).max() < links.shape[1]
+    return bool(is_tree and (preds.size == 0 or preds.max() < n_arcs))
 
 
 def empty_rounds() -> dict[str, Any]:

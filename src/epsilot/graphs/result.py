@@ -1,0 +1,55 @@
+"""Results of flows on graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from scipy import sparse
+
+from .._types import Vector
+from ..engine.result import Status
+from ..problems.work import Record, Work
+
+
+@dataclass(frozen=True)
+class GraphResult:
+    """A feasible flow on a graph with a certified optimality gap.
+
+    ``value - lower_bound = gap`` is proved for this run. If a limit came before the first feasible
+    flow, ``value`` and ``gap`` are inf and ``flows`` lack mass.
+    """
+
+    flows: sparse.csr_array  # flow of every edge, in the user's units
+    potentials: Vector  # one per node: mass at a node is worth so much
+    value: float  # cost of the flows
+    lower_bound: float
+    gap: float
+    target: float  # gap that was asked for
+    status: Status
+    seconds: float
+    n_iter: int  # steps, of up to thousands of pivots each
+    nodes: tuple[Any, ...]  # labels of the nodes, in order
+    method: str = "network_simplex"
+    choice: None = None  # no other method was considered
+    work: Work = field(default_factory=Work, repr=False)
+    history: list[Record] = field(default_factory=list, repr=False)
+    compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap is within the target."""
+        return self.status is Status.CERTIFIED
+
+    def edge_flows(self) -> dict[tuple[Any, Any], float]:
+        """Return the flow of every edge that carries some, by the labels of its nodes."""
+        flows = self.flows.tocoo()
+        found = zip(flows.row.tolist(), flows.col.tolist(), flows.data.tolist(), strict=True)
+        return {(self.nodes[i], self.nodes[j]): flow for i, j, flow in found}
+
+    def __repr__(self) -> str:
+        """Return the shape, the bounds and the end of the run."""
+        return (
+            f"<epsilot.GraphResult: {len(self.nodes)} nodes, {self.flows.nnz} edges with flow, "
+            f"{self.lower_bound:.6g} <= optimum <= {self.value:.6g}, {self.status}>"
+        )
