@@ -1,9 +1,12 @@
 """The examples of docstrings run, and what users call has one."""
 
+import dataclasses
 import doctest
+import functools
 import importlib
 import inspect
 import pkgutil
+import re
 
 import pytest
 
@@ -46,6 +49,33 @@ def test_examples_of_docstrings(name, tmp_path, monkeypatch):
     for test in examples(name):
         runner.run(test, out=report.append)
     assert not runner.failures, "".join(report)
+
+
+RESULTS = [
+    "Certificate",
+    "Distance",
+    "Record",
+    *(x for x in epsilot.__all__ if x.endswith("Result")),
+]
+RESULTS += ["Certificate", "Distance", "GromovBounds", "Record"]
+# What a batch needs to solve a problem again.
+INTERNAL = {"codes", "pairing", "digest", "saved_keywords", "source", "request", "first_solved"}
+INTERNAL |= {"runs", "solve_again"}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_field_of_a_result_is_documented(name):
+    """Fields are in the section Attributes, which API pages show; properties have docstrings."""
+    cls = getattr(epsilot, name)
+    section = inspect.getdoc(cls).partition("Attributes\n----------\n")[2]
+    listed = re.findall(r"^(\w+(?:, \w+)*)(?: : .*)?$", section, re.MULTILINE)
+    documented = {field for names in listed for field in names.split(", ")}
+    fields = {f.name for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    fields |= {field for field in inspect.get_annotations(cls) if not field.startswith("_")}
+    assert fields - INTERNAL <= documented
+    for field, value in vars(cls).items():
+        if isinstance(value, property | functools.cached_property):
+            assert value.__doc__, field
 
 
 PUBLIC = [name for name in epsilot.__all__ if inspect.isroutine(getattr(epsilot, name))]

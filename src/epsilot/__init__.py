@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import isfunction
 from typing import TYPE_CHECKING
 
 from .version import __version__
@@ -158,6 +159,10 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in _HOME:
         value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+        if isfunction(value):
+            from .engine.request import public
+
+            value = public(value, __name__)
         globals()[name] = value
         return value
     if name in _MODULES:

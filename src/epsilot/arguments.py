@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
-from typing import TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 
 from ._types import Vector
-from .errors import InvalidProblem
-from .wording import named, shown
+from .errors import InvalidProblem, UnknownOption
+from .wording import LONGEST_SHOWN, named, shown
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 #: Largest count, and largest integer that is accepted as a real number.
 MAX_COUNT, MAX_INTEGER = 2**63 - 1, 10**300
 #: Types that :func:`plain` returns unchanged.
@@ -190,3 +193,53 @@ def is_real(value: object) -> TypeGuard[float]:
     if isinstance(value, Integral) and abs(int(value)) > MAX_INTEGER:
         return False
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+# -- names of arguments -----------------------------------------------------------------------
+
+
+def unknown_argument(function: str, argument: str, known: Mapping[str, str]) -> UnknownOption:
+    """Return the error for an unknown argument, which suggests the one that may be meant.
+
+    ``known`` maps the names that a user may have in mind to those of arguments.
+    """
+    import difflib
+
+    near = difflib.get_close_matches(argument[:LONGEST_SHOWN], known, n=1)
+    remedy = f"did you mean {known[near[0]]}?" if near else "leave it out (see help)."
+    error = UnknownOption(f"{function}() has no argument {shown(argument)}; {remedy}")
+    error.argument, error.known = argument, known
+    return error
+
+
+def with_suggestions(
+    function: F, module: str, aliases: Callable[[], Mapping[str, str]] = dict
+) -> F:
+    """Return a function that suggests arguments in the place of unknown ones.
+
+    ``module`` is where users find the function. ``aliases`` returns names of other libraries with
+    those of arguments here.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    own = {x.name: x.name for x in parameters if x.kind is not inspect.Parameter.VAR_KEYWORD}
+    takes_more = len(own) < len(parameters)
+    called = function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        if not takes_more:
+            for word in keywords:
+                if word not in own:
+                    others = {alias: x for alias, x in aliases().items() if x in own}
+                    raise unknown_argument(called, word, others | own)
+            return function(*args, **keywords)
+        try:
+            return function(*args, **keywords)
+        except UnknownOption as error:
+            if error.argument not in keywords:
+                raise
+            known = {**(error.known or {}), **own}
+            raise unknown_argument(called, error.argument or "", known) from None
+
+    call.__module__, call.__qualname__ = module, called  # by which it is pickled
+    return cast(F, call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 # A vector of indices.
@@ -43,13 +44,13 @@ class TooLarge(InvalidProblem, MemoryError):
     """The call needs more memory than is available; nothing was allocated."""
 
 
-class MissingExtra(InvalidProblem, ImportError):
+class MissingExtra(ImportError):
     """An optional package is not installed."""
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
         super().__init__(
             f"{feature} requires {package}, which cannot be imported (run: pip install "
-            f"epsilot[{extra}])"
+            f'"epsilot[{extra}]")'
         )
 
 
@@ -59,6 +60,10 @@ class UnknownMethod(ValueError):
 
 class UnknownOption(InvalidProblem, UnknownMethod, TypeError):
     """The call has no argument, and the method no option, of the given name."""
+
+    #: The unknown argument, and the known ones by all their names; None for options of a method.
+    argument: str | None = None
+    known: Mapping[str, str] | None = None
 
 
 class NotConverged(RuntimeError):

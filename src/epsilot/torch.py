@@ -14,12 +14,13 @@ derivatives.
 
 from __future__ import annotations
 
+from .engine.request import public
 from .frameworks.front import Info
 from .frameworks.torch import FRONT
 
 __all__ = ["Info", "divergence", "match", "transport_cost", "transport_cost_matrix"]
 
-transport_cost = FRONT.transport_cost
-transport_cost_matrix = FRONT.transport_cost_matrix
-divergence = FRONT.divergence
-match = FRONT.match
+transport_cost = public(FRONT.transport_cost, __name__)
+transport_cost_matrix = public(FRONT.transport_cost_matrix, __name__)
+divergence = public(FRONT.divergence, __name__)
+match = public(FRONT.match, __name__)

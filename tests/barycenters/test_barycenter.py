@@ -286,8 +286,8 @@ UNKNOWN = [
         "auto, anderson, ibp, lbfgs, pdasmd, exact .did you mean 'exact'",
     ),
     ({"method": "sinkhorn"}, "does not find barycentres"),
-    ({"method": "ibp", "omega": 1.0}, "has no option 'omega' for barycentres"),
-    ({"verbose": True}, r"'verbose' for barycentres; .*did you mean progress\?"),
+    ({"method": "ibp", "omega": 1.0}, "has no argument 'omega'"),
+    ({"verbose": True}, r"has no argument 'verbose'; did you mean progress\?"),
     ({"method": "ibp", "relaxtion": 1.0}, r"did you mean relaxation\?"),
 ]
 

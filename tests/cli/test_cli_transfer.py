@@ -140,7 +140,7 @@ def test_a_missing_package_is_named_with_its_extra(run, monkeypatch, package, ex
     monkeypatch.setitem(sys.modules, package, None)
     done = run("transfer", "RGB.png", "warm.png", "-o", "o.png")
     assert done.code == 2
-    assert f"pip install epsilot[{extra}]" in done.err
+    assert f'pip install "epsilot[{extra}]"' in done.err
 
 
 def test_colours_of_sixteen_bits_survive_the_file(tmp_path, rng):

@@ -9,7 +9,7 @@ from PIL import Image
 
 import epsilot
 from epsilot.display import plan_figures, plotting
-from epsilot.errors import InvalidProblem
+from epsilot.errors import InvalidProblem, MissingExtra
 from epsilot.files.images import grid_cost
 
 
@@ -103,7 +103,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
-    with pytest.raises(InvalidProblem, match=r"pip install epsilot\[plot\]"):
+    with pytest.raises(MissingExtra, match=r'pip install "epsilot\[plot\]"'):
         plotting.check_picture(tmp_path / "t.png")
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from epsilot import files
-from epsilot.errors import InvalidProblem
+from epsilot.errors import InvalidProblem, MissingExtra
 
 TABLE = np.array([[1.0, 2.5], [3.0, -4e-3]])
 
@@ -198,5 +198,5 @@ def test_without_pillow_the_extra_is_named(tmp_path, monkeypatch):
 
     path = put(tmp_path, "t.png", b"x")
     monkeypatch.setattr(builtins, "__import__", without_pillow)
-    with pytest.raises(InvalidProblem, match=r"pip install epsilot\[plot\]"):
+    with pytest.raises(MissingExtra, match=r'pip install "epsilot\[plot\]"'):
         files.read_image(path)

@@ -27,4 +27,4 @@ def test_a_missing_framework_is_named_in_one_sentence(name, package):
     script = f"import sys; sys.modules[{name!r}] = None; import epsilot; epsilot.{name}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert f"epsilot.{name} requires {package}, which cannot be imported" in done.stderr
-    assert f"pip install epsilot[{name}]" in done.stderr
+    assert f'pip install "epsilot[{name}]"' in done.stderr

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from .._types import Matrix, Potentials
-from ..arguments import numeric
+from ..arguments import numeric, unknown_argument
 from ..barycenters.execute import audit as audit_barycenter
 from ..barycenters.family import Costs, make_family
 from ..engine.execute import execute
-from ..engine.request import Request
+from ..engine.request import Request, meant_keywords
 from ..engine.run_plan import internal_potentials
-from ..errors import InvalidProblem, UnknownOption
+from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..problems.certificate import Certificate
 from ..problems.objective import Objective
@@ -95,12 +95,12 @@ def certify(
         raise InvalidProblem(
             "weights was given without barycenter; it weights the histograms of a barycentre only."
         )
-    if plan is None and potentials is None:
-        raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
     rtol = DERIVED_RTOL if reg is None else None
     request = Request.of({"rtol": rtol, "reg": reg, "on_limit": "ignore", **kind})
     for name in request.options or ():
-        raise UnknownOption(f"certify() has no argument {name!r}; leave it out (see help).")
+        raise unknown_argument("certify", name, meant_keywords())
+    if plan is None and potentials is None:
+        raise InvalidProblem("neither plan nor potentials was given; certify needs at least one.")
     return audit(request, M, a, b, plan=plan, potentials=potentials)
 
 

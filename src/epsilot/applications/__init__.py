@@ -10,7 +10,9 @@ __all__ = ["persistence_distance"]
 
 def __getattr__(name: str) -> Any:
     if name == "persistence_distance":
+        from ..engine.request import public
         from .persistence import persistence_distance
 
-        return persistence_distance
+        globals()[name] = public(persistence_distance, __name__)
+        return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -63,6 +63,33 @@ class SampleBarycenterResult:
 
     ``value`` and ``lower_bound`` bound the cost Σ w_k OT(a_k, b) of *these* points. Other points
     may be better: these are a local optimum.
+
+    Attributes
+    ----------
+    points : (m, d) array
+        The points.
+    barycenter : (m,) array
+        Their masses b.
+    plans : tuple of Plan
+        A plan from each cloud to the points.
+    potentials : tuple of (f_k, g_k)
+        Dual potentials of each plan.
+    value, lower_bound : float
+        Bounds of the cost Σ w_k OT(a_k, b) of these points.
+    values : (k,) array
+        The cost of each plan.
+    weights : (k,) array
+        w, of total 1.
+    converged : bool
+        Whether the points no longer move.
+    status : enum
+        How the run ended; ``str(status)`` is a sentence.
+    n_iter : int
+        Moves of the points.
+    history : list of float
+        The value before every move, and the last one.
+    seconds : float
+        Time to solve.
     """
 
     points: Matrix

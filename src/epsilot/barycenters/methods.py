@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Protocol
 from numpy.random import Generator
 
 from .._types import Matrix, Vector
+from ..arguments import unknown_argument
 from ..engine.goal import Goal
 from ..engine.request import meant_keywords
-from ..errors import InvalidProblem, UnknownMethod, UnknownOption
+from ..errors import InvalidProblem, UnknownMethod
 from ..problems.work import Work
 from ..solvers.method_info import MethodInfo
 from ..solvers.options import converted
@@ -142,12 +143,7 @@ def make_method(name: str, options: dict[str, object]) -> FamilySolver:
     for option in options:
         if option not in known:
             meant = {**meant_keywords(), **{name: name for name in known}}
-            near = difflib.get_close_matches(option[:LONGEST_SHOWN], meant, n=1)
-            hint = f" (did you mean {meant[near[0]]}?)" if near else ""
-            raise UnknownOption(
-                f"{name} has no option {shown(option)} for barycentres; its options are "
-                f"{', '.join(known)}{hint}."
-            )
+            raise unknown_argument("barycenter", option, meant)
     values = converted(name, type(method), options)
     made: FamilySolver = dataclasses.replace(method, **values)  # type: ignore[type-var]
     return made

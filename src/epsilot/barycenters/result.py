@@ -36,6 +36,32 @@ class BarycenterResult:
         <M_k, X_k> of each plan, or its entropic objective.
     weights : (k,) array
         w, of total 1.
+    marginal_error : float
+        Largest l1 distance from the marginals before plans were rounded to them.
+    converged : bool
+        Whether the gap is at most ``target``.
+    status : Status
+        How the run ended; ``str(status)`` is a sentence.
+    method, choice : str
+        The method that ran; why "auto" chose it (None if the caller did).
+    reg : float
+        The regularisation at the end; 0 for exact methods.
+    is_entropic : bool
+        Whether ``value`` has an entropy, because ``reg`` was given.
+    seed, options, version
+        Seed, options of the method, and version of the package.
+    n_iter : int
+        Steps.
+    work : Work
+        ``work.operations``: arithmetic operations.
+    seconds, compile_seconds : float
+        Time to solve; time to compile kernels during the call, which is not part of it.
+    history : list of Record
+        The bounds at each evaluation.
+    target : float
+        The gap that was asked for.
+    quantity : str
+        The name of ``value``.
     """
 
     barycenter: Vector

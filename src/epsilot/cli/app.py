@@ -16,7 +16,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperGroup
 
-from ..errors import ClusterError, InvalidProblem, UnknownMethod, UnsavedWarning
+from ..errors import ClusterError, InvalidProblem, MissingExtra, UnknownMethod, UnsavedWarning
 from ..version import __version__
 from ..wording import named
 from . import barycenter, batch, certify, compare, demo, gromov, solve, transfer, warmup
@@ -111,7 +111,7 @@ def main() -> None:
     try:
         with _terminable(), _plain_warnings():
             app()
-    except (InvalidProblem, UnknownMethod) as error:
+    except (InvalidProblem, UnknownMethod, MissingExtra) as error:
         _refuse(str(error))
     except ClusterError as error:
         _refuse(str(error), 1)

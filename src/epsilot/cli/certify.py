@@ -64,7 +64,7 @@ def certify(
         problem = problem.normalized() if source.normalize else problem
         certificate = _audited(problem, request, plan, potentials)
     else:
-        from ..engine.result import recertify
+        from ..engine.saved_result import recertify
 
         kind = request.kind
         checked = kind.problem(problem.M, problem.a, problem.b, normalize=source.normalize)

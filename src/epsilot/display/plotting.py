@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._types import Matrix, Vector
-from ..errors import InvalidProblem
+from ..errors import InvalidProblem, MissingExtra
 from ..files import StrPath, check_writable, write_atomically
 from .plan_figures import cell_sums, mass_and_displacement
 from .report import Drawable, Reportable
@@ -126,10 +126,7 @@ def new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InvalidProblem(
-            "drawing a figure requires matplotlib, which cannot be imported "
-            "(run: pip install epsilot[plot])"
-        ) from error
+        raise MissingExtra("drawing a figure", "matplotlib", "plot") from error
     return Figure(figsize=(width, height), layout="constrained")
 
 

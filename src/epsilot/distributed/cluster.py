@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._types import Array
-from ..errors import ClusterError, InvalidProblem
+from ..errors import ClusterError, InvalidProblem, MissingExtra
 from ..version import __version__
 from ..wording import first_line, shown
 
@@ -42,7 +42,8 @@ TaskArgument: TypeAlias = Any
 #: Submits tasks and returns their futures; called again if they are lost.
 Submit: TypeAlias = Callable[[], list[Future]]
 
-_INSTALL = 'a Dask cluster requires Dask (pip install "epsilot[distributed]").'
+#: What :class:`MissingExtra` says without Dask.
+_NEEDED = "a Dask cluster", "Dask", "distributed"
 #: Evaluated on every worker, also on one that cannot import this package.
 _VERSION_OF_WORKER = "__import__('epsilot').__version__"
 _CANNOT_IMPORT = (
@@ -71,7 +72,7 @@ class Cluster:
         try:
             from distributed import Client, default_client
         except ImportError:
-            raise InvalidProblem(_INSTALL) from None
+            raise MissingExtra(*_NEEDED) from None
         if client is None:
             try:
                 client = default_client()
@@ -220,7 +221,7 @@ def connected(address: str, seconds: float = 10.0) -> Client:
         from distributed import Client
         from distributed.comm import get_address_host_port
     except ImportError:
-        raise InvalidProblem(_INSTALL) from None
+        raise MissingExtra(*_NEEDED) from None
     try:
         # A client without a scheduler would keep trying to connect after it was deleted.
         socket.create_connection(get_address_host_port(address, strict=True), seconds).close()

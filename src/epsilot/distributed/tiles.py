@@ -12,7 +12,7 @@ import numpy as np
 
 from .._types import Array, Index, Matrix, Vector
 from ..arguments import is_of_dask
-from ..errors import InvalidProblem
+from ..errors import InvalidProblem, MissingExtra
 from ..geometry import sweeps
 from ..geometry.coordinates import as_points, directions
 from ..wording import first_line, named, shown
@@ -109,9 +109,7 @@ class Parquet:
         try:
             from pyarrow import dataset
         except ImportError:
-            raise InvalidProblem(
-                'Parquet requires pyarrow (pip install "epsilot[distributed]").'
-            ) from None
+            raise MissingExtra("reading Parquet files", "pyarrow", "distributed") from None
         try:
             return dataset.dataset(os.fspath(self.path), format="parquet")
         except OSError as error:

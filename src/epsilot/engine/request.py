@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from ..arguments import (
     PLAIN,
@@ -24,6 +24,7 @@ from ..arguments import (
     check_positive,
     is_real,
     plain,
+    with_suggestions,
 )
 from ..errors import InvalidProblem, UnknownMethod
 from ..files import check_own
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ..problems.problem import Problem
     from ..problems.work import Record
 
+F = TypeVar("F", bound=Callable[..., Any])
 #: Raises ``InvalidProblem`` if the keyword of this name cannot have this value.
 Check: TypeAlias = Callable[[str, Any], object]
 
@@ -310,6 +312,11 @@ _CHECKED = [
 ]
 _WRITTEN = {f.name: f.default for f in _FIELDS if DECLARED[f.name].is_written}
 _IDENTITY = tuple(name for name, declared in DECLARED.items() if declared.identifies)
+
+
+def public(function: F, module: str) -> F:
+    """Return the function that users of a module call: it suggests names of arguments."""
+    return with_suggestions(function, module, meant_keywords)
 
 
 def meant_keywords() -> dict[str, str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._types import Fields, Matrix, Potentials, Vector
-from ..arguments import check_positive
+from scipy import sparse
+
+from .._types import Matrix, Potentials, Vector
 from ..display.text import (
     accuracy_note,
     compile_note,
@@ -18,24 +19,18 @@ from ..display.text import (
     distance_note,
 )
 from ..errors import InvalidProblem
-from ..files.arrays import SavedArrays
-from ..problems.certificate import Certificate
-from ..problems.kinds import Kind
 from ..problems.objective import Slopes
 from ..problems.plan import Plan
 from ..problems.problem import Problem
 from ..problems.work import Record, Work
-from ..wording import first_line, named, shown
-from . import storage
 from .maps import MappedPoints, mapped, potential
-from .storage import pack_plan, unpack_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from numpy.typing import ArrayLike
 
-_FORMAT = "epsilot-result-2"
+    from ..geometry import Geometry
 
 
 class Status(enum.Enum):
@@ -74,11 +69,54 @@ class Gradients(NamedTuple):
 class Result:
     """A feasible plan with a certified optimality gap.
 
-    ``plan`` is built on first access. ``plan_operator`` is the same plan as an operator, which
-    stores O(n + m) numbers if the method allows. ``potentials`` are dual feasible (with ``reg``:
-    the entropic potentials). ``value - lower_bound = gap`` is proved for this run. For a partial
-    problem of mass s, ``mass_price`` is µ with OPT(s') >= lower_bound + µ (s' - s) for every mass
-    s'; for other problems it is None.
+    ``value - lower_bound = gap`` is proved for this run. ``plan`` is built on first access.
+
+    Attributes
+    ----------
+    plan_operator : Plan
+        The plan as an operator, which stores O(n + m) numbers if the method allows.
+    potentials : (f, g)
+        Dual potentials in units of M: f_i + g_j <= M_ij (with ``reg``: the entropic potentials).
+    value : float
+        The objective at the plan, an upper bound: <M, X>, or <M, X> - reg H(X) with ``reg``.
+    value_linear : float
+        <M, X>.
+    lower_bound : float
+        No plan has a smaller value.
+    marginal_error : float
+        l1 distance from the marginals before the plan was rounded to them.
+    converged : bool
+        Whether the gap is at most ``target``.
+    status : Status
+        How the run ended; ``str(status)`` is a sentence.
+    method, choice : str
+        The method that ran; why "auto" chose it (None if the caller did).
+    reg : float
+        The regularisation at the end; 0 for exact methods.
+    seed, options, version
+        Seed, options of the method, and version of the package.
+    n_iter : int
+        Epochs.
+    work : Work
+        ``work.operations``: arithmetic operations; ``work.certificate``: those of certificates.
+    seconds, compile_seconds : float
+        Time to solve; time to compile kernels during the call, which is not part of it.
+    history : list of Record
+        The bounds at each evaluation.
+    target : float
+        The gap that was asked for.
+    is_entropic : bool
+        Whether ``value`` has an entropy, because ``reg`` was given.
+    quantity : str
+        The name of ``value``.
+    problem : Problem
+        The validated problem, in internal units.
+    slopes : callable or None
+        Turns potentials into derivatives in the weights, for :meth:`gradients`.
+    mass_price : float or None
+        µ of a partial problem of mass s: OPT(s') >= lower_bound + µ (s' - s) for every mass s'.
+    asked : dict
+        The keywords of the call, as they are written in Python.
 
     Examples
     --------
@@ -132,6 +170,15 @@ class Result:
     def plan(self) -> Matrix:
         """The plan as an (n, m) array, if it fits in memory."""
         return self.plan_operator.toarray()
+
+    @cached_property
+    def plan_sparse(self) -> sparse.csr_array:
+        """The positive entries of the plan as an (n, m) SciPy CSR array.
+
+        Plans of exact methods have at most n + m - 1 entries. All entries of entropic plans may be
+        positive: ``plan_operator.tosparse(threshold)`` leaves out the small ones.
+        """
+        return self.plan_operator.tosparse()
 
     def __repr__(self) -> str:
         n, m = self.plan_operator.shape
@@ -244,7 +291,8 @@ class Result:
         if self.slopes is None:
             raise InvalidProblem(
                 f"the value is the {self.quantity}, whose slopes in the weights are not its "
-                "potentials; gradients are available for the other kinds of problem."
+                "potentials, or the result was read from a file; solve another kind of problem, or "
+                "solve it again."
             )
         return Gradients(*self.slopes(self.potentials), self.plan_operator)
 
@@ -303,55 +351,42 @@ class Result:
 
         ``epsilot certify --result result.npz --cost M.npy`` proves the bounds again.
         """
-        header = {
-            "shape": self.plan_operator.shape,
-            "problem_hash": self.problem_hash,
-            "value": self.value,
-            "value_linear": self.value_linear,
-            "gap": self.gap,
-            "lower_bound": self.lower_bound,
-            "target": self.target,
-            "method": self.method,
-            "status": self.status.name,
-            "reg": self.reg,
-            "seed": self.seed,
-            "is_entropic": self.is_entropic,
-            "options": self.options,
-            "version": self.version,
-            "n_iter": self.n_iter,
-            "operations": self.work.operations,
-            "seconds": self.seconds,
-            "history": self.history,
-        }
-        arrays = pack_plan(replace(self.plan_operator, mass=1.0))
-        arrays["f"], arrays["g"] = self.potentials
-        storage.save(path, _FORMAT, header, arrays)
+        from .saved_result import save_result
 
+        save_result(self, path)
 
-def recertify(
-    path: str | os.PathLike[str], problem: Problem, kind: Kind
-) -> tuple[Fields, Certificate]:
-    """Prove the bounds of a saved result again; return its header and the certificate."""
-    header, arrays = storage.load(path, _FORMAT, "write one with Result.save")
-    n, m = problem.shape
-    if header.get("problem_hash") != problem.digest():
-        raise InvalidProblem(
-            f"{named(path)} holds the result of another problem (of shape "
-            f"{shown(header.get('shape'))}, hash {shown(header.get('problem_hash'))}); give the "
-            f"cost and weights it was solved with (these have shape {[n, m]}, hash "
-            f"{problem.digest()!r})."
-        )
-    try:
-        plan = unpack_plan(arrays, problem)
-        f = SavedArrays(arrays).vector("f", (n,))
-        if not isinstance(header["is_entropic"], bool):
-            raise ValueError("is_entropic is neither true nor false")
-        reg = float(header["reg"]) if header["is_entropic"] else None
-        if reg is not None:
-            check_positive("the saved reg", reg)
-        objective = kind.objective(problem, reg)
-    except (InvalidProblem, KeyError, TypeError, ValueError) as error:
-        raise InvalidProblem(
-            f"{named(path)} cannot be proved again: {first_line(error)}."
-        ) from None
-    return header, objective.certificate(plan, objective.from_user(f))
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        M: ArrayLike | Geometry | None = None,
+        a: ArrayLike | None = None,
+        b: ArrayLike | None = None,
+        **keywords: Any,
+    ) -> Result:
+        """Read a result that :meth:`save`, or ``epsilot solve --out``, has written.
+
+        A file holds everything but the costs. Pass the problem as it was solved for what needs
+        costs: plans of methods that store potentials only (``plan``, ``plan_operator``), ``map``,
+        ``potential`` and pictures of points.
+
+        Parameters
+        ----------
+        path
+            The file.
+        M, a, b, **keywords
+            The cost (an array or a geometry such as :class:`epsilot.PointCloud`), the weights, and
+            the keywords that describe the problem (``normalize``, ``mass``, ``unbalanced``, ...).
+            A problem other than the one that was solved is rejected.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> epsilot.solve(np.eye(3)).save("result.npz")
+        >>> result = epsilot.Result.load("result.npz")
+        >>> result.value, result.plan_sparse.nnz
+        (0.0, 3)
+        """
+        from .saved_result import load_result
+
+        return load_result(path, M, a, b, keywords)

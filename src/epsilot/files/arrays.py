@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 
 from .. import memory
 from .._types import Array, Index, Matrix, Vector
-from ..errors import InvalidProblem
+from ..errors import InvalidProblem, MissingExtra
 from ..wording import first_line, named, shorter, shown
 from .paths import StrPath, check_unpacked, existing
 
@@ -253,10 +253,7 @@ def read_image(path: StrPath) -> Matrix:
     try:
         from PIL import Image
     except ImportError as error:
-        raise InvalidProblem(
-            f"{named(path)} is an image, and reading images requires pillow "
-            "(run: pip install epsilot[plot])"
-        ) from error
+        raise MissingExtra(f"reading the image {named(path)}", "pillow", "plot") from error
     try:
         with opened_image(path) as image:
             mass = _mass_of_image(image)

@@ -18,6 +18,33 @@ class GraphResult:
 
     ``value - lower_bound = gap`` is proved for this run. If a limit came before the first feasible
     flow, ``value`` and ``gap`` are inf and ``flows`` lack mass.
+
+    Attributes
+    ----------
+    flows : (n, n) sparse array
+        Flow of every edge, in the user's units.
+    potentials : (n,) array
+        One number per node: what a unit of mass there is worth.
+    value : float
+        Cost of the flows.
+    lower_bound, gap : float
+        No flow costs less than ``lower_bound = value - gap``.
+    target : float
+        The gap that was asked for.
+    status : Status
+        How the run ended; ``str(status)`` is a sentence.
+    seconds, compile_seconds : float
+        Time to solve; time to compile kernels during the call, which is not part of it.
+    n_iter : int
+        Steps, of up to thousands of pivots each.
+    nodes : tuple
+        Labels of the nodes, in order.
+    method, choice
+        "network_simplex", and None: no other method was considered.
+    work : Work
+        ``work.operations``: arithmetic operations.
+    history : list of Record
+        The bounds at each evaluation.
     """
 
     flows: sparse.csr_array  # flow of every edge, in the user's units

@@ -42,6 +42,21 @@ class GromovBounds:
     """Bounds of Gromov-Wasserstein between two matrices, and the coupling of the upper one.
 
     Both bounds hold; how far they are apart depends on the matrices (see :func:`gromov_bounds`).
+
+    Attributes
+    ----------
+    plan : (n, m) array
+        The best coupling found.
+    value : float
+        Its objective, the upper bound.
+    lower_bound : float
+        No coupling has a smaller value.
+    values : list of float
+        The value at the end of each descent.
+    n_ot : int
+        Transport problems solved.
+    is_complete : bool
+        Whether no limit ended the descents.
     """
 
     plan: Matrix = field(repr=False)

@@ -43,8 +43,32 @@ class GromovResult:
         No coupling has a smaller value.
     n_ot : int
         Transport problems solved.
+    n_iter : int
+        Steps of one or more transport problems.
     history : list of Record
-        Bounds in the course of the run; ``n_iter`` counts steps of one or more problems.
+        Bounds in the course of the run.
+    converged : bool
+        Whether the gap is at most ``target``.
+    target : float
+        The gap that was asked for.
+    status : Status
+        How the run ended; ``str(status)`` is a sentence.
+    marginal_error : float
+        l1 distance of the coupling from its marginals.
+    method, choice : str
+        The search that ran; why "auto" chose it.
+    seed, version
+        Seed, and version of the package.
+    work : Work
+        ``work.operations``: arithmetic operations.
+    seconds, compile_seconds : float
+        Time to solve; time to compile kernels during the call, which is not part of it.
+    quantity : str
+        The name of ``value``.
+    problem : GromovProblem
+        The validated clouds, in internal units.
+    arcs, cover
+        The coupling and the pieces that prove the bound, for :meth:`verify`.
     """
 
     problem: GromovProblem = field(repr=False)

@@ -19,8 +19,18 @@ BUG_NOTE = "This is a bug in epsilot; please report it with the problem."
 class Certificate:
     """Proved bounds ``lower <= OT <= upper`` for a plan and potentials from any source.
 
-    ``is_feasible`` tells whether the plan was feasible as given (to 1e-9 of the mass, in l1);
-    ``upper`` is the cost of its rounding in any case.
+    Attributes
+    ----------
+    upper : float
+        The cost of the plan after rounding to its marginals.
+    lower : float
+        No plan costs less.
+    gap : float
+        ``upper - lower``.
+    marginal_error : float
+        l1 distance of the plan from its marginals, as it was given.
+    is_feasible : bool
+        Whether the plan was feasible as given (to 1e-9 of the mass, in l1).
 
     Examples
     --------

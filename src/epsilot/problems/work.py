@@ -85,7 +85,23 @@ def certificate_work(geometry: Geometry) -> Work:
 
 
 class Record(NamedTuple):
-    """The best bounds at one evaluation, in the user's units."""
+    """The best bounds at one evaluation, in the user's units.
+
+    Attributes
+    ----------
+    n_iter : int
+        Epochs up to here.
+    operations : int
+        Arithmetic operations up to here.
+    seconds : float
+        Time up to here.
+    upper, lower, gap : float
+        The best bounds so far, and their difference.
+    marginal_error : float
+        l1 distance of the iterate from the marginals.
+    reg : float
+        The regularisation of the iterate.
+    """
 
     n_iter: int
     operations: int

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-from ..arguments import check_choice
+from ..arguments import check_choice, unknown_argument
 from ..errors import InvalidProblem, UnknownMethod, UnknownOption
 from ..geometry import Geometry
 from ..kernels.small_simplex import is_small
@@ -164,7 +164,7 @@ def check_option_names(
         if option not in own:
             having = [name for name in REGISTRY if option in _option_names(solver_class(name))]
             if method != "auto" or not having:
-                raise UnknownOption(_unknown(method, option, own, having, keywords))
+                raise _unknown(method, option, own, having, keywords)
 
 
 def _unknown(
@@ -173,18 +173,17 @@ def _unknown(
     own: tuple[str, ...],
     having: list[str],
     keywords: Mapping[str, str],
-) -> str:
+) -> UnknownOption:
     """Return the error for an unknown option, with the option or the argument that may be meant."""
     near = difflib.get_close_matches(option[:LONGEST_SHOWN], [*own, *keywords], n=1)
     if near and near[0] in own:
-        return f"{method} has no option {shown(option)}; did you mean {near[0]}?"
+        return UnknownOption(f"{method} has no option {shown(option)}; did you mean {near[0]}?")
     if having:
-        return (
+        return UnknownOption(
             f"{method} has no option {shown(option)}, which {' and '.join(having[:3])} have "
             f"(leave it out, or pass method={having[0]!r})."
         )
-    remedy = f"did you mean {keywords[near[0]]}?" if near else "leave it out (see help)."
-    return f"solve() has no argument {shown(option)}; {remedy}"
+    return unknown_argument("solve", option, keywords)
 
 
 def appendix_c(name: str) -> dict[str, object]:

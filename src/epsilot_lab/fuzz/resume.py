@@ -19,7 +19,7 @@ import numpy as np
 
 import epsilot
 from epsilot.engine import storage
-from epsilot.engine.result import recertify
+from epsilot.engine.saved_result import recertify
 from epsilot.problems.balanced import Balanced
 from epsilot.problems.problem import make_problem
 

@@ -299,16 +299,22 @@ class BatchResult(Sequence[Result]):
 
     Attributes
     ----------
-    value, lower_bound, marginal_error : (k,) arrays
+    value, lower_bound, gap, marginal_error : (k,) arrays
         As in :class:`Result`.
+    converged, status : (k,) arrays
+        Whether each gap is at most its target; a :class:`Status` each.
+    eps, rtol : float or None
+        The accuracy that was asked for.
     errors : dict
         For each refused problem, a sentence that says why.
     plans : Plans, optional
         ``plans[k]`` is a sparse matrix; ``plans.tosparse()`` is all of them, block-diagonal.
     potentials : sequence of (f, g), optional
         The dual potentials, in units of the costs.
-    seconds : float
-        Wall time.
+    seconds, compile_seconds : float
+        Wall time; time to compile kernels during the call, which is not part of it.
+    keywords : dict
+        The keywords of the call, as they are written in Python.
     is_complete : bool
         Whether every problem was treated before a limit or Ctrl-C.
 
