@@ -11,7 +11,14 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 PAGES = ("geometry", "metrics", "finite_sum", "theory", "start", "kinds", "gromov", "concepts")
-PAGES += ("applications/persistence", "guide/accuracy", "guide/limits", "guide/maps", "pot")
+PAGES += (
+    "applications/persistence",
+    "guide/accuracy",
+    "guide/limits",
+    "guide/maps",
+    "pot",
+    "coming_from",
+)
 PAGES += ("tutorials/distances_and_plans",)
 #: Pages that need another package.
 NEEDS = {

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Fields, Matrix
+from .._types import Fields
 from ..arguments import check_positive
 from ..errors import InvalidProblem
 from ..files import StrPath
 from ..files.arrays import SavedArrays
-from ..geometry import Geometry, PointCloud
-from ..geometry.clouds import StoredCloud
-from ..geometry.metric_cloud import MetricCloud
+from ..geometry import Geometry
+from ..geometry.clouds import forms_of
+from ..geometry.unsaved import unsaved_cost
 from ..problems import kinds
 from ..problems.certificate import Certificate
 from ..problems.duals import centred_slopes, free_slopes
@@ -53,25 +53,6 @@ _PLAIN: dict[str, type] = {
 _SCALES = "offset", "mass", "unit", "constant"
 #: Slopes in the weights that are known by their name.
 _SLOPES = {slopes.__name__: slopes for slopes in (centred_slopes, free_slopes)}
-
-
-class UnsavedCost(Geometry):
-    """The place of costs that a file of a result does not hold."""
-
-    def __init__(self, shape: tuple[int, int], path: StrPath) -> None:
-        self.shape = shape
-        self._path = named(path)
-
-    def block(self, start: int, stop: int) -> Matrix:
-        """Raise InvalidProblem: the costs are needed."""
-        raise InvalidProblem(
-            f"{self._path} does not hold the costs, which this needs; pass the problem to "
-            "Result.load(path, M, a, b)."
-        )
-
-    def shifted(self, delta: float) -> Geometry:
-        """Return the geometry itself."""
-        return self
 
 
 def save_result(result: Result, path: StrPath) -> None:
@@ -137,12 +118,9 @@ def _problem_of(
             f"{' and '.join(others)} were given to Result.load; of the keywords of solve, it takes "
             f"normalize, {', '.join(kinds.keywords())}."
         )
-    costs = [M]
-    if isinstance(M, (PointCloud, MetricCloud)):  # solve_sample stores the costs of few points
-        costs += [StoredCloud(M), PointCloud.of_points(M.X, M.Y, M.metric, single=True)]
     # The costs are not shifted with stop="paper".
-    for cost, can_shift in product(costs, (True, False)):
-        problem = kind.problem(cost, a, b, normalize=normalize, can_shift=can_shift)
+    for cost, can_shift in product(forms_of(M), (True, False)):
+        problem = kind.problem(cost, a, b, normalize=bool(normalize), can_shift=can_shift)
         if header.get("problem_hash") == problem.digest():
             break
     return _checked(path, header, problem)
@@ -154,14 +132,17 @@ def _result(header: Fields, arrays: SavedArrays, given: Problem | None, path: St
     plain = {name: _typed(name, header[name], kind) for name, kind in _PLAIN.items()}
     scales = dict(zip(_SCALES, arrays.vector("scales", (len(_SCALES),)).tolist(), strict=True))
     problem = given or Problem(
-        UnsavedCost((n, m), path), arrays.masses("p", (n,)), arrays.masses("q", (m,)), **scales
+        unsaved_cost((n, m), named(path)),
+        arrays.masses("p", (n,)),
+        arrays.masses("q", (m,)),
+        **scales,
     )
     price, units = header["mass_price"], {str(k): int(v) for k, v in header["work"].items()}
     options = plain["options"]  # JSON has no tuples
     plain["options"] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
     result = Result(
         **plain,
-        plan_operator=unpack_plan(arrays.arrays, problem).scaled(problem.mass),
+        plan_operator=unpack_plan(dict(arrays.arrays), problem).scaled(problem.mass),
         potentials=(arrays.vector("f", (n,)), arrays.vector("g", (m,))),
         status=Status[header["status"]],
         work=Work(units, int(header["certificate_work"])),

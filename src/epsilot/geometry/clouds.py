@@ -52,6 +52,13 @@ def cloud_geometry(
     return _stored(X, Y, metric)
 
 
+def forms_of(M: ArrayLike | Geometry) -> list[ArrayLike | Geometry]:
+    """Return a cost, and for points the other forms in which :func:`cloud_geometry` holds them."""
+    if not isinstance(M, (PointCloud, MetricCloud)):
+        return [M]
+    return [M, StoredCloud(M), PointCloud.of_points(M.X, M.Y, M.metric, single=True)]
+
+
 def grid_geometry(
     shape_a: tuple[int, ...],
     shape_b: tuple[int, ...],
