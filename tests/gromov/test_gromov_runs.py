@@ -133,14 +133,15 @@ def test_files_of_other_runs_are_refused(tmp_path):
         epsilot.solve_gromov(X, Y, rtol=0.1, method="boxes", resume=file)
 
 
-def test_values_of_a_file_are_proved_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["triangulation", "boxes"])
+def test_values_of_a_file_are_proved_again(name, tmp_path, monkeypatch):
     file = str(tmp_path / "run.npz")
-    RUNS["triangulation"](checkpoint=file, max_ot=30, on_limit="ignore")
+    RUNS[name](checkpoint=file, max_ot=30, on_limit="ignore")
     from epsilot.gromov.oracle import TransportOracle
 
     monkeypatch.setattr(TransportOracle, "bound", lambda self, c, prices: 1e9)
     with pytest.raises(InvalidProblem, match="do not fit together"):
-        RUNS["triangulation"](max_ot=30, resume=file)
+        RUNS[name](max_ot=30, resume=file)
 
 
 def test_the_progress_line_shows_the_gap(capfd):

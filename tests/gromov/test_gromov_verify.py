@@ -9,7 +9,7 @@ from gromov_problems import noisy_copy
 
 import epsilot
 from epsilot.errors import CertificateError
-from epsilot.gromov import verify
+from epsilot.gromov import boxes, verify
 from epsilot.gromov.objective import cross_polytope
 
 
@@ -131,6 +131,27 @@ BROKEN_BOXES = {
     "a value is not finite": lambda r: with_cover(
         r, values=changed(r.cover.values, r.cover.sources[0], np.nan)
     ),
+    "a value is lower than its potentials prove": lambda r: with_cover(
+        r,
+        values=changed(
+            r.cover.values, r.cover.sources[0], r.cover.values[r.cover.sources[0]] - 1e-3
+        ),
+    ),
+    "all values are lower than their potentials prove": lambda r: dataclasses.replace(
+        with_cover(r, values=r.cover.values - 1e-3), lower_bound=r.lower_bound + 1e-4
+    ),
+    "a value without potentials is too low": lambda r: with_cover(
+        r, values=r.cover.values - 1e-9, price_rows=np.full_like(r.cover.price_rows, -1)
+    ),
+    "potentials of another box": lambda r: with_cover(
+        r,
+        price_rows=changed(
+            r.cover.price_rows, r.cover.sources[0], r.cover.price_rows[r.cover.sources[-1]]
+        ),
+    ),
+    "potentials are not numbers": lambda r: with_cover(
+        r, prices=np.full_like(r.cover.prices, np.nan)
+    ),
     "the bound is raised": lambda r: dataclasses.replace(r, lower_bound=r.lower_bound * 1.001),
 }
 CASES = [
@@ -145,6 +166,18 @@ CASES = [
 def test_what_was_tampered_with_is_refused(results, method, name, change):
     with pytest.raises(CertificateError):
         change(results[method]).verify()
+
+
+def test_potentials_that_were_not_kept_are_solved_for(monkeypatch):
+    X, Y = noisy_copy(12, 3)
+    whole = epsilot.solve_gromov(X, Y, rtol=0.2)
+    monkeypatch.setattr(boxes, "MAX_KEPT_BYTES", 0)
+    result = epsilot.solve_gromov(X, Y, rtol=0.2)
+    cover = result.cover
+    assert (result.value, result.lower_bound) == (whole.value, whole.lower_bound)
+    assert (cover.price_rows[cover.sources] < 0).any()
+    assert (whole.cover.price_rows[whole.cover.sources] >= 0).all()
+    assert result.verify() == whole.verify()
 
 
 def test_a_wrong_search_is_stopped_by_the_check_of_every_run(monkeypatch):

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from .. import memory
 from .._types import Index, Vector
 from ..problems.work import Work
 from .cover import Boxes
 from .oracle import Answer
-from .search import NEW_BEST, GromovTarget, Search, SearchState
+from .search import NEW_BEST, SAME_VALUE, GromovTarget, Search, SearchState
 
 #: Boxes that are halved in one step of the driver; the threads share their transport problems.
 BOXES_PER_STEP = 32
@@ -29,6 +28,8 @@ CLOSED_SHARE = 0.9
 #: States of a box.
 OPEN, CLOSED, HALVED = 0, 1, 2
 FIRST_BOXES = 1 << 8
+#: Bytes of potentials beyond which those of closed boxes are not kept; ``verify`` solves again.
+MAX_KEPT_BYTES = 1 << 29
 
 
 @dataclass
@@ -42,42 +43,63 @@ class BoxState(SearchState):
     bounds: Vector  # of the objective without K
     sources: Index  # the box whose value gives the bound
     states: Index  # OPEN, CLOSED or HALVED
-    prices: NDArray[np.float32]  # (slots, m), flat: potentials of open boxes
+    prices: Vector  # (slots, m), flat: potentials of open boxes and of those that bound leaves
     price_slots: Index  # of every box, -1 for none
 
     def __post_init__(self) -> None:
         """Begin without a queue; it is no field, since the boxes determine it."""
         self.queue: list[tuple[float, int]] | None = None
-        self.free: list[int] = []
+        self.n_kept = 0  # rows of potentials written; one is never written again
+        self.n_live = 0  # rows that are still needed
+        self.users: list[int] = []  # leaves that the value of each box bounds
         self.closed = math.inf  # the least bound of boxes that are put aside
 
     def fits(self, target: GromovTarget) -> bool:
-        """Tell whether arrays from a file belong together."""
+        """Tell whether arrays from a file belong together, and prove their values again."""
         D, m, k = target.problem.dimension, target.problem.q.size, self.n_boxes
         capacity = self.values.size
         arrays = (self.bounds, self.sources, self.states, self.price_slots)
         sizes = all(x.size == capacity for x in arrays) and 0 <= k <= capacity
         if not (sizes and self.lows.size == self.highs.size == capacity * D):
             return False
-        if self.prices.size % max(m, 1) or not self.plan_fits(target.problem):
+        if self.prices.size % m or not self.plan_fits(target.problem):
             return False
-        n_slots = self.prices.size // max(m, 1)
+        n_slots = self.prices.size // m
         is_inside = (self.sources[:k] >= 0).all() and (self.sources[:k] < max(k, 1)).all()
         slots = self.price_slots[:k]
-        return bool(is_inside and (slots >= -1).all() and (slots < max(n_slots, 1)).all())
+        if not (is_inside and (slots >= -1).all() and (slots < max(n_slots, 1)).all()):
+            return False
+        is_needed = self.states[:k] == OPEN
+        if not (slots[is_needed] >= 0).all():
+            return False
+        middles = ((self.lows + self.highs) / 2).reshape(capacity, D)
+        prices = self.prices.reshape(-1, m)
+        for b in np.flatnonzero(slots >= 0):
+            c, v = middles[b], float(self.values[b])
+            proved = target.oracle.bound(c, prices[slots[b]])
+            if not proved <= v + SAME_VALUE * (1 + abs(v)):
+                return False
+        return True
 
     def make_queue(self) -> list[tuple[float, int]]:
-        """Return the open boxes by their bounds, and find the free slots of prices."""
+        """Return the open boxes by their bounds, and count potentials and their users."""
         k = self.n_boxes
         is_open = self.states[:k] == OPEN
         queue = [(float(self.bounds[b]), int(b)) for b in np.flatnonzero(is_open)]
         heapq.heapify(queue)
         closed = self.bounds[:k][self.states[:k] == CLOSED]
         self.closed = float(closed.min()) if closed.size else math.inf
-        n_slots = int(self.price_slots[:k].max(initial=-1)) + 1
-        used = set(self.price_slots[:k][is_open].tolist())
-        self.free = [s for s in range(n_slots) if s not in used]
+        self.n_kept = int(self.price_slots[:k].max(initial=-1)) + 1
+        self.n_live = int((self.price_slots[:k] >= 0).sum())
+        leaves = self.states[:k] != HALVED
+        self.users = np.bincount(self.sources[:k][leaves], minlength=k).tolist()
         return queue
+
+    def release(self, b: int) -> None:
+        """Free the potentials of a box that bounds no leaf and will not be halved."""
+        if self.price_slots[b] >= 0 and self.users[b] == 0 and self.states[b] != OPEN:
+            self.price_slots[b] = -1
+            self.n_live -= 1
 
 
 @dataclass(frozen=True)
@@ -92,7 +114,7 @@ class Bisection(Search):
         state = BoxState(
             **self.first_plan(target, rng),
             n_boxes=0, lows=none, highs=none, values=none, bounds=none, sources=nothing,
-            states=nothing, prices=np.zeros(0, np.float32), price_slots=nothing,
+            states=nothing, prices=none, price_slots=nothing,
         )  # fmt: skip
         return state, Work()
 
@@ -133,10 +155,10 @@ class Bisection(Search):
             middle = (lows[2 * k, side] + highs[2 * k, side]) / 2
             highs[2 * k, side] = lows[2 * k + 1, side] = middle
         prices = np.zeros((len(lows), m))
-        if problem.is_matching:
+        if oracle.is_matching:
             held = state.prices.reshape(-1, m)[state.price_slots[chosen]]
-            prices = np.repeat(held.astype(np.float64), 2, axis=0)
-        answers = oracle.answers((lows + highs) / 2, prices)
+            prices = np.repeat(held, 2, axis=0)
+        answers = oracle.answers((lows + highs) / 2, prices, self.loose_gap(target, state))
         # Everything is known: from here on the state changes.
         before = state.best
         low = max(problem.constant + self.lower(state), problem.floor)
@@ -145,22 +167,25 @@ class Bisection(Search):
             heapq.heappop(state.queue)
         for k, b in enumerate(chosen):
             state.states[b] = HALVED
-            if state.price_slots[b] >= 0:
-                state.free.append(int(state.price_slots[b]))
+            state.users[state.sources[b]] -= 1
             for half in (2 * k, 2 * k + 1):
                 state.note(answers[half])
                 self._append(target, state, lows[half], highs[half], answers[half], b)
+            state.release(b)
+            state.release(int(state.sources[b]))
+        can_keep = 8 * m * state.n_live <= MAX_KEPT_BYTES
         for b in range(state.n_boxes - len(answers), state.n_boxes):
             if state.bounds[b] >= state.best - tolerance:
                 state.states[b] = CLOSED
                 state.closed = min(state.closed, float(state.bounds[b]))
-                if state.price_slots[b] >= 0:
-                    state.free.append(int(state.price_slots[b]))
+                if not can_keep:
+                    state.users[b] = 0
+                state.release(b)
             else:
                 heapq.heappush(state.queue, (float(state.bounds[b]), b))
         if not state.queue:
             state.is_stuck = True
-        if state.best < before - NEW_BEST * problem.size:
+        if state.best < before - NEW_BEST * problem.scale:
             self.descend(target, state, state.moment, None)
 
     def insert_found(
@@ -189,9 +214,10 @@ class Bisection(Search):
         state.lows[k * D : (k + 1) * D], state.highs[k * D : (k + 1) * D] = low, high
         state.values[k], state.bounds[k], state.sources[k] = answer.value, bound, source
         state.states[k], state.price_slots[k] = OPEN, -1
-        if target.problem.is_matching:
-            self._keep_prices(state, k, answer.prices)
         state.n_boxes = k + 1
+        state.users.append(0)
+        state.users[source] += 1
+        self._keep_prices(state, k, answer.prices)
 
     @staticmethod
     def _grow(state: BoxState, D: int) -> None:
@@ -206,23 +232,31 @@ class Bisection(Search):
 
     @staticmethod
     def _keep_prices(state: BoxState, k: int, prices: Vector) -> None:
-        """Keep potentials from which the halves of a box start; they prove nothing."""
+        """Keep potentials, which prove a value, and from which the halves of a box start.
+
+        Rows that are needed no longer are dropped when the array is full, in a new array: covers
+        refer to the old one.
+        """
         m = prices.size
-        if not state.free:
-            n_slots = state.prices.size // m
-            wider = max(2 * BOXES_PER_STEP, 2 * n_slots)
-            memory.ask(4 * wider * m, f"the potentials of {wider:,} boxes", "use a larger rtol")
-            grown = np.zeros(wider * m, np.float32)
-            grown[: state.prices.size] = state.prices
-            state.prices = grown
-            state.free = list(range(wider - 1, n_slots - 1, -1))
-        slot = state.free.pop()
-        state.prices[slot * m : (slot + 1) * m] = prices
-        state.price_slots[k] = slot
+        if state.n_kept * m >= state.prices.size:
+            rows = state.prices.reshape(-1, m)
+            wider = max(2 * BOXES_PER_STEP, 2 * state.n_live)
+            memory.ask(8 * wider * m, f"the potentials of {wider:,} boxes", "use a larger rtol")
+            live = np.flatnonzero(state.price_slots[:k] >= 0)
+            grown = np.zeros((wider, m))
+            grown[: live.size] = rows[state.price_slots[live]]
+            state.price_slots[live] = np.arange(live.size)
+            state.prices, state.n_kept = grown.ravel(), live.size
+        state.prices[state.n_kept * m : (state.n_kept + 1) * m] = prices
+        state.price_slots[k] = state.n_kept
+        state.n_kept += 1
+        state.n_live += 1
 
     def cover(self, target: GromovTarget, state: BoxState) -> Boxes:
         """Return a copy of the boxes."""
         k, D = state.n_boxes, target.problem.dimension
         leaves = np.flatnonzero(state.states[:k] != HALVED)
         lows, highs = (x[: k * D].reshape(k, D).copy() for x in (state.lows, state.highs))
-        return Boxes(lows, highs, state.values[:k].copy(), leaves, state.sources[leaves])
+        rows, slots = state.prices.reshape(-1, target.problem.q.size), state.price_slots[:k]
+        values, sources = state.values[:k].copy(), state.sources[leaves]
+        return Boxes(lows, highs, values, leaves, sources, rows, slots.copy())

@@ -1,7 +1,7 @@
 """What proves a lower bound: a cover of all cross moments, with a bound of V on each piece.
 
-Every value is an upper bound of V at its matrix. ``verify`` recomputes the bounds from these arrays
-alone.
+Every value is an upper bound of V at its matrix, proved by potentials. ``verify`` recomputes the
+bounds from these arrays alone.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Boxes:
     values: Vector  # V at the centre is at most this
     leaves: Index  # the boxes that were not halved
     sources: Index  # for each leaf the box whose value bounds it: itself, or one that contains it
+    prices: Matrix  # potentials of the columns that prove values
+    price_rows: Index  # for each box the row of its potentials, -1 where they were not kept
 
     @property
     def pieces(self) -> int:

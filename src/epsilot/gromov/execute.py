@@ -41,15 +41,15 @@ EVALUATE_AFTER = 0.1
 def make_gromov_goal(problem: GromovProblem, rtol: float | None, atol: float | None) -> GromovGoal:
     """Return the goal of a call in internal units."""
     share = RTOL if rtol is None else rtol
-    gap = DEFAULT_GAP * problem.size if atol is None else check_least("atol", atol, 0.0)
+    gap = DEFAULT_GAP * problem.scale if atol is None else check_least("atol", atol, 0.0)
     if atol is not None:
         gap /= problem.unit * problem.mass
-        if gap < LEAST_GAP * problem.size and share < LEAST_RTOL:
+        if gap < LEAST_GAP * problem.scale and share < LEAST_RTOL:
             raise InvalidProblem(
                 f"atol is {atol:.3g}; float64 arithmetic can certify about "
-                f"{LEAST_GAP * problem.size * problem.unit * problem.mass:.1g} here."
+                f"{LEAST_GAP * problem.scale * problem.unit * problem.mass:.1g} here."
             )
-    return GromovGoal(rtol=share, atol=max(gap, LEAST_GAP * problem.size))
+    return GromovGoal(rtol=share, atol=max(gap, LEAST_GAP * problem.scale))
 
 
 def choose(problem: GromovProblem, method: str) -> str:
@@ -118,7 +118,7 @@ def _result(
     problem = objective.problem
     answer = proved(run, objective, goal)
     _, error = value_of(problem, run.plan)
-    status, n_ot = answer.status, int(run.work.units.get("pivot", 0)) // objective.oracle.entries
+    status, n_ot = answer.status, int(run.work.units.get("transport", 0))
     if answer.converged and status is not Status.CALLBACK:
         status = Status.CERTIFIED
     elif max_ot and n_ot >= max_ot and status is Status.FINISHED:

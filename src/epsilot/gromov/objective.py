@@ -67,12 +67,12 @@ class GromovObjective(WholeSupport, OneProblem):
     @property
     def scale(self) -> float:
         """Size of the numbers that are added up; the optimum may be 0."""
-        return self.problem.size
+        return self.problem.scale
 
     @property
     def round_off_size(self) -> float:
         """Size of the numbers that are added up, with a margin for their count."""
-        return 100 * self.problem.size
+        return 100 * self.problem.scale
 
     def objective_of(self, plan: Arcs) -> float:
         """Return the objective of a plan, in a fixed order."""
@@ -123,9 +123,10 @@ def empty_cover(problem: GromovProblem) -> Boxes:
     c = (low + high) / 2
     x2, y2 = float(problem.x2.max()), float(problem.y2.max())
     reach = 16 * math.sqrt(float((c * c).sum()) * x2 * y2)
-    value = np.array([4 * x2 * y2 - problem.floor + reach + problem.size])
+    value = np.array([4 * x2 * y2 - problem.floor + reach + problem.scale])
     leaf = np.zeros(1, dtype=np.int64)
-    return Boxes(low[None], high[None], value, leaf, leaf)
+    prices = np.zeros((0, problem.q.size))
+    return Boxes(low[None], high[None], value, leaf, leaf, prices, leaf - 1)
 
 
 def cross_polytope(D: int, radius: float) -> tuple[Matrix, Index]:

@@ -1,12 +1,15 @@
 """Solve the transport problems whose values bound Gromov-Wasserstein, fast and with proofs.
 
-Equal masses are matched by shortest augmenting paths from the prices of an earlier problem; the
-cost matrix is never stored. Other small problems go through the compiled simplex of batches, and
-large ones through the run of ``solve``.
+Equal masses are matched by shortest augmenting paths from the prices of an earlier problem. Other
+small problems go through the compiled simplex of batches. Large problems are those of clouds with
+one more coordinate and squared distances, and go through the run of ``solve``. No cost matrix is
+stored but that of the fused problem.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,15 +20,25 @@ from ..deadline import OutOfTime
 from ..engine.execute import execute
 from ..engine.request import Request
 from ..engine.result import Status
+from ..geometry import Geometry, as_geometry
+from ..geometry.clouds import cloud_geometry
 from ..kernels import moment_transport as kernels
+from ..kernels.simd8 import WIDTH
+from ..kernels.vectors import dot
 from ..problems.plan import Arcs
 from ..problems.problem import make_problem
-from .problem import ROUND_OFF, GromovProblem
+from .problem import ROUND_OFF, GromovProblem, centred
 
 #: Points up to which an assignment starts without prices, and the ratio of coarser problems.
 COARSEST, COARSER = 64, 4
-#: Gap of a transport problem that is solved by a run, as a share of the costs.
+#: Entries from which an assignment is solved as transport between clouds.
+MIN_CLOUD_ENTRIES = 1_500 * 1_500
+#: Least gap of a transport problem that is solved by a run, as a share of the costs.
 TRANSPORT_GAP = 1e-12
+#: Points of a sample: at least so many, and this share of all; and the least clouds that have one.
+LEAST_SAMPLE, SAMPLE_SHARE, MIN_SAMPLED = 100, 0.125, 400
+#: Seed of the samples.
+SAMPLE_SEED = 0
 
 
 class Answer(NamedTuple):
@@ -44,37 +57,80 @@ class TransportOracle:
     def __init__(self, problem: GromovProblem) -> None:
         self.problem = problem
         self.clouds = (problem.X, problem.x2, problem.W, problem.M)
+        self.n_entries = 0  # entries of all problems solved so far
         n, m = problem.p.size, problem.q.size
-        if not (problem.is_matching or problem.is_tree):
+        self.is_matching = problem.is_matching and (
+            bool(problem.M.size) or n * m < MIN_CLOUD_ENTRIES
+        )
+        self.is_compiled = self.is_matching or problem.is_tree
+        if not self.is_compiled and problem.M.size:
             what = f"the transport problems of {n:,} x {m:,} points with unequal masses"
             memory.ask(24 * n * m, what, "use fewer points, or equal numbers with equal masses")
+
+    @cached_property
+    def sample(self) -> TransportOracle | None:
+        """The problems of some points of large clouds, which cost little; None for small clouds.
+
+        Their cross moments are in the same axes, so that descents on them find good starts.
+        """
+        problem = self.problem
+        n, m = problem.p.size, problem.q.size
+        if min(n, m) < MIN_SAMPLED:
+            return None
+        rng = np.random.default_rng(SAMPLE_SEED)
+        rows, cols = (
+            np.sort(rng.permutation(size)[: max(LEAST_SAMPLE, int(SAMPLE_SHARE * size))])
+            for size in (n, m)
+        )
+        p, q = problem.p[rows], problem.q[cols]
+        p, q = p / p.sum(), q / q.sum()
+        M = problem.M
+        if M.size:
+            width = -(-cols.size // WIDTH) * WIDTH
+            M = np.zeros((rows.size, width))
+            M[:, : cols.size] = problem.M[np.ix_(rows, cols)]
+        X, Y = centred(problem.X[rows], p), centred(problem.Y[cols], q)
+        places = problem.rows[rows], problem.cols[cols]
+        return TransportOracle(
+            replace(problem, X=X, Y=Y, p=p, q=q, M=M, rows=places[0], cols=places[1])
+        )
+
+    @property
+    def all_entries(self) -> int:
+        """Entries of all problems solved so far, on the clouds and on their sample."""
+        sample = self.__dict__.get("sample")
+        return self.n_entries + (0 if sample is None else sample.n_entries)
 
     @property
     def entries(self) -> int:
         """Entries of one cost matrix, by which work is counted."""
         return self.problem.p.size * self.problem.q.size
 
-    def answer(self, c: Vector, prices: Vector | None = None) -> Answer:
-        """Solve one problem, from prices of the columns if there are any."""
+    def answer(self, c: Vector, prices: Vector | None = None, gap: float = 0.0) -> Answer:
+        """Solve one problem, from prices of the columns if there are any.
+
+        Large problems are solved to the gap only, or as accurately as float64 allows.
+        """
         deadline.check()
-        if not (self.problem.is_matching or self.problem.is_tree):
-            return self._run(c)
+        if not self.is_compiled:
+            return self._run(c, gap)
         if prices is None:
-            prices = self.cold_prices(c) if self.problem.is_matching else self._no_prices()
+            prices = self.cold_prices(c) if self.is_matching else self._no_prices()
         return self.answers(c[None], prices[None])[0]
 
-    def answers(self, centres: Matrix, prices: Matrix) -> list[Answer]:
+    def answers(self, centres: Matrix, prices: Matrix, gap: float = 0.0) -> list[Answer]:
         """Solve several problems in threads, each from its own prices; the bits are its own."""
         deadline.check()
         problem, count = self.problem, len(centres)
-        if not (problem.is_matching or problem.is_tree):
-            return [self._run(c) for c in centres]
+        if not self.is_compiled:
+            return [self._run(c, gap) for c in centres]
+        self.n_entries += count * self.entries
         p, q = problem.p, problem.q
         Z, numbers = np.zeros((count, problem.dimension)), np.empty((count, 3))
         held = np.array(prices, dtype=np.float64)
         args: tuple[Any, ...]
         work = 64 * count * self.entries
-        if problem.is_matching:
+        if self.is_matching:
             columns = np.empty((count, p.size), np.int64)
             args = (*self.clouds, p, q, centres, held, Z, columns, numbers)
             parallel.share(kernels.match_all, count, work, *args)
@@ -92,7 +148,7 @@ class TransportOracle:
         found = []
         for k in range(count):
             if plans[k][0].size == 0:  # float64 has too few digits for the pivots
-                found.append(self._run(centres[k]))
+                found.append(self._run(centres[k], gap))
                 continue
             lower, size, linear = numbers[k].tolist()
             found.append(self._made(lower, size, linear, Z[k], plans[k], held[k]))
@@ -103,6 +159,17 @@ class TransportOracle:
         p, q = self.problem.p, self.problem.q
         lower, size = kernels.bound_of_prices(*self.clouds, p, q, c, prices)
         return self._value(lower, size)
+
+    def outer_prices(self, first: Vector, c: Vector) -> Vector:
+        """Return prices at a matrix with one entry, from those at 0: the rest is in one dimension.
+
+        V is at most its value at 0 and that of the entry alone, which sorting finds.
+        """
+        problem = self.problem
+        dy = problem.Y.shape[1]
+        k = int(np.abs(c).argmax())
+        x = np.ascontiguousarray(16 * c[k] * problem.X[:, k // dy])
+        return first + line_prices(x, problem.Y[:, k % dy], problem.p, problem.q)
 
     def cold_prices(self, c: Vector) -> Vector:
         """Return prices of the columns from assignments of every fourth, sixteenth, ... point."""
@@ -137,7 +204,7 @@ class TransportOracle:
 
     def _value(self, lower: float, size: float) -> float:
         """Return an upper bound of V from a lower bound of the transport, with its round-off."""
-        return -lower + ROUND_OFF * (self.problem.size + size)
+        return -lower + ROUND_OFF * (self.problem.scale + size)
 
     def _made(
         self,
@@ -151,22 +218,61 @@ class TransportOracle:
         square = float((Z * Z).sum())
         return Answer(self._value(lower, size), Z, linear - 8 * square, plan, prices)
 
-    def _run(self, c: Vector) -> Answer:
+    def _run(self, c: Vector, gap: float) -> Answer:
         """Solve a large problem by the run of ``solve``."""
         problem = self.problem
         p, q = problem.p, problem.q
-        n, m = p.size, q.size
-        C = np.empty((n, m))
-        parallel.share(kernels.fill, n, n * m, *self.clouds, c, C)
-        gap = TRANSPORT_GAP * (problem.size + float(np.abs(C).max()))
-        request = Request(eps=gap or None, on_limit="ignore")
-        result = execute(make_problem(C, p, q, normalize=True), request)
+        geometry, unit, extra = self._geometry(c)
+        size = float(np.abs(geometry.bounds).max())
+        eps = max(gap / unit, TRANSPORT_GAP * (problem.scale / unit + size))
+        request = Request(eps=eps or None, on_limit="ignore")
+        result = execute(make_problem(geometry, p, q, normalize=True), request)
         if result.status in (Status.MAX_SECONDS, Status.INTERRUPTED):
             raise OutOfTime
+        self.n_entries += self.entries
         arcs: Any = Arcs.of(result.plan_operator.tosparse())
-        prices = result.potentials[1]
+        prices = unit * result.potentials[1] + extra
+        prices -= dot(q, prices)
         Z = np.empty(problem.dimension)
         kernels.moment(problem.X, problem.W, arcs.i, arcs.j, arcs.flow, Z)
         linear = kernels.linear_part(problem.x2, problem.W, problem.M, arcs.i, arcs.j, arcs.flow)
         lower, size = kernels.bound_of_prices(*self.clouds, p, q, c, prices)
         return self._made(lower, size, linear, Z, (arcs.i, arcs.j, arcs.flow), prices)
+
+    def _geometry(self, c: Vector) -> tuple[Geometry, float, Vector]:
+        """Return a geometry, and how its column potentials g become prices: unit g + extra.
+
+        Without M, -<u, w> = |u - w|²/2 - |u|²/2 - |w|²/2 is a squared distance but for terms of
+        one index. Both clouds are centred, and each axis is scaled to equal extents.
+        """
+        problem = self.problem
+        n, m = problem.p.size, problem.q.size
+        if problem.M.size:
+            C = np.empty((n, m))
+            parallel.share(kernels.fill, n, n * m, *self.clouds, c, C)
+            return as_geometry(C), 1.0, np.zeros(m)
+        U, W = np.empty((n, problem.W.shape[0])), np.ascontiguousarray(problem.W[:, :m].T)
+        kernels.factor(problem.X, problem.x2, c, U)
+        extra = np.zeros(m)
+        for k, u in enumerate(np.ascontiguousarray(U.T)):
+            extra -= dot(problem.p, u) * W[:, k]
+        U, W = centred(U, problem.p), centred(W, problem.q)
+        extents = [np.abs(Z).max(axis=0) for Z in (U, W)]
+        kept = np.flatnonzero((extents[0] > 0) & (extents[1] > 0))
+        if not kept.size:  # the cost is a sum of terms of one index
+            return cloud_geometry(np.zeros((n, 1)), np.zeros((m, 1)), lazy=True), 0.5, extra
+        share = np.sqrt(extents[1][kept] / extents[0][kept])
+        U, W = U[:, kept] * share, W[:, kept] / share
+        for w in W.T:
+            extra -= w * w / 2
+        return cloud_geometry(U, W, lazy=True), 0.5, extra
+
+
+def line_prices(x: Vector, y: Vector, p: Vector, q: Vector) -> Vector:
+    """Return optimal column prices of the cost -x_i y_j: its plan couples both in their order."""
+    i, j = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
+    at = np.searchsorted(np.cumsum(p[i]), np.cumsum(q[j])[:-1])
+    steps = -x[i][np.minimum(at, p.size - 1)] * np.diff(y[j])
+    prices = np.zeros(q.size)
+    prices[j[1:]] = np.cumsum(steps)
+    return prices - dot(q, prices)

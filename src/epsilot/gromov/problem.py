@@ -92,7 +92,7 @@ class GromovProblem:
         return 2 * x4 + 2 * mx**2 + 4 * Sx + 2 * y4 + 2 * my**2 + 4 * Sy - 4 * mx * my
 
     @cached_property
-    def size(self) -> float:
+    def scale(self) -> float:
         """Size of the numbers whose difference is the objective."""
         return self.constant + (float(np.abs(self.M).max()) if self.M.size else 0.0)
 

@@ -18,7 +18,8 @@ from ..kernels.moment_transport import moment
 from ..problems.certificate import BUG_NOTE, Certificate
 from ..problems.plan import Arcs, Plan
 from ..problems.work import Record, Work
-from .cover import Cover, Simplices
+from .cover import Cover
+from .oracle import TransportOracle
 from .problem import ROUND_OFF, GromovProblem
 from .verify import bound_of, check_values, value_of
 
@@ -42,7 +43,7 @@ class GromovResult:
     lower_bound : float
         No coupling has a smaller value.
     n_ot : int
-        Transport problems solved.
+        Transport problems solved, those between samples of large clouds included.
     n_iter : int
         Steps of one or more transport problems.
     history : list of Record
@@ -123,9 +124,10 @@ class GromovResult:
         """Recompute value and bound from the stored arrays, by independent code, or raise.
 
         The check confirms that the pieces cover all cross moments, recomputes the bound of every
-        piece from the stored values of V, and the value of the coupling. Values of a triangulation
-        are also recomputed from the stored potentials; this takes one pass over the costs for each
-        transport problem, and is left out of the check that every run makes.
+        piece from the stored values of V, and the value of the coupling. Then the values of V are
+        recomputed from the stored potentials. This takes one pass over the costs for each of them,
+        and is left out of the check that every run makes. Potentials of closed boxes beyond 512 MiB
+        are not stored; for these the transport problems are solved again.
 
         Returns
         -------
@@ -140,9 +142,9 @@ class GromovResult:
         (True, 0.0)
         """
         problem = self.problem
-        worth, size = problem.unit * problem.mass, problem.size
-        if isinstance(self.cover, Simplices):
-            check_values(problem, self.cover)
+        worth, size = problem.unit * problem.mass, problem.scale
+        oracle = TransportOracle(problem)
+        check_values(problem, self.cover, lambda c: oracle.answer(c).prices)
         upper, error = value_of(problem, self.arcs)
         lower = min(bound_of(problem, self.cover), upper)
         tolerance = ROUND_OFF * size * worth

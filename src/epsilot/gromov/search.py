@@ -27,6 +27,10 @@ MAX_DESCENT, LEAST_FALL = 50, 1e-10
 NEW_BEST = 1e-9
 #: Entries of costs that one step of the driver works through, at least one problem.
 ENTRIES_PER_STEP = 1 << 18
+#: Relative difference of two values of one matrix that is round-off.
+SAME_VALUE = 1e-12
+#: Share of the allowed gap to which large transport problems are solved.
+LOOSE_SHARE = 0.05
 #: Most axes that starts reflect: each doubles their number.
 MAX_REFLECTED = 4
 
@@ -55,8 +59,9 @@ class SearchState:
     """The best plan, and the starts of descents that are left."""
 
     n_ot: int  # transport problems solved
-    starts: Vector  # matrices, one after the other
+    starts: Vector  # matrices, one after the other; ends of descents on a sample replace them
     n_started: int
+    sampled: Vector  # objectives at the ends of descents on a sample
     best: float  # objective of the best plan, without K
     i: Index
     j: Index
@@ -94,7 +99,8 @@ class SearchState:
         is_inside = self.i.size == 0 or (
             self.i.min() >= 0 and self.i.max() < n and self.j.min() >= 0 and self.j.max() < m
         )
-        return bool(is_inside and self.n_ot >= 0 and self.n_started >= 0)
+        is_counted = self.n_ot >= 0 and self.n_started >= self.sampled.size
+        return bool(is_inside and is_counted)
 
 
 @dataclass(frozen=True)
@@ -119,17 +125,33 @@ class Search(ABC):
 
     def step(self, target: GromovTarget, state: Any, rng: Generator) -> Work:
         """Descend from one start, or refine the cover by a few oracle calls."""
-        before = state.n_ot
-        D = target.problem.dimension
-        if not self.prepare(target, state):
-            if state.n_started * D < state.starts.size:
-                k = state.n_started
-                c, answer = self.descend(target, state, state.starts[k * D : (k + 1) * D], None)
-                self.insert_found(target, state, c, answer)
-                state.n_started += 1
-            else:
-                self.refine(target, state)
-        return Work.of(pivot=(state.n_ot - before) * target.oracle.entries)
+        before, entries = state.n_ot, target.oracle.all_entries
+        if not self.prepare(target, state) and not self._start(target, state):
+            self.refine(target, state)
+        n_ot, entries = state.n_ot - before, target.oracle.all_entries - entries
+        return Work.of(transport=n_ot, pivot=entries)
+
+    def _start(self, target: GromovTarget, state: Any) -> bool:
+        """Descend from one start, if any is left; return whether one was.
+
+        Large clouds start from the best end of all descents on a sample of their points.
+        """
+        sample, D = target.oracle.sample, target.problem.dimension
+        k, n_starts = state.n_started, state.starts.size // max(D, 1)
+        if k < n_starts and sample is not None:
+            c = state.starts[k * D : (k + 1) * D]
+            c, answer = self._descend(target, state, c, None, sample)
+            state.starts[k * D : (k + 1) * D] = answer.moment
+            state.sampled = np.append(state.sampled, answer.objective)
+        elif k < n_starts or (k == n_starts and state.sampled.size):
+            chosen = k if k < n_starts else int(state.sampled.argmin())
+            c = state.starts[chosen * D : (chosen + 1) * D]
+            c, answer = self.descend(target, state, c, None)
+            self.insert_found(target, state, c, answer)
+        else:
+            return False
+        state.n_started += 1
+        return True
 
     @abstractmethod
     def prepare(self, target: GromovTarget, state: Any) -> bool:
@@ -189,18 +211,40 @@ class Search(ABC):
 
         The objective is concave, so that full steps never raise it.
         """
-        K, before = target.problem.size, math.inf
-        answer = target.oracle.answer(c, prices)
-        state.note(answer)
-        for _ in range(MAX_DESCENT - 1):
-            if answer.objective > before - LEAST_FALL * K:
+        return self._descend(target, state, c, prices, target.oracle)
+
+    def _descend(
+        self,
+        target: GromovTarget,
+        state: SearchState,
+        c: Vector,
+        prices: Vector | None,
+        oracle: TransportOracle,
+    ) -> tuple[Vector, Answer]:
+        """Descend on the clouds, or on a sample of them, of which no plan is kept."""
+        K, before, is_whole = target.problem.scale, math.inf, oracle is target.oracle
+        for k in range(MAX_DESCENT):
+            answer = oracle.answer(c, prices, self.loose_gap(target, state))
+            if is_whole:
+                state.note(answer)
+            else:
+                state.n_ot += 1
+            if answer.objective > before - LEAST_FALL * K or k == MAX_DESCENT - 1:
                 break
             if self.max_ot and state.n_ot >= self.max_ot:
                 break
-            before, c = answer.objective, answer.moment
-            answer = target.oracle.answer(c, answer.prices)
-            state.note(answer)
+            before, c, prices = answer.objective, answer.moment, answer.prices
         return c, answer
+
+    def loose_gap(self, target: GromovTarget, state: SearchState) -> float:
+        """Return the gap to which large transport problems are solved."""
+        problem, best, sample = target.problem, state.best, target.oracle.sample
+        if not state.has_plan():
+            if not state.sampled.size or sample is None:
+                return 0.0
+            problem, best = sample.problem, float(state.sampled.min())
+        value = max(problem.constant + best, problem.floor)
+        return LOOSE_SHARE * target.goal.allowed(value)
 
     def first_plan(self, target: GromovTarget, rng: Generator) -> dict[str, Any]:
         """Return the fields of a state without a plan."""
@@ -209,6 +253,7 @@ class Search(ABC):
             "n_ot": 0,
             "starts": _starts(target.problem, self.n_starts, rng).ravel(),
             "n_started": 0,
+            "sampled": np.zeros(0),
             "best": math.inf,
             "i": none,
             "j": none,

@@ -21,8 +21,8 @@ from ..kernels import triangulation as kernels
 from ..problems.work import Work
 from .cover import Simplices
 from .objective import cross_polytope
-from .oracle import Answer
-from .search import ENTRIES_PER_STEP, NEW_BEST, GromovTarget, Search, SearchState
+from .oracle import Answer, line_prices
+from .search import ENTRIES_PER_STEP, NEW_BEST, SAME_VALUE, GromovTarget, Search, SearchState
 
 #: Highest dimension of the triangulation: 2^D simplices to begin with, thousands per point beyond.
 MAX_DIMENSION = 6
@@ -59,7 +59,7 @@ class TriangulationState(SearchState):
             return False
         points, prices = self.points.reshape(k, D), self.prices.reshape(k, m)
         for c, v, g in zip(points[: self.n_points], self.values, prices, strict=False):
-            if not (np.isfinite(c).all() and oracle.bound(c, g) <= v + 1e-12 * (1 + abs(v))):
+            if not (np.isfinite(c).all() and oracle.bound(c, g) <= v + SAME_VALUE * (1 + abs(v))):
                 return False
         return True
 
@@ -164,10 +164,7 @@ class Triangulation(Search):
         n_first = len(mesh.first)
         is_new = state.n_points == 0
         if is_new:
-            answers = [target.oracle.answer(c) for c in mesh.first]
-            for c, answer in zip(mesh.first, answers, strict=True):
-                state.note(answer)
-                _append(state, c, answer.value, answer.prices, -1)
+            self._first_values(target, state, mesh.first)
         mesh.start(state.values[:n_first])
         points = state.points.reshape(-1, D) if D else np.zeros((state.values.size, 0))
         for k in range(n_first, state.n_points):
@@ -181,6 +178,19 @@ class Triangulation(Search):
         if D == 0 or problem.radius == 0:
             state.n_started = len(state.starts)
         return is_new
+
+    def _first_values(self, target: GromovTarget, state: TriangulationState, first: Matrix) -> None:
+        """Append the corners of the cross-polytope; sorting bounds V there but for M."""
+        oracle, problem = target.oracle, target.problem
+        if problem.M.size or problem.radius == 0:
+            answer = oracle.answer(first[0])
+            state.note(answer)
+            middle = answer.prices
+        else:
+            middle = line_prices(4 * problem.x2, problem.y2, problem.p, problem.q)
+        for c in first:
+            prices = oracle.outer_prices(middle, c) if c.any() else middle
+            _append(state, c, oracle.bound(c, prices), prices, -1)
 
     def lower(self, state: TriangulationState) -> float:
         """Return the least bound of all simplices."""
@@ -223,13 +233,13 @@ class Triangulation(Search):
             prices = np.zeros(m)
             for k, weight in zip(simplex, weights / weights.sum(), strict=True):
                 prices += weight * known[k]
-            answer = target.oracle.answer(c, prices)
+            answer = target.oracle.answer(c, prices, self.loose_gap(target, state))
             state.note(answer)
             if self._insert(state, c, answer, slot):
                 break
         else:
             state.is_stuck = True
-        if state.best < before - NEW_BEST * target.problem.size:
+        if state.best < before - NEW_BEST * target.problem.scale:
             c, answer = self.descend(target, state, state.moment, answer.prices)
             self.insert_found(target, state, c, answer)
 

@@ -7,8 +7,10 @@ that float64 does not decide are computed exactly.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,8 +28,12 @@ UNDECIDED = 1e-11
 ON_FACE = 1e-12
 #: Arcs up to which the objective is also summed over all pairs of arcs.
 MAX_PAIRED_ARCS = 64
+#: Entries of costs that are computed at a time.
+MAX_BLOCK_ENTRIES = 1 << 22
 #: Relative difference of two ways to compute the objective.
 AGREEMENT = 1e-11
+#: Returns potentials of the columns for the transport problem of a matrix.
+Solve: TypeAlias = Callable[[Vector], Vector]
 
 
 def _refuse(what: str) -> CertificateError:
@@ -61,7 +67,7 @@ def value_of(problem: GromovProblem, plan: Arcs) -> tuple[float, float]:
     if w.size <= MAX_PAIRED_ARCS:
         apart = ((x[:, None] - x) ** 2).sum(axis=2) - ((y[:, None] - y) ** 2).sum(axis=2)
         paired = float((apart**2 * np.multiply.outer(w, w)).sum()) + linear
-        if not abs(paired - value) <= AGREEMENT * problem.size:
+        if not abs(paired - value) <= AGREEMENT * problem.scale:
             raise _refuse(f"the objective is {value!r} by moments and {paired!r} by distances")
     return max(value, floor(problem)), float(error)  # a square is not below 0 but for rounding
 
@@ -109,23 +115,40 @@ def floor(problem: GromovProblem) -> float:
     return float(problem.M[:, : problem.q.size].min()) if problem.M.size else 0.0
 
 
-def check_values(problem: GromovProblem, cover: Simplices) -> None:
-    """Raise unless the stored potentials prove the stored values of V."""
-    p, q, m = problem.p, problem.q, problem.q.size
-    x2, y2 = (problem.X**2).sum(axis=1), (problem.Y**2).sum(axis=1)
-    dx, dy = problem.X.shape[1], problem.Y.shape[1]
-    for c, v, g in zip(cover.points, cover.values, cover.prices, strict=True):
-        C = -4 * np.multiply.outer(x2, y2)
+def check_values(problem: GromovProblem, cover: Cover, solve: Solve) -> None:
+    """Raise unless potentials prove the values of V from which the bound follows.
+
+    Boxes whose potentials were not kept get some from ``solve``; any potentials prove a bound.
+    """
+    if isinstance(cover, Simplices):
+        for c, v, g in zip(cover.points, cover.values, cover.prices, strict=True):
+            _check_value(problem, c, float(v), g)
+        return
+    for b in np.unique(cover.sources):
+        c = (cover.lows[b] + cover.highs[b]) / 2
+        row = cover.price_rows[b]
+        _check_value(
+            problem, c, float(cover.values[b]), cover.prices[row] if row >= 0 else solve(c)
+        )
+
+
+def _check_value(problem: GromovProblem, c: Vector, v: float, g: Vector) -> None:
+    """Raise unless potentials g of the columns prove that V is at most v at a matrix c."""
+    p, q, n, m = problem.p, problem.q, problem.p.size, problem.q.size
+    X, Y = problem.X, problem.Y
+    U = np.column_stack([4 * (X**2).sum(axis=1), 16 * X @ c.reshape(X.shape[1], Y.shape[1])])
+    W = np.column_stack([(Y**2).sum(axis=1), Y])
+    f = np.empty(n)
+    rows = max(1, MAX_BLOCK_ENTRIES // m)
+    for i in range(0, n, rows):
+        C = -U[i : i + rows] @ W.T - g
         if problem.M.size:
-            C += problem.M[:, :m]
-        for a in range(dx):
-            for b in range(dy):
-                C -= 16 * c[a * dy + b] * np.multiply.outer(problem.X[:, a], problem.Y[:, b])
-        f = (C - g).min(axis=1)
-        proved = -float((p * f).sum()) - float((q * g).sum())
-        size = problem.size + float((p * np.abs(f)).sum() + (q * np.abs(g)).sum())
-        if not proved <= v + ROUND_OFF * size:
-            raise _refuse(f"a value of V is {v!r} and its potentials prove {proved!r}")
+            C += problem.M[i : i + rows, :m]
+        f[i : i + rows] = C.min(axis=1)
+    proved = -float((p * f).sum()) - float((q * g).sum())
+    size = problem.scale + float((p * np.abs(f)).sum() + (q * np.abs(g)).sum())
+    if not proved <= v + ROUND_OFF * size:
+        raise _refuse(f"a value of V is {v!r} and its potentials prove {proved!r}")
 
 
 def _check_around(problem: GromovProblem, radius: float) -> None:

@@ -29,6 +29,7 @@ TABLE: dict[str, tuple[int, int]] = {
     "arc_relaxed": (4, 0),  # three additions and a comparison of a shortest-path search
     "arc_tested": (3, 0),  # two additions and a comparison; also an arc of an augmented path
     "packing_step": (40, 2),  # one coordinate of the packing LP
+    "transport": (0, 0),  # a transport problem solved within a method; its passes count elsewhere
     "newton_plan": (5, 1),  # X from potentials with its row and column sums
 }
 

@@ -286,7 +286,7 @@ def random_line(task: GromovTask) -> Line:
         rng = np.random.default_rng(seed)
         C, D = squared(X - X.mean(0)), squared(Y - Y.mean(0))
         first, others = peer_values(C, D, a, b, rng)
-        best, size = min(first, *others), result.problem.size * result.problem.unit
+        best, size = min(first, *others), result.problem.scale * result.problem.unit
         counts["open"] += not result.converged
         counts["below"] += best < result.lower_bound - 1e-12 * size
         counts["worse"] += best > result.value * (1 + RTOL) + 1e-9 * size
