@@ -102,6 +102,24 @@ def test_a_changed_checkpoint_is_refused_or_proved_again(edit, is_signed, spoil,
         epsilot.solve(RANDOM, **goal, resume=path)
 
 
+@pytest.mark.parametrize(
+    ("method", "field"),
+    [
+        ("apdagd", "beta"),
+        ("aam", "weight_sum"),
+        ("accelerated_sinkhorn", "theta"),
+        ("hybrid_primal_dual", "sigma"),
+    ],
+)
+def test_numbers_without_a_root_in_a_signed_checkpoint_are_refused(method, field, spoil, tmp_path):
+    path = tmp_path / "run.npz"
+    goal = {"eps": 1e-3, "method": method, "on_limit": "ignore", "max_iter": 30}
+    epsilot.solve(RANDOM, **goal, checkpoint=path)
+    spoil(path, {f"state.{field}": lambda x: np.array(-1e300)}, True)
+    with pytest.raises(InvalidProblem, match=r"run\.npz cannot be resumed"):
+        epsilot.solve(RANDOM, **{**goal, "max_iter": 60}, resume=path)
+
+
 # -- a start is a stage of the run -----------------------------------------------------------------
 
 

@@ -90,6 +90,10 @@ REFUSED = {
     "metric an int": (partial(sample, X, Y, metric=3), "metric is 3"),
     "lazy in words": (partial(sample, X, Y, lazy="yes"), "lazy is 'yes'"),
     "multiscale in words": (partial(sample, X, Y, multiscale="no"), "multiscale is 'no'"),
+    "a metric of no points": (
+        partial(sample, X, Y, metric=lambda: 0),
+        r"<lambda>\(\).* two points",
+    ),
     "a metric too short": (measured(np.zeros(3)), r"shape \(3,\) for source 0.*6 targets"),
     "a metric as a column": (measured(np.zeros((6, 1))), r"shape \(6, 1\)"),
     "a metric of NaN": (measured(np.full(6, np.nan)), "nan for source 0 and target 0"),

@@ -2,6 +2,8 @@
 
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,10 @@ def test_a_hang_is_a_failure_and_its_example_is_printed(explore):
     assert code == 1
     assert 'test_toy.py", line' in out
     assert "@example(\n    x=np.array([" in out
+
+
+def test_the_tests_of_the_project_are_collected_without_xdist():
+    grouped = Path(__file__).parents[1] / "cluster" / "test_cluster_docs.py"
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:xdist"]
+    done = subprocess.run([*command, str(grouped)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

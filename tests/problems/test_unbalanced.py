@@ -278,6 +278,14 @@ def test_mass_falls_as_missing_it_becomes_cheap():
     assert masses[0] < masses[1] < masses[2] == pytest.approx(1.0, rel=0.01)
 
 
+@pytest.mark.parametrize(("n", "penalty", "rtol"), [(4, 180.7, 7e-6), (30, 5.0, 1e-8)])
+def test_ties_and_high_kl_penalties_are_certified_by_an_exact_plan_at_the_end(n, penalty, rtol):
+    rng = np.random.default_rng(n)
+    M = rng.integers(0, 4, (n, n)).astype(float)
+    result = epsilot.solve(M, rng.random(n), rng.random(n), unbalanced=penalty, rtol=rtol)
+    assert result.converged
+
+
 TV = {"unbalanced_type": "tv"}
 
 

@@ -113,7 +113,8 @@ def _read_state(state: DataclassInstance, arrays: Arrays, target: Target) -> Non
     """Set the fields of a fresh state, of the same types and shapes.
 
     Lists that are empty at first may have grown, all by the same number. A state whose shapes
-    change in other ways checks them by its method ``fits``.
+    change in other ways checks them by its method ``fits``. Numbers of which a solver takes roots
+    are listed in ``nonnegative``.
     """
     fits, grown = getattr(state, "fits", None), set()
     for name, value in _fields(state).items():
@@ -128,6 +129,8 @@ def _read_state(state: DataclassInstance, arrays: Arrays, target: Target) -> Non
         setattr(state, name, saved if isinstance(value, np.ndarray) else type(value)(saved.item()))
     if not (len(grown) <= 1 if fits is None else fits(target)):
         raise ValueError("arrays of the state do not fit together")
+    if not all(getattr(state, name) >= 0 for name in getattr(state, "nonnegative", ())):
+        raise ValueError("a number of the state is negative")
 
 
 def _fields(state: DataclassInstance) -> dict[str, Any]:

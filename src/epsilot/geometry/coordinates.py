@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -154,6 +155,7 @@ def as_metric(metric: object, p: object = 1.0, params: object = None) -> MetricL
         )
     params = {} if params is None else dict(params)
     if callable(metric):
+        _check_takes_two_points(metric)
         return metric if power == 1 else NamedMetric(metric, power)
     if not isinstance(metric, str) or metric not in POINT_METRICS:
         near = difflib.get_close_matches(str(metric)[:LONGEST_SHOWN], POINT_METRICS, n=1)
@@ -170,6 +172,22 @@ def as_metric(metric: object, p: object = 1.0, params: object = None) -> MetricL
             f"{{'p': {power:g}}}; p is the power of the metric (give the order too)."
         )
     return metric if power == 1 and not params else NamedMetric(metric, power, params)
+
+
+def _check_takes_two_points(metric: Callable[..., object]) -> None:
+    """Reject functions that cannot be called with a source and a target."""
+    try:
+        signature = inspect.signature(metric)
+    except ValueError:  # some functions written in C have none
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        name = getattr(metric, "__name__", "a callable")
+        raise InvalidProblem(
+            f"metric is {name}{signature}, which cannot be called with two points; it must "
+            "take a source and a target and return their cost: f(u, v) -> cost."
+        ) from None
 
 
 def _order(order: object) -> float:

@@ -42,6 +42,8 @@ MAX_TRIALS = 40
 class AAMState:
     """Points of the method; each holds τ, then λ, in cost units."""
 
+    nonnegative: ClassVar[tuple[str, ...]] = ("weight_sum", "smoothness")
+
     z: Vector  # y, shifted so that its plan has mass 1
     x: Vector  # main point
     w: Vector  # momentum

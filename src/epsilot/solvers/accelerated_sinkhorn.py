@@ -32,6 +32,8 @@ from .options import check_choices
 class AcceleratedSinkhornState:
     """Points of the estimate sequence; each holds τ, then λ, in cost units."""
 
+    nonnegative: ClassVar[tuple[str, ...]] = ("theta",)
+
     z: Vector  # the output of the last step
     main: Vector  # ž: z after an exact block update
     momentum: Vector  # z̃

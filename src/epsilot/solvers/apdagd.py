@@ -34,6 +34,8 @@ _SMALLEST = 2.0**-40
 class APDAGDState:
     """Dual iterates (τ, λ) in one vector each, and the average of the plans met."""
 
+    nonnegative: ClassVar[tuple[str, ...]] = ("beta", "smooth")
+
     zeta: Vector  # ζ, the dual-averaging point
     e: Vector  # the point the objective decreases along
     start: Vector  # first point of both

@@ -24,6 +24,8 @@ from .options import check_choices
 class HybridState:
     """The primal iterate as its logarithm, -inv C + f⊕g, and the dual iterate w = (u, v)."""
 
+    nonnegative: ClassVar[tuple[str, ...]] = ("sigma", "step", "th")
+
     inv: float  # a, the inverse temperature of X
     fg: Vector  # f, g
     log_mass: float  # logarithm of the normaliser of exp(-a C + f⊕g)

@@ -2,7 +2,9 @@
 
 Kullback-Leibler penalties: Chizat et al. 2018, made translation invariant. Without an entropy each
 sweep is a proximal step, for the objective plus η KL(X | K), where K is the plan so far. Plans are
-exp(U ⊕ V - κ C), and κ grows by 1/η per step, so that no regularisation is left in the limit.
+exp(U ⊕ V - κ C), and κ grows by 1/η per step, so that no regularisation is left in the limit. The
+marginals of such plans may converge slowly where costs have ties. So at the end, an exact transport
+between the marginals that the potentials prefer is another candidate.
 
 Partial and TV-unbalanced problems with an entropy: the potentials are clipped.
 """
@@ -10,22 +12,25 @@ Partial and TV-unbalanced problems with an entropy: the potentials are clipped.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
+from .. import deadline
 from .._types import Potentials, Vector
 from ..arguments import check_positive
-from ..kernels.vectors import log
+from ..geometry.sweeps import MAX_KEPT_ENTRIES
+from ..kernels.vectors import exp, log
 from ..problems.kullback_leibler import charges, penalised_softmin
-from ..problems.plan import Core, Gibbs
-from ..problems.prices import balancing_constant, kept, least
-from ..problems.problem import Clipped, Penalised
+from ..problems.plan import Arcs, Core, Gibbs
+from ..problems.prices import Price, balancing_constant, kept, least
+from ..problems.problem import Additive, Clipped, Penalised
 from ..problems.work import Work
 from .base import Pace, Signal, UnpublishedSolver
 from .method_info import MethodInfo
+from .restricted_simplex import RestrictedSimplex
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,24 +161,62 @@ class UnbalancedSinkhorn(UnpublishedSolver):
 
     def signal(self, problem: Penalised, state: UnbalancedSinkhornState) -> Signal:
         """Finish when potentials no longer change, or exponents are at their limit."""
-        is_finished = state.change == 0 or (
-            not problem.eta and is_sharpest(problem, state.sharpness)
-        )
+        is_finished = self._is_finished(problem, state)
         violation = math.nan if math.isnan(state.change) else math.inf
         return Signal(violation, is_finished, is_finished)
+
+    def _is_finished(self, problem: Penalised, state: UnbalancedSinkhornState) -> bool:
+        return state.change == 0 or (not problem.eta and is_sharpest(problem, state.sharpness))
 
     def candidates(
         self, problem: Penalised, state: UnbalancedSinkhornState
     ) -> list[tuple[Core, Vector]]:
-        """Return the plan of the state, and the row potential."""
+        """Return the plan of the state, and the row potential; at the end also an exact plan."""
         if problem.eta:
             return [(Gibbs(problem.geometry, state.f - problem.eta, state.g, problem.eta), state.f)]
         fine = 1 / state.sharpness if state.sharpness else state.eta
-        return [(Gibbs(problem.geometry, fine * state.U, fine * state.V, fine), state.f)]
+        found: list[tuple[Core, Vector]] = [
+            (Gibbs(problem.geometry, fine * state.U, fine * state.V, fine), state.f)
+        ]
+        if self._is_finished(problem, state):
+            found += preferred_transport(problem, state.f, state.g)
+        return found
 
     def potentials(self, problem: Penalised, state: UnbalancedSinkhornState) -> Potentials:
         """Return the potentials."""
         return state.f, state.g
+
+
+def preferred_transport(problem: Penalised, f: Vector, g: Vector) -> list[tuple[Core, Vector]]:
+    """Return an optimal plan between p exp(-f/λ_a) and q exp(-g/λ_b), beside f and its own duals.
+
+    With optimal potentials these are the marginals of every optimal plan.
+    """
+    geometry, (n, m) = problem.geometry, problem.shape
+    if geometry.allowed is not None or (geometry.is_separable and n * m > MAX_KEPT_ENTRIES):
+        return []
+    r = _preferred(problem.p, f, problem.price_a)
+    c = _preferred(problem.q, g, problem.price_b)
+    mass, of_c = float(r.sum()), float(c.sum())
+    if not (0 < mass < math.inf and 0 < of_c < math.inf):
+        return []
+    low, rng, simplex = geometry.bounds[0], np.random.default_rng(0), RestrictedSimplex()
+    target = Additive(geometry.shifted(-low), 0.0, r / mass, c / of_c)
+    state, _ = simplex.init(target, rng, (f - low, g))
+    while not state.is_done:
+        deadline.check()
+        simplex.step(target, state, rng)
+    (core, row), *_ = simplex.candidates(target, state)
+    assert isinstance(core, Arcs)
+    core = replace(core, flow=mass * core.flow)
+    return [(core, f), (core, row + low)]
+
+
+def _preferred(weights: Vector, potential: Vector, price: Price) -> Vector:
+    """Return the marginal p exp(-f/λ), 0 where there is no weight."""
+    used, marginal = weights > 0, np.zeros_like(weights)
+    marginal[used] = weights[used] * exp(-potential[used] / kept(price, used))
+    return marginal
 
 
 def _shifted(problem: Penalised, f: Vector, g: Vector, eta: float) -> Potentials:

@@ -260,10 +260,14 @@ def claim_defects(kind: FuzzKind, C: Array, a: Array, b: Array, claim: BoundClai
     for part in (above, below):
         unit = unit if part is None or kind.reg is None else unit + part.size
     room = ROUND_OFF * unit + TINY
-    if kind.name == "tv":  # the misfit of a stored plan is rounded, and charged with its rounding
-        price = max((p for p in kind.prices if p < math.inf), default=0.0)
+    # The marginals of a stored plan are rounded, and charged with their rounding.
+    price = np.longdouble(max((p for p in kind.prices if p < math.inf), default=0.0))
+    if kind.name == "tv":
         total = a.sum(axis=-1) + b.sum(axis=-1)
-        misfit = np.longdouble(price) * total * 8 * np.finfo(float).eps
+        misfit = price * total * 8 * np.finfo(float).eps
+    elif kind.name == "kl" and above is not None:
+        missed = sum(np.abs(r - w).sum(axis=-1) for r, w in zip(sums(X), (a, b), strict=True))
+        misfit = price * missed * 8 * np.finfo(float).eps
     yield from _where(
         ~(value >= lower - room), "lower bound {1!s} above the value {0!s}", value, lower
     )
