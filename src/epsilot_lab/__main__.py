@@ -34,6 +34,7 @@ STUDIES = {
     "regret": "compare auto with the fastest method",
     "registry": "measure every method on one problem, for `epsilot methods`",
     "calibrate": 'fit the cost models behind method="auto"',
+    "again": "solve stored lines of the paper's experiments again, and compare",
     "results": "list the versions that produced the published results",
     "gallery": "draw pictures of plans for the documentation",
     "campaign": "fuzz the library",

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from math import isqrt
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from epsilot._types import Matrix, Vector
 from epsilot.arguments import numeric
@@ -18,6 +20,7 @@ from epsilot.files.images import (
     embedded_digits,
     grid_cost,
     read_digits,
+    read_idx,
     synthetic_pair,
 )
 
@@ -112,7 +115,7 @@ def images(side: int, seed: int, data: str = "synthetic") -> Instance:
         A, B = (
             authors_synthetic(side, seed)
             if rest == "synthetic"
-            else authors_digits(side, seed, embedded_digits() if rest == "mnist" else digits(rest))
+            else authors_digits(side, seed, embedded_digits() if rest == "mnist" else pixels(rest))
         )
     elif data == "synthetic":
         A, B = synthetic_pair(side, seed)
@@ -164,18 +167,20 @@ def _authors_image(side: int, seed: int) -> Matrix:
     return np.asarray(image / image.sum())
 
 
-def authors_digits(side: int, pair: int, digits: Matrix) -> tuple[Matrix, Matrix]:
+def authors_digits(side: int, pair: int, digits: NDArray[Any]) -> tuple[Matrix, Matrix]:
     """Return a pair of digits by the recipe of the authors' notebook.
 
-    Pillow resizes them, and pixels are raised to 0.15 of the largest. With the 60,000 digits of
-    MNIST's training set the pairs are the notebook's; one of each comes from either half.
+    Pillow resizes them, and pixels are raised to 0.15 of the largest. With the bytes of the 60,000
+    digits of MNIST's training set the images are the notebook's; one of each pair comes from
+    either half.
     """
     from PIL import Image
 
     seeds = authors_seeds(pair, 1001, (0, len(digits) // 2, len(digits)))
     found = []
     for index in seeds:
-        picture = Image.fromarray(np.rint(255 * digits[index]).astype(np.uint8))
+        own = digits[index] if digits.dtype == np.uint8 else np.rint(255 * digits[index])
+        picture = Image.fromarray(own.astype(np.uint8))
         image = np.array(picture.resize((side, side)), dtype=np.float64)
         image = np.maximum(image, AUTHORS_BACKGROUND * image.max())
         found.append(image / image.sum())
@@ -184,8 +189,14 @@ def authors_digits(side: int, pair: int, digits: Matrix) -> tuple[Matrix, Matrix
 
 @cache
 def digits(path: str) -> Matrix:
-    """Return the digits of a file."""
+    """Return the digits of a file, the brightest pixel of each scaled to 1."""
     return read_digits(path)
+
+
+@cache
+def pixels(path: str) -> NDArray[Any]:
+    """Return the digits of a file as they are: bytes, if it is one of MNIST's."""
+    return digits(path) if Path(path).suffix.lower() in (".npy", ".npz") else read_idx(path)
 
 
 # -- points and random costs -----------------------------------------------------------------

@@ -37,7 +37,8 @@ class Store:
     """Lines by the fields that identify their solve; the file holds complete lines only.
 
     A last line that was cut short (the machine went down) is dropped. A last line that only lacks
-    its line end is kept. Any other unreadable line is an error, since it was edited by hand.
+    its line end is kept. Any other unreadable line is an error, since it was edited by hand. Of two
+    lines of one solve the later one counts.
 
     Parameters
     ----------
@@ -60,6 +61,9 @@ class Store:
     def __len__(self) -> int:
         return len(self._lines)
 
+    def __iter__(self) -> Iterator[Line]:
+        return iter(list(self._lines.values()))
+
     def lines(self, tasks: Iterable[Identified]) -> list[Line]:
         """Return the lines of those tasks that are solved, in the order of the tasks."""
         return [self._lines[key] for key in self._keys(tasks)]
@@ -81,6 +85,10 @@ class Store:
         known = set(wanted)
         rest = sorted(key for key in self._lines if key not in known)
         self._lines = {key: self._lines[key] for key in wanted + rest}
+        self.save()
+
+    def save(self) -> None:
+        """Write the file anew, one line per solve."""
         text = "".join(
             json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
             for line in self._lines.values()
@@ -115,7 +123,7 @@ class Store:
     def _keep(self, text: bytes, number: int) -> None:
         try:
             line = json.loads(text)
-            self._lines.setdefault(self._key(line), line)
+            self._lines[self._key(line)] = line
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidProblem(
                 f"{self.path}, line {number} is not a solve of this experiment ({error}); "

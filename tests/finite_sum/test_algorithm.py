@@ -78,6 +78,18 @@ def test_components_are_as_smooth_as_they_say(name, norm, rng):
             assert algorithm.dual_norm(change, norm) <= L[i] * length * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("norm", ["l1", "l1.5", "l2", "l4", "linf"])
+def test_the_constant_of_entropic_transport_is_attained(norm):
+    """Two equal weights, moved in opposite directions: the variance is 2^(-2/p) ‖u‖²."""
+    dual = EntropicTransport(np.zeros((3, 2)), np.full(3, 1 / 3), np.full(2, 0.5), 0.1)
+    u = 1e-6 * np.array([1.0, -1.0])
+    change = dual.component_gradient(0, u) - dual.component_gradient(0, 0 * u)
+    size = algorithm.lp(u, algorithm.exponent(norm))
+    measured = algorithm.dual_norm(change, norm) / size
+    assert measured == pytest.approx(dual.smoothness(norm)[0], rel=1e-9)
+    assert dual.smoothness("l2")[0] == pytest.approx(1 / (2 * 0.1))
+
+
 @pytest.mark.parametrize("name", DUALS)
 def test_weak_duality_is_tight_at_the_end(name):
     dual = DUALS[name]()

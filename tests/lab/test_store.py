@@ -48,10 +48,10 @@ def test_lines_are_put_in_the_order_of_the_tasks_and_others_behind(path):
     assert numbers(path) == [2, 1, 0]
 
 
-def test_the_first_of_two_lines_of_one_solve_counts(path):
+def test_the_later_of_two_lines_of_one_solve_counts(path):
     text = path.read_text(encoding="utf-8")
     path.write_text(text + '{"number": 1, "value": "later"}\n', encoding="utf-8")
-    assert Store(path, FIELDS).lines([Counted(1)])[0]["value"] == "ε = 1"
+    assert Store(path, FIELDS).lines([Counted(1)])[0]["value"] == "later"
 
 
 def test_what_is_not_a_number_is_not_written(path):

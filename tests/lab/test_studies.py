@@ -32,6 +32,8 @@ RUNS = [
     ("races", "partial unbalanced --toy", ["| images, l1 | 36 |", "| random costs | 16 | 5 |"]),
     ("races", "pot-names --toy", ["| emd2, random weights | 20 |", "| sinkhorn, reg 0.01 | 20 |"]),
     ("races", "updates --toy", ["| Greenkhorn update | 20 |", "| log-domain Sinkhorn"]),
+    ("again", "docs/results fig1 --sample 1 --most 0.02 --untimed",
+     ["| experiment | lines | solved again | equal counts |"]),
     ("auction-stages", "--scale 0.005 --set min_phase_ratio=1",
      ["500 rows:", "pivots,", "s in all, gap"]),
     ("barycenters", "--toy", ["| cityblock | POT, reg 0.01, sinkhorn |", "| 12 x 12 |"]),

@@ -13,7 +13,7 @@ from ..errors import InvalidProblem
 from ..kernels.vectors import dot, entropy, exp, log, matvec, rmatvec
 from ..problems.problem import Entropic
 from ..wording import shown
-from .algorithm import EUCLIDEAN, dual_norms
+from .algorithm import EUCLIDEAN, dual_norms, exponent
 
 #: A function of numbers t_i and their component indices i, entry by entry.
 OfComponents = Callable[[Vector, Index], Vector]
@@ -219,8 +219,10 @@ class EntropicTransport(_RowTransport):
 
     .. math:: φ(λ) = \sum_i p_i η (\log \sum_j e^{(λ_j - C_{ij})/η} - \log p_i) - <λ, q>
 
-    Component i is n p_i times a log-sum-exp, so L_i = n p_i / η in both norms: the Hessian
-    form is a variance, at most ‖u‖∞² / η. ``factor=5`` is the paper's constant for l∞.
+    Component i is n p_i times a log-sum-exp, whose Hessian form is a variance over η. A variance
+    of u is at most (max u - min u)² / 4, so that L_i = 2^(-2/p) n p_i / η in lp: n p_i / η in l∞
+    and n p_i / (2η) in l2. ``factor`` multiplies it: 5 gives the paper's constant for l∞, 2 that
+    for l2.
     """
 
     C: Matrix
@@ -248,9 +250,9 @@ class EntropicTransport(_RowTransport):
         return self.eta * dot(self.p, lse - log(self.p)) - dot(lam, self.q)
 
     def smoothness(self, norm: str) -> Vector:
-        """Return n p_i / η, times ``factor`` for l∞; ‖u‖∞ is the least of all the norms."""
-        factor = self.factor if norm == "linf" else 1.0
-        return factor * self.n_components * self.p / self.eta
+        """Return 2^(-2/p) n p_i / η, times ``factor``; two opposite entries of u attain it."""
+        constant = self.factor * 2 ** (-2 / exponent(norm))
+        return constant * self.n_components * self.p / self.eta
 
     def objective(self, X: Matrix) -> float:
         """Return <C, X> - η H(X)."""

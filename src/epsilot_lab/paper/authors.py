@@ -20,7 +20,7 @@ from ..fitting import Curve, Fit, curve, fit_power, select
 from ..instances import AUTHORS, AUTHORS_PAIRS
 from ..judging import paired, within
 from ..store import Line
-from .image_tasks import ImageTask, operations, priced, source_name
+from .image_tasks import MNIST_TRAIN, ImageTask, operations, priced, source_name
 from .numpy_pdasmd import NAME, NumpyTask
 
 # -- settings of the notebook ------------------------------------------------------------------
@@ -174,6 +174,7 @@ def label_of(data: str) -> str:
     return {
         "synthetic": "their synthetic images",
         "mnist": "400 digits by their recipe",
+        MNIST_TRAIN: "their digits, of MNIST's training set",
     }.get(kind, f"{kind} by their recipe")
 
 

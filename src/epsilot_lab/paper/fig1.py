@@ -114,6 +114,8 @@ class Fig1Scale:
     eps: float = 0.05
     #: Accuracies under the certificate: too small for a first guess to qualify.
     certified_eps: tuple[float, ...] = (0.005, 0.001)
+    #: Side -> pairs of synthetic images on which Stochastic Sinkhorn is compared with PDASMD.
+    crossover: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, quick: bool) -> Fig1Scale:
@@ -129,6 +131,7 @@ FULL = Fig1Scale(
     (8, 12),
     budget=150.0,
     certificate_budget=20.0,
+    crossover=(*((m, 30) for m in (7, 10, 14, 20, 24, 28, 32)), (48, 5), (64, 2)),
 )
 
 
@@ -182,6 +185,19 @@ def tasks_of(scale: Fig1Scale, panels: dict[str, str], seeds: int) -> Iterator[F
                 if own not in seen and own.seconds <= limit:
                     seen.add(own)
                     yield own
+    if "b" in panels:
+        yield from (task for task in crossover_tasks(scale) if task not in seen)
+
+
+def crossover_tasks(scale: Fig1Scale) -> Iterator[ImageTask]:
+    """Yield the solves that show where Stochastic Sinkhorn comes to need more than PDASMD."""
+    for side, pairs in scale.crossover:
+        for seed in range(pairs):
+            for series in (PDASMD_SHARP, STOCHASTIC_SINKHORN):
+                options = series.options
+                yield priced(
+                    ImageTask("synthetic", side, seed, series.method, "paper", scale.eps, options)
+                )
 
 
 def _stop(task: Fig1Task) -> str:

@@ -1,13 +1,15 @@
 """The authors' settings: their images to the bit, and their counts."""
 
+import gzip
 import hashlib
+import struct
 
 import numpy as np
 import pytest
 
 from epsilot_lab.fitting import select
 from epsilot_lab.instances import authors_digits, authors_seeds, authors_synthetic, images
-from epsilot_lab.paper import authors
+from epsilot_lab.paper import authors, image_tasks
 from epsilot_lab.paper.authors import DIGITS, METHODS, REFERENCE, SYNTHETIC, counted
 from epsilot_lab.paper.image_tasks import source_name
 
@@ -88,3 +90,40 @@ def test_settings_are_those_of_their_notebook():
     assert inner == {2: 72, 10: 14, 18: 8, 26: 5, 34: 4, 42: 3}
     assert DIGITS.eps == 0.1
     assert DIGITS.sides == tuple(range(2, 11))
+
+
+def test_mnists_training_digits_have_one_name(tmp_path, monkeypatch):
+    """Their file is known by its contents, compressed or not; other files by name and digest."""
+    pixels = np.random.default_rng(0).integers(1, 256, (12, 6, 6), dtype=np.uint8)
+    content = struct.pack(">IIII", 2051, 12, 6, 6) + pixels.tobytes()
+    plain, packed = tmp_path / "some-digits", tmp_path / "digits.gz"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    source_name.cache_clear()
+    assert source_name(f"authors-{plain}").startswith("authors-some-digits (")
+    monkeypatch.setattr(image_tasks, "_MNIST_TRAIN_DIGEST", hashlib.sha256(content).hexdigest())
+    source_name.cache_clear()
+    assert {source_name(f"authors-{path}") for path in (plain, packed)} == {"authors-mnist-train"}
+    source_name.cache_clear()
+    (made,) = {task.identity["data"] for task in authors.tasks_of(str(packed), TINY, "a")}
+    assert made == "authors-mnist-train"
+    line = next(iter(authors.tasks_of(str(packed), TINY, "a"))).line()
+    assert line["has_ended"]
+    source_name.cache_clear()
+
+
+def test_pixels_of_mnists_files_are_taken_as_they_are(tmp_path):
+    """A digit whose brightest pixel is below 255 is resized unscaled, as in the notebook."""
+    image = pytest.importorskip("PIL.Image")
+    bytes_ = np.random.default_rng(1).integers(1, 200, (12, 6, 6), dtype=np.uint8)
+    path = tmp_path / "digits"
+    path.write_bytes(struct.pack(">IIII", 2051, 12, 6, 6) + bytes_.tobytes())
+    first, second = authors_seeds(2, 1001, (0, 6, 12))
+    _, a, b = images(4, 2, f"authors-{path}")
+    for weights, index in ((a, first), (b, second)):
+        own = np.array(image.fromarray(bytes_[index]).resize((4, 4)), dtype=float)
+        own[own <= 0.15 * own.max()] = 0.15 * own.max()
+        np.testing.assert_array_equal(weights.reshape(4, 4), own / own.sum())
+
+
+TINY = authors.overridden(DIGITS, sides=(2,), pairs=1)
