@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .api.graph import solve_graph
     from .api.grid import solve_grid
     from .api.gromov import gromov_bounds, solve_gromov
+    from .api.methods import methods
     from .api.pairwise import pairwise
     from .api.sample import solve_sample
     from .api.solve import exact, solve
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from .barycenters.free_support import SampleBarycenterResult
     from .barycenters.result import BarycenterResult
     from .engine.batch.result import BatchResult
+    from .engine.certificate import Certificate
     from .engine.result import Result, Status
     from .errors import (
         CertificateError,
@@ -54,10 +56,8 @@ if TYPE_CHECKING:
     from .graphs.result import GraphResult
     from .gromov.matrix_bounds import GromovBounds
     from .gromov.result import GromovResult
-    from .problems.certificate import Certificate
     from .problems.plan import Plan
     from .problems.work import Record
-    from .solvers import methods
 
 # Public names load their module on first use, so that importing the package is fast.
 _HOMES = {
@@ -72,7 +72,7 @@ _HOMES = {
     "barycenters.result": ("BarycenterResult",),
     "api.certify": ("certify", "round_plan"),
     "api.pairwise": ("pairwise",),
-    "problems.certificate": ("Certificate",),
+    "engine.certificate": ("Certificate",),
     "errors": (
         "CertificateError",
         "ConvergenceWarning",
@@ -88,7 +88,7 @@ _HOMES = {
     "problems.work": ("Record",),
     "engine.batch.result": ("BatchResult",),
     "engine.result": ("Result", "Status"),
-    "solvers": ("methods",),
+    "api.methods": ("methods",),
     "api.graph": ("solve_graph",),
     "graphs.result": ("GraphResult",),
     "api.grid": ("solve_grid",),

@@ -4,17 +4,21 @@ import io
 import math
 import re
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 import epsilot
 from browser import EXECUTABLE, Browser
-from epsilot.display import charts, page, plan_figures
+from epsilot.display import charts, page, plan_figures, plan_samples
+from epsilot.display.outward import outward
+from epsilot.display.plotting import gap_curves
 from epsilot.files.images import synthetic_pair
-from epsilot.problems.plan import Arcs, Explicit, Plan
+from epsilot.problems.plan import Arcs, Correction, Explicit, Plan
 
 IMAGES = dict(zip("AB", synthetic_pair(8, seed=1), strict=True))
 MATRIX = {"M": np.random.default_rng(0).random((12, 9)), "math": math}
@@ -30,14 +34,14 @@ CASES = {
     "images": (
         IMAGES,
         "solve_grid(A, B, metric='cityblock', method='sinkhorn')",
-        "Target: lighter",
+        "Target, 8 × 8",
     ),
     "plane": (points(40, 30, 2), "solve_sample(X_a, X_b, metric='sqeuclidean')", "x and y"),
     "space": (points(20, 25, 3), "solve_sample(X_a, X_b, metric='euclidean')", "y and z"),
     "more": (points(20, 20, 5), "solve_sample(X_a, X_b, metric='cityblock')", "largest variance"),
     "line": (points(30, 20, 1), "solve_sample(X_a, X_b, metric='cosine', seed=3)", "above"),
     "matrix": (MATRIX, "solve(M, eps=0.01, method='pdasmd', batch_size=2)", "12 × 9 blocks"),
-    "exact": (MATRIX, "solve(M, method='exact')", "no curve"),
+    "exact": (MATRIX, "solve(M, method='exact')", "computed once"),
     "entropic": (MATRIX, "solve(M, reg=0.1, tol=0.001)", "entropic objective"),
     "partial": (
         points(40, 30, 2),
@@ -149,7 +153,7 @@ def test_a_page_that_fails_leaves_the_old_one(tmp_path, results, monkeypatch):
     ],
 )
 def test_bounds_are_rounded_outwards(lower, upper):
-    low, high = page.outward(lower, upper)
+    low, high = outward(lower, upper)
     assert float(low) <= lower
     assert upper <= float(high)
     assert float(high) - float(low) <= 1.3 * (upper - lower) + 1e-14 * max(abs(lower), abs(upper))
@@ -158,7 +162,7 @@ def test_bounds_are_rounded_outwards(lower, upper):
 
 def test_arcs_are_drawn_in_proportion_to_mass():
     X = np.array([[0.3, 0.1], [0.0, 0.6]])
-    drawn = plan_figures.sampled_arcs(Plan(Explicit(X)), X.sum(axis=1))
+    drawn = plan_samples.sampled_arcs(Plan(Explicit(X)), X.sum(axis=1))
     assert sorted(zip(drawn.i, drawn.j, strict=True)) == [(0, 0), (0, 1), (1, 1)]
     assert drawn.times / drawn.times.sum() == pytest.approx([0.3, 0.1, 0.6], abs=0.01)
 
@@ -168,15 +172,69 @@ def test_a_large_plan_is_a_small_page(rng):
     i = np.arange(n)
     plan = Plan(Arcs((n, n), i, i[::-1].copy(), np.full(n, 1 / n)))
     X = rng.random((n, 3))
-    moved = plan_figures.MovedMass.by(plan, np.full(n, 1 / n), np.full(n, 1 / n))
+    moved = plan_samples.MovedMass.by(plan, np.full(n, 1 / n), np.full(n, 1 / n))
     assert len(plan_figures.figures_of(moved, X, X[::-1])) < 500_000
-    assert "Estimated" in plan_figures.figures_of(moved, None, None)
+    assert "Estimated" not in plan_figures.figures_of(moved, None, None)
+    rank_one = Correction(*np.ones((2, n)), *np.full((2, n), 1e-12))
+    spread = replace(moved, plan=replace(plan, correction=rank_one))
+    assert "Estimated" in plan_figures.figures_of(spread, None, None)
+
+
+def heights(bins, x, weights):
+    """Return the heights of bars that have positions."""
+    found = bins.heights(x, weights)
+    assert found @ bins.length == pytest.approx(weights.sum())
+    return found[found > 0]
+
+
+@pytest.mark.parametrize("n", [7, 50, 119, 121, 400, 1003])
+def test_even_masses_on_a_line_give_even_bars(n):
+    x = np.linspace(0.3, 1.7, n)
+    found = heights(plan_samples.line_bins(x), x, np.full(n, 1 / n))
+    np.testing.assert_allclose(found, found[0], rtol=1e-9)
+
+
+def test_bars_of_a_smooth_histogram_have_one_peak():
+    x = np.linspace(0, 1, 100)
+    weights = np.exp(-((x - 0.4) ** 2) / 0.02)
+    steps = np.sign(np.diff(heights(plan_samples.line_bins(x), x, weights)))
+    assert np.count_nonzero(np.diff(steps)) == 1
+
+
+def test_few_uneven_positions_have_a_bar_each(rng):
+    x = np.array([0.0, 0.1, 0.45, 1.0])
+    bins = plan_samples.line_bins(x)
+    np.testing.assert_allclose(bins.left + bins.width / 2, x)
+    np.testing.assert_allclose(bins.heights(x, np.arange(4.0)) * bins.length, np.arange(4.0))
+    many = rng.normal(size=4000)
+    assert 20 <= plan_samples.line_bins(many).left.size <= 60
+
+
+def test_the_largest_entries_are_listed_in_order(rng):
+    X = rng.random((30, 40))
+    dense = plan_samples.largest_entries(Plan(Explicit(X)))
+    listed = plan_samples.largest_entries(Plan(Arcs.of(X)))
+    assert dense == listed
+    assert [entry.mass for entry in dense] == sorted(X.ravel(), reverse=True)[:10]
+    assert all(X[entry.i, entry.j] == entry.mass for entry in dense)
+
+
+def test_gaps_are_drawn_where_they_are():
+    result = made("stopped")
+    exact = made("exact")
+    drawn = Figure().add_subplot()
+    gap_curves(drawn, {"sinkhorn": result, "exact": exact}, "seconds")
+    low = min(line.get_ydata().min() for line in drawn.lines[:2])
+    assert low == pytest.approx(max(exact.gap, np.finfo(float).eps * exact.value), rel=1)
+    assert low < 1e-3 * result.gap
+    text = page.page_of(exact)
+    assert f"this plan: {max(exact.gap, 0.0):.3g}" in text
 
 
 @pytest.mark.parametrize("shape", [(7, 5), (200, 90)])
 def test_block_masses_are_sums_of_entries(shape, rng):
     X = rng.random(shape)
-    masses, is_all = plan_figures.block_masses(Plan(Explicit(X)), 64)
+    masses, is_all = plan_samples.block_masses(Plan(Explicit(X)))
     assert is_all
     assert masses.shape == tuple(min(64, side) for side in shape)
     assert masses.sum() == pytest.approx(X.sum())
@@ -194,7 +252,7 @@ def test_block_masses_are_sums_of_entries(shape, rng):
     ],
 )
 def test_grid_shape_of_pixels(X, shape):
-    assert plan_figures.grid_shape(X.astype(np.float64)) == shape
+    assert plan_samples.grid_shape(X.astype(np.float64)) == shape
 
 
 def test_bitmaps_are_valid_png_files():

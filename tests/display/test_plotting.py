@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import epsilot
-from epsilot.display import plan_figures, plotting
+from epsilot.display import plan_samples, plotting
 from epsilot.errors import InvalidProblem, MissingExtra
 from epsilot.files.images import grid_cost
 
@@ -102,6 +102,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
             raise ImportError(name)
         return real(name, *args, **kwargs)
 
+    monkeypatch.delitem(sys.modules, "epsilot.display.notebook_figure", raising=False)
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
     with pytest.raises(MissingExtra, match=r'pip install "epsilot\[plot\]"'):
         plotting.check_picture(tmp_path / "t.png")
@@ -134,6 +135,6 @@ def test_large_plans_are_drawn_as_distances(images, results, entries, monkeypatc
 
 def test_cell_sums_preserve_the_total(rng):
     field = rng.random((35, 2))
-    cells = plan_figures.cell_sums(field, (5, 7), 3)
+    cells = plan_samples.cell_sums(field, (5, 7), 3)
     assert cells.shape == (6, 2)
     np.testing.assert_allclose(cells.sum(axis=0), field.sum(axis=0))

@@ -13,12 +13,12 @@ from .._types import Matrix, Potentials
 from ..arguments import numeric, unknown_argument
 from ..barycenters.execute import audit as audit_barycenter
 from ..barycenters.family import Costs, make_family
+from ..engine.certificate import Certificate, certificate_of
 from ..engine.execute import execute
 from ..engine.request import Request, meant_keywords
 from ..engine.run_plan import internal_potentials
 from ..errors import InvalidProblem
 from ..geometry import Geometry
-from ..problems.certificate import Certificate
 from ..problems.objective import Objective
 from ..problems.plan import Arcs, Core, Explicit, Plan
 from ..problems.problem import Problem, make_problem
@@ -133,7 +133,7 @@ def audit(
             "the potentials are too far from optimal ones: in float64 they prove no finite lower "
             "bound (leave them out, and certify computes others)."
         )
-    return objective.certificate(core, rows[best])
+    return certificate_of(objective, core, rows[best])
 
 
 def _barycenter(

@@ -106,6 +106,12 @@ class Distance(float):
 
     __str__ = float.__repr__
 
+    def _repr_html_(self) -> str:
+        """Return the distance, its interval and a thumbnail of the plan for a notebook."""
+        from ..display.notebook import distance_card
+
+        return distance_card(self, self.result, f"W_{self.p:g} ({as_named(self.metric)})")
+
     def __reduce__(self) -> tuple[object, ...]:
         return Distance._make, (self.upper, self.lower, self.p, self.metric, self.result)
 

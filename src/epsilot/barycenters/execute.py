@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import memory, parallel
 from .._types import Matrix, Vector
+from ..engine.certificate import Certificate
 from ..engine.clock import Clock, started
 from ..engine.execute import drive, proved, report_limit
 from ..engine.execute import execute as execute_member
@@ -20,7 +21,7 @@ from ..engine.run_state import RunState
 from ..engine.schedules import AnySchedule
 from ..engine.starts import COLD
 from ..errors import InvalidProblem
-from ..problems.certificate import AUDIT_TOLERANCE, Certificate
+from ..problems.certificate import AUDIT_TOLERANCE
 from ..problems.plan import Core
 from ..solvers.base import AnySolver
 from ..version import __version__

@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -30,6 +30,10 @@ from ..problems.plan import Plan
 from ..problems.problem import make_problem
 from ..problems.work import Work
 from ..solvers.base import AnySolver, Signal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 #: No gap ends the run, unless the value is 0: it ends when the points no longer move.
 NO_GOAL = Goal(eps=-math.inf, floor=-1.0)
@@ -110,6 +114,31 @@ class SampleBarycenterResult:
     def gap(self) -> float:
         """Certified accuracy of the cost of these points."""
         return self.value - self.lower_bound
+
+    def _repr_html_(self) -> str:
+        """Return the value, its bounds and the points for a notebook."""
+        from ..display.notebook import card, points_picture
+        from ..display.outward import outward
+
+        lower, upper = outward(self.lower_bound, self.value)
+        return card(
+            f"Barycentre of {len(self.plans)} clouds: {len(self.points)} points",
+            f"{self.value:.7g}",
+            [
+                f"proved: {lower} ≤ cost of these points ≤ {upper}",
+                f"{self.status}; {self.seconds:.3g} s",
+            ],
+            badge="at rest" if self.converged else "not at rest",
+            is_good=self.converged,
+            picture=points_picture(self.points, self.barycenter),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
+        """Draw the points by their first two coordinates; returns the figure."""
+        from ..display.plan_plots import plot_points
+
+        title = f"Barycentre of {len(self.plans)} clouds: cost {self.value:.6g}"
+        return plot_points(self.points, self.barycenter, title, ax)
 
 
 class PlacedPlans(NamedTuple):

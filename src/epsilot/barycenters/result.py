@@ -106,7 +106,30 @@ class BarycenterResult:
             f"{self.seconds:.3g} s{compile_note(self.compile_seconds)}>"
         )
 
+    def _repr_html_(self) -> str:
+        """Return value, bounds, gap and a picture of the barycentre for a notebook."""
+        from ..display.notebook import judged_card, masses_picture
+
+        shape = " × ".join(map(str, self.barycenter.shape))
+        title = f"Barycentre of {len(self.plans)} histograms on {shape}"
+        run = f"{self.method}; {self.seconds:.3g} s{compile_note(self.compile_seconds)}"
+        return judged_card(self, title, [run], masses_picture(self.barycenter))
+
     def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
+        """Draw the barycentre: bars of a histogram, pixels of an image; returns the figure.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> M = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
+        >>> figure = epsilot.barycenter(np.eye(9)[[1, 5]], M).plot()
+        """
+        from ..display.plan_plots import plot_masses
+
+        title = f"Barycentre of {len(self.plans)} histograms: value {self.value:.6g}"
+        return plot_masses(self.barycenter, "mass", title, ax)
+
+    def plot_convergence(self, ax: Axes | None = None) -> Figure | SubFigure:
         """Draw upper and lower bound against operations; returns the figure."""
         from ..display.plotting import plot_convergence
 

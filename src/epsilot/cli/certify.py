@@ -14,7 +14,7 @@ from . import options as opt
 from .options import request_options
 
 if TYPE_CHECKING:
-    from ..problems.certificate import Certificate
+    from ..engine.certificate import Certificate
     from .inputs import Inputs
 
 ANSWER = "Answer to audit"

@@ -42,6 +42,7 @@ class AxisScale:
     start: float
     stop: float
     is_log: bool = False
+    is_whole: bool = False  # ticks are whole numbers
 
     @classmethod
     def of(
@@ -63,6 +64,10 @@ class AxisScale:
             low, high, x = math.log(low), math.log(high), np.log(x)
         return np.asarray(self.start + (x - low) / (high - low) * (self.stop - self.start))
 
+    def lengths(self, x: Vector | float) -> Vector:
+        """Return lengths on a linear scale in SVG units."""
+        return np.asarray(x) * (self.stop - self.start) / (self.high - self.low)
+
     def ticks(self) -> list[float]:
         """Return about five round numbers on the scale, powers of ten if it is logarithmic."""
         if self.is_log:
@@ -71,6 +76,7 @@ class AxisScale:
                 return [10.0**k for k in powers[:: -(-len(powers) // 5)]]
         span = self.high - self.low
         size = 10.0 ** math.floor(math.log10(span / 3))
+        size = max(size, 1.0) if self.is_whole else size
         step = next(size * k for k in (1, 2, 5, 10) if span / (size * k) <= 5)
         first = math.ceil(self.low / step)
         return [step * k for k in range(first, math.floor(self.high / step) + 1)]
@@ -86,16 +92,23 @@ def drawing(parts: Iterable[str], alt: str, width: float = WIDTH, height: float 
 
 def axes(x: AxisScale, y: AxisScale, x_label: str, y_label: str) -> list[str]:
     """Return both axes of a chart with ticks and labels."""
+    foot, top = max(y.start, y.stop), min(y.start, y.stop)
     parts = []
     for at, value in zip(y(np.array(y.ticks())), y.ticks(), strict=True):
         parts.append(_line(x.start, at, x.stop, at, "axis"))
         parts.append(_text(x.start - 6, at + 4, _label(value, y), "end"))
-    for at, value in zip(x(np.array(x.ticks())), x.ticks(), strict=True):
-        parts.append(_line(at, y.start, at, y.start + 4, "axis"))
-        parts.append(_text(at, y.start + 17, _label(value, x), "middle"))
-    parts.append(_text((x.start + x.stop) / 2, y.start + 34, x_label, "middle"))
-    parts.append(_text(x.start, y.stop - 1, y_label, "start"))
+    parts += line_axis(x, foot, x_label)
+    parts.append(_text(x.start, top - 5, y_label, "start"))
     return parts
+
+
+def line_axis(x: AxisScale, foot: float, label: str) -> list[str]:
+    """Return a horizontal axis with ticks and its label."""
+    parts = [_line(x.start, foot, x.stop, foot, "axis")]
+    for at, value in zip(x(np.array(x.ticks())), x.ticks(), strict=True):
+        parts.append(_line(at, foot, at, foot + 4, "axis"))
+        parts.append(_text(at, foot + 17, _label(value, x), "middle"))
+    return [*parts, _text((x.start + x.stop) / 2, foot + 34, label, "middle")]
 
 
 def _label(value: float, scale: AxisScale) -> str:
@@ -180,11 +193,11 @@ def arrows(starts: Matrix, ends: Matrix) -> str:
     return f'<path class="arrows" d="{"".join(path)}"/>'
 
 
-def bars(x: Vector, widths: float, foot: float, heights: Vector, kind: str) -> str:
+def bars(x: Vector, widths: Vector | float, foot: float, heights: Vector, kind: str) -> str:
     """Return bars on a horizontal line; positive heights point down."""
     path = "".join(
-        f"M{u:.1f} {foot:.1f}h{widths:.1f}v{h:.1f}h{-widths:.1f}Z"
-        for u, h in zip(x, heights, strict=True)
+        f"M{u:.2f} {foot:.1f}h{w:.2f}v{h:.2f}h{-w:.2f}Z"
+        for u, w, h in zip(x, np.broadcast_to(widths, x.shape), heights, strict=True)
         if h
     )
     return f'<path class="bars {kind}" d="{path}"/>'
@@ -235,6 +248,11 @@ def sequential_png(shares: Matrix) -> bytes:
 def diverging_png(shares: Matrix) -> bytes:
     """Return a PNG file of numbers in [-1, 1], from orange to blue."""
     return png(_coloured(0.5 + 0.5 * shares, _DIVERGING))
+
+
+def diverging_colours() -> list[str]:
+    """Return the colours of the map from orange to blue, for other libraries."""
+    return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in _DIVERGING]
 
 
 def _coloured(shares: Matrix, colours: tuple[tuple[int, ...], ...]) -> NDArray[np.uint8]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from . import charts, html
 from .page import STYLE, check_page, convergence, facts_list, verdict
 from .report import Judged
 from .text import clock, compile_note, counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 #: Radius of the largest dot, in SVG units.
 DOT = 4.0
@@ -78,7 +82,32 @@ def gromov_lines(result: Matched) -> dict[str, str]:
 
 
 def _clouds(result: Matched) -> str:
-    """Return a picture of the second cloud, and of the first one turned onto it."""
+    """Return both clouds in one frame, with a caption."""
+    caption = (
+        "The first cloud (blue) is centred and turned by the rotation or reflection that the "
+        "coupling implies; the second (orange) is centred. Lines join coupled points."
+    )
+    return f'<div class="pictures">{html.figure(clouds_drawing(result), caption)}</div>'
+
+
+def plot_clouds(result: Matched, ax: Axes | None = None) -> Figure | SubFigure:
+    """Draw both clouds in one frame with matplotlib."""
+    from .plan_plots import Shown, draw_coupled
+
+    X, Y = (_plane(Z) * np.array([1.0, -1.0]) for Z in result.aligned())
+    arcs = result.arcs
+    masses = _masses(arcs.i, arcs.flow, len(X)), _masses(arcs.j, arcs.flow, len(Y))
+    sides = [(Z, mass, mass) for Z, mass in zip((X, Y), masses, strict=True)]
+    shown = Shown.of(ax)
+    draw_coupled(shown.ax, sides, (arcs.i, arcs.j, arcs.flow), ("first, turned", "second"))
+    names = "first principal direction", "second principal direction"
+    shown.ax.set(xlabel=names[0], ylabel=names[1], aspect="equal")
+    shown.ax.set_title(f"Gromov-Wasserstein {result.value:.6g}", loc="left", fontsize=11)
+    return shown.figure
+
+
+def clouds_drawing(result: Matched) -> str:
+    """Return a drawing of the second cloud, and of the first one turned onto it."""
     X, Y = (_plane(Z) for Z in result.aligned())
     both = np.concatenate([X, Y])
     middle, extent = (both.min(axis=0) + both.max(axis=0)) / 2, np.ptp(both, axis=0)
@@ -92,12 +121,7 @@ def _clouds(result: Matched) -> str:
     for Z, places, kind in ((X, arcs.i, "from"), (Y, arcs.j, "to")):
         parts += charts.dots(Z, _masses(places, arcs.flow, len(Z)), largest, kind)
     alt = "Both clouds in one frame, with lines between points that are coupled"
-    caption = (
-        "The first cloud (blue) is centred and turned by the rotation or reflection that the "
-        "coupling implies; the second (orange) is centred. Lines join coupled points."
-    )
-    picture = html.figure(charts.drawing(parts, alt, SIDE, height), caption)
-    return f'<div class="pictures">{picture}</div>'
+    return charts.drawing(parts, alt, SIDE, height)
 
 
 def _plane(Z: Matrix) -> Matrix:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html as markup
 import math
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,15 @@ from ..errors import InvalidProblem
 from ..files import StrPath, check_writable, write_atomically
 from ..wording import shown
 from . import charts, html, plan_figures
-from .plotting import AXES, history_columns
+from .outward import outward
+from .plan_samples import MovedMass, Solved
+from .plotting import AXES, gap_floor, history_columns
 from .report import Drawable, Judged, Pageable, result_lines
 from .text import cost_words, distance_note, is_counted
 
 _STYLE = """
 .verdict { padding: 1rem 1.25rem; border-left: 5px solid; border-radius: 4px;
-  background: var(--soft); font-size: 1.15rem; max-width: 60rem; overflow-wrap: anywhere }
+  background: var(--soft); font-size: 1.15rem; max-width: none; overflow-wrap: anywhere }
 .verdict strong { display: block } .verdict.good { border-color: var(--good) }
 .verdict.bad { border-color: var(--bad) } .good strong { color: var(--good) }
 .bad strong { color: var(--bad) }
@@ -33,8 +34,6 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere } pre span { white-space: n
 """
 #: Style of every page of a result.
 STYLE = charts.STYLE + plan_figures.STYLE + _STYLE
-#: Significant decimal digits that float64 always keeps.
-FLOAT64_DIGITS = 15
 
 
 def check_page(path: StrPath) -> None:
@@ -67,11 +66,8 @@ def page_of(
 ) -> str:
     """Return the page of a result; see :meth:`epsilot.Result.report`."""
     n, m = result.plan_operator.shape
-    X, Y = _coordinates(result, points)
-    problem = result.problem
-    moved = plan_figures.MovedMass.by(
-        result.plan_operator, problem.mass * problem.p, problem.mass * problem.q
-    )
+    X, Y = coordinates(result, points)
+    moved = MovedMass.of(result)
     verb = "reaches" if result.is_entropic or "KL" in result.quantity else "costs"
     parts = [
         verdict(result, verb),
@@ -98,8 +94,8 @@ def _unit(result: Pageable) -> list[str]:
     return [html.paragraph(f"Unit: {cost}{'' if distance is None else f'; {distance}'}.")]
 
 
-def _coordinates(
-    result: Pageable, points: tuple[ArrayLike, ArrayLike] | None
+def coordinates(
+    result: Solved, points: tuple[ArrayLike, ArrayLike] | None
 ) -> tuple[Matrix, Matrix] | tuple[None, None]:
     """Return the coordinates of sources and targets, from the caller or from the geometry."""
     if points is None:
@@ -149,44 +145,45 @@ def verdict(result: Judged, verb: str = "costs", plan: str = "plan") -> str:
     )
 
 
-def outward(lower: float, upper: float) -> tuple[str, str]:
-    """Return both bounds with few digits, the lower rounded down and the upper rounded up.
-
-    Examples
-    --------
-    >>> outward(0.123456789, 0.125123456)
-    ('0.1234', '0.1252')
-    """
-    size = max(abs(lower), abs(upper))
-    if size == 0:
-        return "0", "0"
-    place = math.floor(math.log10(size)) - FLOAT64_DIGITS + 1
-    if upper > lower:
-        place = max(place, math.floor(math.log10(upper - lower)) - 1)
-    unit = Decimal(1).scaleb(place)
-    numbers = (
-        Decimal(x).quantize(unit, rounding=way) if abs(x) < 1e25 * float(unit) else Decimal(x)
-        for x, way in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
-    )
-    texts = (f"{x:f}" if place + FLOAT64_DIGITS > -5 and size < 1e15 else f"{x:E}" for x in numbers)
-    low, high = (x.rstrip("0").rstrip(".") if "." in x and "E" not in x else x for x in texts)
-    return low, high
-
-
 # -- convergence -----------------------------------------------------------------------------
 
 
 def convergence(result: Drawable, units: str = "units of M") -> str:
-    """Return charts of the bounds and of the gap, if there are several certificates."""
+    """Return charts of the bounds and of the gap, or of the gap alone if it was computed once."""
     axis = "operations" if is_counted(result.work) else "seconds"
     (position,) = history_columns(result, axis)
     if position.size < 2:
-        return html.paragraph(
-            "The bounds were computed only once, at the end, so there is no curve to draw."
-        )
+        return _allowed_gap(result, units)
     x = charts.AxisScale.of(position, charts.LEFT, charts.WIDTH - charts.RIGHT, is_log=True)
     figures = [_bounds(result, axis, x, units), _gaps(result, axis, x, units)]
     return f'<div class="pictures">{"".join(figures)}</div>'
+
+
+def _allowed_gap(result: Drawable, units: str) -> str:
+    """Return the gap on a line from the lower bound to the largest value that was asked for."""
+    gap, target = max(result.gap, 0.0), result.target
+    far = max(gap, target) or 1.0
+    x = charts.AxisScale(
+        -0.02 * far, 1.08 * far, charts.LEFT, plan_figures.LINE_WIDTH - charts.RIGHT
+    )
+    foot, bar = 66.0, 12.0
+    at = float(x(gap))
+    parts = charts.line_axis(x, foot, f"excess over the lower bound ({units})")
+    allowed = x(np.array([0.0, target]))
+    parts.append(charts.band(allowed, np.full(2, 28.0), np.full(2, foot)))
+    zero, middle = float(x(0.0)), foot - 8.0 - bar / 2
+    parts.append(charts.bars(np.array([zero]), at - zero, foot - 8.0, np.array([-bar]), "from"))
+    parts += charts.dots(np.array([[at, middle]]), np.ones(1), 6.0, "to")
+    parts.append(charts.label(at + 12.0, foot - 10.0, f"this plan: {gap:.3g}"))
+    parts.append(charts.label(float(x(target)), 22.0, f"target: {target:.3g}", "end"))
+    alt = f"The gap {gap:.3g} beside the target {target:.3g}"
+    caption = (
+        "The bounds were computed once, at the end of the run. The optimum is between the lower "
+        "bound, at 0, and this plan, the orange dot. The shaded part is what was asked for."
+    )
+    height = foot + charts.BOTTOM
+    figure = html.figure(charts.drawing(parts, alt, plan_figures.LINE_WIDTH, height), caption)
+    return figure.replace("<figure>", '<figure class="wide">', 1)
 
 
 def _bounds(result: Drawable, axis: str, x: charts.AxisScale, units: str) -> str:
@@ -209,8 +206,7 @@ def _gaps(result: Drawable, axis: str, x: charts.AxisScale, units: str) -> str:
     """Return the chart of the gap on logarithmic axes."""
     position, gap = history_columns(result, axis, "gap")
     target = result.target
-    floor = max(0.05 * target, 1e-3 * float(gap.min()), 1e-300)
-    gap = np.maximum(gap, floor)
+    gap = np.maximum(gap, gap_floor(result))
     shown = (*gap, target) if target > 0 else gap
     y = charts.AxisScale.of(shown, charts.HEIGHT - charts.BOTTOM, charts.TOP + 12, is_log=True)
     parts = charts.axes(x, y, AXES[axis], f"certified gap ({units})")
@@ -219,14 +215,14 @@ def _gaps(result: Drawable, axis: str, x: charts.AxisScale, units: str) -> str:
         parts += [charts.dashed_line(x, at), charts.label(x.start + 6, at - 5, "target")]
     parts.append(charts.curve(x(position), y(gap), "from"))
     alt = f"The gap falls from {gap[0]:.3g} to {gap[-1]:.3g}; the target is {target:.3g}"
-    caption = f"Gap between the bounds: from {gap[0]:.3g} to {result.gap:.3g}."
+    caption = f"Gap between the bounds: from {gap[0]:.3g} to {gap[-1]:.3g}."
     return html.figure(charts.drawing(parts, alt), caption)
 
 
 # -- details of the run ----------------------------------------------------------------------
 
 
-def _facts(result: Pageable, moved: plan_figures.MovedMass) -> str:
+def _facts(result: Pageable, moved: MovedMass) -> str:
     """Return the list of facts about the problem and the run."""
     problem = result.problem
     facts = result_lines(result)

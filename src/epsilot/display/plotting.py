@@ -12,7 +12,7 @@ import numpy as np
 from .._types import Matrix, Vector
 from ..errors import InvalidProblem, MissingExtra
 from ..files import StrPath, check_writable, write_atomically
-from .plan_figures import cell_sums, mass_and_displacement
+from .plan_samples import cell_sums, mass_and_displacement
 from .report import Drawable, Reportable
 from .text import clock, is_counted, operations_text
 
@@ -67,10 +67,10 @@ def plot_convergence(result: Drawable, ax: Axes | None = None) -> Figure | SubFi
     ax.axhline(target, color="0.35", ls="--", lw=1, label="lower bound + target")
     ax.set_xscale("log")
     ax.set_xlabel(AXES[axis])
-    _label_decades(ax.xaxis)
+    label_decades(ax.xaxis)
     ax.set_ylabel(f"{result.quantity} (units of M)")
     headed(ax, f"{result.method}: gap {result.gap:.3g} certified")
-    _lighten(ax)
+    lighten(ax)
     return ax.figure
 
 
@@ -124,10 +124,10 @@ def check_picture(path: StrPath) -> None:
 def new_figure(width: float, height: float) -> Figure:
     """Return a figure without a window, independent of pyplot's global state."""
     try:
-        from matplotlib.figure import Figure
+        from .notebook_figure import NotebookFigure
     except ImportError as error:
         raise MissingExtra("drawing a figure", "matplotlib", "plot") from error
-    return Figure(figsize=(width, height), layout="constrained")
+    return NotebookFigure(figsize=(width, height), layout="constrained")
 
 
 def _figure_format(figure: Figure, path: StrPath) -> str:
@@ -166,7 +166,7 @@ def headed(ax: Axes, text: str) -> None:
     legend.set_in_layout(False)
 
 
-def _label_decades(axis: Axis) -> None:
+def label_decades(axis: Axis) -> None:
     """Label powers of ten on a logarithmic axis; on a short one also 2 and 5 times them."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
@@ -177,7 +177,7 @@ def _label_decades(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _lighten(ax: Axes) -> None:
+def lighten(ax: Axes) -> None:
     """Draw a light grid, and no frame at the top and the right."""
     ax.grid(True, which="major", color="0.9", lw=0.6)
     ax.set_axisbelow(True)
@@ -193,10 +193,16 @@ def history_columns(result: Drawable, *names: str) -> list[Matrix]:
     return [np.asarray(column) for column in table.T]
 
 
+def gap_floor(result: Drawable) -> float:
+    """Return the smallest gap that float64 tells from zero, where gaps of rounding are drawn."""
+    size = max(abs(result.lower_bound), abs(result.lower_bound + result.gap), result.target)
+    return max(float(np.finfo(np.float64).eps) * size, float(np.finfo(np.float64).tiny))
+
+
 def gap_curves(ax: Axes, results: Mapping[str, Drawable], axis: str) -> None:
-    """Draw each run's gap on logarithmic axes, clipped at 5 % of the target."""
+    """Draw each run's gap on logarithmic axes; gaps of rounding are drawn at its size."""
     target = max(result.target for result in results.values())
-    floor = max(0.05 * target, 1e-300)
+    floor = min(map(gap_floor, results.values()))
     for k, (label, result) in enumerate(results.items()):
         if axis == "operations" and not is_counted(result.work):
             continue
@@ -211,22 +217,13 @@ def gap_curves(ax: Axes, results: Mapping[str, Drawable], axis: str) -> None:
             lw=1.4,
             label=label,
         )
-        if gap.size and gap[-1] < floor:
-            ax.annotate(
-                f"{gap[-1]:.1g}",
-                (position[-1], floor),
-                xytext=(6, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8,
-            )
     ax.axhline(max(target, floor), color="0.35", ls="--", lw=1, label="target")
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel(AXES[axis])
-    _label_decades(ax.xaxis)
-    _label_decades(ax.yaxis)
-    _lighten(ax)
+    label_decades(ax.xaxis)
+    label_decades(ax.yaxis)
+    lighten(ax)
 
 
 # -- many problems ---------------------------------------------------------------------------
@@ -276,10 +273,11 @@ def plot_values(value: Vector, gap: Vector, path: StrPath | None = None) -> Figu
     figure = new_figure(9.0, 3.8)
     left, right = figure.subplots(1, 2)
     known = np.isfinite(value)
-    least = np.finfo(float).tiny
+    size = float(np.abs(value[known]).max(initial=0.0))
+    least = max(np.finfo(float).eps * size, np.finfo(float).tiny)  # gaps below are rounding
     for ax, numbers, label in (
         (left, value[known], "transport cost (units of M)"),
-        (right, np.log10(np.maximum(np.abs(gap[known]), least)), "certified gap (power of ten)"),
+        (right, np.log10(np.maximum(gap[known], least)), "certified gap (power of ten)"),
     ):
         ax.hist(numbers, bins=min(60, max(1, numbers.size)), color=COLOURS[0])
         ax.set_xlabel(label)

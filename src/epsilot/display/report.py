@@ -24,7 +24,6 @@ from .text import (
 )
 
 if TYPE_CHECKING:
-    from ..problems.certificate import Certificate
     from ..problems.plan import Plan
     from ..problems.problem import Problem
     from ..problems.work import Record, Work
@@ -105,6 +104,21 @@ class Pageable(Reportable, Protocol):
     def asked(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
+class Audited(Protocol):
+    """Fields of a certificate that reports show."""
+
+    @property
+    def upper(self) -> float: ...  # noqa: D102
+    @property
+    def lower(self) -> float: ...  # noqa: D102
+    @property
+    def gap(self) -> float: ...  # noqa: D102
+    @property
+    def marginal_error(self) -> float: ...  # noqa: D102
+    @property
+    def is_feasible(self) -> bool: ...  # noqa: D102
+
+
 def print_json(fields: Mapping[str, object]) -> None:
     """Print one JSON object on one line."""
     print(json.dumps(_plain(fields), allow_nan=False, ensure_ascii=False))
@@ -164,7 +178,7 @@ def verdict(result: Finished) -> str:
     return "Certified" if result.converged else "Stopped before the target"
 
 
-def certificate_lines(certificate: Certificate) -> dict[str, str]:
+def certificate_lines(certificate: Audited) -> dict[str, str]:
     """Return the fields of a certificate as labelled text."""
     feasibility = "feasible" if certificate.is_feasible else "not feasible, rounded before pricing"
     return {

@@ -59,6 +59,8 @@ def clock(seconds: float) -> str:
     >>> clock(0.0123), clock(3.21), clock(75)
     ('12 ms', '3.2 s', '1:15')
     """
+    if seconds < 0.00095:
+        return f"{1000 * seconds:.1g} ms"
     if seconds < 0.9995:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 59.95:

@@ -296,14 +296,51 @@ class Result:
             )
         return Gradients(*self.slopes(self.potentials), self.plan_operator)
 
-    def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
+    def _repr_html_(self) -> str:
+        """Return value, bounds, gap and a thumbnail of the plan for a notebook."""
+        from ..display.notebook import result_card
+
+        return result_card(self)
+
+    def plot(
+        self, ax: Axes | None = None, *, points: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> Figure | SubFigure:
+        """Draw where mass goes; returns the figure, which a notebook shows.
+
+        Points in the plane are drawn with lines between them, images with arrows of the mean
+        displacement, points on a line as two histograms, and a plan without points as a matrix.
+        Clouds in three and more dimensions are projected on the directions of largest variance.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib axes to draw on; a new figure if None.
+        points : (n, d), (m, d) array-like, optional
+            Positions of sources and targets, if M does not hold them.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> X = np.random.default_rng(0).normal(size=(50, 2))
+        >>> figure = epsilot.solve_sample(X, X + 1.0).plot()
+        >>> figure.savefig("plan.png")
+        """
+        from ..display.page import coordinates
+        from ..display.plan_plots import plot_plan
+        from ..display.plan_samples import MovedMass
+
+        title = f"{self.quantity[:1].upper()}{self.quantity[1:]} {self.value:.6g}"
+        X, Y = coordinates(self, points)
+        return plot_plan(MovedMass.of(self), X, Y, title, ax)
+
+    def plot_convergence(self, ax: Axes | None = None) -> Figure | SubFigure:
         """Draw upper and lower bound against operations; returns the figure.
 
         Examples
         --------
         >>> import numpy as np, epsilot
         >>> M = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
-        >>> figure = epsilot.solve(M, method="sinkhorn").plot()
+        >>> figure = epsilot.solve(M, method="sinkhorn").plot_convergence()
         >>> figure.savefig("bounds.png")
         """
         from ..display.plotting import plot_convergence

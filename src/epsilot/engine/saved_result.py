@@ -18,12 +18,12 @@ from ..geometry import Geometry
 from ..geometry.clouds import forms_of
 from ..geometry.unsaved import unsaved_cost
 from ..problems import kinds
-from ..problems.certificate import Certificate
 from ..problems.duals import centred_slopes, free_slopes
 from ..problems.kinds import Kind
 from ..problems.problem import Problem
 from ..problems.work import Record, Work
 from ..wording import first_line, named, shown
+from .certificate import Certificate, certificate_of
 from .result import Result, Status
 from .storage import load, pack_plan, save, unpack_plan
 
@@ -195,4 +195,4 @@ def recertify(path: StrPath, problem: Problem, kind: Kind) -> tuple[Fields, Cert
         raise InvalidProblem(
             f"{named(path)} cannot be proved again: {first_line(error)}."
         ) from None
-    return header, objective.certificate(plan, objective.from_user(f))
+    return header, certificate_of(objective, plan, objective.from_user(f))

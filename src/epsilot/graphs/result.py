@@ -74,6 +74,27 @@ class GraphResult:
         found = zip(flows.row.tolist(), flows.col.tolist(), flows.data.tolist(), strict=True)
         return {(self.nodes[i], self.nodes[j]): flow for i, j, flow in found}
 
+    def _repr_html_(self) -> str:
+        """Return value, bounds, gap and the largest flows for a notebook."""
+        from ..display.notebook import card, gap_bar
+        from ..display.outward import outward
+
+        lower, upper = outward(self.lower_bound, self.value)
+        flows = sorted(self.edge_flows().items(), key=lambda item: -item[1])[:3]
+        return card(
+            f"Flow on a graph: {len(self.nodes):,} nodes, {self.flows.nnz:,} edges with flow",
+            f"{self.value:.7g}",
+            [
+                f"proved: {lower} ≤ optimum ≤ {upper}",
+                f"gap {max(self.gap, 0.0):.3g}, target {self.target:.3g}",
+                str(self.status),
+                "largest flows: " + ", ".join(f"{i} → {j}: {x:.4g}" for (i, j), x in flows),
+            ],
+            badge="certified" if self.converged else "not at the target",
+            is_good=self.converged,
+            bar=gap_bar(self.gap, self.target),
+        )
+
     def __repr__(self) -> str:
         """Return the shape, the bounds and the end of the run."""
         return (

@@ -71,6 +71,19 @@ class GromovBounds:
         """``value - lower_bound``."""
         return self.value - self.lower_bound
 
+    def _repr_html_(self) -> str:
+        """Return both bounds for a notebook."""
+        from ..display.notebook import card, gap_bar
+        from ..display.outward import outward
+
+        lower, upper = outward(self.lower_bound, self.value)
+        return card(
+            f"Gromov-Wasserstein bounds, {self.plan.shape[0]:,} × {self.plan.shape[1]:,}",
+            f"{lower} ≤ optimum ≤ {upper}",
+            [f"gap {self.gap:.3g}; {self.n_ot:,} transport problems, {len(self.values)} descents"],
+            bar=gap_bar(self.gap, max(abs(self.value), abs(self.lower_bound))),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class MatrixPair:

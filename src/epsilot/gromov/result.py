@@ -12,10 +12,11 @@ import numpy as np
 from .. import memory
 from .._types import Matrix
 from ..display.text import compile_note
+from ..engine.certificate import Certificate
 from ..engine.result import Status
 from ..errors import CertificateError
 from ..kernels.moment_transport import moment
-from ..problems.certificate import BUG_NOTE, Certificate
+from ..problems.certificate import BUG_NOTE
 from ..problems.plan import Arcs, Plan
 from ..problems.work import Record, Work
 from .cover import Cover
@@ -197,7 +198,23 @@ class GromovResult:
         U, _, Vt = np.linalg.svd(Z.reshape(X.shape[1], Y.shape[1]), full_matrices=False)
         return X @ (U @ Vt), Y
 
+    def _repr_html_(self) -> str:
+        """Return value, bounds, gap and both clouds in one frame for a notebook."""
+        from ..display.gromov_page import clouds_drawing
+        from ..display.notebook import judged_card
+
+        n, m = self.problem.shape
+        run = f"{self.method}; {self.n_ot:,} transport problems, {self.seconds:.3g} s"
+        title = f"Gromov-Wasserstein, {n:,} × {m:,} points"
+        return judged_card(self, title, [run], clouds_drawing(self))
+
     def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
+        """Draw both clouds in one frame, with lines between coupled points; returns the figure."""
+        from ..display.gromov_page import plot_clouds
+
+        return plot_clouds(self, ax)
+
+    def plot_convergence(self, ax: Axes | None = None) -> Figure | SubFigure:
         """Draw upper and lower bound against operations; returns the figure."""
         from ..display.plotting import plot_convergence
 

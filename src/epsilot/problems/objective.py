@@ -23,7 +23,7 @@ from ..geometry.constant import ConstantCost
 from ..kernels import proof
 from ..kernels.auction import corner
 from ..kernels.vectors import distance, finite_dot
-from .certificate import AUDIT_TOLERANCE, BUG_NOTE, Certificate, Evaluation, Proof
+from .certificate import BUG_NOTE, Evaluation, Proof
 from .plan import Arcs, Core, Plan
 from .problem import Problem, Target
 from .rounding import Rounded, round_onto
@@ -430,15 +430,6 @@ class Objective(OneProblem):
     def from_user(self, f: Vector) -> Vector:
         """Return a row potential in internal units."""
         return f / self.problem.unit - self.shift
-
-    def certificate(self, core: Core, f: Vector) -> Certificate:
-        """Return the certificate of a plan of mass 1 and a row potential, in the user's units."""
-        found = self.evaluate(core, f)
-        upper, lower = self.bounds_to_user(found.upper, found.lower)
-        error = self.problem.mass * found.marginal_error
-        return Certificate(
-            upper, lower, upper - lower, error, found.marginal_error <= AUDIT_TOLERANCE
-        )
 
 
 def linear(problem: Problem, potentials: Potentials) -> float:

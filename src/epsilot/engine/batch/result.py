@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -26,6 +26,9 @@ from ..goal import make_goal
 from ..request import Request
 from ..result import Result, Status
 from .problems import ProblemSource, places
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _FORMAT = "epsilot-batch-1"
 #: Every status a problem can have; arrays hold the place in this list.
@@ -435,6 +438,28 @@ class BatchResult(Sequence[Result]):
         counts = f"{n_done} of {n} certified{worst}{refused}"
         note = compile_note(self.compile_seconds)
         return f"<epsilot.BatchResult: {counts}, {self.seconds:.3g} s{note}>"
+
+    def _repr_html_(self) -> str:
+        """Return counts, the largest gap and a picture of the values for a notebook."""
+        from ...display.notebook import batch_card
+
+        seconds = f"{self.seconds:.3g} s{compile_note(self.compile_seconds)}"
+        matrix = None if self.pairing is None else self.to_matrix()
+        return batch_card(self.value, self.gap, self.converged, len(self.errors), seconds, matrix)
+
+    def plot(self) -> Figure:
+        """Draw the values of pairs as a matrix, or histograms of values and gaps.
+
+        Examples
+        --------
+        >>> import numpy as np, epsilot
+        >>> figure = epsilot.solve_batch(np.random.default_rng(0).random((20, 5, 5))).plot()
+        """
+        from ...display.plotting import plot_matrix, plot_values
+
+        if self.pairing is None:
+            return plot_values(self.value, self.gap)
+        return plot_matrix(self.to_matrix())
 
     def to_matrix(self, field: str = "value") -> Matrix:
         """Return the values (or another array) of pairs as a matrix, NaN for pairs not solved.
