@@ -244,6 +244,25 @@ def test_e19_the_printed_index_leaves_the_vector():
             assert stacked[(j - 1) * n + i - 1] == X[i - 1, j - 1]
 
 
+def test_e20_no_mirror_map_of_linf_has_a_gamma_below_n(rng):
+    """1-strongly convex maps: the mean divergence of the corners of the cube is n/2 or more."""
+    n = 6
+    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
+    A = rng.normal(size=(n, n))
+    maps = {
+        "euclidean": lambda x: (x**2).sum(-1) / 2,
+        "cosh": lambda x: np.cosh(x).sum(-1),
+        "more than needed": lambda x: ((x**2).sum(-1) + ((x @ A) ** 4).sum(-1)) / 2,
+    }
+    for name, w in maps.items():
+        assert (w(corners) - w(np.zeros(n))).mean() >= n / 2 - 1e-12, name  # w'(0) has mean 0
+        for k in range(n):  # the step of the proof: one more coordinate adds 1/2
+            short, long = corners.copy(), corners.copy()
+            short[:, k:], long[:, k + 1 :] = 0, 0
+            assert (w(long) - w(short)).mean() >= 0.5 - 1e-12, name
+    assert algorithm.EUCLIDEAN.gamma(n, "linf") == pytest.approx(n)
+
+
 # -- the authors' public code -----------------------------------------------------------------
 
 
@@ -365,4 +384,4 @@ def test_every_erratum_names_tests_that_exist(erratum):
 
 def test_the_page_has_the_errata_that_the_theory_refers_to():
     assert {e for s in theory.STATEMENTS for e in s.errata} <= set(ROWS)
-    assert len(ROWS) == 31
+    assert len(ROWS) == 32

@@ -76,7 +76,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
             lw=1.5,
             capsize=3,
             elinewidth=1,
-            label=f"{curve.label}: slope {curve.fit}",
+            label=curve.label if np.isnan(curve.fit.slope) else f"{curve.label}: slope {curve.fit}",
         )
     places = sorted({x for curve in panel.curves for x in curve.x})
     if not places:
@@ -111,9 +111,43 @@ def log_axes(ax: Axes, places: list[float]) -> None:
         ax.xaxis.set_major_locator(FixedLocator(_spaced(places)))
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    low, high = ax.get_ylim()
+    levels = log_levels(low, high)
+    ax.yaxis.set_major_locator(FixedLocator(levels))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))
     ax.grid(True, which="major", color="0.9", lw=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def log_levels(low: float, high: float) -> list[float]:
+    """Return round numbers between two limits: few per decade where there are many decades.
+
+    >>> log_levels(0.8, 12), log_levels(90, 4e6)
+    ([1.0, 2.0, 3.0, 5.0, 10.0], [100.0, 1000.0, 10000.0, 100000.0, 1000000.0])
+    """
+    if not 0 < low < high:
+        return []
+    decades = float(np.log10(high / low))
+    steps = (1, 2, 3, 5) if decades < 1.3 else (1, 2, 5) if decades < 2.2 else (1,)
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    found = [float(f"{m}e{k}") for k in range(first, last + 1) for m in steps]
+    return [level for level in found if low <= level <= high]
+
+
+def plain(value: float) -> str:
+    """Return a tick as it is read: digits below 100,000, else a power of ten.
+
+    >>> plain(0.05), plain(20000), plain(3e8), plain(1e6)
+    ('0.05', '20,000', '3·10⁸', '10⁶')
+    """
+    if value < 1e5:
+        return f"{value:,g}"
+    power = int(np.floor(np.log10(value) + 1e-9))
+    digits = f"{value / 10**power:g}"
+    raised = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return ("" if digits == "1" else f"{digits}·") + f"10{raised}"
 
 
 def _guide(ax: Axes, panel: Panel, ends: Vector) -> None:

@@ -23,7 +23,9 @@ class Variant:
     is_reduced: bool = True
     constant: float = 9.0
     smoothness: float = 1.0  # L̄ η
-    inner_share: float = 1.0  # l / n
+    inner_share: float = 1.0  # l B / n
+    batch_size: int = 1  # with more rows, τ₂ is divided by it
+    gamma: float = 1.0  # γ is this power of n: mirror steps are n / γ times as long as proved
 
 
 @dataclass
@@ -51,12 +53,12 @@ class Ensemble:
         T /= T.sum(axis=2, keepdims=True)
         return np.asarray(T)
 
-    def row_softmax(self, rows: np.ndarray, v: Matrix) -> Matrix:
-        """Return the softmax of one row in each run."""
-        T = (v - self.C[np.arange(rows.size), rows]) / self.eta
-        T -= T.max(axis=1, keepdims=True)
+    def row_softmax(self, rows: np.ndarray, v: Matrix) -> np.ndarray:
+        """Return the softmax of the drawn rows of each run."""
+        T = (v[:, None, :] - self.C[np.arange(len(rows))[:, None], rows]) / self.eta
+        T -= T.max(axis=2, keepdims=True)
         np.exp(T, out=T)
-        T /= T.sum(axis=1, keepdims=True)
+        T /= T.sum(axis=2, keepdims=True)
         return np.asarray(T)
 
 
@@ -84,8 +86,10 @@ def run(
     With ``keeps_plans`` the averaged plans are returned, of the sampled y and of all v.
     """
     R, n = problems.p.shape
-    inner = max(1, round(variant.inner_share * n))
+    B = variant.batch_size
+    inner = max(1, -(-round(variant.inner_share * n) // B))
     h = problems.eta / (variant.constant * variant.smoothness)
+    tau2 = variant.tau2 / B
     cumulative = np.cumsum(problems.p, axis=1)
     snap, y, z = np.zeros((3, R, n))
     columns, weight = np.zeros((R, n)), 0.0
@@ -93,17 +97,20 @@ def run(
     loops = np.zeros(R, dtype=int)
     for s in range(max_loops):
         tau1 = 2 / (s + 4)
-        alpha = h / tau1
+        alpha = h / tau1 * n ** (1 - variant.gamma)
         S = problems.softmax(snap)
         mu = np.einsum("ri,rij->rj", problems.p, S) - problems.q
         picked = rng.integers(inner, size=R)
         chosen, y_sum = np.zeros((R, n)), np.zeros((R, n))
         for step in range(inner):
-            v = tau1 * z + variant.tau2 * snap + (1 - tau1 - variant.tau2) * y
-            uniform = rng.random((R, 1)) * cumulative[:, -1:]
-            rows = np.minimum((cumulative < uniform).sum(axis=1), n - 1)
-            there = problems.row_softmax(rows, v)
-            g = mu + there - S[np.arange(R), rows] if variant.is_reduced else there - problems.q
+            v = tau1 * z + tau2 * snap + (1 - tau1 - tau2) * y
+            uniform = rng.random((R, B)) * cumulative[:, -1:]
+            passed = cumulative[:, None, :] < uniform[:, :, None]
+            rows = np.minimum(passed.sum(axis=2), n - 1)
+            change = problems.row_softmax(rows, v)
+            if variant.is_reduced:
+                change -= S[np.arange(R)[:, None], rows]
+            g = (mu if variant.is_reduced else -problems.q) + change.mean(axis=1)
             z = z - alpha * g
             y = v
             if variant.has_proximal_step:

@@ -23,13 +23,31 @@ from epsilot import parallel
 from ..document import markdown_row
 from ..environment import numerics
 from ..instances import AUTHORS
-from ..paper import ablation, color_transfer, expectations, image_tasks, method_map, two_moons
+from ..paper import (
+    ablation,
+    color_transfer,
+    expectations,
+    image_tasks,
+    method_map,
+    momentum,
+    two_moons,
+)
 from ..paper.numpy_pdasmd import NAME, NumpyTask
 from ..store import Line, Store, Task
 from . import methods
 
 #: Fields that do not depend on the machine; those that a line has are compared.
-COUNTS = ("operations", "certificate_operations", "n_iter", "loops", "has_ended", "errors", "after")
+COUNTS = (
+    "operations",
+    "certificate_operations",
+    "n_iter",
+    "loops",
+    "has_ended",
+    "errors",
+    "after",
+    "steps",
+    "kept",
+)
 
 
 def _image(line: Line, data: str) -> Task:
@@ -57,6 +75,14 @@ def _transfer(line: Line) -> Task:
     return kind(*(line[name] for name in color_transfer.KEY[:-1]))
 
 
+def _ablation(line: Line) -> Task:
+    fields = {name: line[name] for name in ablation.KEY[1:4]}
+    if line["variant"].startswith(momentum.MOMENTUM):
+        family = line["variant"].removeprefix(momentum.MOMENTUM)
+        return momentum.MomentumTask(family, fields["eps"], fields["pairs"], side=fields["side"])
+    return ablation.AblationTask(line["variant"], **fields)
+
+
 def _method(line: Line) -> Task:
     target, setting = (tuple(sorted(line[name].items())) for name in ("target", "setting"))
     return methods.MethodTask(line["problem"], line["n"], line["seed"], target, setting)
@@ -74,7 +100,7 @@ EXPERIMENTS: dict[str, tuple[tuple[str, ...], Callable[[Line], Task]]] = {
     "table2": (two_moons.KEY, _moons),
     "two-moons": (two_moons.KEY, _moons),
     "color-transfer": (color_transfer.KEY, _transfer),
-    "ablation": (ablation.KEY, _same_fields(ablation.AblationTask, ablation.KEY)),
+    "ablation": (ablation.KEY, _ablation),
     "expectations": (
         expectations.KEY,
         _same_fields(expectations.ExpectationTask, expectations.KEY),

@@ -40,7 +40,7 @@ from ..document import (
 )
 from ..environment import machine, versions
 from ..figures import Panel, draw_panels, write_figure
-from ..fitting import Curve, curve, fit_power
+from ..fitting import NO_FIT, Curve, curve, fit_power
 from ..instances import Instance, clouds, images, points, random, squared, weights
 from ..measuring import repeated, timed
 from ..runner import in_processes, run_tasks
@@ -217,7 +217,8 @@ class MethodTable:
 
     ``expected`` has iterations and operations of a specification by setting, n and target.
     ``iterations`` returns how many of them one of our loops holds. ``batches`` gives the batch
-    size of a setting, for exponents.
+    size of a setting, for exponents. ``kink`` is the share of n up to which loops are flat in the
+    batch size by the theory; exponents are then fitted on either side of it.
     """
 
     title: str
@@ -229,6 +230,7 @@ class MethodTable:
     expected: Mapping[tuple[str, int, str], tuple[float, float]] = field(default_factory=dict)
     iterations: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
     batches: Mapping[str, int] = field(default_factory=dict)
+    kink: float | None = None
     extra: float = 0.0  # operations that a specification counts besides ours, in units of n²
     is_timed: bool = False
 
@@ -317,22 +319,28 @@ class MethodTable:
             caption = "Exponents of n, of loops and of operations."
             yield Table(("problem", "target", *self.settings), tuple(rows), caption)
         if len(self.batches) > 2:
+            parts = (
+                ("",)
+                if self.kink is None
+                else (f"B ≤ n/{1 / self.kink:g}", f"B ≥ n/{1 / self.kink:g}")
+            )
             grown = [
-                (
-                    *map(str, case),
-                    _fit(
-                        [
-                            (B, x)
-                            for s, B in self.batches.items()
-                            for x in self.lines(found, case, s)
-                        ]
-                    ),
-                )
+                (*map(str, case), *(self._exponent_of_batch(found, case, part) for part in parts))
                 for case in self.cases
             ]
-            yield Table(
-                ("problem", "n", "target", "exponents of B: loops, operations"), tuple(grown)
-            )
+            columns = (f"exponents of B{': ' * bool(x)}{x}: loops, operations" for x in parts)
+            yield Table(("problem", "n", "target", *columns), tuple(grown))
+
+    def _exponent_of_batch(self, found: Mapping[MethodTask, Line], case: Case, part: str) -> str:
+        """Fit on one side of the kink, which belongs to both; two batch sizes are needed."""
+        end = (self.kink or 0) * case[1]
+        wanted = {
+            s: B
+            for s, B in self.batches.items()
+            if not part or (end >= B if "≤" in part else end <= B)
+        }
+        pairs = [(B, x) for s, B in wanted.items() for x in self.lines(found, case, s)]
+        return _fit(pairs) if len(wanted) > 1 else "–"
 
     def _beside_specification(self, found: Mapping[MethodTask, Line]) -> Table:
         rows = []
@@ -457,6 +465,7 @@ _SECTION6_METHODS: dict[str, Keywords] = {
     "pdasmd, hybrid": {"method": "pdasmd", "hybrid": "sinkhorn"},
     "katyusha_sinkhorn": {"method": "katyusha_sinkhorn"},
 }
+#: Batching -> its name in tables.
 BATCHINGS = {
     "paper": "PDASMD-B, as printed",
     "long": "long steps, independent rows",
@@ -499,6 +508,7 @@ def _section6() -> Iterator[MethodTable]:
                 settings,
                 toy=cases(["images"], (64,), targets),
                 batches=dict(zip(settings, sizes, strict=True)),
+                kink=None if batching == "paper" else 1 / 8,
             )
 
 
@@ -676,9 +686,12 @@ def _section6_figure(
                 case = [c for c in table.cases if c[0] == "images"][-1]
                 own = [line for s in table.settings for line in table.lines(found, case, s)]
                 label = table.title.partition(", stop")[0]
-                curves.append(
-                    curve(label, own, lambda x: x["setting"]["batch_size"], lambda x: x[name])
+                found_curve = curve(
+                    label, own, lambda x: x["setting"]["batch_size"], lambda x: x[name]
                 )
+                if table.kink is not None:  # no power law
+                    found_curve = replace(found_curve, fit=NO_FIT)
+                curves.append(found_curve)
         return tuple(curves)
 
     first = methods.cases[0][2]

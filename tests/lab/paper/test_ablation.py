@@ -10,6 +10,7 @@ from epsilot_lab.paper import ablation, expectations, method_map
 from epsilot_lab.paper.ablation import BASE, VARIANTS, AblationTask
 from epsilot_lab.paper.ensembles import Ensemble, Variant, run
 from epsilot_lab.paper.expectations import ExpectationTask
+from epsilot_lab.paper.momentum import MomentumTask
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,29 @@ def test_every_variant_is_tabulated(tmp_path):
     text = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in text for name in VARIANTS)
     assert "n = 4, ε = 0.5, 2 pairs." in text
+
+
+def test_longer_mirror_steps_and_batches_change_loops_as_the_bound_has_it(problems):
+    """Loops are about √(γ/n) and √B times as many; B rows with γ = n / B take the loops of one."""
+    base = loops(problems).mean()
+    assert loops(problems, gamma=0.5).mean() < 0.75 * base
+    assert loops(problems, gamma=1.5).mean() > 1.4 * base
+    assert 1.6 * base < loops(problems, batch_size=4).mean() < 2.4 * base
+    both = loops(problems, batch_size=3, gamma=0.5).mean()
+    assert both == pytest.approx(base, rel=0.1)
+
+
+def test_idle_momentum_is_counted(tmp_path):
+    """Where no extrapolated point is kept, the run is one of exact updates alone."""
+    idle = MomentumTask("random", 0.2, 2).line()
+    used = MomentumTask("images", 0.02, 1).line()
+    assert idle["kept"] == (0, 0)
+    assert all(idle["has_ended"])
+    assert 0 < used["kept"][0] < used["steps"][0]
+    page = ablation.write(tmp_path, [idle, used], "epsilot reproduce ablation")
+    text = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "kept in 2 of 3 problems (1 of 2 cells)" in text
+    assert page.title
 
 
 def test_variants_have_the_same_draws():
