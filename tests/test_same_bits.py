@@ -43,6 +43,7 @@ ALLOWED = {
     "solvers/auction.py: growth ** max(shape.dimension - 2, 0.0)": "a prediction of seconds",
     "solvers/network_simplex.py: np.partition": "a value, whatever the order of ties",
     "solvers/cost_models.py: (n + m) ** self.power": "a prediction of seconds",
+    "finite_sum/instances.py: 2 ** (-2 / exponent(norm))": "exact for l2 and l∞",
     "finite_sum/instances.py: np.linalg": "the closed form that tests compare with",
     "finite_sum/instances.py: product @": "the closed form that tests compare with",
     "geometry/coordinates.py: np.linalg": "the l2 norm along an axis, which is a plain sum",
