@@ -12,6 +12,7 @@ from epsilot.engine.request import Request
 from epsilot.geometry.base import Coarsening, HalvedGrid, Places, PublicCall
 from epsilot.problems.problem import Clipped, Penalised
 from epsilot.solvers import solver_class
+from tuning import tune
 
 #: What float64 may add to a comparison of values.
 ROUND_OFF = 1e-9
@@ -175,14 +176,14 @@ def test_a_barycentre_takes_it(reg):
 
 
 def test_a_coarse_version_starts_it(monkeypatch):
-    monkeypatch.setattr(starts, "N_CELLS", 8)
+    tune(monkeypatch, starts, n_cells=8)
     x, y, a, b = angles(60, 50, seed=2)
     with pytest.raises(epsilot.InvalidProblem, match="multiscale=True was given for"):
         epsilot.solve(Circle(x, y), a, b, multiscale=True)
     best = epsilot.solve(Circle(x, y).matrix(), a, b, rtol=1e-9).value
     for n_large in (1000, 40):  # with and without a version between the two
-        monkeypatch.setattr(starts, "LARGE", n_large)
-        monkeypatch.setattr(starts, "N_MIDDLE", 20)
+        tune(monkeypatch, starts, min_points_of_middle=n_large)
+        tune(monkeypatch, starts, n_middle=20)
         cost = Sectors(x, y, delta=0.25)
         found = epsilot.solve(cost, a, b, multiscale=True, method="sinkhorn", rtol=0.01)
         assert found.converged

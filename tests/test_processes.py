@@ -97,7 +97,7 @@ def test_barycentres_are_the_same_bits_if_highs_runs_in_a_process(rng, started, 
     A, M = rng.dirichlet(np.ones(9), 3), rng.random((9, 9))
     here = epsilot.barycenter(A, M, method="exact")
     assert not started
-    monkeypatch.setattr(column_generation, "MAX_ARCS_IN_PROCESS", 0)
+    tune(monkeypatch, column_generation, max_arcs_in_process=0)
     there = epsilot.barycenter(A, M, method="exact")
     assert {process.returncode for process in started} == {0}
     np.testing.assert_array_equal(here.barycenter, there.barycenter)
@@ -105,7 +105,7 @@ def test_barycentres_are_the_same_bits_if_highs_runs_in_a_process(rng, started, 
 
 
 def test_a_limit_ends_the_linear_program_of_a_barycentre(rng, started, monkeypatch):
-    monkeypatch.setattr(column_generation, "MAX_ARCS_IN_PROCESS", 0)
+    tune(monkeypatch, column_generation, max_arcs_in_process=0)
     monkeypatch.setattr(Clock, "is_late", lambda clock: bool(started))
     A, M = rng.dirichlet(np.ones(9), 3), rng.random((9, 9))
     found = epsilot.barycenter(A, M, method="exact", rtol=1e-9, on_limit="ignore")

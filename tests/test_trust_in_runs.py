@@ -11,6 +11,7 @@ import epsilot
 from epsilot import InvalidProblem
 from epsilot.engine import starts
 from sample_problems import images
+from tuning import tune
 
 COST, A, B = images(8)
 RANDOM = np.random.default_rng(15).random((20, 24))
@@ -125,8 +126,8 @@ def test_numbers_without_a_root_in_a_signed_checkpoint_are_refused(method, field
 
 @pytest.fixture
 def small_stages(monkeypatch):
-    monkeypatch.setattr(starts, "N_CELLS", 64)
-    monkeypatch.setattr(starts, "SMALLEST", 200)
+    tune(monkeypatch, starts, n_cells=64)
+    tune(monkeypatch, starts, min_points_of_coarse=200)
 
 
 def clouds():

@@ -1,4 +1,4 @@
-"""Compute by the rules of IEEE 754, whatever the thread was told to do with tiny numbers.
+"""Compute by the rules of IEEE 754, also in threads that flush tiny numbers to zero.
 
 Processors can replace subnormal numbers (below 2.2e-308) by zero. Each thread has its own switch,
 which XLA turns on in the threads that call back from JAX, and ``torch.set_flush_denormal`` in its
@@ -12,8 +12,6 @@ import sys
 from functools import cache
 from typing import Any
 
-#: Bytes that hold the floating-point environment on every platform.
-ENVIRONMENT_BYTES = 256
 SMALLEST_NORMAL = sys.float_info.min
 
 
@@ -52,7 +50,8 @@ class keeping_subnormals:  # noqa: N801  (used like a function)
 
     def __enter__(self) -> None:
         library = None if are_kept() else _library()
-        self._before = None if library is None else ctypes.create_string_buffer(ENVIRONMENT_BYTES)
+        # 256 bytes hold the floating-point environment on every platform.
+        self._before = None if library is None else ctypes.create_string_buffer(256)
         if library is not None:
             get, put, default = library
             get(self._before)

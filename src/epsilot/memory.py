@@ -14,8 +14,6 @@ from .errors import TooLarge
 _MEMINFO, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
 #: Allocations below this size, in bytes, are not checked.
 MIN_CHECKED_BYTES = 1 << 20
-#: Memory assumed if the system does not report it, in bytes.
-_ASSUMED_BYTES = 8 << 30
 
 
 def ask(n_bytes: int, what: str, remedy: str) -> None:
@@ -53,7 +51,7 @@ def _available_to_all() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
-        return _ASSUMED_BYTES
+        return 8 << 30  # the system does not report it
 
 
 def _container_limit() -> int:

@@ -13,18 +13,27 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
 from . import deadline
 from .arithmetic import keep_subnormals
 
-#: Fewest matrix entries per thread; below, starting a thread (about 50 µs) does not pay.
-MIN_ENTRIES_PER_THREAD = 1 << 16
-#: Matrix entries of the first slice of a pass with a deadline.
-FIRST_SLICE_ENTRIES = 1 << 20
-#: Duration of the later slices, in seconds.
-SLICE_SECONDS = 0.1
+
+@dataclass(frozen=True)
+class ThreadTuning:
+    """Work for which another thread, or another slice of a pass, pays."""
+
+    # Fewest matrix entries per thread; below, starting a thread (about 50 µs) does not pay.
+    min_entries_per_thread: int = 1 << 16
+    # Matrix entries of the first slice of a pass with a deadline.
+    first_slice_entries: int = 1 << 20
+    slice_seconds: float = 0.1  # duration of the later slices, in seconds
+
+
+TUNING = ThreadTuning()
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -74,21 +83,21 @@ def share(kernel: Callable[..., None], n_items: int, n_entries: int, *args: obje
 
     A long pass checks its deadline, if there is one, about every 0.1 s.
     """
-    if n_entries <= MIN_ENTRIES_PER_THREAD:
+    if n_entries <= TUNING.min_entries_per_thread:
         kernel(*args, 0, n_items)
         return
     deadline.check()
-    if n_entries <= FIRST_SLICE_ENTRIES or not deadline.is_set():
+    if n_entries <= TUNING.first_slice_entries or not deadline.is_set():
         _share_range(kernel, 0, n_items, n_entries, args)
         return
     start, per_item = 0, n_entries / max(n_items, 1)
     n_threads = available()
-    size = max(n_threads, int(FIRST_SLICE_ENTRIES / per_item))
+    size = max(n_threads, int(TUNING.first_slice_entries / per_item))
     while start < n_items:
         stop, began = min(start + size, n_items), time.perf_counter()
         _share_range(kernel, start, stop, int((stop - start) * per_item), args)
         seconds = time.perf_counter() - began
-        size = max(n_threads, int(size * SLICE_SECONDS / max(seconds, 1e-6)))
+        size = max(n_threads, int(size * TUNING.slice_seconds / max(seconds, 1e-6)))
         start = stop
         if start < n_items:
             deadline.check()
@@ -99,7 +108,7 @@ def _share_range(
 ) -> None:
     """Call ``kernel(*args, first, last)`` on parts of ``range(start, stop)``, one per thread."""
     n_items = stop - start
-    most = min(n_items, n_entries // MIN_ENTRIES_PER_THREAD)
+    most = min(n_items, n_entries // TUNING.min_entries_per_thread)
     n_threads = min(available(), most) if most > 1 else 1
     if n_threads <= 1:
         kernel(*args, start, stop)

@@ -19,10 +19,6 @@ from typing import Any
 
 from . import deadline
 
-#: Seconds between two checks of the deadline.
-DEADLINE_CHECK_SECONDS = 0.05
-#: Seconds between two checks of the parent process.
-PARENT_CHECK_SECONDS = 0.5
 #: Frameworks that POT imports although its network simplex does not need them.
 _UNUSED_BACKENDS = ("PYTORCH", "JAX", "TENSORFLOW", "CUPY")
 
@@ -77,7 +73,7 @@ def _call_in_child(question: tuple[Any, ...]) -> bytes | None:
         thread.start()
         try:
             while thread.is_alive():
-                thread.join(DEADLINE_CHECK_SECONDS)
+                thread.join(0.05)  # seconds until the deadline is checked again
                 deadline.check()
         except BaseException:
             process.kill()
@@ -90,7 +86,7 @@ def _call_in_child(question: tuple[Any, ...]) -> bytes | None:
 def _exit_after(parent: int) -> None:
     """Exit when the parent process has exited."""
     while os.getppid() == parent:
-        time.sleep(PARENT_CHECK_SECONDS)
+        time.sleep(0.5)  # seconds until the parent is checked again
     os._exit(1)
 
 

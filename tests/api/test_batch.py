@@ -11,6 +11,7 @@ import epsilot
 from batches import COSTS, WEIGHTS, assert_proved, problems
 from epsilot import BatchResult, ConvergenceWarning, InvalidProblem, Status
 from epsilot.errors import InvalidBatch
+from tuning import tune
 
 KEEP = {"plans": True, "potentials": True}
 
@@ -70,7 +71,7 @@ def test_chunks_do_not_matter(rng, monkeypatch):
     M, a, b = rng.random((200, 9, 12)), rng.random((200, 9)), rng.random((200, 12))
     whole = bits(epsilot.solve_batch(M, a, b, normalize=True, **KEEP))
     for most in (1, 7, 200):
-        monkeypatch.setattr("epsilot.engine.batch.problems.MAX_CHUNK_PROBLEMS", most)
+        tune(monkeypatch, problems, max_chunk_problems=most)
         assert bits(epsilot.solve_batch(M, a, b, normalize=True, **KEEP)) == whole
         assert bits(epsilot.solve_batch(list(M), list(a), list(b), normalize=True, **KEEP)) == whole
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import epsilot
 from epsilot import BatchResult, ConvergenceWarning, InvalidProblem, Status
 from epsilot.engine.batch import engine
+from tuning import tune
 
 KEEP = {"plans": True, "potentials": True}
 #: name: keywords of a kind, or of another way to solve, that compiled code does not know
@@ -134,7 +135,7 @@ def test_a_batch_is_a_loop_of_solve(drawn):
 def test_bits_depend_neither_on_threads_nor_on_chunks(rng, kind, monkeypatch):
     M, a, b = stacks(rng)
     whole = epsilot.solve_batch(M, a, b, n_threads=1, **KINDS[kind], **KEEP)
-    monkeypatch.setattr(engine, "EXECUTE_SLOWDOWN", 1e6)  # one problem per chunk
+    tune(monkeypatch, engine, execute_slowdown=1e6)  # one problem per chunk
     for how in ({"n_threads": 3}, {}):
         found = epsilot.solve_batch(iter(M), list(a), b, **KINDS[kind], **how, **KEEP)
         for name in ("value", "lower_bound", "codes"):

@@ -153,8 +153,8 @@ def test_a_picture_larger_than_the_working_size(rng, monkeypatch):
     first, second = photographs(is_small=True)
     model = ColorTransfer(100).fit(first, second)
     whole = model.transform(first).astype(float)
-    monkeypatch.setattr("epsilot.applications.pixels.MAX_FITTED_PIXELS", 1000)
-    monkeypatch.setattr("epsilot.applications.pixels.CHUNK_PIXELS", 777)
+    monkeypatch.setattr("epsilot.applications.pixels.TUNING.max_fitted_pixels", 1000)
+    monkeypatch.setattr("epsilot.applications.pixels.TUNING.chunk_pixels", 777)
     coarse = model.transform(first).astype(float)
     assert 0 < np.abs(whole - coarse).mean() < 20
 

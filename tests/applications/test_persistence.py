@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from epsilot import InvalidProblem
 from epsilot.applications import persistence, persistence_distance
+from tuning import tune
 
 #: The example of issue 465 of GUDHI/gudhi-devel: its fourth points dwarf the others.
 HUGE = (
@@ -142,8 +143,8 @@ def test_lists_are_solved_in_pairs():
 def test_large_components_are_solved_alone(monkeypatch, batched, stored):
     A, B = drawn(0, 40), drawn(1, 45)
     wanted = persistence_distance(A, B, 2)
-    monkeypatch.setattr(persistence, "MAX_BATCHED", batched)
-    monkeypatch.setattr(persistence, "MAX_STORED", stored)
+    tune(monkeypatch, persistence, max_batched=batched)
+    tune(monkeypatch, persistence, max_stored=stored)
     found = persistence_distance(A, B, 2)
     assert found == pytest.approx(wanted, rel=1e-12)
     assert found.gap <= 1e-9
@@ -153,7 +154,7 @@ def test_large_components_are_solved_alone(monkeypatch, batched, stored):
 def test_diagrams_with_too_many_arcs_are_solved_to_a_tolerance(monkeypatch, key):
     A, B = drawn(0, 40), drawn(1, 45)
     wanted = persistence_distance(A, B, *key)
-    monkeypatch.setattr(persistence, "MAX_ARCS", 10)
+    tune(monkeypatch, persistence, max_arcs=10)
     found = persistence_distance(A, B, *key, rtol=0.01)
     assert found.lower <= wanted * (1 + 1e-12)
     assert wanted <= found.upper * (1 + 1e-12)

@@ -8,6 +8,8 @@ from distributed import Client
 
 import epsilot
 from epsilot import BatchResult, ConvergenceWarning, InvalidProblem
+from epsilot.distributed import task_payloads
+from tuning import tune
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -82,7 +84,7 @@ def test_arrays_that_problems_share_are_sent_once(client, monkeypatch):
 
     sent, send = [], Cluster.send
     monkeypatch.setattr(Cluster, "send", lambda self, x: sent.append(x) or send(self, x))
-    monkeypatch.setattr("epsilot.distributed.task_payloads.FIRST_TASK_ITEMS", 1)
+    tune(monkeypatch, task_payloads, first_task_items=1)
     H = np.random.default_rng(4).dirichlet(np.ones(120), 400)
     pairs = np.random.default_rng(5).integers(0, 400, (3000, 2))
     M = np.abs(np.subtract.outer(np.arange(120.0), np.arange(120.0)))

@@ -9,7 +9,8 @@ import epsilot
 from epsilot import InvalidProblem, PointCloud
 from epsilot.distributed import Parquet
 from epsilot.distributed import PointCloud as Spread
-from epsilot.geometry import sweeps
+from epsilot.geometry import sweeps, tree_index
+from tuning import tune
 
 dask_array = pytest.importorskip("dask.array")
 zarr = pytest.importorskip("zarr")
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("cluster")
 
 @pytest.fixture(autouse=True)
 def _small_passes_are_sent_too(monkeypatch):
-    monkeypatch.setattr("epsilot.distributed.points.MAX_LOCAL_ENTRIES", 0)
+    monkeypatch.setattr("epsilot.distributed.points.TUNING.max_local_entries", 0)
 
 
 def clouds(n, m, d, seed=0):
@@ -56,7 +57,7 @@ PASSES = {
     [(2, "euclidean", 1 << 20), (3, "sqeuclidean", 32), (5, "cityblock", 32), (5, "cosine", 32)],
 )
 def test_passes_have_the_bits_of_one_process(client, monkeypatch, tmp_path, d, metric, wide):
-    monkeypatch.setattr(sweeps, "MAX_TILE_COLUMNS", wide)
+    tune(monkeypatch, sweeps, max_tile_columns=wide)
     X, Y = clouds(71, 80, d)
     np.save(tmp_path / "Y.npy", Y)
     there = Spread(X, tmp_path / "Y.npy", metric, client, single=True).shifted(0.25)
@@ -88,7 +89,7 @@ def test_tiles_of_columns_are_combined_in_order(monkeypatch):
     f, g = rng.random(40), rng.random(100)
     whole = {name: answer(PointCloud(X, Y), f, g) for name, answer in PASSES.items()
              if name not in ("entries", "digest")}  # fmt: skip
-    monkeypatch.setattr(sweeps, "MAX_TILE_COLUMNS", 32)
+    tune(monkeypatch, sweeps, max_tile_columns=32)
     for name, expected in whole.items():
         found = PASSES[name](PointCloud(X, Y), f, g)
         np.testing.assert_allclose(found, expected, rtol=1e-13, err_msg=name)
@@ -128,7 +129,7 @@ def table(X, folder):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_input(client, tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(sweeps, "MAX_TILE_COLUMNS", 32)
+    tune(monkeypatch, sweeps, max_tile_columns=32)
     X, Y = clouds(50, 40, 4)
     there = Spread(KINDS[kind](X, tmp_path), Y, client=client)
     here = PointCloud(X, Y)
@@ -165,8 +166,8 @@ def test_workers_search_trees(client, monkeypatch):
     search = cluster_passes.ClusterSearch._search
     sizes = dataclasses.replace(cluster_passes.SIZES, min_searched_rows=50)
     monkeypatch.setattr(cluster_passes, "SIZES", sizes)
-    monkeypatch.setattr("epsilot.geometry.tree_index.MIN_SEARCHED_ENTRIES", 1000)
-    monkeypatch.setattr("epsilot.geometry.tree_index.ENTRIES_PER_VISIT", 0)
+    tune(monkeypatch, tree_index, min_searched_entries=1000)
+    tune(monkeypatch, tree_index, entries_per_visit=0)
     monkeypatch.setattr(
         cluster_passes.ClusterSearch,
         "_search",

@@ -31,7 +31,7 @@ HOW = {"method": "sinkhorn", "rtol": 1e-9, "multiscale": False, "on_limit": "ign
 
 @pytest.fixture(autouse=True)
 def _small_passes_are_sent_too(monkeypatch):
-    monkeypatch.setattr("epsilot.distributed.points.MAX_LOCAL_ENTRIES", 0)
+    monkeypatch.setattr("epsilot.distributed.points.TUNING.max_local_entries", 0)
 
 
 def solve(**how):
@@ -173,7 +173,7 @@ def worker(programs, client, path=None):
 
 
 def test_a_scheduler_that_is_gone(programs, outside, tmp_path, monkeypatch):
-    monkeypatch.setattr("epsilot.distributed.cluster.RECONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("epsilot.distributed.cluster.TUNING.reconnect_seconds", 0.5)
     scheduler, client = outside
     worker(programs, client)
     run, batch = tmp_path / "run.npz", tmp_path / "batch.npz"

@@ -24,6 +24,7 @@ from epsilot.problems.work import Work
 from epsilot.solvers import make_solver
 from epsilot.solvers.base import Signal
 from sample_problems import images
+from tuning import tune
 
 RANDOM = np.random.default_rng(15).random((20, 24))
 
@@ -119,9 +120,9 @@ def test_a_start_is_timed_looked_at_and_counted():
 
 
 def test_coarse_problems_are_solved_within_the_time_of_the_run(monkeypatch):
-    monkeypatch.setattr(starts, "N_CELLS", 64)
-    monkeypatch.setattr(starts, "N_MIDDLE", 128)
-    monkeypatch.setattr(starts, "LARGE", 300)
+    tune(monkeypatch, starts, n_cells=64)
+    tune(monkeypatch, starts, n_middle=128)
+    tune(monkeypatch, starts, min_points_of_middle=300)
     limits, execute = [], engine.execute
 
     def noted(problem, request, clock=None):
@@ -146,7 +147,7 @@ def test_a_start_without_time_leaves_crude_bounds():
 
 
 def test_a_live_line_beats_while_a_start_goes_on(monkeypatch):
-    monkeypatch.setattr(starts, "N_CELLS", 64)
+    tune(monkeypatch, starts, n_cells=64)
     beats = []
     monkeypatch.setattr(Progress, "beat", lambda self, n_iter, seconds: beats.append(n_iter))
     X, Y = np.random.default_rng(2).normal(size=(2, 300, 2))
@@ -156,7 +157,7 @@ def test_a_live_line_beats_while_a_start_goes_on(monkeypatch):
 
 
 def test_a_resumed_run_does_not_start_again(monkeypatch, tmp_path):
-    monkeypatch.setattr(starts, "N_CELLS", 64)
+    tune(monkeypatch, starts, n_cells=64)
     X, Y = np.random.default_rng(2).normal(size=(2, 300, 2))
     keywords = {"multiscale": True, "eps": 1e-3, "method": "sinkhorn", "on_limit": "ignore"}
     whole = epsilot.solve_sample(X, Y, **keywords)

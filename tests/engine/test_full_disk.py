@@ -10,6 +10,7 @@ import epsilot
 from epsilot import UnsavedWarning
 from epsilot.engine.batch import engine
 from sample_problems import trace
+from tuning import tune
 
 RNG = np.random.default_rng(4)
 M, H = RNG.random((9, 9)), RNG.dirichlet(np.ones(9), 5)
@@ -65,7 +66,7 @@ def test_a_run_goes_on_when_the_directory_of_its_checkpoint_is_gone(tmp_path):
 
 @pytest.mark.parametrize("seconds", [0.0, 3600.0], ids=["as it goes", "in the end"])
 def test_a_batch_that_cannot_be_written_is_returned(seconds, tmp_path, fill_disk, monkeypatch):
-    monkeypatch.setattr(engine, "SAVE_SECONDS", seconds)
+    tune(monkeypatch, engine, save_seconds=seconds)
     whole = epsilot.solve_batch(M, H[0], H)
     fill_disk()
     with pytest.warns(UnsavedWarning, match="No space left"):

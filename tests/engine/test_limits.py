@@ -12,12 +12,13 @@ from epsilot import Status, deadline, parallel
 from epsilot.deadline import OutOfTime
 from epsilot.engine import driver, starts
 from epsilot.engine import execute as executing
-from epsilot.engine.clock import GRACE, Clock
+from epsilot.engine.clock import TUNING, Clock
 from epsilot.engine.reserve import reserve
 from epsilot.engine.run_state import RunState
 from epsilot.problems.objective import crude_plan, crude_potentials
 from epsilot.problems.work import Work
 from sample_problems import trace
+from tuning import tune
 
 RNG = np.random.default_rng(29)
 A, B = RNG.dirichlet(np.ones(12)), RNG.dirichlet(np.ones(12))
@@ -108,7 +109,7 @@ def proved(monkeypatch):
 def test_whenever_time_is_up_the_answer_is_proved_and_the_run_goes_on(
     method, where, keywords, proof_too, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(parallel, "MIN_ENTRIES_PER_THREAD", 1)  # short passes look at the clock too
+    tune(monkeypatch, parallel, min_entries_per_thread=1)  # short passes look at the clock too
     whole = solve(method, where, keywords)
     with monkeypatch.context() as patched:
         counting = Counting(patched, np.inf, proof_too=False)
@@ -134,9 +135,9 @@ def test_whenever_time_is_up_the_answer_is_proved_and_the_run_goes_on(
 @pytest.fixture
 def two_stages(monkeypatch):
     """Start a cloud of 300 points from one of 64 cells, and that from one of 16."""
-    for name, size in {"SMALLEST": 200, "LARGE": 200, "N_CELLS": 16, "N_MIDDLE": 64}.items():
-        monkeypatch.setattr(starts, name, size)
-    monkeypatch.setattr(parallel, "MIN_ENTRIES_PER_THREAD", 1)
+    sizes = {"min_points_of_coarse": 200, "min_points_of_middle": 200, "n_middle": 64}
+    tune(monkeypatch, starts, n_cells=16, **sizes)
+    tune(monkeypatch, parallel, min_entries_per_thread=1)
     cloud = epsilot.PointCloud(*np.random.default_rng(2).normal(size=(2, 300, 2)), single=True)
     keywords = {"method": "sinkhorn", "rtol": 1e-2, "n_threads": 1, "on_limit": "ignore"}
     return partial(epsilot.solve, cloud, multiscale=True, **keywords)
@@ -193,7 +194,7 @@ def test_crude_bounds_are_proved_without_a_pass(where, kind, monkeypatch):
 
 
 def test_a_long_pass_looks_at_its_deadline_between_slices(monkeypatch):
-    monkeypatch.setattr(parallel, "FIRST_SLICE_ENTRIES", 100)
+    tune(monkeypatch, parallel, first_slice_entries=100)
     seen, looks = [], iter([False, False, True])
     with pytest.raises(OutOfTime), deadline.until(lambda: next(looks)), parallel.limit(1):
         parallel.share(lambda start, stop: seen.append((start, stop)), 10**9, 10**10)
@@ -204,9 +205,9 @@ def test_a_long_pass_looks_at_its_deadline_between_slices(monkeypatch):
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_slices_cover_every_item_once(n_threads, monkeypatch):
-    monkeypatch.setattr(parallel, "FIRST_SLICE_ENTRIES", 100)
-    monkeypatch.setattr(parallel, "SLICE_SECONDS", 1e-6)
-    monkeypatch.setattr(parallel, "MIN_ENTRIES_PER_THREAD", 10)
+    tune(monkeypatch, parallel, first_slice_entries=100)
+    tune(monkeypatch, parallel, slice_seconds=1e-6)
+    tune(monkeypatch, parallel, min_entries_per_thread=10)
     counts = np.zeros(997, dtype=int)
 
     def kernel(start, stop):
@@ -250,7 +251,7 @@ def test_a_limit_keeps_the_time_of_a_proof_and_is_hardly_overrun(limit, room, no
     now[0] += 0.2  # another step would eat into the second that is kept
     assert clock.ending() is Status.MAX_SECONDS
     assert not clock.is_late()
-    now[0] += 0.5 + GRACE
+    now[0] += 0.5 + TUNING.grace_seconds
     assert clock.is_late()
     assert not clock.is_over()
     now[0] += 1 + 0.5 * room

@@ -81,7 +81,7 @@ def test_clouds_that_nearly_agree_take_no_longer(rng):
     a = np.full((1, 20), 1 / 19)
     a[0, 0] = 0
     found = values.CloudLoss(reg=0.05)([x, x + 1e-3, a, a], [False] * 4)
-    assert found.gap[0] <= values.DEFAULT_TOL_SHARE * 40
+    assert found.gap[0] <= values.TUNING.default_tol_share * 40
 
 
 def test_a_cloud_with_empty_places_is_transported_to_itself(rng):

@@ -6,6 +6,7 @@ import pytest
 from epsilot.geometry import PointCloud
 from epsilot.geometry import points as points_module
 from epsilot.metrics import METRICS
+from tuning import tune
 
 #: how points are drawn, by what float32 finds hard
 SHAPES = {
@@ -22,7 +23,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("d", [3, 20])
 def test_bounds_leave_nothing_out(rng, metric, shape, d, monkeypatch):
-    monkeypatch.setattr(points_module, "MIN_FLOAT32_COLUMNS", 1)
+    tune(monkeypatch, points_module, min_float32_columns=1)
     X, Y = SHAPES[shape](rng, 40, d), SHAPES[shape](rng, 700, d)
     cloud = PointCloud(X, Y, metric).shifted(0.25)
     C = cloud.block(0, 40)

@@ -9,6 +9,7 @@ import epsilot
 from epsilot.geometry import Dense, Grid
 from epsilot.geometry import grid as grid_module
 from epsilot.geometry.axes import is_lossless
+from tuning import tune
 
 
 @pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean"])
@@ -43,7 +44,7 @@ def test_grid_agrees_on_both_sides_of_the_switch_to_the_log_domain(metric, rng, 
         found = geometry.lse_rows(g + top * (np.arange(72) == 0), eta)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         assert len(used) == domain
-    monkeypatch.setattr(grid_module, "MAX_KERNEL_AXIS", 4)
+    tune(monkeypatch, grid_module, max_kernel_axis=4)
     expected = Dense(geometry.block(0, 72)).lse_rows(g, top / 5000)
     np.testing.assert_allclose(geometry.lse_rows(g, top / 5000), expected, rtol=1e-12)
 
@@ -168,7 +169,7 @@ def test_pairs_and_envelopes_have_the_same_maxima(rng, shape_a, shape_b, spacing
     f, g = (rng.normal(size=n) for n in grid.shape)
     found = grid.ctransform_rows(g), grid.ctransform_cols(f)
     assert grid.compares_pairs
-    monkeypatch.setattr(grid_module, "MAX_PAIR_ENTRIES", 0)
+    tune(monkeypatch, grid_module, max_pair_entries=0)
     assert not grid.compares_pairs
     for x, y in zip(found, (grid.ctransform_rows(g), grid.ctransform_cols(f)), strict=True):
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-13 * grid.bounds[1])

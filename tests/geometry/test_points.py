@@ -11,6 +11,7 @@ from epsilot.engine import starts
 from epsilot.geometry import PointCloud, tree_index
 from epsilot.geometry import points as points_module
 from epsilot.geometry.metric_cloud import MetricCloud
+from tuning import tune
 
 
 @pytest.mark.parametrize(
@@ -64,14 +65,14 @@ def test_the_largest_cost_of_a_large_cloud_is_between_corners_of_hulls(metric, r
     for d in (1, 2, 3):
         X, Y = rng.normal(size=(300, d)) + 0.1, rng.normal(size=(200, d))
         expected = cdist(X, Y, metric).max()
-        monkeypatch.setattr(points_module, "MAX_COMPARED_ENTRIES", 20_000)
+        tune(monkeypatch, points_module, max_compared_entries=20_000)
         assert PointCloud(X, Y, metric).bounds[1] == pytest.approx(expected, rel=1e-12)
         flat = np.repeat(X[:, :1], 2, axis=1)
         assert PointCloud(flat, flat, metric).bounds[1] >= cdist(flat, flat, metric).max() - 1e-12
 
 
 def test_flat_clouds_of_medium_size_compare_all_pairs(rng, monkeypatch):
-    monkeypatch.setattr(points_module, "MAX_COMPARED_ENTRIES_FLAT", 100)
+    tune(monkeypatch, points_module, max_compared_entries_flat=100)
     for d in (2, 3):
         X, Y = (rng.random((n, 1)) * np.arange(1.0, d + 1) for n in (40, 50))
         assert PointCloud(X, Y).bounds[1] == cdist(X, Y, "sqeuclidean").max()
@@ -80,11 +81,11 @@ def test_flat_clouds_of_medium_size_compare_all_pairs(rng, monkeypatch):
 def test_a_middle_cloud_starts_a_large_one_near_its_fixed_point(rng, monkeypatch):
     X, Y = rng.random((900, 2)), 0.2 * rng.normal(size=(800, 2)) + 0.5
     a = np.where(np.arange(900) % 3 == 0, 0.0, 1 / 600)
-    monkeypatch.setattr(starts, "N_CELLS", 32)
+    tune(monkeypatch, starts, n_cells=32)
     runs = {}
     for large in (10**6, 100):
-        monkeypatch.setattr(starts, "LARGE", large)
-        monkeypatch.setattr(starts, "N_MIDDLE", 256)
+        tune(monkeypatch, starts, min_points_of_middle=large)
+        tune(monkeypatch, starts, n_middle=256)
         runs[large] = epsilot.solve_sample(
             X, Y, a, rtol=0.1, lazy=True, multiscale=True, method="sinkhorn"
         )
@@ -138,8 +139,8 @@ def test_products_are_rough_costs(rng, metric, n, m, d):
 @pytest.mark.parametrize("lazy", [True, False])
 def test_method_and_certificate_share_the_trees(lazy, rng, monkeypatch):
     X, Y = rng.random((2, 150, 2))
-    monkeypatch.setattr(tree_index, "MIN_SEARCHED_ENTRIES", 1)
-    monkeypatch.setattr(tree_index, "ENTRIES_PER_VISIT", 0)  # every c-transform searches
+    tune(monkeypatch, tree_index, min_searched_entries=1)
+    tune(monkeypatch, tree_index, entries_per_visit=0)  # every c-transform searches
     built = []
 
     def order(points, ask=tree_index._order):

@@ -6,6 +6,7 @@ import pytest
 from epsilot import parallel
 from epsilot.geometry import Dense, Grid, PointCloud, points, sweeps
 from epsilot.geometry.sweeps import ByRow, ColumnSums, row_blocks
+from tuning import tune
 
 POINTS = np.random.default_rng(0).random((2, 30, 2))
 GEOMETRIES = {
@@ -26,9 +27,9 @@ def test_blocks_cover_all_rows(n, m, size):
 @pytest.mark.parametrize("n_entries", [40, 1 << 18])
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_a_sweep_sees_every_row_once(name, n_entries, unit, tolerance, monkeypatch):
-    monkeypatch.setattr(points, "BLOCK_ENTRIES", n_entries)
+    tune(monkeypatch, points, block_entries=n_entries)
     monkeypatch.setattr(sweeps.row_blocks, "__defaults__", (n_entries,))
-    monkeypatch.setattr(parallel, "MIN_ENTRIES_PER_THREAD", 16)
+    tune(monkeypatch, parallel, min_entries_per_thread=16)
     geometry = GEOMETRIES[name]
     n, m = geometry.shape
     factor, seen, columns = np.arange(1.0, n + 1), np.zeros((n, m)), ColumnSums(m)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from epsilot import parallel
 from epsilot.geometry import Dense, Geometry
 from epsilot_lab import numpy_kernels as reference
+from tuning import tuned
 
 
 class Tiled(Geometry):
@@ -76,27 +77,22 @@ def test_geometry_equals_its_numpy_twin(case, eta, step, n_threads):
             "matvec": C @ v,
             "gibbs": reference.gibbs(C, h, g, eta),
         }
-    threshold = parallel.MIN_ENTRIES_PER_THREAD
-    try:
-        parallel.MIN_ENTRIES_PER_THREAD = 16
-        with parallel.limit(n_threads):
-            log_r, log_c, log_mass = geometry.log_marginals(f, g, eta)
-            found = {
-                "lse_rows": geometry.lse_rows(g, eta),
-                "lse_cols": geometry.lse_cols(f, eta),
-                "log_r": log_r,
-                "log_c": log_c,
-                "mass": np.array(log_mass),
-                "apply_rows": geometry.apply_rows(h, g, eta, v),
-                "apply_cols": geometry.apply_cols(h, g, eta, u),
-                "price": np.concatenate(geometry.price_rows(h, g, eta, v, d)),
-                "ctransform_rows": geometry.ctransform_rows(g),
-                "ctransform_cols": geometry.ctransform_cols(f),
-                "matvec": geometry.matvec(v),
-                "gibbs": geometry.gibbs(h, g, eta, 0, f.size),
-            }
-    finally:
-        parallel.MIN_ENTRIES_PER_THREAD = threshold
+    with tuned(parallel, min_entries_per_thread=16), parallel.limit(n_threads):
+        log_r, log_c, log_mass = geometry.log_marginals(f, g, eta)
+        found = {
+            "lse_rows": geometry.lse_rows(g, eta),
+            "lse_cols": geometry.lse_cols(f, eta),
+            "log_r": log_r,
+            "log_c": log_c,
+            "mass": np.array(log_mass),
+            "apply_rows": geometry.apply_rows(h, g, eta, v),
+            "apply_cols": geometry.apply_cols(h, g, eta, u),
+            "price": np.concatenate(geometry.price_rows(h, g, eta, v, d)),
+            "ctransform_rows": geometry.ctransform_rows(g),
+            "ctransform_cols": geometry.ctransform_cols(f),
+            "matvec": geometry.matvec(v),
+            "gibbs": geometry.gibbs(h, g, eta, 0, f.size),
+        }
     for name, value in expected.items():
         # exponents reach max|C| / η, and carry that many units of round-off
         slack = 1e-13 * (1 + C.max() / eta)

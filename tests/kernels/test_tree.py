@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from epsilot.geometry import PointCloud
+from epsilot.geometry import PointCloud, tree_index
 from epsilot.geometry.tree_index import Tree, cells
 from epsilot.metrics import METRICS
+from tuning import tune
 
 N, M = 700, 900
 
@@ -115,10 +116,10 @@ def test_large_clouds_search_and_small_ones_pass(rng, metric, monkeypatch):
     f[:7] = -np.inf
     passed = PointCloud(X, Y, metric)
     assert passed._index is None
-    monkeypatch.setattr("epsilot.geometry.tree_index.MIN_SEARCHED_ENTRIES", 1)
+    tune(monkeypatch, tree_index, min_searched_entries=1)
     searched = PointCloud(X, Y, metric)
     for share in (0, 10**6):  # of visits that a pass is quicker than
-        monkeypatch.setattr("epsilot.geometry.tree_index.ENTRIES_PER_VISIT", share)
+        tune(monkeypatch, tree_index, entries_per_visit=share)
         np.testing.assert_array_equal(searched.ctransform_rows(g), passed.ctransform_rows(g))
         np.testing.assert_array_equal(searched.ctransform_cols(f), passed.ctransform_cols(f))
     assert searched._index is not None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from epsilot.errors import CertificateError
+from epsilot.problems.kinds import UserProblem
 from epsilot.problems.partial import Partial
 from epsilot.problems.unbalanced import Unbalanced
 
@@ -21,7 +22,7 @@ def drawn(seed):
 
 
 def objective(kind, M, a, b):
-    return kind.objective(kind.problem(M, a, b, normalize=False), None)
+    return kind.objective(kind.problem(UserProblem(M, a, b)), None)
 
 
 def partial(seed):

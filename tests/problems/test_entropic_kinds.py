@@ -10,6 +10,7 @@ from scipy.special import xlogy
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.errors import CertificateError
+from epsilot.problems.kinds import UserProblem
 from epsilot.problems.partial import Partial, best_clipped
 from epsilot.problems.unbalanced import Unbalanced
 
@@ -134,7 +135,7 @@ def test_false_potentials_prove_nothing():
         (Partial(0.5), 2.0, "a potential is positive"),
         (Unbalanced(0.3, 0.3, "tv"), -9.0, "below minus the marginal penalty"),
     ):
-        objective = kind.objective(kind.problem(M, a, b, normalize=False), 0.1)
+        objective = kind.objective(kind.problem(UserProblem(M, a, b)), 0.1)
         (f, g), bound = objective.dual(rng.normal(size=6))
         assert objective.dual_value((f, g)) == pytest.approx(bound, rel=1e-12)
         g[3] += change

@@ -36,7 +36,8 @@ class Stretched:
         if self.factor <= 0:
             raise InvalidProblem(f"factor is {self.factor}; it must be positive.")
 
-    def problem(self, M, a, b, *, normalize):
+    def problem(self, given):
+        M, a, b, normalize, _ = given
         C = M.block(0, M.shape[0]) if isinstance(M, epsilot.Dense) else np.asarray(M)
         return make_problem(self.factor**self.power * C, a, b, normalize=normalize)
 

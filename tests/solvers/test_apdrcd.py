@@ -14,6 +14,7 @@ from epsilot.engine.result import Status
 from epsilot.kernels import coordinate as kernels
 from epsilot.solvers import make_solver
 from epsilot.solvers.apdrcd import APDGCD, steps_per_epoch
+from tuning import tune
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -64,7 +65,7 @@ def test_an_average_that_overflowed_shows_in_the_potentials(name, value):
 
 @pytest.mark.parametrize("stop", ["paper", "certificate"])
 def test_a_run_that_does_not_move_ends_as_stalled(stop, monkeypatch):
-    monkeypatch.setattr(driver, "STALL_EPOCHS", 200)
+    tune(monkeypatch, driver, stall_epochs=200)
     M, a, b = synthetic(4, 0)
     result = epsilot.solve(
         M, a, b, eps=0.01, method="apdrcd", smoothness=1e12, stop=stop, on_limit="ignore"

@@ -5,6 +5,7 @@ import ot
 import pytest
 
 import epsilot
+from epsilot import parallel
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.geometry.tree_index import Embedding
 from epsilot.kernels import auction as kernels
@@ -135,7 +136,7 @@ def same(left, right):
 
 @pytest.mark.parametrize("weights", [even, random])
 def test_threads_do_not_matter(rng, weights, monkeypatch):
-    monkeypatch.setattr("epsilot.parallel.MIN_ENTRIES_PER_THREAD", 1)
+    tune(monkeypatch, parallel, min_entries_per_thread=1)
     tune(monkeypatch, markets, max_coarsest_cells=64)
     X, Y, a, b = rng.random((3000, 2)), rng.random((3000, 2)), weights(rng, 3000), even(rng, 3000)
     results = [

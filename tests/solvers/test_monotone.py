@@ -10,6 +10,7 @@ import epsilot
 from epsilot import memory
 from epsilot.geometry import Grid, PointCloud, points
 from epsilot.metrics import METRICS
+from tuning import tune
 from weights import even, random, sparse, uneven
 
 #: how points are drawn, by what they are hard for
@@ -53,7 +54,7 @@ def test_every_shape_is_solved_exactly(rng, metric, shape, weights):
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_many_points_are_proved_in_order(rng, metric, shape, monkeypatch):
-    monkeypatch.setattr(points, "MIN_SEARCHED_ENTRIES", 1)
+    tune(monkeypatch, points, min_searched_entries=1)
     x, y = SHAPES[shape](rng, 300), SHAPES[shape](rng, 200)
     check(x, y, random(rng, 300), random(rng, 200), metric)
 

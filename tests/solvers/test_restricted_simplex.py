@@ -66,7 +66,7 @@ def test_arcs_of_least_reduced_cost(rng, monkeypatch, k, is_lazy):
     C = cdist(X, Y, "sqeuclidean")
     tune(monkeypatch, restricted_simplex, max_listed_arcs=60)
     if is_lazy:
-        monkeypatch.setattr(points, "BLOCK_ENTRIES", 15 * 70)
+        tune(monkeypatch, points, block_entries=15 * 70)
     geometry = PointCloud(X, Y) if is_lazy else Dense(C)
     f, g = rng.random(40), rng.random(70)
     keys = least_arcs(make_problem(geometry), f, g, k)

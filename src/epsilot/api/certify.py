@@ -19,6 +19,7 @@ from ..engine.request import Request, meant_keywords
 from ..engine.run_plan import internal_potentials
 from ..errors import InvalidProblem
 from ..geometry import Geometry
+from ..problems.kinds import UserProblem
 from ..problems.objective import Objective
 from ..problems.plan import Arcs, Core, Explicit, Plan
 from ..problems.problem import Problem, make_problem
@@ -114,7 +115,7 @@ def audit(
     potentials: tuple[ArrayLike, ArrayLike] | None,
 ) -> Certificate:
     """Certify as ``certify`` does, with the kind and the accuracy of a request."""
-    problem = request.kind.problem(M, a, b, normalize=False)
+    problem = request.kind.problem(UserProblem(M, a, b))
     objective = request.kind.objective(problem, request.reg)
     start = None
     if potentials is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..arguments import check_positive, is_real, numeric, plain
+from ..engine.goal import EXACT_RTOL, RTOL
 from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry.coordinates import as_metric
@@ -18,15 +19,6 @@ from ..metrics import CircularDistance, MetricLike, as_named
 from ..wording import shown
 from .grid import solve_grid
 from .sample import solve_sample
-
-#: Relative gap at and below which exact methods run to their end.
-EXACT_RTOL = 1e-9
-#: Units in the last place by which a root that is not checked in fractions is moved outward.
-ROOT_ULPS = 8
-#: Largest order whose roots are checked in fractions.
-LARGEST_CHECKED_ORDER = 64
-#: Default relative gap.
-RTOL = 0.01
 
 #: Keywords of ``solve`` that do not make a Wasserstein distance, and what to do instead.
 REJECTED = {
@@ -122,8 +114,9 @@ def _root(value: float, p: float, *, is_upper: bool) -> float:
         return max(float(value), 0.0)
     root = float(value ** (1 / p))
     outward, inward = (math.inf, 0.0) if is_upper else (0.0, math.inf)
-    if p != int(p) or p > LARGEST_CHECKED_ORDER:
-        for _ in range(ROOT_ULPS):
+    # Roots of larger or fractional orders are not checked in fractions, but moved by 8 units.
+    if p != int(p) or p > 64:
+        for _ in range(8):
             root = math.nextafter(root, outward)
         return root
     exact, order = Fraction(value), int(p)

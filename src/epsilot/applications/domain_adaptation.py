@@ -23,13 +23,6 @@ try:
 except ImportError as error:
     raise MissingExtra("DomainAdapter", "scikit-learn", "sklearn") from error
 
-#: Extra cost of transport between different known classes, in units of the largest cost.
-CLASS_BARRIER = 10.0
-#: Number of linearisations of the class penalty.
-CLASS_STEPS = 10
-#: Smallest share of a class in a linearisation, which bounds its slope.
-MIN_CLASS_SHARE = 1e-3
-
 
 class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Move a source domain onto a target domain by optimal transport.
@@ -200,13 +193,14 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         cost = cloud_geometry(self.X_source_, self.X_target_, self.metric, lazy=False)
         C = np.array(cost.matrix())
         if known is not None:
-            C += CLASS_BARRIER * max(abs(C.max()), abs(C.min())) * _conflicts(labels, known)
+            # Known classes are kept apart by ten times the largest cost.
+            C += 10.0 * max(abs(C.max()), abs(C.min())) * _conflicts(labels, known)
         result = run_request(request, Dense(C))
         classes = labels[None, :] == np.unique(labels)[:, None]
-        for _ in range(CLASS_STEPS if class_reg > 0 else 0):
+        for _ in range(10 if class_reg > 0 else 0):  # linearisations of the penalty
             share = result.plan_operator.T @ classes.T.astype(np.float64)
             share /= share.sum(axis=1, keepdims=True)
-            slope = 0.5 / np.sqrt(share + MIN_CLASS_SHARE)
+            slope = 0.5 / np.sqrt(share + 1e-3)  # bounded
             penalty = slope.T[np.argmax(classes, axis=0)]
             result = run_request(request, Dense(C + class_reg * penalty))
         return result

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,14 +30,21 @@ from ..geometry import Geometry, PointCloud, Sparse
 from ..geometry.extended import extended
 from ..wording import shown
 
-#: Most arcs that are listed; beyond, costs are computed when they are needed.
-MAX_ARCS = 5_000_000
-#: Most rows, and columns, of a component that is solved in a batch of small problems.
-MAX_BATCHED = 120
-#: Most entries of a component that is solved with a stored cost.
-MAX_STORED = 4_000_000
-#: Relative gap that exact methods are asked for.
-EXACT_RTOL = 1e-11
+
+@dataclass(frozen=True)
+class PersistenceTuning:
+    """Sizes at which distances of diagrams change how they are computed, and their accuracy."""
+
+    # Most arcs that are listed; beyond, costs are computed when they are needed.
+    max_arcs: int = 5_000_000
+    # Most rows, and columns, of a component that is solved in a batch of small problems.
+    max_batched: int = 120
+    max_stored: int = 4_000_000  # most entries of a component that is solved with a stored cost
+    rtol: float = 1e-11  # relative gap to reach by default
+
+
+TUNING = PersistenceTuning()
+
 #: Metrics of clouds, by order and internal norm, and whether diagrams are rotated for them.
 CLOUD_METRICS = {
     (1.0, 1.0): ("cityblock", False),
@@ -301,7 +309,7 @@ def _arcs(
         radius = (prices[0] + float(prices[1][group].max())) ** (1 / order) * (1 + 1e-9)
         counts = tree.query_ball_point(X, radius, p=internal_p, return_length=True)
         total += int(counts.sum())
-        if total > MAX_ARCS:
+        if total > TUNING.max_arcs:
             return None
         near = tree.query_ball_point(X, radius, p=internal_p, return_sorted=False)
         cols = np.fromiter((j for js in near for j in js), np.int64, int(counts.sum()))
@@ -368,12 +376,12 @@ def _by_components(
         if component.is_star:
             _add_star(answer, component, prices)
     components = [c for c in components if not c.is_star]
-    small = [c for c in components if max(c.rows.size, c.cols.size) <= MAX_BATCHED]
+    small = [c for c in components if max(c.rows.size, c.cols.size) <= TUNING.max_batched]
     if small:
         matrices = [c.matrix(prices) for c in small]
         masses = [c.masses for c in small]
         a, b = [p for p, _ in masses], [q for _, q in masses]
-        batch = solve_batch(matrices, a, b, rtol=rtol or EXACT_RTOL, plans=True)
+        batch = solve_batch(matrices, a, b, rtol=rtol or TUNING.rtol, plans=True)
         assert batch.plans is not None
         for k, component in enumerate(small):
             flows = batch.plans[k].toarray()
@@ -381,11 +389,11 @@ def _by_components(
                 answer, component, prices, flows, float(batch.value[k]), float(batch.lower_bound[k])
             )
     for component in components:
-        if max(component.rows.size, component.cols.size) <= MAX_BATCHED:
+        if max(component.rows.size, component.cols.size) <= TUNING.max_batched:
             continue
-        is_stored = component.rows.size * component.cols.size <= MAX_STORED
+        is_stored = component.rows.size * component.cols.size <= TUNING.max_stored
         M = component.matrix(prices) if is_stored else component.geometry(prices)
-        found = solve(M, *component.masses, rtol=rtol or EXACT_RTOL)
+        found = solve(M, *component.masses, rtol=rtol or TUNING.rtol)
         flows = found.plan_operator.tosparse(0.5)
         _add(answer, component, prices, flows, found.value, found.lower_bound)
     return answer
@@ -471,8 +479,8 @@ def _lazily(
     """Solve to a tolerance on a point cloud whose costs are not stored."""
     if rtol is None or (order, internal_p) not in CLOUD_METRICS:
         raise InvalidProblem(
-            f"the diagrams of {len(X):,} and {len(Y):,} points have more than {MAX_ARCS:,} pairs "
-            "that may be matched; such diagrams are solved to a tolerance, with order=1 and "
+            f"the diagrams of {len(X):,} and {len(Y):,} points have more than {TUNING.max_arcs:,} "
+            "pairs that may be matched; such diagrams are solved to a tolerance, with order=1 and "
             "internal_p 1, 2 or inf, or order=2 and internal_p=2 (pass rtol=0.01)."
         )
     metric, is_rotated = CLOUD_METRICS[order, internal_p]

@@ -11,18 +11,25 @@ import numpy as np
 from .._types import Array, Index, Matrix, Vector
 from ..errors import InvalidProblem
 
-#: Pixels converted to floats at a time, so that no picture is held in floats as a whole.
-CHUNK_PIXELS = 1 << 18
-#: Levels per channel of the histogram from which palettes are made.
-HISTOGRAM_LEVELS = 64
-#: Steps of Lloyd's algorithm that cluster a palette.
-LLOYD_STEPS = 12
-#: Pixels of the reduced picture on which affine maps are fitted, at most.
-MAX_FITTED_PIXELS = 1 << 19
-#: Ridge penalty of the fit: below this variance of colour a window is treated as flat.
-FLAT_VARIANCE = 0.05**2
-#: Weight of a fully transparent pixel, so that windows without opaque pixels have a mean.
-MIN_OPACITY = 1e-3
+
+@dataclass(frozen=True)
+class PictureTuning:
+    """Sizes and tolerances of palettes and affine colour maps."""
+
+    # Pixels converted to floats at a time, so that no picture is held in floats as a whole.
+    chunk_pixels: int = 1 << 18
+    histogram_levels: int = 64  # levels per channel of the histogram from which palettes are made
+    lloyd_steps: int = 12  # steps of Lloyd's algorithm that cluster a palette
+    # Pixels of the reduced picture on which affine maps are fitted, at most.
+    max_fitted_pixels: int = 1 << 19
+    # Ridge penalty of the fit: below this variance of colour a window is treated as flat.
+    flat_variance: float = 0.05**2
+    # Weight of a fully transparent pixel, so that windows without opaque pixels have a mean.
+    min_opacity: float = 1e-3
+
+
+TUNING = PictureTuning()
+
 #: Largest value of a channel by data type.
 _DEPTHS = {"uint8": 255.0, "uint16": 65535.0}
 
@@ -78,8 +85,8 @@ class Pixels:
 
     def chunks(self) -> Iterator[tuple[slice, Matrix, Vector | None]]:
         """Yield slices, their colours (k, 3) as float32 in [0, 1], and their opacity or None."""
-        for start in range(0, len(self), CHUNK_PIXELS):
-            where = slice(start, min(start + CHUNK_PIXELS, len(self)))
+        for start in range(0, len(self), TUNING.chunk_pixels):
+            where = slice(start, min(start + TUNING.chunk_pixels, len(self)))
             yield where, *self.take(where)
 
     def take(self, where: slice | Index) -> tuple[Matrix, Vector | None]:
@@ -131,11 +138,15 @@ class Palette:
 
 def histogram(pixels: Pixels) -> Palette:
     """Return the mean colours of the occupied cells of a 64³ histogram, weighted by opacity."""
-    size = HISTOGRAM_LEVELS**3
+    size = TUNING.histogram_levels**3
     mass, sums = np.zeros(size), np.zeros((3, size))
     for _, colors, opacity in pixels.chunks():
-        level = np.minimum((colors * HISTOGRAM_LEVELS).astype(np.intp), HISTOGRAM_LEVELS - 1)
-        cell = (level[:, 0] * HISTOGRAM_LEVELS + level[:, 1]) * HISTOGRAM_LEVELS + level[:, 2]
+        level = np.minimum(
+            (colors * TUNING.histogram_levels).astype(np.intp), TUNING.histogram_levels - 1
+        )
+        cell = (
+            level[:, 0] * TUNING.histogram_levels + level[:, 1]
+        ) * TUNING.histogram_levels + level[:, 2]
         mass += np.bincount(cell, opacity, size)
         for c in range(3):
             shade = colors[:, c] if opacity is None else colors[:, c] * opacity
@@ -164,7 +175,7 @@ def clustered(pixels: Pixels, n_colors: int, rng: np.random.Generator) -> Palett
     chance = np.sqrt(cells.weights)
     first = rng.choice(len(cells), n_colors, replace=False, p=chance / chance.sum())
     colors, weights = cells.colors[np.sort(first)], cells.weights
-    for _ in range(LLOYD_STEPS):
+    for _ in range(TUNING.lloyd_steps):
         _, label = cKDTree(colors).query(cells.colors)
         share = np.bincount(label, weights, len(colors))
         sums = [np.bincount(label, weights * x, len(colors)) for x in cells.colors.T]
@@ -191,7 +202,7 @@ def sampled(pixels: Pixels, n_colors: int, rng: np.random.Generator) -> Palette:
 def reduced(pixels: Pixels) -> tuple[Matrix, Vector]:
     """Return mean colours (h, w, 3) and opacities (h, w) of equal rectangles of a picture."""
     height, width = pixels.shape[:2]
-    factor = max(1.0, math.sqrt(height * width / MAX_FITTED_PIXELS))
+    factor = max(1.0, math.sqrt(height * width / TUNING.max_fitted_pixels))
     h, w = max(1, round(height / factor)), max(1, round(width / factor))
     rows = np.arange(h + 1) * height // h
     cols = np.arange(w) * width // w
@@ -199,7 +210,7 @@ def reduced(pixels: Pixels) -> tuple[Matrix, Vector]:
     for i in range(h):
         where = slice(rows[i] * width, rows[i + 1] * width)
         part, opacity = pixels.take(where)
-        weight = np.ones(len(part)) if opacity is None else opacity + MIN_OPACITY
+        weight = np.ones(len(part)) if opacity is None else opacity + TUNING.min_opacity
         columns = np.column_stack([part * weight[:, None], weight]).reshape(-1, width, 4)
         sums = np.add.reduceat(columns.sum(axis=0), cols, axis=0)
         colors[i], mass[i] = sums[:, :3] / sums[:, 3:], sums[:, 3]
@@ -251,7 +262,7 @@ def local_affine(guide: Matrix, shift: Matrix, mass: Vector, radius: float) -> M
         square = (mean(products.reshape(*mass.shape, 9)) / total).reshape(products.shape)
         return np.asarray(square - x[..., :, None] * center[..., None, :])
 
-    spread = covariance(guide, x) + FLAT_VARIANCE * np.eye(3)
+    spread = covariance(guide, x) + TUNING.flat_variance * np.eye(3)
     A = np.swapaxes(np.linalg.solve(spread, covariance(shift, d)), -1, -2)
     b = d - np.einsum("hwcd,hwd->hwc", A, x)
     table = np.concatenate([(A + np.eye(3)).reshape(*mass.shape, 9), b], axis=-1)

@@ -21,11 +21,6 @@ from .family import Family
 from .methods import FamilySolver
 from .stages import FamilyTarget
 
-#: Squared residual, relative to the least since the history began, that shows that mixing failed.
-FAILED_RESIDUAL_RATIO = 100.0
-#: Addition to the diagonal of the normal equations, as a share of their trace.
-RIDGE_SHARE = 1e-10
-
 
 class Projected(NamedTuple):
     """The image of column potentials, and how far their plans' columns are from a common b."""
@@ -100,7 +95,8 @@ class BregmanState:
             return image
         residual = (weights * (image - self.columns)).ravel()
         size = dot(residual, residual)
-        if not size <= FAILED_RESIDUAL_RATIO * self.least:
+        # Mixing has failed if the squared residual is 100 times the least since the history began.
+        if not size <= 100 * self.least:
             self.forget()
         self.least = min(self.least, size)
         if self.has_last:
@@ -132,7 +128,7 @@ class BregmanState:
         if not slots:
             return image
         normal = self.normal[: len(slots), : len(slots)].copy()
-        normal[np.diag_indices(len(slots))] += RIDGE_SHARE * float(normal.trace())
+        normal[np.diag_indices(len(slots))] += 1e-10 * float(normal.trace())  # a ridge
         factor = cholesky(normal)
         if factor is None:
             self.forget()

@@ -23,16 +23,25 @@ from .family import Family, FamilyCore
 from .methods import FamilySolver
 from .stages import FamilySchedule, FamilySignal, FamilyTarget, Stage
 
-#: Entries of the costs, without empty rows, up to which all are priced at once.
-MAX_PRICED_ENTRIES = 1 << 23
-#: Relative gap of the descent whose potentials choose the first arcs.
-DESCENT_RTOL = 0.02
-#: Reduced costs, as a share of the largest cost, that are zero but for rounding.
-ZERO_REDUCED_COST = 1e-13
-#: Feasibility tolerance of HiGHS, for masses about 1 and costs up to 1.
-HIGHS_TOLERANCE = 1e-10
-#: Arcs above which HiGHS, which may take more than half a second, runs in a process of its own.
-MAX_ARCS_IN_PROCESS = 25_000
+
+@dataclass(frozen=True)
+class ColumnGenerationTuning:
+    """Sizes and tolerances of column generation."""
+
+    # Entries of the costs, without empty rows, up to which all are priced at once.
+    max_priced_entries: int = 1 << 23
+    descent_rtol: float = 0.02  # relative gap of the descent whose potentials choose the first arcs
+    # Reduced costs, as a share of the largest cost, that are zero but for rounding.
+    zero_reduced_cost: float = 1e-13
+    # Feasibility tolerance of HiGHS, for masses about 1 and costs up to 1.
+    highs_tolerance: float = 1e-10
+    # Arcs above which HiGHS, which may take more than half a second, runs in a process of its
+    # own.
+    max_arcs_in_process: int = 25_000
+
+
+TUNING = ColumnGenerationTuning()
+
 #: Chooses the potentials of the first arcs.
 DESCENT = Bregman()
 
@@ -99,15 +108,15 @@ class ColumnGeneration(FamilySolver):
 
     def check(self, family: Family) -> None:
         """Refuse costs that are too many to price at once."""
-        if family.pass_entries > MAX_PRICED_ENTRIES:
+        if family.pass_entries > TUNING.max_priced_entries:
             raise InvalidProblem(
                 f"the histograms have {family.pass_entries:,} costs to the barycentre; 'exact' "
-                f"serves up to {MAX_PRICED_ENTRIES:,} (use method='auto' with rtol)."
+                f"serves up to {TUNING.max_priced_entries:,} (use method='auto' with rtol)."
             )
 
     def schedule(self, family: Family, goal: Goal) -> FamilySchedule:
         """Return a crude descent of η, then the linear programs."""
-        rtol = max(goal.rtol or DESCENT_RTOL, DESCENT_RTOL)
+        rtol = max(goal.rtol or TUNING.descent_rtol, TUNING.descent_rtol)
         crude = replace(goal, eps=None, rtol=rtol, offset=family.shift)
         return FamilySchedule(family, goal, crude, last=Stage.PROGRAMS, starts_coarse=False)
 
@@ -185,7 +194,7 @@ class ColumnGeneration(FamilySolver):
         n, m = problem.shape
         R = (problem.geometry.matrix() - f[:, None] - g).ravel()
         R[kept] = np.inf
-        negative = np.flatnonzero(-ZERO_REDUCED_COST * cost_max > R)
+        negative = np.flatnonzero(-TUNING.zero_reduced_cost * cost_max > R)
         return np.asarray(negative[_least(R[negative], self.arcs * (n + m))])
 
 
@@ -198,7 +207,7 @@ class ProgramSolution(NamedTuple):
 
 
 def _least(values: Vector, count: int) -> Index:
-    """Return the places of the least values: so many, and those that tie with the last."""
+    """Return the places of the least values: the given number, and all that tie with the last."""
     if values.size <= count:
         return np.arange(values.size)
     return np.flatnonzero(values <= np.sort(values)[count])
@@ -250,7 +259,7 @@ def _program(family: Family, problems: list[Problem], kept: list[Index]) -> Line
 def _solve(family: Family, problems: list[Problem], kept: list[Index]) -> ProgramSolution:
     """Solve the program on the kept arcs."""
     c, A, b = _program(family, problems, kept)
-    tolerances = {f"{x}_feasibility_tolerance": HIGHS_TOLERANCE for x in ("primal", "dual")}
+    tolerances = {f"{x}_feasibility_tolerance": TUNING.highs_tolerance for x in ("primal", "dual")}
     # The presolve of HiGHS can call a program infeasible whose masses differ by eleven digits.
     for options in (tolerances, {"presolve": False, **tolerances}):
         found = _highs(c, A_eq=A, b_eq=b, method="highs-ds", options=options)
@@ -268,7 +277,7 @@ def _solve(family: Family, problems: list[Problem], kept: list[Index]) -> Progra
 
 def _highs(c: Vector, **keywords: Any) -> Any:
     """Solve a linear program, a large one in a process that can be ended."""
-    if c.size > MAX_ARCS_IN_PROCESS:
+    if c.size > TUNING.max_arcs_in_process:
         return processes.call("scipy.optimize", "linprog", c, **keywords)
     from scipy.optimize import linprog
 

@@ -12,7 +12,7 @@ from .. import memory, parallel
 from .._types import Matrix, Vector
 from ..engine.certificate import Certificate
 from ..engine.clock import Clock, started
-from ..engine.execute import drive, proved, report_limit
+from ..engine.execute import drive, facts, proved, report_limit
 from ..engine.execute import execute as execute_member
 from ..engine.goal import Goal, make_goal
 from ..engine.request import Request
@@ -24,13 +24,9 @@ from ..errors import InvalidProblem
 from ..problems.certificate import AUDIT_TOLERANCE
 from ..problems.plan import Core
 from ..solvers.base import AnySolver
-from ..version import __version__
 from .family import Family, FamilyCore, onto
 from .methods import check_entropic, choose, make_method
 from .result import BarycenterResult
-
-#: Relative gap of derived potentials, as a multiple of that of derived plans.
-POTENTIALS_RTOL_FACTOR = 10
 
 
 def execute(family: Family, request: Request) -> BarycenterResult:
@@ -73,29 +69,18 @@ def _result(
     triples = list(zip(members, run.plan.plans, run.potentials, strict=True))
     values = [x.to_user(x.value(plan, plan.cost(x.problem.geometry))) for x, plan, _ in triples]
     return BarycenterResult(
+        **facts(run, answer, request, clock),
         barycenter=family.mass * run.plan.b,
         plans=tuple(plan.detached().scaled(family.mass) for plan in run.plan.plans),
         potentials=tuple(x.to_user_potentials(pair) for x, _, pair in triples),
-        value=answer.value,
-        lower_bound=answer.lower_bound,
         values=np.array(values),
         weights=family.weights,
         marginal_error=family.mass * run.marginal_error,
-        converged=answer.converged,
-        status=answer.status,
         method=course.method,
         reg=family.unit * run.eta,
         is_entropic=family.eta is not None,
-        seed=request.seed,
         options=dataclasses.asdict(course.solver),
-        version=__version__,
-        n_iter=run.n_iter,
-        work=run.work,
-        seconds=run.seconds,
-        history=list(run.history),
-        target=answer.target,
         choice=None if course.choice is None else str(course.choice),
-        compile_seconds=clock.compile_seconds(),
     )
 
 
@@ -131,7 +116,7 @@ def audit(
             for member in family.members
         ]
     if columns is None:
-        rtol = None if derived.rtol is None else POTENTIALS_RTOL_FACTOR * derived.rtol
+        rtol = None if derived.rtol is None else 10 * derived.rtol  # less costly than plans
         crude = execute(family, dataclasses.replace(derived, rtol=rtol))
         columns = np.stack([g / family.unit for _, g in crude.potentials])
     found = family.evaluate(FamilyCore(tuple(cores)), columns.ravel(), b)

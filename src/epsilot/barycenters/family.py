@@ -53,10 +53,6 @@ from ..problems.work import Work
 #: One cost for all histograms, or one for each.
 Costs: TypeAlias = ArrayLike | Geometry | Sequence[ArrayLike | Geometry]
 
-#: Copied rows of stored costs (without empty rows) allowed, as a multiple of the given rows.
-MAX_COPIED_ROWS = 2
-#: Vectors of the size of all potentials that a run holds.
-N_VECTORS = 16
 #: Cells of the smallest grid that has a coarser version.
 MIN_CELLS_TO_COARSEN = 1 << 11
 
@@ -256,7 +252,7 @@ class Family(WholeSupport, RunObjective):
     def dual_value(self, potentials: Sequence[Potentials]) -> float:
         """Return the bound that potentials prove, or raise if they prove none.
 
-        Whatever b of mass 1 is, Σ w_k <g_k, b> is at least the least entry of Σ w_k g_k.
+        For every b of mass 1, Σ w_k <g_k, b> is at least the least entry of Σ w_k g_k.
         """
         parts = [
             member.dual_value(pair) for member, pair in zip(self.members, potentials, strict=True)
@@ -401,7 +397,8 @@ def make_family(
     geometries = _costs(M, len(rows))
     masses, mass = _masses(rows, geometries, normalize=normalize)
     w = shares(weights, len(rows))
-    n_bytes = N_VECTORS * 8 * len(rows) * geometries[0].shape[1]
+    # A run holds about 16 vectors of the size of all potentials.
+    n_bytes = 16 * 8 * len(rows) * geometries[0].shape[1]
     memory.ask(n_bytes, f"a barycentre of {len(rows)} histograms", "use fewer or smaller ones")
     problems = _scaled(geometries, masses, mass)
     members: list[Objective] = [
@@ -546,7 +543,9 @@ def _supports(problems: list[Problem]) -> tuple[Support, ...]:
     """Return the problems without empty rows, where copies of the costs are small."""
     kept = [np.flatnonzero(problem.p > NEGLIGIBLE_MASS) for problem in problems]
     stored = {id(x.geometry): x.geometry.shape[0] for x in problems if x.geometry.is_dense}
-    if sum(rows.size for rows in kept) > MAX_COPIED_ROWS * sum(stored.values()) and stored:
+    if (
+        sum(rows.size for rows in kept) > 2 * sum(stored.values()) and stored
+    ):  # copies may double them
         return tuple(map(Support.all, problems))
     found = []
     for problem, rows in zip(problems, kept, strict=True):

@@ -275,11 +275,6 @@ def _search(
 
 # -- PDASMD ----------------------------------------------------------------------------------
 
-#: By how much φ may rise through rounding, as a share of the largest cost.
-ROUND_OFF_RISE = 1e-14
-#: Weight of the snapshot: 1/(2 B), of batches of one component.
-TAU2 = 0.5
-
 
 @dataclass(slots=True)
 class BlockPDASMDState(SemiDualState):
@@ -357,10 +352,10 @@ class BlockPDASMD(FamilySolver):
             at = evaluate(family, state.columns, eta)
             work += evaluation_work(family)
         h = eta / self.step_constant
-        steps = loops.Steps.of(state.n_outer, TAU2, h, state.step_scale)  # step 3
+        steps = loops.Steps.of(state.n_outer, 0.5, h, state.step_scale)  # step 3, τ₂ = 1/2
         y, z, mean = _advanced(family, state, at, steps, eta, rng)
         found = evaluate(family, mean, eta, at)
-        has_fallen = found.value <= at.value + ROUND_OFF_RISE * family.cost_max
+        has_fallen = found.value <= at.value + 1e-14 * family.cost_max  # or round-off
         state.step_scale = loops.adapted(state.step_scale, self.longest, has_fallen=has_fallen)
         if has_fallen:
             state.y, state.z, state.n_outer = y, z, state.n_outer + 1

@@ -24,7 +24,7 @@ class ContinuationTuning:
     last_eta: float = 1e-10  # share of the largest cost
     fast_factor: float = 0.25  # of η, far from the goal
     slow_factor: float = 0.5  # of η, near the goal
-    near_gaps: float = 4.0  # η is near the goal below so many times the gap to reach
+    near_gaps: float = 4.0  # η is near the goal below this multiple of the gap to reach
     crude_rtol: float = 0.01  # relative gap that ends the descent if the goal is smaller
     rounding_share: float = 0.25  # of the gap (about η), that rounding may cost when η falls
     cost_of_error: float = 0.125  # of a unit of marginal error, as a share of the largest cost

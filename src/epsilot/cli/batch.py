@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .._types import Array
     from ..engine.batch.result import BatchResult
 
-#: Refused problems whose sentence --json prints, at most.
-MAX_PRINTED_ERRORS = 20
 #: The options of a request that both commands take; "kind" stands for those of all kinds.
 REQUEST_OPTIONS = ("eps", "rtol", "reg", "tol", "max_seconds", "n_threads", "kind")
 #: The arrays of an archive that SciPy's save_npz writes for a CSR matrix.
@@ -209,7 +207,7 @@ def _fields(result: BatchResult) -> dict[str, object]:
         "refused": len(result.errors),
         "is_complete": result.is_complete,
         "largest_gap": float(gap.max()) if gap.size else None,
-        "errors": {str(k): text for k, text in list(result.errors.items())[:MAX_PRINTED_ERRORS]},
+        "errors": {str(k): text for k, text in list(result.errors.items())[:20]},  # at most 20
         "seconds": result.seconds,
     }
 

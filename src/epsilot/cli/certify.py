@@ -65,9 +65,10 @@ def certify(
         certificate = _audited(problem, request, plan, potentials)
     else:
         from ..engine.saved_result import recertify
+        from ..problems.kinds import UserProblem
 
         kind = request.kind
-        checked = kind.problem(problem.M, problem.a, problem.b, normalize=source.normalize)
+        checked = kind.problem(UserProblem(problem.M, problem.a, problem.b, source.normalize))
         header, certificate = recertify(result, checked, kind)
         claimed = {key: header[key] for key in ("method", "value", "lower_bound") if key in header}
     if json:

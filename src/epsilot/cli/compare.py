@@ -34,11 +34,7 @@ DEFAULT_METHODS = (
     "exact",
     "restricted_simplex",
 )
-#: Largest cost, in entries, that is stored so that every method can read it.
-MAX_STORED_ENTRIES = 1 << 24
 COLUMNS = ("method", "gap", "target", "certified", "value", "epochs", "operations", "time")
-#: Heading of the measured column of ``epsilot methods`` (study ``registry``).
-MEASURED = "operations, n = 144, ε = 0.02"
 
 
 @request_options(*TARGETS, *LIMITS, "seed", "n_threads", max_seconds=60.0)
@@ -118,6 +114,7 @@ def _problem(demo: bool, source: opt.Source) -> Inputs:
     from ..arguments import cost_matrix
     from ..files.images import synthetic_pair
     from ..geometry import Geometry
+    from ..geometry.tuning import TUNING as GEOMETRY_TUNING
     from .inputs import load_problem
 
     if not demo:
@@ -125,7 +122,7 @@ def _problem(demo: bool, source: opt.Source) -> Inputs:
         if not isinstance(problem.M, Geometry):
             cost_matrix(problem.M)
         n, m = problem.shape
-        if isinstance(problem.M, Geometry) and n * m <= MAX_STORED_ENTRIES:
+        if isinstance(problem.M, Geometry) and n * m <= GEOMETRY_TUNING.max_stored_entries:
             return replace(problem, M=problem.M.matrix())
         return problem
     if replace(source, normalize=False) != opt.Source():
@@ -164,7 +161,7 @@ def methods(json: opt.Json = False) -> None:
         report.print_json({"methods": [dataclasses.asdict(entry) for entry in entries]})
         return
     report.print_table(
-        ("year", "name", "paper", "complexity", "entropic", MEASURED),
+        ("year", "name", "paper", "complexity", "entropic", "operations, n = 144, ε = 0.02"),
         [
             (
                 str(entry.year),

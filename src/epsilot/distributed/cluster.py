@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,18 +25,32 @@ if TYPE_CHECKING:
 else:
     Client = Future = Any
 
-#: Bytes of an array that one task carries at most; Dask warns above, and the scheduler keeps them.
-MAX_TASK_BYTES = 8_000_000
-#: Bytes of all tasks of one call above which Dask warns.
-WARN_BYTES = 32 * MAX_TASK_BYTES
-#: Times that a task is retried after it raised.
-MAX_RETRIES = 2
-#: Times that all tasks are sent after workers or the connection were lost.
-MAX_SENDS = 5
-#: Seconds within which a client must reconnect to its scheduler.
-RECONNECT_SECONDS = 10.0
-#: Seconds between two counts of the workers.
-COUNT_SECONDS = 5.0
+
+@dataclass(frozen=True)
+class ClusterTuning:
+    """Sizes of messages, and patience with workers and scheduler."""
+
+    # Bytes of an array that one task carries at most; Dask warns above, and the scheduler keeps
+    # them.
+    max_task_bytes: int = 8_000_000
+    warn_bytes: int = 32 * max_task_bytes  # bytes of all tasks of one call above which Dask warns
+    # Fewest bytes of an array that is sent only once if consecutive items share it.
+    min_shared_bytes: int = 1 << 14
+    # Most matrix entries of a pass that runs in this process, because sending it would take
+    # longer.
+    max_local_entries: int = 1 << 24
+    max_retries: int = 2  # times that a task is retried after it raised
+    max_sends: int = 5  # times that all tasks are sent after workers or the connection were lost
+    reconnect_seconds: float = 10.0  # A client must reconnect to its scheduler within this time
+    count_seconds: float = 5.0  # time between two counts of the workers
+    first_task_items: int = 4  # fewer than later, so that all workers start soon
+    task_items: int = 32
+    first_tasks_per_slot: int = 4
+    pending_tasks_per_slot: int = 3
+
+
+TUNING = ClusterTuning()
+
 
 #: Argument of a task; a future stands for its result.
 TaskArgument: TypeAlias = Any
@@ -105,7 +120,7 @@ class Cluster:
     @property
     def slots(self) -> int:
         """Number of tasks that the workers can run at the same time, at least one."""
-        if time.monotonic() - self._counted > COUNT_SECONDS and self.is_connected:
+        if time.monotonic() - self._counted > TUNING.count_seconds and self.is_connected:
             self._slots = max(1, sum(self.client.nthreads().values()))
             self._counted = time.monotonic()
         return self._slots
@@ -129,9 +144,9 @@ class Cluster:
 
     def send(self, x: Array) -> Future:
         """Send an array as the argument of a task, so that the scheduler can restore it."""
-        if x.nbytes <= MAX_TASK_BYTES:
+        if x.nbytes <= TUNING.max_task_bytes:
             return self.submit(aligned, x)
-        step = max(1, MAX_TASK_BYTES * len(x) // x.nbytes)
+        step = max(1, TUNING.max_task_bytes * len(x) // x.nbytes)
         slabs = [self.send(x[start : start + step]) for start in range(0, len(x), step)]
         return self.submit(joined, slabs)
 
@@ -153,14 +168,18 @@ class Cluster:
 
     def submit(self, function: Callable[..., object], *args: TaskArgument) -> Future:
         """Submit a task."""
-        return self.client.submit(function, *args, pure=False, retries=MAX_RETRIES)
+        return self.client.submit(function, *args, pure=False, retries=TUNING.max_retries)
 
     def map(self, function: Callable[..., object], *args: Sequence[TaskArgument]) -> list[Future]:
         """Submit one task for each item of the arguments."""
         import dask
 
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": WARN_BYTES}):
-            found: list[Future] = self.client.map(function, *args, pure=False, retries=MAX_RETRIES)
+        with dask.config.set(
+            {"distributed.admin.large-graph-warning-threshold": TUNING.warn_bytes}
+        ):
+            found: list[Future] = self.client.map(
+                function, *args, pure=False, retries=TUNING.max_retries
+            )
         return found
 
     # -- gather -----------------------------------------------------------------------------
@@ -170,7 +189,7 @@ class Cluster:
 
         ``futures`` are those of a previous call of ``submit``.
         """
-        for _ in range(MAX_SENDS):
+        for _ in range(TUNING.max_sends):
             if not self.is_connected:
                 raise self._gone()
             try:
@@ -179,8 +198,9 @@ class Cluster:
                 self._recover(error)
                 futures = None
         raise ClusterError(
-            f"the workers of {self._address} were lost {MAX_SENDS} times during one task; find out "
-            "why they end (a memory limit?), and resume from the checkpoint if there is one."
+            f"the workers of {self._address} were lost {TUNING.max_sends} times during one task; "
+            "find out why they end (a memory limit?), and resume from the checkpoint if there is "
+            "one."
         )
 
     def _recover(self, error: Exception) -> None:
@@ -197,7 +217,7 @@ class Cluster:
         if not isinstance(error, lost):
             raise error
         self._kept.clear()
-        ends = time.monotonic() + RECONNECT_SECONDS
+        ends = time.monotonic() + TUNING.reconnect_seconds
         while not self.is_connected:
             if self.client.status != "connecting" or time.monotonic() > ends:
                 raise self._gone() from None

@@ -1,8 +1,8 @@
 """Run row passes and tree searches of point clouds on the workers.
 
 Each task computes some rows, and nothing is summed across workers. Only clouds of more than
-:data:`epsilot.geometry.sweeps.MAX_TILE_COLUMNS` columns are tiled both ways; the tiles of a row are
-then combined from the first to the last, as in one process.
+``max_tile_columns`` columns (:mod:`epsilot.geometry.tuning`) are tiled both ways; the tiles of a
+row are then combined from the first to the last, as in one process.
 """
 
 from __future__ import annotations

@@ -15,23 +15,21 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..geometry import points as local
 from ..geometry.base import Places
-from ..geometry.coordinates import MAX_HULL_DIMENSION, as_metric, check_range, check_space
-from ..geometry.points import MAX_COMPARED_ENTRIES, Precision
-from ..geometry.sweeps import BLOCK_ENTRIES, FORMS, Block, row_blocks
-from ..geometry.tree_index import ENTRIES_PER_PAIR, Embedding
+from ..geometry.coordinates import as_metric, check_range, check_space
+from ..geometry.points import Precision
+from ..geometry.sweeps import FORMS, Block, row_blocks
+from ..geometry.tree_index import Embedding
+from ..geometry.tuning import TUNING as GEOMETRY_TUNING
 from ..kernels import points as kernels
 from ..metrics import METRICS, MetricKey, MetricLike, compiled_metric
 from . import passes
-from .cluster import Cluster
+from .cluster import TUNING, Cluster
 from .passes import ClusterSearch, KernelCall
 from .tiles import Points, SubsetTiles, Tile, Tiles
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
     from distributed import Client, Future
-
-#: Most matrix entries of a pass that runs in this process, because sending it would take longer.
-MAX_LOCAL_ENTRIES = 1 << 24
 
 
 def PointCloud(
@@ -81,7 +79,9 @@ def PointCloud(
         Tiles.of(X, name, cluster, is_direction) for X, name in ((X_a, "X_a"), (X_b, "X_b"))
     )
     check_space(*(side.shape for side in sides))
-    is_remote = sides[0].shape[1] > MAX_HULL_DIMENSION and not all(side.is_local for side in sides)
+    is_remote = sides[0].shape[1] > GEOMETRY_TUNING.max_hull_dimension and not all(
+        side.is_local for side in sides
+    )
     return (RemoteCloud if is_remote else ClusterCloud)(sides, metric, single)
 
 
@@ -134,7 +134,7 @@ class ClusterCloud(local.PointCloud):
     ) -> None:
         """Compute a pass on the workers, or here if it is small."""
         n, m = self.shape
-        if n * m <= MAX_LOCAL_ENTRIES or kernel.__name__ not in FORMS:
+        if n * m <= TUNING.max_local_entries or kernel.__name__ not in FORMS:
             super()._share(kernel, swap, *args, dtype=dtype)
             return
         self._share_on_workers(kernel, swap, args, dtype)
@@ -239,7 +239,7 @@ class RemoteCloud(ClusterCloud):
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost; for very large clouds, bounds on them."""
         n, m = self.shape
-        if n * m > MAX_COMPARED_ENTRIES:
+        if n * m > GEOMETRY_TUNING.max_compared_entries:
             low, high = self._extent
             corners = self._between(low[None], high[None]).shifted(self.shift)
             return self.shift, float(corners.block(0, 1)[0, 0])
@@ -320,7 +320,7 @@ class RemoteCloud(ClusterCloud):
     def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield blocks of C / unit, computed in float32."""
         centre = self._centre if self._named.degree > 0 else 0.0
-        for rows in row_blocks(*self.shape, 2 * BLOCK_ENTRIES):
+        for rows in row_blocks(*self.shape, 2 * GEOMETRY_TUNING.block_entries):
             X = self._sides[0].take(np.arange(rows.start, rows.stop)) - centre
             C = self._costs_of(X.astype(np.float32), np.float32)
             C *= np.float32(1 / unit)
@@ -345,7 +345,9 @@ class RemoteCloud(ClusterCloud):
         X, Y = self._sides[0].take(rows), np.ascontiguousarray(self._sides[1].take(cols).T)
         out, places = np.empty(rows.size), np.arange(rows.size)
         args = X, Y, self.key, self.shift, places, places, out
-        parallel.share(kernels.pair_costs, rows.size, rows.size * ENTRIES_PER_PAIR, *args)
+        parallel.share(
+            kernels.pair_costs, rows.size, rows.size * GEOMETRY_TUNING.entries_per_pair, *args
+        )
         return out
 
 

@@ -13,19 +13,13 @@ import numpy as np
 from .. import parallel
 from .._types import Array
 from ..version import __version__
-from .cluster import MAX_TASK_BYTES, Cluster, check_version
+from .cluster import TUNING, Cluster, check_version
 
 if TYPE_CHECKING:
     from distributed import Future
 else:
     Future = Any
 
-#: Fewest bytes of an array that is sent only once if consecutive items share it.
-MIN_SHARED_BYTES = 1 << 14
-#: Items per task; fewer in the first tasks, so that all workers start soon.
-FIRST_TASK_ITEMS, TASK_ITEMS = 4, 32
-#: First tasks per slot, and pending tasks per slot.
-FIRST_TASKS_PER_SLOT, PENDING_TASKS_PER_SLOT = 4, 3
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -48,7 +42,7 @@ class _Pickler(pickle.Pickler):
         self.shared: dict[int, Array] = {}
 
     def persistent_id(self, x: object) -> int | None:
-        if type(x) is not np.ndarray or x.nbytes < MIN_SHARED_BYTES or x.dtype.kind == "O":
+        if type(x) is not np.ndarray or x.nbytes < TUNING.min_shared_bytes or x.dtype.kind == "O":
             return None
         self.large[id(x)] = x
         if id(x) not in self.before:
@@ -73,12 +67,12 @@ def _groups(packed: Iterable[Payload], n_first: int) -> Iterator[list[Payload]]:
     group: list[Payload] = []
     n_bytes = n_groups = 0
     for payload in packed:
-        if group and n_bytes + len(payload.data) > MAX_TASK_BYTES:
+        if group and n_bytes + len(payload.data) > TUNING.max_task_bytes:
             yield group
             group, n_bytes, n_groups = [], 0, n_groups + 1
         group.append(payload)
         n_bytes += len(payload.data)
-        if len(group) >= (FIRST_TASK_ITEMS if n_groups < n_first else TASK_ITEMS):
+        if len(group) >= (TUNING.first_task_items if n_groups < n_first else TUNING.task_items):
             yield group
             group, n_bytes, n_groups = [], 0, n_groups + 1
     if group:
@@ -105,9 +99,9 @@ def in_order(
         cluster.release_all_but(x for group, _ in pending for item in group for x in item.shared)
         return results
 
-    for group in _groups(payloads(items), FIRST_TASKS_PER_SLOT * cluster.slots):
+    for group in _groups(payloads(items), TUNING.first_tasks_per_slot * cluster.slots):
         pending.append((group, submit(group)))
-        if len(pending) > PENDING_TASKS_PER_SLOT * cluster.slots:
+        if len(pending) > TUNING.pending_tasks_per_slot * cluster.slots:
             yield from first()
     while pending:
         yield from first()

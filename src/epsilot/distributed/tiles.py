@@ -15,6 +15,7 @@ from ..arguments import is_of_dask
 from ..errors import InvalidProblem, MissingExtra
 from ..geometry import sweeps
 from ..geometry.coordinates import as_points, directions
+from ..geometry.tuning import TUNING as GEOMETRY_TUNING
 from ..wording import first_line, named, shown
 from .cluster import Cluster
 
@@ -242,7 +243,7 @@ class Tiles:
     @property
     def spans(self) -> list[tuple[int, int]]:
         """First and last row of each tile."""
-        return list(sweeps.spans(self.shape[0], sweeps.MAX_TILE_COLUMNS))
+        return list(sweeps.spans(self.shape[0], GEOMETRY_TUNING.max_tile_columns))
 
     def future(self, k: int) -> Future:
         """Return tile k as the future of a task that reads it."""

@@ -18,13 +18,7 @@ from ..arithmetic import keeping_subnormals
 from ..kernels.compile_watch import compile_seconds, solver_clock
 from .interrupts import graceful_interrupts
 from .result import Status
-
-#: Seconds that a step under way may take when the time is up.
-GRACE = 0.2
-#: Seconds after an interruption at which a last certificate is abandoned.
-LAST_PROOF = 0.6
-#: Share of the tolerated overrun after which a last certificate is abandoned.
-OVERRUN = 0.3
+from .tuning import TUNING
 
 
 class Phase(Enum):
@@ -69,7 +63,7 @@ class Clock:
 
     def keep(self, reserve: float, stride: float) -> None:
         """Keep seconds for a last certificate, given the seconds of a step."""
-        self.reserve, self.stride = reserve, stride if reserve > GRACE else 0.0
+        self.reserve, self.stride = reserve, stride if reserve > TUNING.grace_seconds else 0.0
 
     def pause(self, seconds: float) -> None:
         """Extend the limit by seconds of a warm-up."""
@@ -91,8 +85,8 @@ class Clock:
 
     def seconds_for_proof(self) -> float:
         """Return the seconds after which a last certificate is abandoned."""
-        left = self.seconds_left() + OVERRUN * self.room
-        return min(left, LAST_PROOF - self._since_interruption())
+        left = self.seconds_left() + TUNING.overrun_share * self.room
+        return min(left, TUNING.last_proof_seconds - self._since_interruption())
 
     def ending(self) -> Status | None:
         """Return the status if the loop must end now."""
@@ -105,9 +99,9 @@ class Clock:
 
     def is_late(self) -> bool:
         """Tell whether a running step must be abandoned."""
-        if self._since_interruption() > GRACE:
+        if self._since_interruption() > TUNING.grace_seconds:
             return True
-        return self.seconds_left() < self.reserve - GRACE
+        return self.seconds_left() < self.reserve - TUNING.grace_seconds
 
     def is_over(self) -> bool:
         """Tell whether a running last certificate must be abandoned."""

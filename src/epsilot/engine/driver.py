@@ -28,16 +28,12 @@ from .clock import Clock, Phase
 from .goal import Goal, Limits
 from .interrupts import watch_signals
 from .observers import Observer
-from .reserve import PROVED_AT_ONCE, can_be_bounded_below, can_be_certified, reserve
+from .reserve import can_be_bounded_below, can_be_certified, reserve
 from .result import Status
 from .run_state import Moment, RunPosition, RunState, certify_crudely, record_of
 from .schedules import Schedule
 from .starts import Started
-
-#: A run has stalled if the gap (with stop="paper": the violation) has not improved by 1 % while
-#: the work grew by this factor, and for so many epochs.
-STALL_WORK_RATIO = 8.0
-STALL_EPOCHS = 5000
+from .tuning import TUNING
 
 
 class SolverSupport(Protocol):
@@ -272,8 +268,8 @@ class Driver(Generic[T, S]):
             return ending
         best, operations_then, epoch = run.last_progress
         if (
-            operations > STALL_WORK_RATIO * operations_then
-            and run.n_iter > epoch + STALL_EPOCHS
+            operations > TUNING.stall_work_ratio * operations_then
+            and run.n_iter > epoch + TUNING.stall_epochs
             and math.isfinite(best)
         ):
             return Status.STALLED
@@ -289,31 +285,31 @@ class Driver(Generic[T, S]):
         """
         run, objective = self.run, self.objective
         began = solver_clock()
-        found = [pair for pair in self.solver.candidates(target, state) if _is_usable(*pair)]
+        usable = [pair for pair in self.solver.candidates(target, state) if _is_usable(*pair)]
         lifted = self.support.lifted
-        brackets = [
-            objective.evaluate(*lifted(*pair)) for pair in found or [self.support.nothing()]
+        evaluations = [
+            objective.evaluate(*lifted(*pair)) for pair in usable or [self.support.nothing()]
         ]
         above, below, proof = (run.upper, run.plan), (run.lower, run.potentials), run.proof
-        for bracket in brackets:
+        for found in evaluations:
             # A basis that comes later is nearer to the optimum, even if bounds cannot show it.
-            is_reached = self._must_be_tight and self.goal.is_reached(bracket.upper, bracket.lower)
+            is_reached = self._must_be_tight and self.goal.is_reached(found.upper, found.lower)
             is_pair = is_reached or objective.moves
-            if bracket.upper < above[0] or above[1] is None or is_pair:
-                above, proof = (bracket.upper, bracket.plan), None
-            if bracket.lower > below[0] or is_pair:
-                below, proof = (bracket.lower, bracket.potentials), None
+            if found.upper < above[0] or above[1] is None or is_pair:
+                above, proof = (found.upper, found.plan), None
+            if found.lower > below[0] or is_pair:
+                below, proof = (found.lower, found.potentials), None
         objective.check(above[0], below[0])
-        if proof is None and solver_clock() - began > PROVED_AT_ONCE:
+        if proof is None and solver_clock() - began > TUNING.proved_at_once_seconds:
             assert above[1] is not None
             assert below[1] is not None
             proof = objective.prove(above[1], below[1])
-        for _ in brackets:
+        for _ in evaluations:
             run.work.record(objective.certificate_work())
         (run.upper, run.plan), (run.lower, run.potentials), run.proof = above, below, proof
-        run.marginal_error, run.evaluated_at = brackets[0].marginal_error, run.n_iter
+        run.marginal_error, run.evaluated_at = evaluations[0].marginal_error, run.n_iter
         run.evaluation_seconds = solver_clock() - began
-        self.schedule.certified(target, self.solver.signal(target, state), brackets[0], run)
+        self.schedule.certified(target, self.solver.signal(target, state), evaluations[0], run)
         self._note_progress(target, state)
         return self._tell(target.eta)
 
@@ -361,8 +357,8 @@ class Driver(Generic[T, S]):
         """
         run, (pair, *_) = self.run, self.solver.candidates(target, state)
         if _is_usable(*pair):
-            bracket = self.objective.evaluate(*self.support.lifted(*pair))
-            run.upper, run.plan, run.proof = bracket.upper, bracket.plan, None
+            found = self.objective.evaluate(*self.support.lifted(*pair))
+            run.upper, run.plan, run.proof = found.upper, found.plan, None
 
     def _note_progress(self, target: T, state: S) -> None:
         """Record progress, and when the next certificate is due."""

@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from .. import parallel
 from ..deadline import OutOfTime
@@ -191,6 +191,24 @@ def proved(run: RunState, objective: RunObjective, goal: Goal) -> ProvedAnswer:
     return ProvedAnswer(value, lower_bound, target, converged, status, cost, lower)
 
 
+def facts(run: RunState, answer: ProvedAnswer, request: Request, clock: Clock) -> dict[str, Any]:
+    """Return the fields that results of every kind of run have."""
+    return {
+        "value": answer.value,
+        "lower_bound": answer.lower_bound,
+        "target": answer.target,
+        "converged": answer.converged,
+        "status": answer.status,
+        "n_iter": run.n_iter,
+        "work": run.work,
+        "seconds": run.seconds,
+        "history": list(run.history),
+        "seed": request.seed,
+        "version": __version__,
+        "compile_seconds": clock.compile_seconds(),
+    }
+
+
 class _About(NamedTuple):
     """Method of a result: its name, why it was chosen, its options."""
 
@@ -219,24 +237,14 @@ def _result(
     assert run.plan is not None
     assert run.potentials is not None
     return Result(
+        **facts(run, answer, request, clock),
         plan_operator=run.plan.detached().scaled(problem.mass),
         potentials=objective.to_user_potentials(run.potentials),
-        value=answer.value,
         value_linear=objective.to_user_cost(answer.cost),
-        lower_bound=answer.lower_bound,
         marginal_error=problem.mass * run.marginal_error,
-        converged=answer.converged,
-        status=answer.status,
         method=about.method,
         reg=unit * run.eta,
-        seed=request.seed,
         options=about.options,
-        version=__version__,
-        n_iter=run.n_iter,
-        work=run.work,
-        seconds=run.seconds,
-        history=list(run.history),
-        target=answer.target,
         is_entropic=objective.is_entropic,
         problem=problem,
         choice=about.choice,
@@ -244,7 +252,6 @@ def _result(
         slopes=None if objective.problem.is_tilted else objective.slopes,
         mass_price=objective.mass_price(run.potentials, answer.lower),
         asked=request.written(),
-        compile_seconds=clock.compile_seconds(),
     )
 
 

@@ -16,7 +16,7 @@ from .request import Request
 #: Relative gap if the request sets no target.
 RTOL = 0.01
 #: Relative gap at and below which exact methods run to their end: see ``Goal.is_exact``.
-EXACT = 1e-9
+EXACT_RTOL = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Goal:
     @property
     def is_exact(self) -> bool:
         """Whether the plan must be exact, with mass on tight arcs only."""
-        return self.rtol is not None and self.rtol <= EXACT
+        return self.rtol is not None and self.rtol <= EXACT_RTOL
 
     def allowed(self, lower: float) -> float:
         """Return the largest gap that reaches the goal, given the best lower bound."""

@@ -23,9 +23,9 @@ _set_handler = signal._signal.signal  # type: ignore[attr-defined]
 _set_wakeup = signal._signal.set_wakeup_fd  # type: ignore[attr-defined]
 #: Seconds that a run has to end after a first and after a second SIGTERM, before the process does.
 FIRST_SECONDS, SECOND_SECONDS = 10.0, 1.0
-#: What the watcher is told when a run that SIGTERM has reached has ended.
+#: Message to the watcher: a run that SIGTERM has reached has ended.
 _ENDED = b"\0"
-_NOBODY = -1
+_NO_WATCHER = -1
 _BOTH = int(signal.SIGINT), int(signal.SIGTERM)
 
 
@@ -48,7 +48,7 @@ class _Flag:
     def __init__(self) -> None:
         self.before: dict[int, object] = {}
         self.has_come = False
-        self.watcher = _NOBODY
+        self.watcher = _NO_WATCHER
 
     def is_set(self) -> bool:
         """Tell whether a signal has come."""
@@ -65,17 +65,17 @@ class _Flag:
             _set_handler(number, handler)
 
     def watch(self) -> None:
-        """Tell the watcher of signals, unless somebody else (an event loop) is told already."""
+        """Register the watcher of signals, unless an event loop has registered another one."""
         self.watcher = _watcher(os.getpid())
         before = _set_wakeup(self.watcher)
-        if before != _NOBODY:
+        if before != _NO_WATCHER:
             _set_wakeup(before)
-            self.watcher = _NOBODY
+            self.watcher = _NO_WATCHER
 
     def unwatch(self) -> None:
         """Tell the watcher that the run has ended."""
-        if self.watcher != _NOBODY:
-            _set_wakeup(_NOBODY)
+        if self.watcher != _NO_WATCHER:
+            _set_wakeup(_NO_WATCHER)
             if self.has_come:
                 os.write(self.watcher, _ENDED)
 
@@ -84,31 +84,31 @@ class _Flag:
 def _watcher(pid: int) -> int:
     """Start the watcher of a process; return the pipe by which it is told of signals.
 
-    Where there are no threads, or signals are not those of POSIX, nobody is told.
+    Where there are no threads, or signals are not those of POSIX, no watcher is registered.
     """
     if os.name == "nt":
-        return _NOBODY
+        return _NO_WATCHER
     told, tell = os.pipe()
     os.set_blocking(tell, False)
     try:
         threading.Thread(target=_watch, args=(told,), name="epsilot-signals", daemon=True).start()
     except RuntimeError:
-        return _NOBODY
+        return _NO_WATCHER
     os.register_at_fork(before=_pause, after_in_parent=_go_on)
     return tell
 
 
 def _pause() -> None:
-    """Tell nobody of signals while a process forks: those of the child are not its parent's."""
+    """Remove the watcher while a process forks: signals of the child are not its parent's."""
     flag = _flag.get()
-    if flag is not None and flag.watcher != _NOBODY and _is_main():
-        _set_wakeup(_NOBODY)
+    if flag is not None and flag.watcher != _NO_WATCHER and _is_main():
+        _set_wakeup(_NO_WATCHER)
 
 
 def _go_on() -> None:
     """Tell the watcher of signals again."""
     flag = _flag.get()
-    if flag is not None and flag.watcher != _NOBODY and _is_main():
+    if flag is not None and flag.watcher != _NO_WATCHER and _is_main():
         _set_wakeup(flag.watcher)
 
 
@@ -159,7 +159,7 @@ class _Graceful:
 def watch_signals() -> None:
     """End the process on SIGTERM if the run does not end; runs call this when they take long."""
     flag = _flag.get()
-    if flag is not None and flag.watcher == _NOBODY and _is_main():
+    if flag is not None and flag.watcher == _NO_WATCHER and _is_main():
         flag.watch()
 
 

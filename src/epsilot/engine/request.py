@@ -255,8 +255,8 @@ class Request:
         normalize: bool,
     ) -> "Problem":
         """Validate a user's problem; the papers' constants are those of the costs as given."""
-        options = {"can_shift": False} if self.stop == "paper" else {}
-        return self.kind.problem(M, a, b, normalize=normalize, **options)
+        given = kinds.UserProblem(M, a, b, normalize, can_shift=self.stop != "paper")
+        return self.kind.problem(given)
 
     def written(self) -> dict[str, str]:
         """Return the keywords that determine the result, as they are written in Python."""

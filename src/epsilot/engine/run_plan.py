@@ -25,11 +25,7 @@ from .goal import Goal
 from .request import Request, meant_keywords
 from .schedules import AnySchedule, ConstantSchedule, make_schedule
 from .starts import COLD, Start, wants_start
-
-#: Largest potentials to start from, in units of the largest cost or η; beyond, digits are lost.
-MAX_START_RATIO = 1e6
-#: Largest potentials that can be audited.
-MAX_POTENTIAL = 1e300
+from .tuning import TUNING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +151,7 @@ def _given_start(objective: Objective, support: Support, request: Request) -> St
     if request.potentials_init is None:
         return None
     size = max(objective.scale, objective.size) or 1.0
-    largest = objective.problem.unit * MAX_START_RATIO * size
+    largest = objective.problem.unit * TUNING.max_start_ratio * size
     given = internal_potentials(request.potentials_init, objective.problem, largest)
     return Start.near(
         support.kept(*objective.own_potentials(*given)), objective.restricted_to(support)
@@ -163,10 +159,10 @@ def _given_start(objective: Objective, support: Support, request: Request) -> St
 
 
 def internal_potentials(
-    given: tuple[ArrayLike, ArrayLike], problem: Problem, largest: float = MAX_POTENTIAL
+    given: tuple[ArrayLike, ArrayLike], problem: Problem, largest: float = TUNING.max_potential
 ) -> Potentials:
     """Convert a user's potentials to internal units, or reject those beyond a size."""
-    largest = min(largest, problem.unit * MAX_POTENTIAL)
+    largest = min(largest, problem.unit * TUNING.max_potential)
     f, g = _pair(given)
     if (f.shape, g.shape) != tuple((size,) for size in problem.shape):
         raise InvalidProblem(

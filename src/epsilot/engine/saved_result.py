@@ -120,7 +120,7 @@ def _problem_of(
         )
     # The costs are not shifted with stop="paper".
     for cost, can_shift in product(forms_of(M), (True, False)):
-        problem = kind.problem(cost, a, b, normalize=bool(normalize), can_shift=can_shift)
+        problem = kind.problem(kinds.UserProblem(cost, a, b, bool(normalize), can_shift))
         if header.get("problem_hash") == problem.digest():
             break
     return _checked(path, header, problem)

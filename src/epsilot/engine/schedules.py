@@ -51,7 +51,7 @@ class Schedule(Protocol[T]):
         """Tell whether a certificate is worth its time now."""
 
     def certified(
-        self, target: T, signal: Signal, bracket: Evaluation[Any, Any], run: RunState
+        self, target: T, signal: Signal, found: Evaluation[Any, Any], run: RunState
     ) -> None:
         """Look at a new certificate; numbers to remember go to ``run.measured``."""
 
@@ -93,7 +93,7 @@ class ByWork:
         return self.evaluate_after is not None and run.work.operations >= run.next_evaluation
 
     def certified(
-        self, target: object, signal: Signal, bracket: Evaluation[Any, Any], run: RunState
+        self, target: object, signal: Signal, found: Evaluation[Any, Any], run: RunState
     ) -> None:
         """Remember nothing."""
 

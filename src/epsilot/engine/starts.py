@@ -27,17 +27,7 @@ from ..problems.plan import Gibbs
 from ..problems.problem import Problem, make_problem
 from ..problems.work import Work
 from .result import Result
-
-#: Cells of the coarsest clouds, whose problem takes a fraction of a second.
-N_CELLS = 1500
-#: Cells of the cloud in the middle, its accuracy, and the smallest cloud that has one.
-N_MIDDLE, MIDDLE_RTOL, LARGE = 8000, 0.1, 40_000
-#: Accuracy of the coarsest problem.
-COARSE_RTOL = 1e-3
-#: Smallest cloud and highest dimension that start from a coarse cloud by default.
-SMALLEST, HIGHEST = 5000, 3
-#: Larger potentials, in units of the largest cost (or η), are replaced by c-transforms.
-FAR = 100.0
+from .tuning import TUNING
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ class Start:
     def near(cls, potentials: Potentials, objective: Objective) -> Start:
         """Return a start whose exponents do not overflow: far potentials are c-transformed."""
         f, g = potentials[0] - potentials[0].max(), potentials[1] + potentials[0].max()
-        if max(np.abs(f).max(), np.abs(g).max()) <= FAR * objective.size:
+        if max(np.abs(f).max(), np.abs(g).max()) <= TUNING.far_ratio * objective.size:
             return cls(potentials)
         return cls(dual_feasible(objective.problem.geometry, f))
 
@@ -83,7 +73,10 @@ def wants_start(problem: Problem, is_wanted: bool | None) -> bool:
         )
     if is_wanted is not None or not geometry.can_coarsen or geometry.dimension is None:
         return bool(is_wanted)
-    return min(geometry.shape) >= SMALLEST and geometry.dimension <= HIGHEST
+    return (
+        min(geometry.shape) >= TUNING.min_points_of_coarse
+        and geometry.dimension <= TUNING.max_axes_of_coarse
+    )
 
 
 class CoarseLevel(NamedTuple):
@@ -103,9 +96,9 @@ class CoarseLevel(NamedTuple):
     def keywords(self, potentials: Potentials | None) -> dict[str, Any]:
         """Return the accuracy and method for this level, given potentials of the coarser one."""
         if not self.is_middle:
-            return {"rtol": COARSE_RTOL}
+            return {"rtol": TUNING.coarse_rtol}
         start = {"potentials_init": potentials, "multiscale": False}
-        return {"rtol": MIDDLE_RTOL, "method": "sinkhorn", **start}
+        return {"rtol": TUNING.middle_rtol, "method": "sinkhorn", **start}
 
     def extended(self, solved: Result) -> Potentials:
         """Return potentials of the finer problem."""
@@ -122,12 +115,12 @@ class CoarseLevel(NamedTuple):
 
 def coarse_levels(geometry: Geometry, a: Vector, b: Vector) -> list[CoarseLevel]:
     """Return the coarse versions of a problem, coarsest first."""
-    is_middle = min(geometry.shape) >= LARGE
-    coarse = geometry.coarsen(N_MIDDLE if is_middle else N_CELLS, a, b)
+    is_middle = min(geometry.shape) >= TUNING.min_points_of_middle
+    coarse = geometry.coarsen(TUNING.n_middle if is_middle else TUNING.n_cells, a, b)
     assert coarse is not None  # as can_coarsen promises
     level = CoarseLevel(coarse, (a, b), is_middle)
     if not is_middle:
         return [level]
-    coarsest = coarse.geometry.coarsen(N_CELLS, coarse.p, coarse.q)
+    coarsest = coarse.geometry.coarsen(TUNING.n_cells, coarse.p, coarse.q)
     assert coarsest is not None
     return [CoarseLevel(coarsest, (coarse.p, coarse.q), is_middle=False), level]

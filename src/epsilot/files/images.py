@@ -20,8 +20,6 @@ from ..wording import first_line, named, shown
 from .arrays import read_array
 from .paths import StrPath, check_unpacked, existing
 
-FOREGROUND_AREA = 0.2
-
 
 def synthetic_pair(side: int, seed: int) -> tuple[Matrix, Matrix]:
     """Draw two images: a bright square on a dark background.
@@ -121,7 +119,8 @@ def _image_shape(shape: object) -> tuple[int, int]:
 def _square_on_noise(side: int, rng: np.random.Generator) -> Matrix:
     """Draw one image of unit mass."""
     image: Matrix = rng.uniform(0.0, 1.0, (side, side))
-    edge = round(side * math.sqrt(FOREGROUND_AREA))
+    # The foreground covers a fifth of the image.
+    edge = round(side * math.sqrt(0.2))
     top, left = rng.integers(0, side - edge + 1, size=2)
     image[top : top + edge, left : left + edge] = rng.uniform(0.0, 3.0, (edge, edge))
     image /= image.sum()
@@ -196,7 +195,7 @@ def read_idx(path: StrPath) -> Array:
             dtype = np.dtype(_IDX_TYPES[kind])
             size = math.prod(shape) * dtype.itemsize
             check_unpacked(path, size)
-            content = file.read(size + 1)  # not more than the header says, whatever was packed
+            content = file.read(size + 1)  # not more than the header says
         values = np.frombuffer(content, dtype=dtype)
         return values.reshape(shape).astype(dtype.newbyteorder("="))
     except (OSError, EOFError, KeyError, ValueError, struct.error, zlib.error) as error:

@@ -15,8 +15,6 @@ from ..wording import first_line, named, shown
 
 StrPath = str | os.PathLike[str]
 
-#: Largest header, in bytes, that is read.
-_LONGEST_HEADER = 1 << 28
 #: Bytes to which any file may unpack, and the largest ratio to its own size beyond that.
 LARGEST_UNPACKED, MOST_EXPANSION = 1 << 30, 100
 
@@ -138,12 +136,12 @@ def _format(path: Path) -> str:
     """Return the format in the header of a file of epsilot, or an empty string."""
     try:
         with zipfile.ZipFile(path) as archive:
-            if archive.getinfo("header.npy").file_size > _LONGEST_HEADER:
+            if archive.getinfo("header.npy").file_size > (1 << 28):  # bytes
                 return ""
             with archive.open("header.npy") as file:
                 header = json.loads(str(np.lib.format.read_array(file, allow_pickle=False)))
         return str(header["format"])
-    except Exception:  # whatever it is, it is not ours
+    except Exception:  # a file of another program may raise anything
         return ""
 
 

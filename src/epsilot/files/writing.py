@@ -16,9 +16,6 @@ from typing import BinaryIO
 
 from .paths import StrPath, check_writable
 
-#: Largest number of characters of a file's name in the name of its draft.
-_MAX_NAME = 100
-
 
 def write_atomically(path: StrPath, writer: Callable[[BinaryIO], object]) -> None:
     """Write a file completely or not at all.
@@ -54,12 +51,15 @@ def write_atomically(path: StrPath, writer: Callable[[BinaryIO], object]) -> Non
     except BaseException as error:
         draft.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, str(draft)):
-            error.filename, error.filename2 = os.fspath(path), None  # the draft is nobody's concern
+            error.filename, error.filename2 = (
+                os.fspath(path),
+                None,
+            )  # not the draft
         raise
 
 
 def _stem(target: Path) -> str:
-    return f".{target.name[:_MAX_NAME]}"
+    return f".{target.name[:100]}"  # file systems allow 255 bytes
 
 
 @cache

@@ -164,8 +164,8 @@ class Front(ABC, Generic[T]):
         .. math:: \min_X \sum_{ij} X_{ij} c(x_i, y_j) \quad X 1 = a,\; X^\top 1 = b,\; X \ge 0
 
         With the plan X and the potentials f, g of the solution, the gradients are
-        :math:`\sum_j X_{ij} \nabla c(x_i, y_j)` in x, likewise in y, and f and g in the weights
-        (with a KL penalty λ: :math:`λ (1 - e^{-f/λ})` and likewise for g). They are
+        :math:`\sum_j X_{ij} \nabla c(x_i, y_j)` in x, the same in y, and f and g in the weights
+        (with a KL penalty λ: :math:`λ (1 - e^{-f/λ})` and the same for g). They are
         ε-subgradients, with ε the certified gap (:meth:`epsilot.Result.gradients`).
 
         Parameters
@@ -208,17 +208,7 @@ class Front(ABC, Generic[T]):
         >>> epsilot.torch.transport_cost(x, y)
         tensor(4.)
         """
-        loss = CloudLoss(
-            metric=metric,
-            rtol=rtol,
-            eps=eps,
-            reg=reg,
-            tol=tol,
-            mass=mass,
-            unbalanced=unbalanced,
-            unbalanced_type=unbalanced_type,
-            n_threads=n_threads,
-        )
+        loss = CloudLoss.of_call(locals())
         x, y, a, b = self._clouds(x, y, a, b)
         answer = self._between(loss, x, y, a, b)
         return answer if return_info else answer[0]
@@ -261,16 +251,7 @@ class Front(ABC, Generic[T]):
         tensor([[0.0000, 0.5000],
                 [0.5000, 0.0000]])
         """
-        loss = MatrixLoss(
-            rtol=rtol,
-            eps=eps,
-            reg=reg,
-            tol=tol,
-            mass=mass,
-            unbalanced=unbalanced,
-            unbalanced_type=unbalanced_type,
-            n_threads=n_threads,
-        )
+        loss = MatrixLoss.of_call(locals())
         M = self._checked(M, "M")
         a, b = self._weights(a, "a"), self._weights(b, "b")
         answer = self._answer(loss, stack_costs(_shape(M), _shape(a), _shape(b)), (M, a, b))
@@ -321,15 +302,8 @@ class Front(ABC, Generic[T]):
         1.0
         """
         _reject("divergence", others, "use transport_cost, which takes mass, rtol and eps")
-        keywords: dict[str, Any] = {
-            "metric": metric,
-            "reg": check_positive("reg", reg),
-            "tol": tol,
-            "unbalanced": unbalanced,
-            "unbalanced_type": unbalanced_type,
-            "n_threads": n_threads,
-        }
-        loss = CloudLoss(**keywords)
+        keywords = locals() | {"reg": check_positive("reg", reg)}
+        loss = CloudLoss.of_call(keywords)
         if isinstance(loss.unbalanced, tuple) and (
             len(set(loss.unbalanced)) > 1 or isinstance(loss.unbalanced[0], tuple)
         ):
@@ -339,7 +313,7 @@ class Front(ABC, Generic[T]):
             )
         if not loss.is_balanced:
             loss = replace(loss, is_relative=True)
-        own = SelfLoss(**keywords, is_relative=loss.is_relative)
+        own = SelfLoss.of_call(keywords | {"is_relative": loss.is_relative})
         x, y, a, b = self._clouds(x, y, a, b)
         stack_clouds(_shape(x), _shape(y), _shape(a), _shape(b))
         if a is None and b is not None:

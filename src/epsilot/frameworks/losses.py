@@ -1,6 +1,6 @@
 """Values of stacked transport problems, their gradients, and partners of points.
 
-A value is a minimum over plans. So its derivative in whatever the cost depends on is that of the
+A value is a minimum over plans. So its derivative in all that the cost depends on is that of the
 cost at the optimal plan (Danskin 1967), and its derivative in the weights comes from the dual
 potentials. This holds for every kind of problem. With a plan that is optimal within ε, these are
 derivatives of an upper and a lower bound that differ by ε.
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, Self, TypeAlias, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +26,7 @@ from ..arguments import check_positive, is_real, plain
 from ..engine.batch.engine import BatchGoal, solve_packed
 from ..engine.batch.problems import StackSource, batch_key, flat
 from ..engine.batch.result import BatchResult, Plans
+from ..engine.goal import EXACT_RTOL
 from ..engine.request import Request
 from ..engine.result import Result, Status
 from ..errors import InvalidProblem
@@ -42,18 +43,24 @@ from ..problems.plan import Arcs, Plan
 from ..wording import shown
 from .entropic_starts import newton_potentials, shared_potential
 
-#: Default relative gap; at this gap most solutions are exact.
-DEFAULT_RTOL = 1e-6
-#: Default entropic gap, as a share of the largest cost; gradients err by its square root.
-DEFAULT_TOL_SHARE = 1e-9
-#: Rows and columns up to which balanced entropic problems start from Newton's method.
-MAX_NEWTON_START_ROWS = 2048
-#: Epochs of Sinkhorn's algorithm after which ``box_newton`` continues, and its largest problem.
-MAX_SINKHORN_EPOCHS, MAX_BOX_NEWTON_ROWS = 300, 1000
-#: Relative gap of an assignment that counts as exact.
-EXACT_RTOL = 1e-9
-#: Coordinates from which on squared distances come from inner products.
-MIN_PRODUCT_COORDINATES = 16
+
+@dataclass(frozen=True)
+class LossTuning:
+    """Default accuracy of losses, and sizes at which they change how they compute."""
+
+    default_rtol: float = 1e-6  # default relative gap; at this gap most solutions are exact
+    # Default entropic gap, as a share of the largest cost; gradients err by its square root.
+    default_tol_share: float = 1e-9
+    # Rows and columns up to which balanced entropic problems start from Newton's method.
+    max_newton_start_rows: int = 2048
+    # Coordinates from which on squared distances come from inner products.
+    min_product_coordinates: int = 16
+    # Epochs of Sinkhorn's algorithm after which ``box_newton`` continues, and its largest problem.
+    max_sinkhorn_epochs: int = 300
+    max_box_newton_rows: int = 1000
+
+
+TUNING = LossTuning()
 
 
 class StackAnswers(NamedTuple):
@@ -102,6 +109,11 @@ class Loss(ABC):
             object.__setattr__(self, "unbalanced", None)
             object.__setattr__(self, "unbalanced_type", "kl")
 
+    @classmethod
+    def of_call(cls, arguments: Mapping[str, Any]) -> Self:
+        """Return the loss of a function's arguments by name; others than keywords are left out."""
+        return cls(**{x.name: arguments[x.name] for x in fields(cls) if x.name in arguments})
+
     @abstractmethod
     def __call__(self, parts: Sequence[Array | None], wanted: Sequence[bool]) -> Outcome:
         """Solve problems whose parts are stacked along a first axis.
@@ -149,7 +161,7 @@ class Loss(ABC):
     def _relative_gap(self) -> float | None:
         """The relative gap to reach, if no other accuracy is given."""
         is_open = self.eps is None and self.rtol is None and self.reg is None
-        return DEFAULT_RTOL if is_open else self.rtol
+        return TUNING.default_rtol if is_open else self.rtol
 
     def _one_by_one(
         self, geometries: Sequence[Geometry], a: Array | None, b: Array | None
@@ -200,14 +212,15 @@ class Loss(ABC):
             "n_threads": self.n_threads,
         }
         is_small, is_startable = (
-            max(geometry.shape) <= n for n in (MAX_BOX_NEWTON_ROWS, MAX_NEWTON_START_ROWS)
+            max(geometry.shape) <= n
+            for n in (TUNING.max_box_newton_rows, TUNING.max_newton_start_rows)
         )
         if start is None and is_startable and _is_positive(self.reg) and _is_positive(tol):
             with parallel.limit(self.n_threads):
                 start = newton_potentials(geometry, a, b, float(self.reg), float(tol))
         limits: dict[str, Any] = {}
         if is_small:
-            limits = {"max_iter": MAX_SINKHORN_EPOCHS, "on_limit": "ignore"}
+            limits = {"max_iter": TUNING.max_sinkhorn_epochs, "on_limit": "ignore"}
         result = solve(geometry, a, b, potentials_init=start, **asked, **limits)
         if is_small and result.status is Status.MAX_ITER:
             f, g = (np.where(np.isfinite(z), z, 0.0) for z in result.potentials)
@@ -221,7 +234,7 @@ class Loss(ABC):
         weights = b if a is None else a
         mass = 1.0 if weights is None else float(weights.sum())
         size = max(*map(abs, geometry.bounds), float(self.reg))
-        return DEFAULT_TOL_SHARE * size * mass or None
+        return TUNING.default_tol_share * size * mass or None
 
     def _weight_slopes(
         self, solved: StackAnswers, a: Array | None, b: Array | None, wanted: Sequence[bool]
@@ -664,7 +677,11 @@ def partners(
             found = _assigned(costs)
             if found is not None:
                 return found
-    if costs is not None and x.shape[-1] >= MIN_PRODUCT_COORDINATES and np.isfinite(costs).all():
+    if (
+        costs is not None
+        and x.shape[-1] >= TUNING.min_product_coordinates
+        and np.isfinite(costs).all()
+    ):
         solved = MatrixLoss(rtol=EXACT_RTOL, n_threads=n_threads).solve(costs, a, b)
     else:
         solved = clouds.solve(x, y, a, b)
@@ -676,7 +693,7 @@ def partners(
 def _costs(x: Array, y: Array, metric: str) -> Array | None:
     """Return the costs (k, n, m), or None if the problems are solved without a matrix."""
     (k, n, d), m = x.shape, y.shape[-2]
-    if METRICS[metric].square == 1 and d >= MIN_PRODUCT_COORDINATES:
+    if METRICS[metric].square == 1 and d >= TUNING.min_product_coordinates:
         out = np.empty((k, n, m))
         for clouds in zip(x, y, out, strict=True):
             squared_distances(*clouds)

@@ -13,11 +13,10 @@ from .._types import Matrix, Vector
 from ..kernels import grid as kernels
 from ..kernels.products import product
 from ..kernels.vectors import dot
+from .tuning import TUNING
 
 #: exp(-700): smaller factors of a kernel may underflow.
 MIN_FACTOR = 9.85967654375977e-305
-#: Most cells of the scratch arrays that a thread keeps: six of at most 4 MiB each.
-MAX_SCRATCH_CELLS = 1 << 19
 
 _held = threading.local()
 
@@ -81,7 +80,7 @@ def _scratch(name: str, n: int, m: int) -> Matrix:
 
     New memory costs more than a pass, because the system clears every page of it.
     """
-    if n * m > MAX_SCRATCH_CELLS:
+    if n * m > TUNING.max_scratch_cells:
         return np.empty((n, m))
     kept: dict[str, Vector] = _held.__dict__
     if name not in kept or kept[name].size < n * m:

@@ -24,8 +24,9 @@ from ..kernels import k_least
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
 from ..metrics import MetricLike, NamedMetric, metric_of
 from .line import Line
-from .sweeps import BLOCK_ENTRIES, Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
+from .sweeps import Block, ByRow, ColumnSums, fold, n_chunks, row_blocks, sweep
 from .tree_index import Embedding
+from .tuning import TUNING
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -246,7 +247,7 @@ class Geometry(ABC):
     def workspace(self) -> int:
         """Bytes that a pass needs beyond O(n + m): the partial sums of all blocks of rows."""
         n, m = self.shape
-        rows = n if self.is_dense else max(1, BLOCK_ENTRIES // m)
+        rows = n if self.is_dense else max(1, TUNING.block_entries // m)
         return 8 * m * n_chunks(rows * m) * -(-n // rows) if self.is_blockwise else 0
 
     @property
@@ -360,7 +361,7 @@ class Geometry(ABC):
         n, m = rows.size, self.shape[1]
         cols, costs = np.zeros((n, k), dtype=np.int64), np.empty((n, k))
         thresholds = np.empty(n)
-        for part in row_blocks(n, m, 4 * BLOCK_ENTRIES):
+        for part in row_blocks(n, m, 4 * TUNING.block_entries):
             C = self.gathered(rows[part])
             found = cols[part], costs[part], thresholds[part]
             parallel.share(k_least.least_columns, len(C), C.size, C, prices, *found)

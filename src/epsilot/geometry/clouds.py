@@ -14,17 +14,13 @@ from .._types import Index, Matrix, Vector
 from ..arguments import check_flag
 from ..metrics import GRID_METRICS, METRICS, MetricLike, NamedMetric, as_named, compiled_metric
 from .base import Geometry, Lattice, Places, PublicCall
-from .coordinates import MAX_HULL_DIMENSION, as_metric, as_points, metric_keywords, reach
+from .coordinates import as_metric, as_points, metric_keywords, reach
 from .dense import Dense
 from .grid import Grid
 from .metric_cloud import MetricCloud
 from .points import PointCloud
 from .tree_index import Embedding
-
-#: Most entries of a stored cost: beyond, computing it again is faster than reading it.
-MAX_STORED_ENTRIES = 1 << 24
-#: Largest binary exponent of distances whose sums of squares float64 holds safely.
-MAX_SAFE_EXPONENT = 450
+from .tuning import TUNING
 
 
 def cloud_geometry(
@@ -42,7 +38,7 @@ def cloud_geometry(
     X, Y = as_points(X_a, "X_a"), as_points(X_b, "X_b")
     n, m = len(X), len(Y)
     is_function = callable(as_named(metric).name)
-    is_stored = (is_function or n * m <= MAX_STORED_ENTRIES) if lazy is None else not lazy
+    is_stored = (is_function or n * m <= TUNING.max_stored_entries) if lazy is None else not lazy
     if not is_stored:
         return PointCloud.of_points(X, Y, metric, single=True)
     remedy = "use a metric that has a name" if is_function else "use lazy=True"
@@ -96,7 +92,8 @@ def _stored(X: Matrix, Y: Matrix, metric: MetricLike) -> Dense:
     exponent = 0
     if _is_root(metric) and X.shape[1] == Y.shape[1]:
         exponent = int(np.frexp(reach(X, Y))[1])
-        exponent = 0 if abs(exponent) < MAX_SAFE_EXPONENT else exponent
+        # Float64 holds sums of squares of distances below 2^450 safely.
+        exponent = 0 if abs(exponent) < 450 else exponent
     if exponent != 0:
         cloud = PointCloud.of_points(np.ldexp(X, -exponent), np.ldexp(Y, -exponent), metric)
         return Dense(np.ldexp(cloud.matrix(), exponent))
@@ -167,7 +164,7 @@ class StoredCloud(Dense):
     @cached_property
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest cost."""
-        if self._is_computed or self.cloud.X.shape[1] > MAX_HULL_DIMENSION:
+        if self._is_computed or self.cloud.X.shape[1] > TUNING.max_hull_dimension:
             return float(self.C.min()), float(self.C.max())
         return self.cloud.bounds
 

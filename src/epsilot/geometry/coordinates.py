@@ -15,9 +15,7 @@ from ..arguments import check_positive, numeric, plain
 from ..errors import InvalidProblem
 from ..metrics import METRICS, POINT_METRICS, MetricLike, NamedMetric, as_named
 from ..wording import LONGEST_SHOWN, shown
-
-#: Highest dimension in which convex hulls have few corners and are found quickly.
-MAX_HULL_DIMENSION = 3
+from .tuning import TUNING
 
 
 def as_points(X: ArrayLike, name: str) -> Matrix:
@@ -55,7 +53,7 @@ def extreme(X: Matrix) -> Matrix:
     """Return the corners of the convex hull, or all points where finding them is slow."""
     if X.shape[1] == 1:
         return np.array([X.min(axis=0), X.max(axis=0)])
-    if X.shape[1] > MAX_HULL_DIMENSION:
+    if X.shape[1] > TUNING.max_hull_dimension:
         return X
     from scipy.spatial import ConvexHull, QhullError  # slow to import, rarely needed
 

@@ -13,7 +13,8 @@ from .._types import Array, FloatArray, Index, Matrix, Vector
 from ..kernels import k_least as kernels
 from ..kernels.products import HEIGHT, SINGLE_WIDTH, multiply_singles
 from ..metrics import HALF_ULP, Metric, MetricKey
-from .sweeps import BLOCK_ENTRIES, Block
+from .sweeps import Block
+from .tuning import TUNING
 
 
 @dataclass(frozen=True)
@@ -39,24 +40,21 @@ class Float32LogSums:
 # roundings of the largest |x|² + |y|²: good enough to choose arcs, never used in proofs. Points
 # should be near the origin.
 
-#: Fewest coordinates for which a product is faster than differences.
-MIN_PRODUCT_DIMENSION = 4
-#: Block heights are multiples of this on every machine: whole tiles, even shares for two threads.
-BLOCK_ROW_MULTIPLE = 48
-#: Terms of a product that take as long as one entry of other passes.
-TERMS_PER_ENTRY = 8
-
 
 def _row_spans(n: int, m: int) -> Iterator[tuple[int, int]]:
     """Yield the rows of blocks, the same on every machine."""
-    rows = BLOCK_ROW_MULTIPLE * max(1, round(2 * BLOCK_ENTRIES / m / BLOCK_ROW_MULTIPLE))
+    rows = TUNING.block_row_multiple * max(
+        1, round(2 * TUNING.block_entries / m / TUNING.block_row_multiple)
+    )
     return ((start, min(start + rows, n)) for start in range(0, n, rows))
 
 
 def _left_factor(X: Matrix, factor: float, shift: float) -> FloatArray:
     """Return rows (factor |x|² + shift, factor, -2 factor x), padded with zeros to whole tiles."""
     n, d = X.shape
-    left = np.zeros((-(-n // BLOCK_ROW_MULTIPLE) * BLOCK_ROW_MULTIPLE, d + 2), np.float32)
+    left = np.zeros(
+        (-(-n // TUNING.block_row_multiple) * TUNING.block_row_multiple, d + 2), np.float32
+    )
     left[:n, 0], left[:n, 1] = factor * _squares(X) + shift, factor
     left[:n, 2:] = -2 * factor * X
     return left
@@ -78,10 +76,13 @@ def square_blocks(X: Matrix, Y: Matrix, factor: float, shift: float) -> Iterator
     left, panels = _left_factor(X, factor, shift), _right_panels(Y)
     out = np.empty((0, len(Y)), np.float32)
     for start, stop in _row_spans(len(X), len(Y)):
-        part = left[start : start + -(-(stop - start) // BLOCK_ROW_MULTIPLE) * BLOCK_ROW_MULTIPLE]
+        part = left[
+            start : start
+            + -(-(stop - start) // TUNING.block_row_multiple) * TUNING.block_row_multiple
+        ]
         if len(out) != len(part):
             out = np.empty((len(part), len(Y)), np.float32)
-        work = out.size * panels.shape[1] // TERMS_PER_ENTRY
+        work = out.size * panels.shape[1] // TUNING.terms_per_entry
         parallel.share(multiply_singles, len(part) // HEIGHT, work, part, panels, out)
         yield start, stop, out[: stop - start]
 

@@ -42,27 +42,16 @@ from .axes import (
 from .base import Geometry, HalvedGrid, Lattice, Places, PublicCall, log_total
 from .coordinates import check_range, grid_shape, grid_spacing
 from .dense import Dense
-from .sweeps import MAX_KEPT_ENTRIES, Block
+from .sweeps import Block
 from .tree_index import Embedding
+from .tuning import TUNING
 
-#: Stored entries that take as long as one entry of a pass along the axes.
-STORED_PER_PASS_ENTRY = 4
-#: Most entries of a cost whose rows are computed in seconds.
-MAX_ROW_ENTRIES = 1 << 32
-#: Bits of whole numbers whose sums float64 computes exactly.
-EXACT_SUM_BITS = 52
-#: Most entries of a pass whose minima compare all pairs along an axis: a tenth of a second.
-MAX_PAIR_ENTRIES = 1 << 28
 #: The scaling domain holds exponents in (-700 - HEADROOM, 700 - HEADROOM) relative to the largest;
 #: the same in bits.
 HEADROOM, HEADROOM_BITS = 300.0, 433.0
 #: Least sum that has lost no term to underflow; the second where factors exp(-C / η) may be out of
 #: range although a field of exp(700 - HEADROOM) would bring their terms back.
 MIN_SUM, MIN_LOSSY_SUM = 1e-290, 1e-118
-#: Most cells of a grid whose log-sum-exp runs in one compiled call.
-MAX_ONE_CALL_CELLS = 1 << 15
-#: Longest axis, in cells, whose squared-Euclidean kernel is stored.
-MAX_KERNEL_AXIS = 4096
 
 
 class Grid(Geometry):
@@ -113,7 +102,7 @@ class Grid(Geometry):
         self.shape = math.prod(self.shape_a), math.prod(self.shape_b)
         self.shift = 0.0
         self.dimension = len(self.shape_a)
-        self.has_rows = self.shape[0] * self.shape[1] <= MAX_ROW_ENTRIES
+        self.has_rows = self.shape[0] * self.shape[1] <= TUNING.max_row_entries
         cells = (max(pair) - 1 for pair in zip(self.shape_a, self.shape_b, strict=True))
         largest = max(h * k for h, k in zip(self.spacing, cells, strict=True))
         what = f"cells with the spacing {shown(spacing)}"
@@ -174,7 +163,7 @@ class Grid(Geometry):
     @property
     def compares_pairs(self) -> bool:
         """Whether minima of squares compare all pairs along an axis: fast enough, and exact."""
-        return self.metric == "sqeuclidean" and self.pass_entries <= MAX_PAIR_ENTRIES
+        return self.metric == "sqeuclidean" and self.pass_entries <= TUNING.max_pair_entries
 
     def round_down(self, g: Vector) -> Vector:
         """Lower a potential to multiples of a power of two, so that c-transforms are exact."""
@@ -188,7 +177,7 @@ class Grid(Geometry):
         """
         if not 0 < size < np.inf:
             return None
-        power = math.frexp(size)[1] - EXACT_SUM_BITS
+        power = math.frexp(size)[1] - 52  # float64 adds whole numbers of 52 bits exactly
         unit = math.ldexp(1.0, power)
         if self.metric == "cityblock":
             return unit if math.fmod(self.shift, unit) == 0 else None
@@ -230,7 +219,9 @@ class Grid(Geometry):
 
     def restricted(self, rows: Index, cols: Index) -> Dense | None:
         """Return the stored costs between some cells, if a pass over them is as fast."""
-        if rows.size * cols.size > min(STORED_PER_PASS_ENTRY * self.pass_entries, MAX_KEPT_ENTRIES):
+        if rows.size * cols.size > min(
+            TUNING.stored_per_pass_entry * self.pass_entries, TUNING.max_kept_entries
+        ):
             return None
         C = self.entries(np.repeat(rows, cols.size), np.tile(cols, rows.size))
         points = self.embedding if self.metric == "sqeuclidean" else None
@@ -299,7 +290,7 @@ class Grid(Geometry):
 
     def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield blocks of C / unit in float32; keep those of small grids for the next call."""
-        if self.shape[0] * self.shape[1] > MAX_KEPT_ENTRIES:
+        if self.shape[0] * self.shape[1] > TUNING.max_kept_entries:
             yield from super().single_blocks(unit)
             return
         if unit not in self._singles:
@@ -367,7 +358,7 @@ class Grid(Geometry):
     def _is_one_call(self) -> bool:
         """Whether all axes are filtered in one call."""
         is_even = self.metric == "cityblock" and self.shape_a == self.shape_b
-        return is_even and self.shape[0] <= MAX_ONE_CALL_CELLS
+        return is_even and self.shape[0] <= TUNING.max_one_call_cells
 
     def _scaled(self, swap: bool, field: Vector, eta: float) -> Vector | None:
         """Return sum_j exp(-C_ij / η) field_j, or None out of range; may overwrite the field."""
@@ -379,7 +370,7 @@ class Grid(Geometry):
             if self.metric == "cityblock":
                 _, rhos, keeps = self._decays(eta)
                 cells = decayed(cells, axis, n_out, n_in, float(rhos[axis]), float(keeps[axis]))
-            elif max(n_out, n_in) > MAX_KERNEL_AXIS:
+            elif max(n_out, n_in) > TUNING.max_kernel_axis:
                 return None
             else:
                 before = cells
@@ -397,7 +388,7 @@ class Grid(Geometry):
             if self.metric == "cityblock":
                 h, rho = self.spacing[axis], float(self._decays(eta)[1][axis])
                 z, w = filtered(kernels.l1_price, (z, w), axis, n_out, n_in, rho, h)
-            elif max(n_out, n_in) > MAX_KERNEL_AXIS:
+            elif max(n_out, n_in) > TUNING.max_kernel_axis:
                 return None
             else:
                 K = self._axis_kernel(axis, n_out, n_in, eta)

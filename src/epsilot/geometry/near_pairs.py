@@ -20,8 +20,6 @@ from .tree_index import Embedding
 
 #: Columns per point that a first search of the trees lists, and their growth for points with more.
 FIRST_LISTED, GROWTH = 16, 4
-#: Bytes per arc: of its ends, its cost, and copies while they are sorted.
-ARC_BYTES = 96
 
 #: Rows, columns and costs of arcs.
 ArcArrays = tuple[Index, Index, Vector]
@@ -167,4 +165,5 @@ def _within(geometry: Geometry, most: float) -> list[ArcArrays]:
 def _ask(n_arcs: int) -> None:
     """Check the memory for a number of arcs."""
     what = f"{n_arcs:,} arcs between near points"
-    memory.ask(ARC_BYTES * n_arcs, what, "use a smaller max_distance or k_neighbors")
+    # Each arc takes 96 bytes: its ends, its cost, and copies while they are sorted.
+    memory.ask(96 * n_arcs, what, "use a smaller max_distance or k_neighbors")

@@ -25,7 +25,6 @@ from ..metrics import (
 from . import sweeps
 from .base import Coarsening, Geometry, LogSums, Places, PublicCall, log_total
 from .coordinates import (
-    MAX_HULL_DIMENSION,
     as_metric,
     as_points,
     box,
@@ -36,30 +35,19 @@ from .coordinates import (
     metric_keywords,
     reach,
 )
-from .float32 import MIN_PRODUCT_DIMENSION, Float32LogSums, Float32Points, square_blocks
+from .float32 import Float32LogSums, Float32Points, square_blocks
 from .line import Line
 from .metric_cloud import MetricCloud
-from .sweeps import BLOCK_ENTRIES, Block, row_blocks
+from .sweeps import Block, row_blocks
 from .tree_index import (
     COMPILED_DIMENSIONS,
-    ENTRIES_PER_PAIR,
-    MIN_SEARCHED_ENTRIES,
     Embedding,
     TreePair,
     TreeSearch,
     clusters,
 )
+from .tuning import TUNING
 
-#: Most entries that are compared one by one to find the smallest and the largest cost.
-MAX_COMPARED_ENTRIES = 1 << 28
-#: The same in few dimensions, where the corners of convex hulls are found quickly.
-MAX_COMPARED_ENTRIES_FLAT = 1 << 24
-#: Largest exponent (f + g - C) / η that float32 holds to within 1e-3.
-MAX_FLOAT32_EXPONENT = 1e4
-#: Fewest columns for which float32 narrows down the minima that float64 then computes.
-MIN_FLOAT32_COLUMNS = 1024
-#: Fewest entries of a power of distances on a line for which c-transforms do not pass over all.
-MIN_POWER_ENTRIES = 1 << 17
 #: The precision in which kernels compute.
 Precision = type[np.float64] | type[np.float32]
 
@@ -192,7 +180,7 @@ class PointCloud(Geometry):
         """
         if self.line is None or self._named.square > 0:
             return TreeSearch.of(self.embedding)
-        least = MIN_SEARCHED_ENTRIES if self._named.degree == 1 else MIN_POWER_ENTRIES
+        least = TUNING.min_searched_entries if self._named.degree == 1 else TUNING.min_power_entries
         return self.line if self.pass_entries >= least else None
 
     def rescaled(self, power: int) -> PointCloud | None:
@@ -295,7 +283,7 @@ class PointCloud(Geometry):
         """Run a row kernel on all rows, or with ``swap`` on all columns."""
         n, m = self.shape[::-1] if swap else self.shape
         clouds = self._args(swap, dtype)
-        if m <= sweeps.MAX_TILE_COLUMNS:
+        if m <= TUNING.max_tile_columns:
             parallel.share(kernel, n, n * m, *clouds, *args)
         else:
             n_out = sweeps.FORMS[kernel.__name__].n_out
@@ -314,7 +302,7 @@ class PointCloud(Geometry):
         """Compute the costs of single pairs."""
         rows, cols = (np.ascontiguousarray(x, dtype=np.int64) for x in (rows, cols))
         out = np.empty(rows.size)
-        entries = rows.size * ENTRIES_PER_PAIR
+        entries = rows.size * TUNING.entries_per_pair
         parallel.share(kernels.pair_costs, rows.size, entries, *self._args(), rows, cols, out)
         return out
 
@@ -328,12 +316,12 @@ class PointCloud(Geometry):
     def single_blocks(self, unit: float) -> Iterator[Block]:
         """Yield blocks of C / unit, computed in float32."""
         n, m = self.shape
-        if self._named.square and self.X.shape[1] >= MIN_PRODUCT_DIMENSION:
+        if self._named.square and self.X.shape[1] >= TUNING.min_product_dimension:
             X, Y = (Z - self._centre for Z in (self.X, self.Y))
             yield from square_blocks(X, Y, self._named.square / unit, self.shift / unit)
             return
         X, *rest = self._args(dtype=np.float32)
-        blocks = list(row_blocks(n, m, 2 * BLOCK_ENTRIES))
+        blocks = list(row_blocks(n, m, 2 * TUNING.block_entries))
         out = np.empty((blocks[0].stop, m), dtype=np.float32)
         for rows in blocks:
             C = out[: rows.stop - rows.start]
@@ -347,11 +335,13 @@ class PointCloud(Geometry):
         n, m = self.shape
         if self.line is not None:
             return self.line.bounds()
-        has_corners = self._named.is_convex and self.X.shape[1] <= MAX_HULL_DIMENSION
-        if n * m > (MAX_COMPARED_ENTRIES_FLAT if has_corners else MAX_COMPARED_ENTRIES):
+        has_corners = self._named.is_convex and self.X.shape[1] <= TUNING.max_hull_dimension
+        if n * m > (
+            TUNING.max_compared_entries_flat if has_corners else TUNING.max_compared_entries
+        ):
             if has_corners:
                 far = self._copy(extreme(self.X), extreme(self.Y), self.shift)
-                if far.shape[0] * far.shape[1] <= MAX_COMPARED_ENTRIES:
+                if far.shape[0] * far.shape[1] <= TUNING.max_compared_entries:
                     return self.shift, max(float(C.max()) for _, _, C in far.blocks())
             return self._box_bounds
         out, zeros = np.empty(n), np.zeros(m)
@@ -397,7 +387,7 @@ class PointCloud(Geometry):
         return out
 
     def _rough_lse(self, swap: bool, x: Vector, eta: float) -> Vector:
-        if not self.bounds[1] < MAX_FLOAT32_EXPONENT * eta:
+        if not self.bounds[1] < TUNING.max_float32_exponent * eta:
             return self._lse(swap, x, eta)
         level = x.max()  # potentials relative to their largest keep their digits
         out = np.empty(self.shape[1] if swap else self.shape[0], dtype=np.float32)
@@ -469,7 +459,11 @@ class PointCloud(Geometry):
     def _ctransform(self, swap: bool, x: Vector) -> Vector:
         """Search trees where that is faster than a pass; the bits are the same."""
         out = None if self._index is None else self._index.ctransform(swap, -x)
-        if out is None and self._float32_points is not None and x.size >= MIN_FLOAT32_COLUMNS:
+        if (
+            out is None
+            and self._float32_points is not None
+            and x.size >= TUNING.min_float32_columns
+        ):
             out = self._float32_points.ctransform(self._args(swap), swap, x)
         if out is None:
             out = np.empty(self.shape[1] if swap else self.shape[0])
@@ -478,14 +472,14 @@ class PointCloud(Geometry):
 
     def k_least(self, rows: Index, prices: Vector, k: int) -> tuple[Index, Matrix, Vector]:
         """Return the k columns of least cost + price of some rows; see the base class."""
-        if self._float32_points is None or self.shape[1] < MIN_FLOAT32_COLUMNS:
+        if self._float32_points is None or self.shape[1] < TUNING.min_float32_columns:
             return super().k_least(rows, prices, k)
         return self._float32_points.k_least(self._args(), rows, prices, k)
 
     @cached_property
     def _float32_points(self) -> Float32Points | None:
         """The points in float32, which narrow down the columns of minima."""
-        if not self.has_float32_points or max(self.shape) < MIN_FLOAT32_COLUMNS:
+        if not self.has_float32_points or max(self.shape) < TUNING.min_float32_columns:
             return None
         centre = self._centre if self._named.degree > 0 else np.zeros(self.X.shape[1])
         return Float32Points.of(self.X, self.Y, centre, self._named, self.shift)

@@ -11,29 +11,26 @@ from numpy.typing import DTypeLike
 from .. import parallel
 from .._types import Array, FloatArray, Vector
 from ..kernels.vectors import logaddexp
+from .tuning import TUNING
 
-#: Entries in a block of rows: 2 MiB of float64, about the second-level cache.
-BLOCK_ENTRIES = 1 << 18
-#: Most entries of a cost that is kept between passes.
-MAX_KEPT_ENTRIES = 1 << 22
 #: Sums between 1 / MAX_SAFE_SUM and this have lost nothing to under- or overflow.
 MAX_SAFE_SUM = 1e250
-#: Most chunks per block; each chunk has its own column sums.
-MAX_CHUNKS = 8
 
 #: First row, the one after the last, and the costs between them.
 Block = tuple[int, int, FloatArray]
 
 
-def row_blocks(n: int, m: int, n_entries: int = BLOCK_ENTRIES) -> Iterator[slice]:
+def row_blocks(n: int, m: int, n_entries: int = TUNING.block_entries) -> Iterator[slice]:
     """Yield slices of the rows of an n x m array, of about ``n_entries`` entries each."""
     step = max(1, n_entries // m)
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
-def n_chunks(n_entries: int, n_rows: int = MAX_CHUNKS) -> int:
+def n_chunks(n_entries: int, n_rows: int = TUNING.max_chunks) -> int:
     """Return the number of chunks of a pass, which does not depend on the number of threads."""
-    return min(MAX_CHUNKS, n_rows, max(1, n_entries // parallel.MIN_ENTRIES_PER_THREAD))
+    return min(
+        TUNING.max_chunks, n_rows, max(1, n_entries // parallel.TUNING.min_entries_per_thread)
+    )
 
 
 class ByRow:
@@ -108,8 +105,6 @@ def fold(
 # Row passes over two clouds know which arguments go along rows, which along columns, and how to
 # combine tiles of columns. Threads and workers of a cluster use the same table.
 
-#: Most columns of a tile, and so most points that a worker holds or a task carries.
-MAX_TILE_COLUMNS = 1 << 20
 
 #: Combines the row values of two tiles of columns.
 Combine: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
@@ -153,7 +148,7 @@ def share_tiles(
     """Run a row pass over very many columns, tile by tile."""
     X, Y, metric, shift = clouds
     form = FORMS[kernel.__name__]
-    for lo, hi in spans(Y.shape[1], MAX_TILE_COLUMNS):
+    for lo, hi in spans(Y.shape[1], TUNING.max_tile_columns):
         tile: Array = np.ascontiguousarray(Y[:, lo:hi])
         ins = [x[lo:hi] if place in form.cols else x for place, x in enumerate(inputs)]
         parts = outs if lo == 0 else [np.empty_like(x) for x in outs]

@@ -17,19 +17,10 @@ from .._types import Index, Integers, Matrix, Vector
 from ..kernels import points as point_kernels
 from ..kernels import tree as kernels
 from ..metrics import MetricKey
+from .tuning import TUNING
 
 #: Dimensions for which kernels are compiled; other points are padded with zero coordinates.
 COMPILED_DIMENSIONS = (2, 3, 4, 8, 16)
-#: Depth of the nodes that are shared among threads.
-THREAD_DEPTH = 5
-#: Time of one search, in entries of a full pass.
-ENTRIES_PER_SEARCH = 2048
-#: Fewest entries, and highest dimension, for which c-transforms search trees.
-MIN_SEARCHED_ENTRIES, MAX_SEARCHED_AXES = 1 << 23, 8
-#: Rows of the sample that predicts the time of a search, and time of visiting a node, in entries.
-SAMPLE_ROWS, ENTRIES_PER_VISIT = 64, 32
-#: Time of one pair's cost, in entries of a row.
-ENTRIES_PER_PAIR = 16
 
 
 class SearchBackend(Protocol):
@@ -143,7 +134,7 @@ def _order(X: Matrix) -> Index:
     n = len(X)
     order, keys = np.arange(n), np.empty(n)
     highest = (n - 1).bit_length()
-    top = min(THREAD_DEPTH, highest)
+    top = min(TUNING.thread_depth, highest)
     kernels.split(X, order, keys, 0, top, 0, 1)
     parallel.share(kernels.split, 1 << top, 64 * n, X, order, keys, top, highest)
     return order
@@ -197,7 +188,7 @@ class PricedTree:
     def refresh(self) -> None:
         """Update the bounds of the nodes after prices have risen."""
         args = self.points, self.prices, self.shift
-        top = min(THREAD_DEPTH, self.depth)
+        top = min(TUNING.thread_depth, self.depth)
         entries = self.points.size * self.depth
         parallel.share(kernels.leasts, 1 << top, entries, *args, self.depth, self.nodes, top)
         kernels.leasts(*args, top, self.nodes, 0, 0, 1)
@@ -213,7 +204,7 @@ class PricedTree:
     ) -> None:
         """Write the columns of least cost + price of some rows; see the kernel for the outputs."""
         parallel.share(
-            kernels.least_columns, rows.size, ENTRIES_PER_SEARCH * rows.size,
+            kernels.least_columns, rows.size, TUNING.entries_per_search * rows.size,
             X, rows, self.points, self.prices, *self.args, cols, costs, leasts, thresholds,
         )  # fmt: skip
 
@@ -221,7 +212,7 @@ class PricedTree:
         """Return min_j C_ij + price_j for points."""
         out = np.empty(len(X))
         parallel.share(
-            kernels.ctransform, len(X), ENTRIES_PER_SEARCH * len(X),
+            kernels.ctransform, len(X), TUNING.entries_per_search * len(X),
             X, self.points, self.prices, *self.args, out,
         )  # fmt: skip
         return out
@@ -269,10 +260,10 @@ class TreeSearch:
     @classmethod
     def of(cls, embedding: Embedding | None) -> TreeSearch | None:
         """Return the trees of an embedding, or None where a full pass is fast enough."""
-        if embedding is None or embedding.X.shape[1] > MAX_SEARCHED_AXES:
+        if embedding is None or embedding.X.shape[1] > TUNING.max_searched_axes:
             return None
         X, Y = embedding.X, embedding.Y
-        is_large = len(X) * len(Y) >= MIN_SEARCHED_ENTRIES
+        is_large = len(X) * len(Y) >= TUNING.min_searched_entries
         if not is_large:
             return None
         rows, cols = (TreeIndex.of(embedding.tree_of(Z)) for Z in (X, Y))
@@ -291,12 +282,12 @@ class TreeSearch:
         least = cols.least(prices)
         priced = cols.tree.priced(least, self.embedding.metric, self.embedding.shift)
         points = rows.tree.points
-        sample = np.ascontiguousarray(points[:: max(1, len(points) // SAMPLE_ROWS)])
+        sample = np.ascontiguousarray(points[:: max(1, len(points) // TUNING.sample_rows)])
         out = np.empty(len(sample))
         visits = kernels.ctransform(
             sample, priced.points, priced.prices, *priced.args, out, 0, len(sample)
         )
-        if visits * ENTRIES_PER_VISIT > len(sample) * cols.order.size:
+        if visits * TUNING.entries_per_visit > len(sample) * cols.order.size:
             return None
         return rows.spread(self.embedding.ctransform(priced, points))
 
@@ -324,7 +315,7 @@ def pair_costs(embedding: Embedding, rows: Index, cols: Index) -> Vector:
     X, Y, metric, shift, *_ = embedding
     out, Y = np.empty(rows.size), np.ascontiguousarray(Y.T)
     rows, cols = (np.ascontiguousarray(x, dtype=np.int64) for x in (rows, cols))
-    entries = ENTRIES_PER_PAIR * rows.size
+    entries = TUNING.entries_per_pair * rows.size
     parallel.share(
         point_kernels.pair_costs, rows.size, entries, X, Y, metric, shift, rows, cols, out
     )

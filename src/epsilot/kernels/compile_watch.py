@@ -11,11 +11,6 @@ from typing import Any, TypeAlias
 
 from numba.core import event
 
-#: Seconds of compilation after which the user is told.
-NOTICE_SECONDS = 0.3
-#: Typical duration of a first call on an idle machine, which the notice states.
-TYPICAL_DURATION = "4 to 10 s"
-
 #: Shows the seconds of the compilation under way.
 ShowCompiling: TypeAlias = Callable[[float], None]
 
@@ -42,7 +37,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
             return
         if self.shows:
             self.shows[-1](now - self.began)
-        elif self.seconds + now - self.began > NOTICE_SECONDS:
+        elif self.seconds + now - self.began > 0.3:  # seconds
             self.announce()
 
     def on_end(self, event: Any) -> None:
@@ -58,8 +53,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
             if _has_reader() and not is_quiet():
                 how_often = "once" if self.is_kept else "in each process"
                 print(
-                    f"epsilot: compiling kernels for this machine, {how_often}, "
-                    f"about {TYPICAL_DURATION} …",
+                    f"epsilot: compiling kernels for this machine, {how_often}, about 4 to 10 s …",
                     file=sys.stderr,
                     flush=True,
                 )

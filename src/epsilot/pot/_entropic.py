@@ -11,7 +11,7 @@ from .._types import Array, Matrix, Potentials, Vector
 from ..api.solve import solve
 from ..errors import InvalidProblem
 from ..frameworks.entropic_starts import newton_potentials
-from ..frameworks.losses import MAX_NEWTON_START_ROWS
+from ..frameworks.losses import TUNING
 from ..geometry import Dense
 from ._arrays import Arguments, has_gradients, read
 from ._modules import original, replaces
@@ -67,7 +67,7 @@ def entropic_plan(
     Newton's method makes the start, and Sinkhorn's at most ``max_iter`` epochs.
     """
     geometry, tol = Dense(M), tolerance(M, reg, float(a.sum()))
-    if start is None and max(M.shape) <= MAX_NEWTON_START_ROWS:
+    if start is None and max(M.shape) <= TUNING.max_newton_start_rows:
         start = newton_potentials(geometry, a, b, reg, tol)
     limits: dict[str, Any] = {"max_iter": int(max_iter), "on_limit": "ignore"}
     result = solve(geometry, a, b, reg=reg, tol=tol, potentials_init=start, **limits)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError, InvalidProblem
@@ -15,14 +14,24 @@ from ..kernels.proof import LARGEST
 from ..kernels.vectors import are_at_most, below, exp, log
 from .certificate import BUG_NOTE, MIN_DEFAULT_GAP
 from .duals import centred_slopes, softmin
+from .kinds import UserProblem
 from .objective import MethodForm, Objective, Slopes, linear
 from .plan import Plan
 from .problem import Entropic, Problem, make_problem
 
-#: Largest reduced cost of a tight arc, as a share of the largest cost.
-TIGHT_RTOL = 2e-12
-#: Bytes of a stored cost up to which "auto" lets Newton steps follow Sinkhorn's sweeps.
-MAX_NEWTON_BYTES = 1 << 28
+
+@dataclass(frozen=True)
+class BalancedTuning:
+    """Limits of balanced problems."""
+
+    tight_rtol: float = 2e-12  # largest reduced cost of a tight arc, as a share of the largest cost
+    # Bytes of a stored cost up to which "auto" lets Newton steps follow Sinkhorn's sweeps.
+    max_newton_bytes: int = 1 << 28
+    max_reg_ratio: float = 1e30  # largest regularisation, as a multiple of the largest cost
+    max_logarithm: float = 1e4  # above the logarithm of any float64
+
+
+TUNING = BalancedTuning()
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ class Transport(Objective):
             return True
         (f, g), geometry = potentials, self.problem.geometry
         excess = geometry.entries(arcs.i, arcs.j) - f[arcs.i] - g[arcs.j]
-        return bool((excess <= TIGHT_RTOL * self.problem.scale).all())
+        return bool((excess <= TUNING.tight_rtol * self.problem.scale).all())
 
     @property
     def slopes(self) -> Slopes | None:
@@ -113,10 +122,6 @@ def _finite(geometry: Geometry, x: Vector) -> Vector:
     return x if geometry.allowed is None else np.where(x < np.inf, x, 0.0)
 
 
-#: Largest regularisation, as a multiple of the largest cost.
-MAX_REG_RATIO = 1e30
-#: Above the logarithm of any float64.
-MAX_LOGARITHM = 1e4
 #: Default gap with ``reg``, as a share of the largest cost.
 DEFAULT_ENTROPIC_GAP = 1e-6
 
@@ -151,7 +156,7 @@ class EntropicObjective(Objective):
     def default_method(self) -> tuple[str, str] | None:
         """Sinkhorn's algorithm, with Newton steps if their matrices can be stored."""
         geometry = self.problem.geometry
-        if not geometry.is_dense or geometry.nbytes > MAX_NEWTON_BYTES:
+        if not geometry.is_dense or geometry.nbytes > TUNING.max_newton_bytes:
             return "sinkhorn", "the entropic problem is Sinkhorn's own"
         return "sinkhorn_newton", "Newton steps follow where Sinkhorn's sweeps converge slowly"
 
@@ -233,17 +238,19 @@ class EntropicObjective(Objective):
 def check_regularisation(reg: float, problem: Problem) -> None:
     """Reject a regularisation out of proportion to the costs."""
     size = problem.unit * problem.scale
-    least, most = (share * (size or 1.0) for share in (problem.geometry.finest_eta, MAX_REG_RATIO))
+    least, most = (
+        share * (size or 1.0) for share in (problem.geometry.finest_eta, TUNING.max_reg_ratio)
+    )
     if not least <= reg <= most:
         raise InvalidProblem(
             f"reg is {reg:.3g} for costs of size {size:.3g}; it must be at least {least:.1g} and "
             f"at most {most:.1g} to be within the range of float64 (use eps or rtol for the "
             "problem without regularisation)."
         )
-    if not max(problem.mass, 1.0) * reg <= LARGEST / MAX_LOGARITHM:
+    if not max(problem.mass, 1.0) * reg <= LARGEST / TUNING.max_logarithm:
         raise InvalidProblem(
             f"reg is {reg:.3g} and the weights sum to {problem.mass:.3g}; their product must be at "
-            f"most {LARGEST / MAX_LOGARITHM:.0e} for float64 to hold entropies (rescale)."
+            f"most {LARGEST / TUNING.max_logarithm:.0e} for float64 to hold entropies (rescale)."
         )
 
 
@@ -251,17 +258,9 @@ def check_regularisation(reg: float, problem: Problem) -> None:
 class Balanced:
     """Plans with the marginals a and b: the kind that no keyword selects."""
 
-    def problem(
-        self,
-        M: ArrayLike | Geometry,
-        a: ArrayLike | None,
-        b: ArrayLike | None,
-        *,
-        normalize: bool,
-        can_shift: bool = True,
-    ) -> Problem:
+    def problem(self, given: UserProblem) -> Problem:
         """Return a problem whose weights have equal totals."""
-        return make_problem(M, a, b, normalize=normalize, can_shift=can_shift)
+        return make_problem(*given[:3], **given.options)
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
         """Return the cost, or the entropic objective."""

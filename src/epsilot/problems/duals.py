@@ -12,9 +12,6 @@ from .._types import Potentials, Vector
 from ..kernels.vectors import dot, exp, log
 from .problem import Entropic
 
-#: Smallest column sum, as a share of its mass, that a Sinkhorn update divides by.
-MIN_COLUMN_SHARE = 1e-15
-
 
 def softmin(log_mass: Vector, lse: Vector, eta: float) -> Vector:
     """Return η (log p - lse), the potential that gives each row, or column, its mass."""
@@ -37,7 +34,8 @@ def column_move(problem: Entropic, columns: Vector) -> Vector:
     φ falls by η KL(q | c) at least.
     """
     q = problem.q
-    kept = np.maximum(columns, MIN_COLUMN_SHARE * q)
+    # A smaller share of the mass is not divided by.
+    kept = np.maximum(columns, 1e-15 * q)
     return -problem.eta * log(np.divide(kept, q, out=np.ones_like(q), where=q > 0))
 
 

@@ -20,22 +20,26 @@ if TYPE_CHECKING:
     from .problem import Problem
 
 
+class UserProblem(NamedTuple):
+    """Cost and weights as the user gave them."""
+
+    M: "ArrayLike | Geometry"
+    a: "ArrayLike | None" = None
+    b: "ArrayLike | None" = None
+    normalize: bool = False
+    can_shift: bool = True  # whether costs may be shifted to begin at 0
+
+    @property
+    def options(self) -> dict[str, bool]:
+        """The fields after cost and weights, by name."""
+        return {"normalize": self.normalize, "can_shift": self.can_shift}
+
+
 class Kind(Protocol):
     """A kind of problem, with the values of its keywords."""
 
-    def problem(
-        self,
-        M: "ArrayLike | Geometry",
-        a: "ArrayLike | None",
-        b: "ArrayLike | None",
-        *,
-        normalize: bool,
-        can_shift: bool = True,
-    ) -> "Problem":
-        """Validate a user's cost and weights, or raise ``InvalidProblem`` with one sentence.
-
-        Costs are shifted to begin at 0 only if ``can_shift``.
-        """
+    def problem(self, given: UserProblem) -> "Problem":
+        """Validate a user's cost and weights, or raise ``InvalidProblem`` with one sentence."""
 
     def objective(self, problem: "Problem", reg: float | None) -> "Objective":
         """Return the objective to minimise, with an entropy if ``reg`` is given."""

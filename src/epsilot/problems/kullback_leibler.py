@@ -32,13 +32,7 @@ from .prices import Price, balancing_constant, kept, least, per_point, weighed
 from .problem import Penalised, Problem
 from .rounding import Rounded, remove_overflow, round_onto
 from .support import Support
-from .unbalanced_base import (
-    HIGH_PENALTY_RATIO,
-    ROUNDING,
-    UnbalancedObjective,
-    check_growth,
-    internal_prices,
-)
+from .unbalanced_base import TUNING, UnbalancedObjective, check_growth, internal_prices
 
 #: Largest relative misfit whose divergence is summed as a series, and the terms of that series.
 SERIES_RADIUS, SERIES_TERMS = 0.1, 16
@@ -122,7 +116,7 @@ class KullbackLeibler(UnbalancedObjective):
         core, *_ = remove_overflow(core, self.problem.p)
         found = self._scaled(core)
         lowest = min(least(self.price_a), least(self.price_b))
-        if lowest <= HIGH_PENALTY_RATIO * self.cost_size and not self.is_partly_exact:
+        if lowest <= TUNING.high_penalty_ratio * self.cost_size and not self.is_partly_exact:
             return found
         rounded = self._onto_marginals(core)
         return min(found, rounded, key=lambda x: self.value(x.plan, x.cost))
@@ -235,7 +229,7 @@ class KullbackLeibler(UnbalancedObjective):
         p, q = self.problem.p, self.problem.q
         # NaN and -inf stand for exponentials that overflow, which prove nothing.
         bound = gained(self.price_a, p, f) + gained(self.price_b, q, g)
-        bound -= ROUNDING * (gain_size(self.price_a, p, f) + gain_size(self.price_b, q, g))
+        bound -= TUNING.rounding * (gain_size(self.price_a, p, f) + gain_size(self.price_b, q, g))
         return bound if bound > -math.inf else -math.inf
 
 
@@ -276,7 +270,7 @@ class EntropicKullbackLeibler(KullbackLeibler):
 def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: Price) -> Vector:
     """Return (log p - lse) / (1/η + 1/λ), the optimal potential of one side.
 
-    It is -inf where there is no mass, whatever the sums.
+    It is -inf where there is no mass, for all sums.
     """
     out, used = np.full_like(log_mass, -np.inf), log_mass > -np.inf
     out[used] = (log_mass[used] - lse[used]) / (1 / eta + 1 / kept(price, used))
@@ -286,7 +280,7 @@ def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: Price) -
 def rounding_factor(f: Vector, g: Vector, eta: float) -> float:
     """Return a factor that bounds the true mass of exp((f + g - C) / η) by the computed one."""
     size = sum(float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in (f, g))
-    return float(exp(ROUNDING * size / eta))
+    return float(exp(TUNING.rounding * size / eta))
 
 
 def charges(weights: Vector, f: Vector, price: Price) -> tuple[Vector, Price]:

@@ -4,7 +4,7 @@ r"""Partial transport: a given mass is moved, and the rest stays where it is.
 
 Its dual is :math:`\max \langle f, a\rangle + \langle g, b\rangle + s\mu` over :math:`f, g \le 0`,
 :math:`f_i + g_j + \mu \le M_{ij}`. Methods see a balanced problem with a dummy source and a dummy
-target, at no cost; between these two nothing is ever sent, whatever it costs, since the costs
+target, at no cost; between these two nothing is ever sent at any cost, since the costs
 begin at 0. So no penalty enters: plan and potentials are made feasible, and priced, without them.
 No row or column carries more than s, so that methods see weights of at most s: the mass that stays
 does not drown a small mass that is moved.
@@ -16,25 +16,36 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._types import Potentials, Vector
 from ..arguments import check_positive
 from ..errors import CertificateError, InvalidProblem
-from ..geometry import Geometry, as_geometry
+from ..geometry import as_geometry
 from ..kernels.proof import SMALLEST, to_user
 from ..kernels.vectors import below, dot, exp, log, shortfall, shrink
 from .balanced import DEFAULT_ENTROPIC_GAP, check_regularisation
 from .certificate import BUG_NOTE
 from .duals import free_slopes, softmin
+from .kinds import UserProblem
 from .objective import Objective, Slopes, linear
 from .plan import Core, Correction, Plan
 from .problem import BestPotential, Clipped, Problem, check_size, checked_weights, scaled_problem
 from .rounding import Rounded, remove_overflow, round_on_arcs
 from .support import Dummies, Support
 
-#: Largest missing share of the mass at which a plan is scaled instead of completed.
-MAX_SCALED_SHORTFALL = 1e-14
+
+@dataclass(frozen=True)
+class PartialTuning:
+    """Limits of partial problems."""
+
+    # Largest missing share of the mass at which a plan is scaled instead of completed.
+    max_scaled_shortfall: float = 1e-14
+    # Relative excess of the mass to move over the totals that counts as round-off.
+    mass_rtol: float = 1e-12
+    min_share: float = 1e-250  # smallest share of the total mass that can be moved
+
+
+TUNING = PartialTuning()
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class PartialTransport(Objective):
         corner = inner.problem.cost_max or 1.0
         costs = np.zeros(p.size - 1), np.zeros(q.size - 1), corner
         total = float(p.sum())
-        if total > 1 - MAX_SCALED_SHORTFALL:
+        if total > 1 - TUNING.max_scaled_shortfall:
             return Dummies.added_to(inner, costs, (p, q))
         return DummiesOfLowerMass.added_to(inner, costs, (p, q), total=total)
 
@@ -120,13 +131,13 @@ class PartialTransport(Objective):
         c = core.cols(s)
         shrink(c, q, t)
         total = dot(t, c)
-        if total >= share * (1 - MAX_SCALED_SHORTFALL):
+        if total >= share * (1 - TUNING.max_scaled_shortfall):
             s *= share / total
             e[:], d[:] = 0.0, 0.0
         else:
             d /= shortfall(c, t, q, d)
         mass, cost, shipped = core.price(self.problem.geometry, t, d)
-        if total < share * (1 - MAX_SCALED_SHORTFALL):
+        if total < share * (1 - TUNING.max_scaled_shortfall):
             e *= (share - total) / shortfall(mass, s, p, e)
         plan = Plan(core, Correction(s, t, e, d))
         return Rounded(plan, plan.priced(cost, shipped), error)
@@ -302,7 +313,7 @@ class EntropicPartial(PartialTransport):
         return self._entropic_bound(potentials, self.problem.geometry.lse_rows(g, self.eta))
 
     def mass_price(self, potentials: Potentials, lower: float) -> float:
-        """Return µ; what the bound has for each unit of mass is η less."""
+        """Return µ; the bound counts η less for each unit of mass."""
         return super().mass_price(potentials, lower) + self.problem.unit * self.eta
 
     def _level(self, f: Vector, lse: Vector) -> float:
@@ -360,12 +371,6 @@ def best_clipped(h: Vector, weights: Vector, share: float, eta: float) -> BestPo
     return BestPotential(np.minimum(h - level, 0.0), level)
 
 
-#: Relative excess of the mass to move over the totals that counts as round-off.
-MASS_RTOL = 1e-12
-#: Smallest share of the total mass that can be moved.
-MIN_SHARE = 1e-250
-
-
 @dataclass(frozen=True)
 class Partial:
     """The mass to move."""
@@ -373,7 +378,7 @@ class Partial:
     mass: float
 
     def __post_init__(self) -> None:
-        """Refuse a mass that is none."""
+        """Reject a mass that is not a positive number."""
         object.__setattr__(self, "mass", check_positive("mass", self.mass))
         if not self.mass >= SMALLEST:
             raise InvalidProblem(
@@ -386,36 +391,29 @@ class Partial:
         """The keywords that ask for it."""
         return {"mass": self.mass}
 
-    def problem(
-        self,
-        M: ArrayLike | Geometry,
-        a: ArrayLike | None,
-        b: ArrayLike | None,
-        *,
-        normalize: bool,
-        can_shift: bool = True,
-    ) -> Problem:
+    def problem(self, given: UserProblem) -> Problem:
         """Return a problem whose unit of mass is what sources, targets and dummies have."""
-        geometry = as_geometry(M)
-        p, q = checked_weights(geometry, a, b, normalize=normalize)
+        geometry = as_geometry(given.M)
+        p, q = checked_weights(geometry, given.a, given.b, normalize=given.normalize)
         totals = float(p.sum()), float(q.sum())
-        if not self.mass <= min(totals) * (1 + MASS_RTOL):
+        if not self.mass <= min(totals) * (1 + TUNING.mass_rtol):
             raise InvalidProblem(
                 f"mass is {self.mass:.10g}, a sums to {totals[0]:.10g} and b to {totals[1]:.10g}; "
                 "no more can be moved than either has (pass a smaller mass)."
             )
         unit = max(sum(totals) - self.mass, *totals)
-        can_shift = can_shift or geometry.bounds[0] < 0
+        can_shift = given.can_shift or geometry.bounds[0] < 0
         return scaled_problem(geometry, p / unit, q / unit, unit, can_shift=can_shift)
 
     def objective(self, problem: Problem, reg: float | None) -> PartialTransport:
         """Return the cost of the mass that is moved, or the entropic objective."""
         check_size(problem.unit * problem.scale, self.mass, "mass is")
         share = min(self.mass / problem.mass, float(problem.p.sum()), float(problem.q.sum()))
-        if not share >= MIN_SHARE:
+        if not share >= TUNING.min_share:
             raise InvalidProblem(
                 f"mass is {self.mass:.3g} and the weights sum to {problem.mass:.3g}; float64 takes "
-                f"shares down to {MIN_SHARE:.0e} (lower the weights: none needs to exceed mass)."
+                f"shares down to {TUNING.min_share:.0e} (lower the weights: none needs to exceed "
+                "mass)."
             )
         if reg is not None:
             return EntropicPartial.of(problem, share, reg)

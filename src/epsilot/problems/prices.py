@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 #: One penalty for all points of a side, or one per point.
 Price: TypeAlias = float | Vector
 
-#: Most steps of the search for a constant; each doubles the digits, or halves an interval.
-MAX_CONSTANT_STEPS = 200
-#: Relative accuracy at which that search ends.
-CONSTANT_RTOL = 4 * float(np.finfo(float).eps)
-#: Longest step of that search, in units of the reciprocal of the smallest positive slope.
-MAX_CONSTANT_STEP = 10.0
-
 
 def folded(price: Price) -> Price:
     """Return one number where all points of a side have the same penalty."""
@@ -80,9 +73,10 @@ def balancing_constant(x: Vector, fall: Price, y: Vector, rise: Price) -> float:
     if not (isinstance(fall, np.ndarray) or isinstance(rise, np.ndarray)):
         return (_log_sum(x, 0.0)[0] - _log_sum(y, 0.0)[0]) / (fall + rise)
     positive = np.concatenate([np.ravel(fall), np.ravel(rise)])
-    longest = MAX_CONSTANT_STEP / float(positive[positive > 0].min())
+    round_off = 4 * float(np.finfo(float).eps)
+    longest = 10 / float(positive[positive > 0].min())
     t, low, high = 0.0, -math.inf, math.inf
-    for _ in range(MAX_CONSTANT_STEPS):
+    for _ in range(200):  # each doubles the digits, or halves the interval
         of_x, mean_fall = _log_sum(x - t * fall, fall)
         of_y, mean_rise = _log_sum(y + t * rise, rise)
         excess, slope = of_x - of_y, mean_fall + mean_rise
@@ -93,7 +87,7 @@ def balancing_constant(x: Vector, fall: Price, y: Vector, rise: Price) -> float:
         following = t + step if excess else t
         if not low <= following <= high:
             following = 0.5 * (low + high)
-        if abs(following - t) <= CONSTANT_RTOL * abs(t):
+        if abs(following - t) <= round_off * abs(t):
             return following
         t = following
     return t

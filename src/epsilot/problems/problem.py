@@ -23,7 +23,6 @@ from .prices import Price, kept
 
 # Relative difference of totals that counts as round-off, by type of the weights.
 _TOTALS = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 1e-2}
-_TOTALS_FLOAT64 = 1e-9
 # Vectors of n + m numbers that every run holds in memory.
 VECTORS_PER_RUN = 8
 
@@ -300,7 +299,7 @@ def totals_rtol(w: object) -> float:
     """Return the relative difference of totals that is round-off for this type of weights."""
     if w is None:
         return 0.0
-    return _TOTALS.get(getattr(as_numpy(w, "weights"), "dtype", None), _TOTALS_FLOAT64)
+    return _TOTALS.get(getattr(as_numpy(w, "weights"), "dtype", None), 1e-9)
 
 
 def side_weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float]:

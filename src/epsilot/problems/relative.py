@@ -13,14 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._types import Potentials, Vector
 from ..arguments import check_choice
-from ..geometry import Geometry
 from ..kernels.vectors import dot, log
 from .balanced import EntropicObjective
-from .kinds import Kind
+from .kinds import Kind, UserProblem
 from .objective import Objective
 from .prices import highest
 from .problem import Problem
@@ -28,8 +26,6 @@ from .unbalanced_base import UnbalancedObjective
 
 #: Regularisations of a plan.
 REG_TYPES = ("entropy", "kl")
-#: A cost of this many η more is one of a pair without mass: exp gives 0.
-FORBIDDING_EXPONENT = 1500.0
 
 
 def with_reg_type(kind: Kind, reg_type: object) -> Kind:
@@ -44,17 +40,9 @@ class Relative:
 
     kind: Kind
 
-    def problem(
-        self,
-        M: ArrayLike | Geometry,
-        a: ArrayLike | None,
-        b: ArrayLike | None,
-        *,
-        normalize: bool,
-        can_shift: bool = True,
-    ) -> Problem:
+    def problem(self, given: UserProblem) -> Problem:
         """Return the validated problem."""
-        return self.kind.problem(M, a, b, normalize=normalize, can_shift=can_shift)
+        return self.kind.problem(given)
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
         """Return the objective with the divergence in place of the entropy."""
@@ -119,7 +107,8 @@ def tilted(objective: Objective, eta: float) -> Objective:
     if isinstance(objective, UnbalancedObjective):  # the mass of the plan is free
         u, constant = u - eta, eta * float(problem.p.sum()) * float(problem.q.sum())
         if objective.fills_empty_points:
-            far = FORBIDDING_EXPONENT * eta + 4 * (
+            # A cost of 1500 η more is one of a pair without mass: exp gives 0.
+            far = 1500.0 * eta + 4 * (
                 objective.cost_size + highest(objective.price_a, objective.price_b)
             )
             u, v = np.where(problem.p > 0, u, far), np.where(problem.q > 0, v, far)

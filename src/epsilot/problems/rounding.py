@@ -78,8 +78,6 @@ def round_onto(
 
 #: Mass of a cut, as a share of 1, beyond which sums of masses prove that no plan exists.
 LEAST_EXCESS = 1e-12
-#: Mass of a node, as a share of 1 divided among all nodes, that paths ignore.
-IGNORED_MASS = 1e-14
 
 
 def round_on_arcs(
@@ -131,7 +129,7 @@ def round_on_arcs(
         flow *= wanted / moved
     else:
         levels = np.full(n, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
-        tiny = IGNORED_MASS / (n + m)
+        tiny = 1e-14 / (n + m)  # paths ignore nodes of less mass
         moved += complete(arcs.lists, flow, left, right, wanted - moved, tiny, *levels)
         if wanted - moved > LEAST_EXCESS * wanted:
             raise_infeasible(mass * p, mass * q, mass * wanted, levels)

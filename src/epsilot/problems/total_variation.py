@@ -35,19 +35,12 @@ from .problem import BestPotential, Clipped, Problem
 from .rounding import Rounded, remove_overflow
 from .support import Dummies, Support
 from .unbalanced_base import (
-    HIGH_PENALTY_RATIO,
-    MAX_GROWTH_EXPONENT,
-    ROUNDING,
+    TUNING,
     UnbalancedObjective,
     check_growth,
     in_ordinary_units,
     internal_prices,
 )
-
-#: Methods see penalties above HIGH_PENALTY_RATIO times the largest cost lowered to this multiple.
-LOWERED_PENALTY_RATIO = 4.0
-#: Relative margin between the bounds of potentials and the penalties, for round-off.
-BOUND_MARGIN = 16 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -95,7 +88,7 @@ class TotalVariation(UnbalancedObjective):
     def _paid(self, price: Price, sums: Vector, weights: Vector) -> float:
         """Return the penalty of a side and of its round-off; 0 for exact points."""
         missing = np.abs(sums - weights)
-        rounding = ROUNDING * np.where(missing > 0, weights, 0.0)
+        rounding = TUNING.rounding * np.where(missing > 0, weights, 0.0)
         return float(weighed(price, missing + rounding).sum())
 
     def rounded(self, core: Core) -> Rounded:
@@ -128,7 +121,8 @@ class TotalVariation(UnbalancedObjective):
         # Neighbouring floats are not both whole numbers, which some geometries do not round.
         large, (n, m) = math.sqrt(2) * self.size, self.problem.shape
         f, g = np.full(n, large), np.full(m, math.nextafter(large, math.inf))
-        return BOUND_MARGIN * self.cost_size + 4 * self.problem.geometry.ctransform_error(f, g)
+        error = self.problem.geometry.ctransform_error(f, g)
+        return TUNING.bound_margin * self.cost_size + 4 * error
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
         """Make any row potential feasible; return both potentials and the bound they prove.
@@ -144,10 +138,10 @@ class TotalVariation(UnbalancedObjective):
     def _dual(self, f: Vector) -> tuple[Potentials, float]:
         geometry, slack = self.problem.geometry, self._slack
         ceiling = np.minimum(self.price_a, cheapest_rows(geometry, self.price_b))
-        margin = slack + BOUND_MARGIN * np.where(np.isinf(ceiling), 0.0, np.abs(ceiling))
+        margin = slack + TUNING.bound_margin * np.where(np.isinf(ceiling), 0.0, np.abs(ceiling))
         # Where the penalty is below its round-off, the violation that is left is charged.
         lowest = -self.price_a + np.minimum(
-            slack + BOUND_MARGIN * weighed(self.price_a, np.ones_like(f)), self.price_a
+            slack + TUNING.bound_margin * weighed(self.price_a, np.ones_like(f)), self.price_a
         )
         f = np.maximum(np.minimum(f, ceiling - margin), lowest)
         g = np.minimum(geometry.ctransform_cols(f), self.price_b)
@@ -182,12 +176,12 @@ class TotalVariation(UnbalancedObjective):
         """Return <p, f> + <q, g> with potentials clipped to the penalties from above.
 
         Some optimal plan moves no more mass than both sides have. So potentials that are below
-        minus the penalties prove what is left after a charge on that mass, once per side.
+        minus the penalties prove the rest after a charge on that mass, once per side.
         """
         p, q = self.problem.p, self.problem.q
         charge = 2 * self.total * self._excess(f, g)
         f, g = np.minimum(f, self.price_a), np.minimum(g, self.price_b)
-        rounding = ROUNDING * (finite_dot(p, np.abs(f)) + finite_dot(q, np.abs(g)))
+        rounding = TUNING.rounding * (finite_dot(p, np.abs(f)) + finite_dot(q, np.abs(g)))
         return finite_dot(p, f) + finite_dot(q, g) - rounding - charge
 
     @property
@@ -223,14 +217,15 @@ def price_excess(price_a: Price, price_b: Price, cost: float) -> float:
     digits of costs.
     """
     lowest = min(least(price_a), least(price_b))
-    return lowest - LOWERED_PENALTY_RATIO * cost if 0 < HIGH_PENALTY_RATIO * cost < lowest else 0.0
+    is_high = 0 < TUNING.high_penalty_ratio * cost < lowest
+    return lowest - TUNING.lowered_penalty_ratio * cost if is_high else 0.0
 
 
 def lowered_prices(price_a: Price, price_b: Price, cost: float) -> tuple[Price, Price]:
     """Lower all penalties by the same amount, without a change of the optimal plans."""
     if not price_excess(price_a, price_b, cost) > 0:
         return price_a, price_b
-    lowest, lowered = min(least(price_a), least(price_b)), LOWERED_PENALTY_RATIO * cost
+    lowest, lowered = min(least(price_a), least(price_b)), TUNING.lowered_penalty_ratio * cost
     return lowered + (price_a - lowest), lowered + (price_b - lowest)
 
 
@@ -348,7 +343,7 @@ class EntropicTotalVariation(TotalVariation):
         p, q = problem.mass * problem.p, problem.mass * problem.q
         exact = replace(problem, geometry=problem.geometry.exact, p=p, q=q, mass=1.0)
         prices, eta = internal_prices(problem, price_a, price_b, reg), reg / problem.unit
-        check_growth(problem, prices, sum(map(least, prices)) / MAX_GROWTH_EXPONENT + eta)
+        check_growth(problem, prices, sum(map(least, prices)) / TUNING.max_growth_exponent + eta)
         return cls(exact, *prices, eta)
 
     # -- what a run needs to know ------------------------------------------------------------

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._types import Vector
 from ..arguments import as_numpy, check_choice, is_real, numeric, plain
@@ -16,6 +15,7 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..wording import shown
 from .balanced import objective_of
+from .kinds import UserProblem
 from .kullback_leibler import KullbackLeibler
 from .objective import Objective
 from .prices import Price, folded, least
@@ -25,8 +25,6 @@ from .total_variation import EntropicTotalVariation, TotalVariation
 
 #: Divergences of the marginal penalty.
 DIVERGENCES = ("kl", "tv")
-#: Relative excess of exact masses over what the other side can take that counts as round-off.
-EXACT_RTOL = 1e-9
 
 
 def kind_of(unbalanced: object, unbalanced_type: object) -> Unbalanced:
@@ -112,22 +110,14 @@ class Unbalanced:
         """Whether both marginals are exact, as in the balanced problem."""
         return min(least(self.price_a), least(self.price_b)) == math.inf
 
-    def problem(
-        self,
-        M: ArrayLike | Geometry,
-        a: ArrayLike | None,
-        b: ArrayLike | None,
-        *,
-        normalize: bool,
-        can_shift: bool = True,
-    ) -> Problem:
+    def problem(self, given: UserProblem) -> Problem:
         """Return a problem whose unit of mass is the total of both sides."""
         if self.is_hard:
-            return make_problem(M, a, b, normalize=normalize, can_shift=can_shift)
-        geometry = as_geometry(M)
+            return make_problem(*given[:3], **given.options)
+        geometry = as_geometry(given.M)
         self._check_lengths(geometry)
         self._check_arcs(geometry)
-        p, q = checked_weights(geometry, a, b, normalize=normalize)
+        p, q = checked_weights(geometry, given.a, given.b, normalize=given.normalize)
         self._check_exact(p, q)
         totals = float(p.sum()), float(q.sum())
         unit = sum(totals)
@@ -160,7 +150,8 @@ class Unbalanced:
             is_free = np.isfinite(price) & ((mass > 0) | (self.divergence == "tv"))
             held = float(np.where(np.isinf(other), others, 0.0).sum())
             total = float(mass.sum())
-            if not np.any(is_free) and held > total * (1 + EXACT_RTOL):
+            # A smaller relative excess is round-off.
+            if not np.any(is_free) and held > total * (1 + 1e-9):
                 raise InvalidProblem(
                     f"unbalanced keeps a mass of {held:.10g} on points of one side, and all points "
                     f"of the other, of {total:.10g}; no plan has these marginals (pass a finite "

@@ -19,17 +19,30 @@ from .prices import Price, highest, least, typical
 from .problem import Problem
 from .rounding import Rounded, round_onto
 
-#: Largest ratio of penalties to costs, and of costs to penalties; beyond it, the round-off of one
-#: exceeds the other.
-MAX_PENALTY_RATIO = 1e13
-#: Smallest share of unmatched mass whose penalty exceeds the round-off of penalties.
-MIN_MISSED_SHARE = 1e-9
-#: Penalties above this multiple of the largest cost force nearly exact marginals.
-HIGH_PENALTY_RATIO = 100.0
-#: Largest exponent by which negative costs may make masses grow.
-MAX_GROWTH_EXPONENT = 300.0
-#: Relative accuracy of a product or a sum of few terms.
-ROUNDING = 4 * float(np.finfo(float).eps)
+
+@dataclass(frozen=True)
+class PenaltyTuning:
+    """Limits of problems with penalties on their marginals."""
+
+    # Largest ratio of penalties to costs, and of costs to penalties; beyond it, the round-off of
+    # one exceeds the other.
+    max_penalty_ratio: float = 1e13
+    # Smallest share of unmatched mass whose penalty exceeds the round-off of penalties.
+    min_missed_share: float = 1e-9
+    # Penalties above this multiple of the largest cost force nearly exact marginals.
+    high_penalty_ratio: float = 100.0
+    # Methods see penalties above high_penalty_ratio times the largest cost lowered to this
+    # multiple.
+    lowered_penalty_ratio: float = 4.0
+    # Largest exponent by which negative costs may make masses grow.
+    max_growth_exponent: float = 300.0
+    # Relative accuracy of a product or a sum of few terms.
+    rounding: float = 4 * float(np.finfo(float).eps)
+    # Relative margin between the bounds of potentials and the penalties, for round-off.
+    bound_margin: float = 16 * float(np.finfo(float).eps)
+
+
+TUNING = PenaltyTuning()
 
 
 def in_ordinary_units(problem: Problem, price_a: Price, price_b: Price) -> Problem:
@@ -66,13 +79,13 @@ def internal_prices(
             f"a price and its product with the mass must be between {SMALLEST:.0e} and "
             f"{LARGEST:.0e} for float64 to hold them (rescale; math.inf keeps a side as it is)."
         )
-    is_paid = low * missed > MIN_MISSED_SHARE * high and high / problem.unit <= LARGEST
-    is_high = high / MAX_PENALTY_RATIO > min(low, cost or low) and not is_paid
-    if is_high or cost / MAX_PENALTY_RATIO > low:
+    is_paid = low * missed > TUNING.min_missed_share * high and high / problem.unit <= LARGEST
+    is_high = high / TUNING.max_penalty_ratio > min(low, cost or low) and not is_paid
+    if is_high or cost / TUNING.max_penalty_ratio > low:
         raise InvalidProblem(
             f"unbalanced is {_shown(price_a, price_b)} for costs of size {cost:.3g}; float64 "
-            f"certifies prices and costs within a factor of {MAX_PENALTY_RATIO:.0e} of each other "
-            "(pass another price; math.inf keeps a side as it is)."
+            f"certifies prices and costs within a factor of {TUNING.max_penalty_ratio:.0e} of each "
+            "other (pass another price; math.inf keeps a side as it is)."
         )
     return price_a / problem.unit, price_b / problem.unit
 
@@ -84,7 +97,7 @@ def check_growth(problem: Problem, prices: tuple[Price, Price], most: float) -> 
     """
     low = problem.geometry.bounds[0]
     value = problem.unit * problem.scale * problem.mass
-    room = min(MAX_GROWTH_EXPONENT, float(log(LARGEST) - log(max(value, 1.0))))
+    room = min(TUNING.max_growth_exponent, float(log(LARGEST) - log(max(value, 1.0))))
     if -low > room * most:
         a, b = (problem.unit * least(price) for price in prices)
         raise InvalidProblem(

@@ -33,8 +33,6 @@ from .entropic_dual import (
 from .method_info import PRIMAL_DUAL, MethodInfo, Order
 from .options import check_choices
 
-#: Below this squared gradient norm the dual is solved to machine precision.
-SOLVED = 1e-28
 MAX_TRIALS = 40
 
 
@@ -347,9 +345,9 @@ def is_solved(oracle: Oracle, decrease: float) -> bool:
     """Tell whether the dual is solved to machine precision.
 
     By Pinsker's inequality the decrease is at least a quarter of the squared gradient norm. A
-    smaller one is round-off.
+    smaller one is round-off, as is a squared norm below 1e-28.
     """
-    return not (oracle.norm > SOLVED and decrease >= oracle.norm / 8)
+    return not (oracle.norm > 1e-28 and decrease >= oracle.norm / 8)
 
 
 def weighed(problem: Entropic, z: Vector) -> tuple[Vector, float, Matrix, Vector]:

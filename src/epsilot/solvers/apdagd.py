@@ -24,11 +24,6 @@ from .entropic_dual import is_near_optimal, keeps_average, mix
 from .method_info import PRIMAL_DUAL, MethodInfo, Order
 from .options import check_choices
 
-#: Relative round-off that the line-search test forgives.
-_SLACK = 1e-15
-#: The smoothness estimate never falls below this share of the largest one.
-_SMALLEST = 2.0**-40
-
 
 @dataclass(slots=True, kw_only=True)
 class APDAGDState:
@@ -136,7 +131,8 @@ class APDAGD(EntropicSolver[APDAGDState]):
         zeta, e, beta = state.zeta, state.e, state.beta
         largest = self.smoothness[1] / problem.eta
         unit = problem.geometry.bounds[1]
-        smooth = max(state.smooth / 2, _SMALLEST * largest)
+        # The smoothness estimate never falls below this share of the largest one.
+        smooth = max(state.smooth / 2, 2.0**-40 * largest)
         n_trials = 1
         while True:
             a = (1 + math.sqrt(1 + 4 * smooth * beta)) / (2 * smooth)
@@ -148,7 +144,7 @@ class APDAGD(EntropicSolver[APDAGDState]):
             d = new_e - w
             new_value, new_g = _oracle(problem, new_e)
             bound = value + dot(g, d) + smooth / 2 * self.squared_norm(d)
-            if new_value <= bound + _SLACK * max(unit, abs(value)) or smooth >= largest:
+            if new_value <= bound + 1e-15 * max(unit, abs(value)) or smooth >= largest:
                 break
             smooth *= 2
             n_trials += 1

@@ -103,16 +103,16 @@ def are_links(flat: Nodes, n_arcs: int) -> bool:
 
 def empty_rounds() -> dict[str, Any]:
     """Return the fields of a state before its first round, without potentials."""
-    none, nobody = np.zeros(0), np.zeros(0, dtype=np.uint32)
+    none, no_nodes = np.zeros(0), np.zeros(0, dtype=np.uint32)
     return {
         "round": 0,
         "is_open": False,
-        "sources": nobody,
-        "targets": nobody,
+        "sources": no_nodes,
+        "targets": no_nodes,
         "arc_costs": none,
         "reduced": none,
         "at": 0,
-        "links": nobody,
+        "links": no_nodes,
         "is_up": np.zeros(0, dtype=np.bool_),
         "flow": none,
         "node_prices": none,

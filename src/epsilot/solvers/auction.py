@@ -240,11 +240,11 @@ class LevelState:
 def empty_level() -> dict[str, Any]:
     """Return the fields of a state before its first level."""
     none, nothing = np.zeros(0), np.zeros(0, dtype=np.int32)
-    nobody = np.zeros(0, dtype=np.int64)
+    no_rows = np.zeros(0, dtype=np.int64)
     return {
         "is_flipped": False,
-        "rows": nobody,
-        "cols": nobody,
+        "rows": no_rows,
+        "cols": no_rows,
         "weights": none,
         "quotas": none,
         "fine_x": none,

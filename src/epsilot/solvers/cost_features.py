@@ -17,8 +17,6 @@ from ..geometry.tree_index import Embedding
 
 #: Rows and columns of the sample of costs, and points per cloud of the sample of points.
 SAMPLE_SIDE, SAMPLE_POINTS = 24, 256
-#: Share of all variances below which an axis is round-off.
-MIN_VARIANCE_SHARE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,8 @@ def _pivots(covariance: Matrix) -> list[float]:
         variances = np.diagonal(rest)
         axis = int(np.argmax(variances))
         largest = float(variances[axis])
-        if not largest > MIN_VARIANCE_SHARE:
+        # A smaller share of all variances is round-off.
+        if not largest > 1e-12:
             break
         found.append(largest)
         rest = rest - rest[:, axis, None] * (rest[axis] / largest)
@@ -83,5 +82,5 @@ def tie_measure(geometry: Geometry) -> float:
 
 
 def _spread(size: int, most: int) -> Index:
-    """Return at most so many indices, evenly spread."""
+    """Return evenly spread indices, at most the given number."""
     return np.arange(min(size, most)) * size // min(size, most)

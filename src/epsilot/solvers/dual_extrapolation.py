@@ -19,8 +19,6 @@ from .base import DirectSolver, centred
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants
 
-MAX_PROX_ROUNDS = 50
-
 
 class Point(NamedTuple):
     """A minimiser of <s, .> + r: plan, marginals of the plan, y and value."""
@@ -175,7 +173,7 @@ class DualExtrapolation(HasConstants, DirectSolver[DualExtrapolationState]):
         eta = problem.geometry.cost_unit * P * beta / sigma
         h = sigma * problem.p - M[0], sigma * problem.q - M[1]
         n_rounds, gap = 0, math.inf
-        while gap > delta and n_rounds < MAX_PROX_ROUNDS:
+        while gap > delta and n_rounds < 50:  # a safeguard
             n_rounds += 1
             f, g = (-eta / beta * (s + t * t) for s, t in zip(S, y, strict=True))
             log_r, log_c, log_mass = problem.geometry.log_marginals(f, g, eta)

@@ -19,9 +19,6 @@ from ..problems.duals import lse_dual, lse_oracle, softmin
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Entropic, Problem
 
-#: Replaces the logarithm of a zero mass, so that potentials stay finite.
-LOG_EMPTY = -690.0
-
 
 def masses(problem: Entropic) -> Vector:
     """Return p followed by q."""
@@ -30,7 +27,7 @@ def masses(problem: Entropic) -> Vector:
 
 def log_masses(problem: Entropic) -> Vector:
     """Return log p followed by log q, with log 1e-300 for zero masses."""
-    out: Vector = np.maximum(np.concatenate([problem.log_p, problem.log_q]), LOG_EMPTY)
+    out: Vector = np.maximum(np.concatenate([problem.log_p, problem.log_q]), -690.0)
     return out
 
 

@@ -26,9 +26,6 @@ from .entropic_dual import JointPlan, block, log_masses, log_sums, masses
 from .method_info import MethodInfo, Order
 from .options import check_choices
 
-#: Epochs of n + m updates after which the running sums are recomputed.
-EPOCHS_PER_SUM = 2
-
 
 @dataclass(slots=True, kw_only=True)
 class CoordinateState:
@@ -124,7 +121,8 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
             coordinate=n_rows * m + (n_updates - n_rows) * n,
             vector=self._scans * (n + m) * n_updates,
         )
-        if state.n_epochs % EPOCHS_PER_SUM == 0:
+        # The running sums gather round-off
+        if state.n_epochs % 2 == 0:
             self._sum_afresh(problem, state)
             work += Work.of(both_marginals=n * m)
         state.violation = self._violation(problem, state)

@@ -36,7 +36,7 @@ class HybridState:
     sigma: float  # σ, primal step
     step: float  # dual step
     X: Matrix  # plan averaged with weights ``step``; empty if it is not kept
-    mean: Vector  # extrapolated duals averaged likewise
+    mean: Vector  # extrapolated duals with the same weights
     th: float = 1.0  # extrapolation
     weight: float = 0.0  # T, the sum of the weights
     violation: float = math.inf  # l1 marginal violation of X

@@ -20,9 +20,6 @@ from .cost_models import Offer, cost_model
 from .exact import OneStep, VertexState
 from .method_info import MethodInfo, Order
 
-#: Bytes per point for both orders, the path, its flow, potentials, and trees of a certificate.
-BYTES_PER_POINT = 400
-
 
 @dataclass(frozen=True, kw_only=True)
 class Monotone(OneStep):
@@ -49,8 +46,8 @@ class Monotone(OneStep):
         return Offer(reason, model.seconds(n, m), int(model.bytes * (n + m)))
 
     def memory(self, problem: Problem) -> int:
-        """Return the bytes of orders, path and potentials, all O(n)."""
-        return BYTES_PER_POINT * sum(problem.shape)
+        """Return the bytes of orders, path, flow, potentials and a certificate's trees."""
+        return 400 * sum(problem.shape)
 
     def step(self, problem: Additive, state: VertexState, rng: Generator) -> Work:
         """Match the points."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self, get_args, get_origin, get_type_hints
 
-from ..arguments import check_choice, is_integer, is_real, plain
+from ..arguments import MAX_COUNT, check_choice, is_integer, is_real, plain
 from ..errors import InvalidProblem
 from ..problems.problem import Problem
 from ..wording import shown
@@ -25,7 +25,6 @@ _NAMES: dict[object, str] = {
     str: "a string",
     type(None): "None",
 }
-_LARGEST = 2**63 - 1
 
 
 def converted(method: str, cls: type, options: dict[str, object]) -> dict[str, object]:
@@ -61,7 +60,7 @@ def _as(value: object, kind: object) -> object:
         return tuple(_as(plain(x), get_args(kind)[0]) for x in value)
     if kind is bool and isinstance(value, bool):
         return value
-    if kind is int and is_integer(value) and abs(int(value)) <= _LARGEST:
+    if kind is int and is_integer(value) and abs(int(value)) <= MAX_COUNT:
         return int(value)
     if kind is float and is_real(value) and math.isfinite(value):
         return float(value)

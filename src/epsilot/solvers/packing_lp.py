@@ -33,7 +33,7 @@ class PackingTuning:
     """Tuning parameters of the packing LP."""
 
     draws_per_call: int = 1 << 16  # draws passed to the kernel at once
-    epochs_per_sum: int = 8  # after which marginals are summed anew, against drift
+    epochs_per_sum: int = 8  # after which marginals are summed again, against drift
     max_exponent: float = 50.0  # of a penalty
 
 

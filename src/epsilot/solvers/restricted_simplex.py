@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from .._types import Index, Potentials, Vector
 from ..errors import InvalidProblem
-from ..geometry.sweeps import MAX_KEPT_ENTRIES, ByRow, ColumnSums
+from ..geometry.sweeps import ByRow, ColumnSums
+from ..geometry.tuning import TUNING as GEOMETRY_TUNING
 from ..kernels import k_least
 from ..kernels import sinkhorn32 as kernels
 from ..kernels.vectors import log
@@ -133,7 +134,7 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         """Offer to solve costs that are stored, can be stored, or have rows."""
         geometry, (n, m) = problem.geometry, problem.shape
         if geometry.is_separable:
-            is_lazy, is_served = False, n * m <= MAX_KEPT_ENTRIES
+            is_lazy, is_served = False, n * m <= GEOMETRY_TUNING.max_kept_entries
         else:
             is_lazy = not geometry.is_dense
             is_served = not is_lazy or geometry.has_rows

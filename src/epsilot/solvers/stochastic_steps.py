@@ -108,7 +108,7 @@ def run_inner_loop(C: FloatArray, rows: Index, sample: Index, *args: object) -> 
 
     is_worth_it = (
         n_batch * m >= TUNING.min_shared_entries
-        and sample.size * m >= 2 * parallel.MIN_ENTRIES_PER_THREAD
+        and sample.size * m >= 2 * parallel.TUNING.min_entries_per_thread
     )
     parallel.lead(leader, helper, len(parts) - 1, is_worth_it)
 

@@ -21,7 +21,7 @@ from numpy.random import Generator
 from .. import deadline
 from .._types import Potentials, Vector
 from ..arguments import check_positive
-from ..geometry.sweeps import MAX_KEPT_ENTRIES
+from ..geometry.tuning import TUNING as GEOMETRY_TUNING
 from ..kernels.vectors import exp, log
 from ..problems.kullback_leibler import charges, penalised_softmin
 from ..problems.plan import Arcs, Core, Gibbs
@@ -193,7 +193,9 @@ def preferred_transport(problem: Penalised, f: Vector, g: Vector) -> list[tuple[
     With optimal potentials these are the marginals of every optimal plan.
     """
     geometry, (n, m) = problem.geometry, problem.shape
-    if geometry.allowed is not None or (geometry.is_separable and n * m > MAX_KEPT_ENTRIES):
+    if geometry.allowed is not None or (
+        geometry.is_separable and n * m > GEOMETRY_TUNING.max_kept_entries
+    ):
         return []
     r = _preferred(problem.p, f, problem.price_a)
     c = _preferred(problem.q, g, problem.price_b)

@@ -126,15 +126,14 @@ def short_steps(rng: Rng) -> Iterator[str]:
         (arc_simplex, "pivots_per_step", int(10 ** rng.uniform(0.5, 3.6))),
         (grid_flow, "max_coarsest_side", int(2 ** rng.integers(1, 5))),
         (grid_flow, "max_cells_per_step", int(10 ** rng.uniform(2, 6.6))),
+        (parallel, "min_entries_per_thread", int(10 ** rng.uniform(0, 5))),
     ]
-    min_entries = int(10 ** rng.uniform(0, 5))
     with ExitStack() as stack:
         for module, name, value in drawn:
             tuning = replace(module.TUNING, **{name: value})
             stack.enter_context(mock.patch.object(module, "TUNING", tuning))
-        stack.enter_context(mock.patch.object(parallel, "MIN_ENTRIES_PER_THREAD", min_entries))
         names = [f"{module.__name__.split('.')[-1]}.{name}={x}" for module, name, x in drawn]
-        yield ", ".join([*names, f"parallel.MIN_ENTRIES_PER_THREAD={min_entries}"])
+        yield ", ".join(names)
 
 
 def draw_method(rng: Rng, problem: Drawn) -> str:

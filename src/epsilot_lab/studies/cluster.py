@@ -92,7 +92,7 @@ def passes(lines, toy):
         for n_tasks in (2,) if toy else (2, 8, 32):
             sizes = replace(cluster_passes.SIZES, entries=1, tasks_per_slot=n_tasks // 2)
             with (
-                changed(points, MAX_LOCAL_ENTRIES=0),
+                changed(points, TUNING=replace(points.TUNING, max_local_entries=0)),
                 changed(cluster_passes, SIZES=sizes),
             ):
                 there = PointCloud(X, Y, client=client)
@@ -169,7 +169,10 @@ def kills(lines, toy):
            "on_limit": "ignore"}  # fmt: skip
     expected = epsilot.solve_sample(X, Y, lazy=True, **how)
     rng, left, same, n_runs = random.Random(0), [n_kills], True, 0
-    with cluster_of(2) as (cluster, client), changed(points, MAX_LOCAL_ENTRIES=0):
+    with (
+        cluster_of(2) as (cluster, client),
+        changed(points, TUNING=replace(points.TUNING, max_local_entries=0)),
+    ):
 
         def kill():
             while left[0] > 0:

@@ -47,6 +47,7 @@ from ..interrupts import graceful_interrupts, watch_signals
 from ..request import Request
 from ..result import Result, Status
 from ..storage import save_or_warn
+from ..tuning import TUNING
 from .problems import Chunk, GivenProblem, ListChunk, ProblemSource, places
 from .result import (
     CODES,
@@ -65,10 +66,6 @@ if TYPE_CHECKING:
 
 #: Plans, or potentials, of many problems.
 Stored = TypeVar("Stored", Plans, ManyPotentials)
-#: Seconds between two checkpoints.
-SAVE_SECONDS = 20.0
-#: About how many times longer ``execute`` takes for a problem than the compiled solver.
-EXECUTE_SLOWDOWN = 100.0
 #: Code of a problem that has no answer yet.
 NO_ANSWER = -1
 #: Codes of problems that a resumed batch solves.
@@ -94,7 +91,7 @@ class BatchGoal:
     @property
     def slowdown(self) -> float:
         """Seconds per problem, as a multiple of those of the compiled solver."""
-        return 1.0 if self.is_compiled else EXECUTE_SLOWDOWN
+        return 1.0 if self.is_compiled else TUNING.execute_slowdown
 
 
 def _is_compiled(request: Request) -> bool:
@@ -450,7 +447,7 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
             for answers in config.solver(chunks, config.goal, request, clock):
                 results.add(answers)
                 show(results.size)
-                if time.perf_counter() - saved > SAVE_SECONDS:
+                if time.perf_counter() - saved > TUNING.save_seconds:
                     results.save(solver_clock() - began)
                     saved = time.perf_counter()
         except ClusterError:

@@ -10,10 +10,8 @@ import numpy as np
 from ..._types import Index, Matrix, Vector
 from ...kernels import small
 from ...problems import support
+from ..tuning import TUNING
 from .problems import flat
-
-#: Number of shapes whose index arrays are kept.
-MAX_SHAPES = 64
 
 
 class SmallOptimum(NamedTuple):
@@ -38,7 +36,7 @@ class _Layout(NamedTuple):
     at: Index
 
 
-@lru_cache(MAX_SHAPES)
+@lru_cache(TUNING.max_shapes)
 def _layout(n: int, m: int) -> _Layout:
     """Return the index arrays of one n x m problem; nothing writes to them."""
     rows, cols = ((np.array([0, size]), np.array([size])) for size in (n, m))

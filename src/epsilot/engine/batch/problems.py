@@ -29,12 +29,7 @@ from ...kernels.small_simplex import MAX_NODES
 from ...metrics import MetricKey, MetricLike, compiled_metric
 from ...problems import support
 from ...problems.problem import make_problem, totals_rtol
-
-#: Seconds of work per chunk: a thread solves one chunk at a time, and Ctrl-C waits for it.
-CHUNK_SECONDS = 0.01
-#: Most problems per chunk, and the most per chunk of a small batch.
-MAX_CHUNK_PROBLEMS, SMALL_BATCH_CHUNK = 4096, 16
-
+from ..tuning import TUNING
 
 #: An argument of a batch: one array for all problems, or a stack, a list or an iterator of arrays.
 Many: TypeAlias = ArrayLike | Geometry | Iterable[ArrayLike | Geometry | None]
@@ -103,15 +98,15 @@ def seconds(n: float, m: float) -> float:
 def largest_chunk(size: int | None) -> int:
     """Return the most problems per chunk; small batches get small chunks."""
     return (
-        MAX_CHUNK_PROBLEMS
+        TUNING.max_chunk_problems
         if size is None
-        else min(MAX_CHUNK_PROBLEMS, max(SMALL_BATCH_CHUNK, size // 8))
+        else min(TUNING.max_chunk_problems, max(TUNING.small_batch_chunk, size // 8))
     )
 
 
 def chunk_size(n: float, m: float, size: int, slowdown: float) -> int:
     """Return the number of n x m problems per chunk."""
-    return max(1, min(int(CHUNK_SECONDS / slowdown / seconds(n, m)), largest_chunk(size)))
+    return max(1, min(int(TUNING.chunk_seconds / slowdown / seconds(n, m)), largest_chunk(size)))
 
 
 def digest_of(parts: Iterable[object]) -> str:
@@ -387,7 +382,7 @@ def grouped(
     for problem in problems:
         group.append(problem)
         work += slowdown * seconds(*_shape(problem.M))
-        if work >= CHUNK_SECONDS or len(group) >= most:
+        if work >= TUNING.chunk_seconds or len(group) >= most:
             yield make(first, group)
             first, group, work = first + len(group), [], 0.0
     if group:

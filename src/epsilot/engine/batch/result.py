@@ -36,10 +36,6 @@ STATUSES = tuple(Status)
 CODES = {status: code for code, status in enumerate(STATUSES)}
 #: Largest index that a saved array may hold.
 MAX_SAVED_INDEX = 2**62
-#: Relative difference of a stored value and the value of its plan that is rounding.
-VALUE_ROUND_OFF = 1e-9
-#: Value of ``Result.choice`` for problems that the compiled solver took.
-COMPILED_CHOICE = "small_simplex: one of many small problems"
 
 
 def _joined(parts: Iterable[Array], dtype: DTypeLike) -> Array:
@@ -261,7 +257,7 @@ def _compiled_fields(
         "history": [record],
         "target": worth * make_goal(objective, request).allowed(lower / worth - objective.shift),
         "is_entropic": False,
-        "choice": COMPILED_CHOICE,
+        "choice": "small_simplex: one of many small problems",
         "quantity": objective.quantity,
         "slopes": objective.slopes,
         "asked": request.written(),
@@ -552,7 +548,7 @@ def _has_value(objective: Objective, stored: Arcs, value: float) -> bool:
     except CertificateError:
         return False
     size = max(abs(value), problem.mass * problem.unit * objective.optimum_scale)
-    return abs(objective.to_user(upper) - value) <= VALUE_ROUND_OFF * size
+    return abs(objective.to_user(upper) - value) <= 1e-9 * size  # round-off
 
 
 def _unpacked(header: Fields, saved: SavedArrays) -> dict[str, Any]:
