@@ -1,6 +1,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
@@ -100,6 +101,17 @@ def test_imports_only_from_layers_above(module):
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_the_library_never_imports_the_laboratory(module):
     assert not [parts for parts in imports(module) if parts[0] == "epsilot_lab"]
+
+
+def test_a_class_name_has_one_meaning():
+    found = Counter(
+        node.name
+        for package in (SOURCE, LAB)
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in found.items() if count > 1] == []
 
 
 #: Layers that ask a geometry what it can do, and never which one it is.

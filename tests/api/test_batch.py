@@ -10,6 +10,7 @@ from scipy import sparse
 import epsilot
 from batches import COSTS, WEIGHTS, assert_proved, problems
 from epsilot import BatchResult, ConvergenceWarning, InvalidProblem, Status
+from epsilot.engine.batch import problems as problems_module
 from epsilot.errors import InvalidBatch
 from tuning import tune
 
@@ -71,7 +72,7 @@ def test_chunks_do_not_matter(rng, monkeypatch):
     M, a, b = rng.random((200, 9, 12)), rng.random((200, 9)), rng.random((200, 12))
     whole = bits(epsilot.solve_batch(M, a, b, normalize=True, **KEEP))
     for most in (1, 7, 200):
-        tune(monkeypatch, problems, max_chunk_problems=most)
+        tune(monkeypatch, problems_module, max_chunk_problems=most)
         assert bits(epsilot.solve_batch(M, a, b, normalize=True, **KEEP)) == whole
         assert bits(epsilot.solve_batch(list(M), list(a), list(b), normalize=True, **KEEP)) == whole
 

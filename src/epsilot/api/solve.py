@@ -11,6 +11,7 @@ from ..arguments import check_flag
 from ..deadline import OutOfTime
 from ..engine.clock import Phase, started
 from ..engine.execute import execute
+from ..engine.goal import EXACT_RTOL
 from ..engine.request import Request
 from ..engine.result import Result
 from ..geometry import Geometry, as_geometry
@@ -164,4 +165,4 @@ def exact(
     """
     geometry = as_geometry(M)
     method = "exact" if geometry.allowed is None else "network_simplex"
-    return solve(geometry, a, b, method=method, rtol=1e-9, on_limit="ignore")
+    return solve(geometry, a, b, method=method, rtol=EXACT_RTOL, on_limit="ignore")

@@ -51,7 +51,7 @@ BATCH_BARS = 24
 CHART_SIZE = plan_figures.THUMBNAIL_SIDE, 90.0
 
 
-class Interval(Protocol):
+class BoundedValue(Protocol):
     """Fields of a distance that its card shows."""
 
     @property
@@ -139,7 +139,7 @@ def result_card(result: Reportable) -> str:
     return judged_card(result, title, [about, run], plan_thumbnail(result))
 
 
-def distance_card(distance: Interval, result: Reportable, name: str) -> str:
+def distance_card(distance: BoundedValue, result: Reportable, name: str) -> str:
     """Return the card of a distance, with a thumbnail of the plan that attains it."""
     lower, upper = outward(distance.lower, distance.upper)
     n, m = result.plan_operator.shape

@@ -60,7 +60,7 @@ class Callback(Observer):
 
 
 @dataclass(frozen=True)
-class Shown(Observer):
+class LineObserver(Observer):
     """Update a progress line."""
 
     line: Progress
@@ -86,4 +86,4 @@ def live_line(method: str, eps: float | None, rtol: float | None) -> Iterator[Ob
     from ..display.progress import Progress
 
     with Progress(method, eps, rtol) as line:
-        yield Shown(line)
+        yield LineObserver(line)

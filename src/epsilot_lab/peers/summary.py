@@ -13,18 +13,7 @@ from typing import TYPE_CHECKING
 from epsilot.display.plotting import COLOURS, MARKERS, new_figure
 from epsilot.display.text import clock
 
-from ..document import (
-    Block,
-    Command,
-    Heading,
-    Paragraph,
-    Picture,
-    Table,
-    claim_table,
-    environment_table,
-    tally,
-    write_text,
-)
+from .. import document
 from ..environment import machine, versions
 from ..figures import log_axes, write_figure
 from ..instances import FAMILIES
@@ -50,30 +39,34 @@ def write_summary(out: Path, lines: Sequence[Line], selection: Selection, comman
     cells = Cells(lines)
     shown = HEADLINE_RTOL if HEADLINE_RTOL in cells.rtols else cells.rtols[0]
     claims = judged(cells, lines)
-    blocks: list[Block] = [
-        Paragraph(_method(selection)),
-        Command(command),
-        Heading("Targets"),
-        claim_table(claims, "Ratios of times to `ot.emd2`, medians over the problems of a kind."),
-        Paragraph(tally(claims)),
-        Heading("Time against n"),
-        Picture(
+    blocks: list[document.Block] = [
+        document.Paragraph(_method(selection)),
+        document.Command(command),
+        document.Heading("Targets"),
+        document.claim_table(
+            claims, "Ratios of times to `ot.emd2`, medians over the problems of a kind."
+        ),
+        document.Paragraph(document.tally(claims)),
+        document.Heading("Time against n"),
+        document.Picture(
             write_times(cells, shown, out),
             f"Seconds to a verified {accuracy_text(shown)} against n. Solvers that failed or "
             "exceeded their time have no point.",
         ),
-        Heading("From which n on we are faster than ot.emd2"),
+        document.Heading("From which n on we are faster than ot.emd2"),
         _crossovers(cells),
-        Heading("Where we lose"),
+        document.Heading("Where we lose"),
         *_losses(cells),
         *(block for rtol in cells.rtols for block in _times(cells, rtol)),
-        Heading(f"Peak memory to {accuracy_text(shown)}"),
-        Paragraph("MiB beyond what the process held before the solve, its cost matrix among it."),
+        document.Heading(f"Peak memory to {accuracy_text(shown)}"),
+        document.Paragraph(
+            "MiB beyond what the process held before the solve, its cost matrix among it."
+        ),
         _memory(cells, shown),
-        Heading("Feasibility before rounding"),
+        document.Heading("Feasibility before rounding"),
         _feasibility(cells),
-        Heading("Environment"),
-        environment_table([_environment(out)]),
+        document.Heading("Environment"),
+        document.environment_table([_environment(out)]),
     ]
     _write_csv(out / "times.csv", cells.all)
     publish(out, "epsilot beside its peers", blocks)
@@ -83,7 +76,7 @@ def write_environment(out: Path) -> None:
     """Note what this run is made with, peers included."""
     peers = {solver.distribution: solver.version for solver in SOLVERS.values()}
     found = {"versions": {**versions(), **peers}, "machine": machine()}
-    write_text(out / ENVIRONMENT, json.dumps(found, indent=2) + "\n")
+    document.write_text(out / ENVIRONMENT, json.dumps(found, indent=2) + "\n")
 
 
 def _environment(out: Path) -> Line:
@@ -112,7 +105,7 @@ def _method(selection: Selection) -> str:
     )
 
 
-def _times(cells: Cells, rtol: float) -> list[Block]:
+def _times(cells: Cells, rtol: float) -> list[document.Block]:
     peers = [name for name in cells.solvers if name != OURS]
     rows = []
     for family, size, n in _ordered(cells):
@@ -122,8 +115,10 @@ def _times(cells: Cells, rtol: float) -> list[Block]:
         rows.append((FAMILIES[family].label, str(n), own, *map(_ratio, others)))
     columns = ("problem", "n", "epsilot", *(SOLVERS[name].label for name in peers))
     return [
-        Heading(f"Time to {accuracy_text(rtol)}"),
-        Table(columns, tuple(rows), "Our time, and the times of others as multiples of it."),
+        document.Heading(f"Time to {accuracy_text(rtol)}"),
+        document.Table(
+            columns, tuple(rows), "Our time, and the times of others as multiples of it."
+        ),
     ]
 
 
@@ -140,7 +135,7 @@ def clock_text(seconds: float) -> str:
     return f"{1000 * seconds:.1f} ms" if seconds < 0.02 else clock(seconds)
 
 
-def _memory(cells: Cells, rtol: float) -> Table:
+def _memory(cells: Cells, rtol: float) -> document.Table:
     rows = [
         (
             FAMILIES[family].label,
@@ -154,27 +149,27 @@ def _memory(cells: Cells, rtol: float) -> Table:
         for family, size, n in _ordered(cells)
     ]
     labels = (SOLVERS[name].label for name in cells.solvers)
-    return Table(("problem", "n", *labels), tuple(rows))
+    return document.Table(("problem", "n", *labels), tuple(rows))
 
 
-def _crossovers(cells: Cells) -> Table:
+def _crossovers(cells: Cells) -> document.Table:
     rows = []
     for family in cells.families:
         least = min(n for name, _, n in cells.places if name == family)
         found = [cells.crossover(family, rtol) for rtol in cells.rtols]
         texts = ["not yet" if n is None else "every n" if n <= least else f"{n:.0f}" for n in found]
         rows.append((FAMILIES[family].label, *texts))
-    return Table(("problem", *map(accuracy_text, cells.rtols)), tuple(rows))
+    return document.Table(("problem", *map(accuracy_text, cells.rtols)), tuple(rows))
 
 
-def _losses(cells: Cells) -> list[Block]:
+def _losses(cells: Cells) -> list[document.Block]:
     lost = [
         cell
         for cell in cells.all
         if cell.ratio < 1 and not cell.solver.startswith(OURS) and not cell.failure
     ]
     if not lost:
-        return [Paragraph("Nowhere in this run.")]
+        return [document.Paragraph("Nowhere in this run.")]
     rows = tuple(
         (
             FAMILIES[cell.family].label,
@@ -187,10 +182,10 @@ def _losses(cells: Cells) -> list[Block]:
         for cell in sorted(lost, key=lambda cell: cell.ratio)
     )
     columns = ("problem", "n", "accuracy", "solver", "its time", "ours is longer by")
-    return [Table(columns, rows)]
+    return [document.Table(columns, rows)]
 
 
-def _feasibility(cells: Cells) -> Table:
+def _feasibility(cells: Cells) -> document.Table:
     rows = []
     for name in cells.solvers:
         found = [cell for cell in cells.all if cell.solver == name and not cell.failure]
@@ -202,7 +197,7 @@ def _feasibility(cells: Cells) -> Table:
     )
     absent = [e for e in SOLVERS.values() if not e.is_installed and e.name not in cells.solvers]
     rows += [(solver.label, "not installed") for solver in absent]
-    return Table(("solver", "feasible"), tuple(rows), caption)
+    return document.Table(("solver", "feasible"), tuple(rows), caption)
 
 
 def _write_csv(path: Path, cells: Sequence[Cell]) -> None:
@@ -212,7 +207,7 @@ def _write_csv(path: Path, cells: Sequence[Cell]) -> None:
     for cell in cells:
         row = asdict(cell)
         writer.writerow({k: "" if v != v else v for k, v in row.items()})
-    write_text(path, text.getvalue())
+    document.write_text(path, text.getvalue())
 
 
 # -- figure ------------------------------------------------------------------------------------

@@ -23,16 +23,7 @@ import ot
 
 import epsilot
 
-from ..document import (
-    Block,
-    Command,
-    Heading,
-    Paragraph,
-    Table,
-    environment_table,
-    to_markdown,
-    write_text,
-)
+from .. import document
 from ..environment import machine, versions
 from ..measuring import timed
 from ..store import Line, Store
@@ -299,9 +290,9 @@ def report(lines: Sequence[Line], size: int) -> str:
     )  # fmt: skip
     sound, certified = sum(map(is_sound, lines)), sum(line["certified"] for line in lines)
     worst = max(abs(line["difference"]) for line in lines)
-    head: list[Block] = [
-        Command(f"python -m epsilot_lab exactness docs/results/exactness --size {size}"),
-        Paragraph(
+    head: list[document.Block] = [
+        document.Command(f"python -m epsilot_lab exactness docs/results/exactness --size {size}"),
+        document.Paragraph(
             f"{len(lines)} solves to {RTOL:g} of {len({x['case'] for x in lines})} problems: "
             f"{sound} are sound by hand, {certified} certified their target, and values differ "
             f"from `ot.emd2`'s by at most {worst:.0e}. Differences and gaps are relative to the "
@@ -309,10 +300,10 @@ def report(lines: Sequence[Line], size: int) -> str:
             "cost. Seconds are of the processor, of one run each, beside other work, compilation "
             "included where a kernel was met first: this table is about values."
         ),
-        Table(columns, rows),
+        document.Table(columns, rows),
     ]
-    environment = [Heading("Environment"), environment_table(lines)]
-    return to_markdown("Exact on every shape", [*head, *environment])
+    environment = [document.Heading("Environment"), document.environment_table(lines)]
+    return document.to_markdown("Exact on every shape", [*head, *environment])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -328,5 +319,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     lines = run(Store(options.out / "solves.jsonl", KEY), names, size)
     text = report(lines, size)
-    write_text(options.out / "summary.md", text)
+    document.write_text(options.out / "summary.md", text)
     print(text)

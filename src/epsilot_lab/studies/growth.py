@@ -24,17 +24,7 @@ import ot
 
 import epsilot
 
-from ..document import (
-    Block,
-    Command,
-    Heading,
-    Paragraph,
-    Picture,
-    Table,
-    environment_table,
-    to_markdown,
-    write_text,
-)
+from .. import document
 from ..environment import machine, versions
 from ..figures import Panel, draw_panels, write_figure
 from ..fitting import Curve, curve
@@ -134,7 +124,7 @@ def curves(lines: Sequence[Line], kind: str) -> list[Curve]:
     return found
 
 
-def table(lines: Sequence[Line]) -> Table:
+def table(lines: Sequence[Line]) -> document.Table:
     """Return the medians by family and size."""
     sizes = sorted({line["n"] for line in lines})
     rows = []
@@ -147,7 +137,7 @@ def table(lines: Sequence[Line]) -> Table:
                 cells.append(f"{np.median([x['seconds'] for x in mine]):.3g}" if mine else "")
             if any(cells):
                 rows.append((family, solver, *cells))
-    return Table(("family", "solver", *(f"{n:,}" for n in sizes)), tuple(rows))
+    return document.Table(("family", "solver", *(f"{n:,}" for n in sizes)), tuple(rows))
 
 
 def page(lines: Sequence[Line], folder: Path, command: str) -> str:
@@ -158,18 +148,20 @@ def page(lines: Sequence[Line], folder: Path, command: str) -> str:
     figure = draw_panels([panels], "Exact transport without the matrix, beside POT with it", True)
     name = write_figure(figure, folder, "growth")
     worst = max((x["gap"] for x in lines if x["solver"] == "epsilot"), default=0.0)
-    blocks: list[Block] = [
-        Command(command),
-        Paragraph(
+    blocks: list[document.Block] = [
+        document.Command(command),
+        document.Paragraph(
             "Processor seconds, medians over the seeds that were run; ours with the certificate, "
             f"`ot.emd2` without its matrix. The largest relative gap of ours is {worst:.0e}."
         ),
-        Picture(name, "time of exact solves against n, by family; slopes of fitted powers"),
+        document.Picture(
+            name, "time of exact solves against n, by family; slopes of fitted powers"
+        ),
         table(lines),
-        Heading("Environment"),
-        environment_table(lines),
+        document.Heading("Environment"),
+        document.environment_table(lines),
     ]
-    return to_markdown("Growth of exact solves", blocks)
+    return document.to_markdown("Growth of exact solves", blocks)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -196,5 +188,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     lines = run(Store(options.out / "solves.jsonl", KEY), tasks)
     words = " ".join(["python -m epsilot_lab growth", *argv])
     text = page(lines, options.out, words)
-    write_text(options.out / "summary.md", text)
+    document.write_text(options.out / "summary.md", text)
     print(text)

@@ -27,17 +27,7 @@ import epsilot
 from epsilot.engine.result import Status
 from epsilot.solvers.apdrcd import steps_per_epoch
 
-from ..document import (
-    Block,
-    Command,
-    Heading,
-    Paragraph,
-    Picture,
-    Table,
-    environment_table,
-    to_markdown,
-    write_text,
-)
+from .. import document
 from ..environment import machine, versions
 from ..figures import Panel, draw_panels, write_figure
 from ..fitting import NO_FIT, Curve, curve, fit_power
@@ -212,7 +202,7 @@ class MethodTask:
 
 
 @dataclass(frozen=True)
-class MethodTable:
+class MethodComparison:
     """Cases by settings; cells hold loops and operations.
 
     ``expected`` has iterations and operations of a specification by setting, n and target.
@@ -234,7 +224,7 @@ class MethodTable:
     extra: float = 0.0  # operations that a specification counts besides ours, in units of n²
     is_timed: bool = False
 
-    def small(self) -> MethodTable:
+    def small(self) -> MethodComparison:
         """Return the table at toy size: its toy cases, or its first one, and one seed."""
         return replace(self, cases=self.toy or self.cases[:1], seeds=1)
 
@@ -261,9 +251,9 @@ class MethodTable:
         tasks = (self.task(case, setting, seed) for seed in range(self.seeds))
         return [found[task] for task in tasks if task in found]
 
-    def blocks(self, found: Mapping[MethodTask, Line]) -> Iterator[Block]:
+    def blocks(self, found: Mapping[MethodTask, Line]) -> Iterator[document.Block]:
         """Yield the table, the exponents, and the comparison with the specification."""
-        yield Heading(self.title)
+        yield document.Heading(self.title)
         if self.expected:
             yield self._beside_specification(found)
         else:
@@ -276,12 +266,12 @@ class MethodTable:
                 )
                 for problem, n, target in self.cases
             ]
-            yield Table(("problem", "n", "target", *self.settings), tuple(rows))
+            yield document.Table(("problem", "n", "target", *self.settings), tuple(rows))
             yield from self._means(found)
         yield from self._exponents(found)
         gaps = [line["gap"] for task in self.tasks() for line in [found[task]] if line["has_ended"]]
         if gaps:
-            yield Paragraph(f"Largest gap, as a share of the target: {max(gaps):.3g}.")
+            yield document.Paragraph(f"Largest gap, as a share of the target: {max(gaps):.3g}.")
 
     def _cell(self, found: Mapping[MethodTask, Line], case: Case, setting: str) -> str:
         own = self.lines(found, case, setting)
@@ -289,7 +279,7 @@ class MethodTable:
         text = f"{median(own, 'loops'):.0f} / {median(own, 'operations') / case[1] ** 2:.0f}{star}"
         return f"{text} / {1e3 * median(own, 'wall'):.3g} ms" if self.is_timed else text
 
-    def _means(self, found: Mapping[MethodTask, Line]) -> Iterator[Table]:
+    def _means(self, found: Mapping[MethodTask, Line]) -> Iterator[document.Table]:
         """Yield the geometric means of the operations over the problems, if there are several."""
         rows = []
         for target in dict.fromkeys(case[2] for case in self.cases):
@@ -302,9 +292,9 @@ class MethodTable:
                 rows.append((target, *(f"{math.exp(np.mean(x)):.2g}" for x in logs)))
         if rows:
             caption = "Operations, geometric means over problems, sizes and seeds."
-            yield Table(("target", *self.settings), tuple(rows), caption)
+            yield document.Table(("target", *self.settings), tuple(rows), caption)
 
-    def _exponents(self, found: Mapping[MethodTask, Line]) -> Iterator[Table]:
+    def _exponents(self, found: Mapping[MethodTask, Line]) -> Iterator[document.Table]:
         """Yield the exponents of n and of the batch size, where there are three values at least."""
         rows = []
         for problem, target in dict.fromkeys((c[0], c[2]) for c in self.cases):
@@ -317,7 +307,7 @@ class MethodTable:
                 rows.append((problem, target, *fits))
         if rows:
             caption = "Exponents of n, of loops and of operations."
-            yield Table(("problem", "target", *self.settings), tuple(rows), caption)
+            yield document.Table(("problem", "target", *self.settings), tuple(rows), caption)
         if len(self.batches) > 2:
             parts = (
                 ("",)
@@ -329,7 +319,7 @@ class MethodTable:
                 for case in self.cases
             ]
             columns = (f"exponents of B{': ' * bool(x)}{x}: loops, operations" for x in parts)
-            yield Table(("problem", "n", "target", *columns), tuple(grown))
+            yield document.Table(("problem", "n", "target", *columns), tuple(grown))
 
     def _exponent_of_batch(self, found: Mapping[MethodTask, Line], case: Case, part: str) -> str:
         """Fit on one side of the kink, which belongs to both; two batch sizes are needed."""
@@ -342,7 +332,7 @@ class MethodTable:
         pairs = [(B, x) for s, B in wanted.items() for x in self.lines(found, case, s)]
         return _fit(pairs) if len(wanted) > 1 else "–"
 
-    def _beside_specification(self, found: Mapping[MethodTask, Line]) -> Table:
+    def _beside_specification(self, found: Mapping[MethodTask, Line]) -> document.Table:
         rows = []
         for setting, case in product(self.settings, self.cases):
             if not self._is_wanted(case, setting):
@@ -370,7 +360,7 @@ class MethodTable:
             *("method", "n", "target", "iterations specified", "ours"),
             *("operations specified", "ours", "ratio", "largest gap / target"),
         )
-        return Table(columns, tuple(rows))
+        return document.Table(columns, tuple(rows))
 
 
 def median(lines: Sequence[Line], name: str) -> float:
@@ -407,7 +397,7 @@ _THREE = ("images", "points", "random")
 _CONFIGURATIONS = specifications.CONFIGURATIONS
 
 
-def _specified(family: str, stop: str, toy: tuple[Case, ...]) -> MethodTable:
+def _specified(family: str, stop: str, toy: tuple[Case, ...]) -> MethodComparison:
     """Return the table of a family that compares solves with its specification."""
     cells = specifications.CELLS[family, stop]
     settings = {label: _CONFIGURATIONS[label] for label, *_ in cells}
@@ -418,7 +408,7 @@ def _specified(family: str, stop: str, toy: tuple[Case, ...]) -> MethodTable:
         "apdrcd": lambda n: 2 * n,
         "apdgcd": lambda n: steps_per_epoch(n, n),
     }
-    return MethodTable(
+    return MethodComparison(
         f"The {family} family beside its specification, stop={stop!r}",
         cases(["images"], sorted({n for _, n, _ in cells}), labels.values()),
         accuracies(*labels, **(PAPER if stop == "paper" else {})),
@@ -437,9 +427,9 @@ def _specified(family: str, stop: str, toy: tuple[Case, ...]) -> MethodTable:
 
 def _batches(
     cases: tuple[Case, ...], targets: Mapping[str, Keywords], **options: Any
-) -> MethodTable:
+) -> MethodComparison:
     batches = {f"B = {B}": B for B in (1, 2, 4, 8, 16, 32)}
-    return MethodTable(
+    return MethodComparison(
         "Batches",
         cases,
         targets,
@@ -480,8 +470,8 @@ _UNBALANCED: dict[str, Keywords] = {
 _PROXIMAL = {0.05: (0.02, 0.01, 0.005), 0.5: (0.02, 0.01, 0.005), 5.0: (0.05, 0.025, 0.0125)}
 
 
-def _section6() -> Iterator[MethodTable]:
-    yield MethodTable(
+def _section6() -> Iterator[MethodComparison]:
+    yield MethodComparison(
         "Katyusha Sinkhorn beside the methods it combines",
         (
             *cases(_THREE, (64, 256, 1024), ["ε = 0.01"]),
@@ -501,7 +491,7 @@ def _section6() -> Iterator[MethodTable]:
             ("certificate", certified, (256, 1024)),
             ("paper", printed, (64,)),
         ):
-            yield MethodTable(
+            yield MethodComparison(
                 f"{words[0].upper()}{words[1:]}, stop={stop!r}",
                 cases(_THREE, ns, targets),
                 targets,
@@ -512,7 +502,7 @@ def _section6() -> Iterator[MethodTable]:
             )
 
 
-def _unbalanced() -> Iterator[MethodTable]:
+def _unbalanced() -> Iterator[MethodComparison]:
     problems, sizes = ("images", "spread points", "random"), (256, 1024)
     limit = {"max_iter": 5000}
     proximal = {
@@ -525,7 +515,7 @@ def _unbalanced() -> Iterator[MethodTable]:
         for price, shares in _PROXIMAL.items()
         for share in shares
     }
-    yield MethodTable(
+    yield MethodComparison(
         "Without an entropy, to 1 %",
         cases(problems, sizes, proximal),
         proximal,
@@ -536,7 +526,7 @@ def _unbalanced() -> Iterator[MethodTable]:
         f"λ = {price:g}": {"unbalanced": price, "reg": 0.005, "tol": 1e-5, **limit}
         for price in _PROXIMAL
     }
-    table = MethodTable(
+    table = MethodComparison(
         "With reg = 0.005, to a gap of 1e-5",
         cases(problems, sizes, entropic),
         entropic,
@@ -553,7 +543,7 @@ def _unbalanced() -> Iterator[MethodTable]:
     )
 
 
-def _sinkhorn() -> Iterator[MethodTable]:
+def _sinkhorn() -> Iterator[MethodComparison]:
     toy = cases(["images"], (36,), ["ε = 0.2"])
     table = _specified("sinkhorn", "paper", toy)
     yield table
@@ -573,7 +563,7 @@ _OPTION_TARGETS: dict[str, Keywords] = {
 }
 _GROWTH = {"paper, ε = 0.05": {"eps": 0.05, **PAPER}, "certificate, ε = 0.05": {"eps": 0.05}}
 
-STUDIES: dict[str, tuple[MethodTable, ...]] = {
+STUDIES: dict[str, tuple[MethodComparison, ...]] = {
     "sinkhorn": tuple(_sinkhorn()),
     "accelerated": (
         _specified("accelerated", "paper", cases(["images"], (36,), ["ε = 0.2"])),
@@ -581,7 +571,7 @@ STUDIES: dict[str, tuple[MethodTable, ...]] = {
     ),
     "direct": (
         _specified("direct", "certificate", cases(["images"], (16,), ["ε = 0.2"])),
-        MethodTable(
+        MethodComparison(
             "The same problems by epsilot.solve",
             cases(["images"], (64, 144), ["ε = 0.05", "ε = 0.02"]),
             accuracies(0.2, 0.05, 0.02),
@@ -593,7 +583,7 @@ STUDIES: dict[str, tuple[MethodTable, ...]] = {
         ),
     ),
     "options": (
-        MethodTable(
+        MethodComparison(
             "Options of Sinkhorn, beside AAM",
             (
                 *cases(["images"], (64, 144), _OPTION_TARGETS),
@@ -611,7 +601,7 @@ STUDIES: dict[str, tuple[MethodTable, ...]] = {
         ),
     ),
     "hard": (
-        MethodTable(
+        MethodComparison(
             "Hard instances",
             (
                 *cases(["half the masses zero"], (64, 100), ["ε = 0.05", "ε = 0.02"]),
@@ -629,7 +619,7 @@ STUDIES: dict[str, tuple[MethodTable, ...]] = {
         ),
     ),
     "hybrid": (
-        MethodTable(
+        MethodComparison(
             "PDASMD with Sinkhorn steps at the snapshot",
             cases(_THREE, (100, 400, 1024), ["ε = 0.02", "ε = 0.005"]),
             accuracies(0.02, 0.005, **_LIMITED),
@@ -639,7 +629,7 @@ STUDIES: dict[str, tuple[MethodTable, ...]] = {
         ),
     ),
     "pdasmd": (
-        MethodTable(
+        MethodComparison(
             "Growth with n",
             cases(["images", "MNIST"], (25, 49, 100, 196, 400), _GROWTH),
             _GROWTH,
@@ -674,7 +664,7 @@ STUDIES: dict[str, tuple[MethodTable, ...]] = {
 
 
 def _section6_figure(
-    tables: Sequence[MethodTable], found: Mapping[MethodTask, Line]
+    tables: Sequence[MethodComparison], found: Mapping[MethodTask, Line]
 ) -> list[Panel]:
     """Return panels for images: loops and operations against B, operations against n."""
     methods, *batched = tables
@@ -727,15 +717,15 @@ def _section6_figure(
     ]
 
 
-def run(name: str, tables: Sequence[MethodTable], out: Path, jobs: int, command: str) -> str:
+def run(name: str, tables: Sequence[MethodComparison], out: Path, jobs: int, command: str) -> str:
     """Solve the tasks that the folder lacks, write its page, and return the page."""
     tasks = list(dict.fromkeys(task for table in tables for task in table.tasks()))
     store = Store(out / "solves.jsonl", KEY)
     lines = run_tasks(tasks, store, Console(stderr=True), in_processes(jobs))
     found = dict(zip(tasks, lines, strict=True))
-    blocks: list[Block] = [
-        Command(command),
-        Paragraph(
+    blocks: list[document.Block] = [
+        document.Command(command),
+        document.Paragraph(
             "Cells are outer loops / operations in n², medians over the seeds. A star marks cells "
             "in which a run was stopped at its limit."
         ),
@@ -743,11 +733,11 @@ def run(name: str, tables: Sequence[MethodTable], out: Path, jobs: int, command:
     if name == "section6":
         figure = draw_panels([_section6_figure(tables, found)], "Section 6 of the paper (images)")
         caption = "Outer loops and operations against the batch size; operations against n."
-        blocks.append(Picture(write_figure(figure, out, name), caption))
+        blocks.append(document.Picture(write_figure(figure, out, name), caption))
     blocks += [block for table in tables for block in table.blocks(found)]
-    blocks += [Heading("Environment"), environment_table(lines)]
-    text = to_markdown(f"Methods: {name}", blocks)
-    write_text(out / "summary.md", text)
+    blocks += [document.Heading("Environment"), document.environment_table(lines)]
+    text = document.to_markdown(f"Methods: {name}", blocks)
+    document.write_text(out / "summary.md", text)
     return text
 
 

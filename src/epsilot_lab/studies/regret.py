@@ -29,16 +29,7 @@ import ot  # noqa: F401 -- loading it is no part of a solve
 import epsilot
 from epsilot.errors import InvalidProblem
 
-from ..document import (
-    Block,
-    Command,
-    Heading,
-    Paragraph,
-    Table,
-    environment_table,
-    to_markdown,
-    write_text,
-)
+from .. import document
 from ..environment import machine, versions
 from ..instances import ODD_COSTS, images
 from ..measuring import repeated, timed
@@ -488,9 +479,9 @@ def report(lines: Sequence[Line]) -> str:
         for x in found
     )  # fmt: skip
     columns = ("problem", "auto chose", "s", "fastest, s", "ratio", "others, s")
-    blocks: list[Block] = [
-        Command("python -m epsilot_lab regret docs/results/regret"),
-        Paragraph(
+    blocks: list[document.Block] = [
+        document.Command("python -m epsilot_lab regret docs/results/regret"),
+        document.Paragraph(
             f'{len(found)} problems, to 1 % where nothing else is said. The time of "auto" is '
             f"{statistics.median(ratios):.2f} times that of the fastest method in the median, and "
             f"more than 1.5 times in {sum(x > 1.5 for x in ratios)} problems. Processor seconds "
@@ -498,11 +489,11 @@ def report(lines: Sequence[Line]) -> str:
             "below 1.2 are noise. Tolerances and regularisations are shares of the largest cost. "
             "The constants of the choice were fitted to these problems."
         ),
-        Table(columns, rows),
-        Heading("Environment"),
-        environment_table([x for x in lines if x["serves"]]),
+        document.Table(columns, rows),
+        document.Heading("Environment"),
+        document.environment_table([x for x in lines if x["serves"]]),
     ]
-    return to_markdown("Regret of the automatic choice", blocks)
+    return document.to_markdown("Regret of the automatic choice", blocks)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -518,5 +509,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     store = Store(options.out / "solves.jsonl", KEY)
     lines = run(store, names, options.methods, options.toy)
     text = report(lines)
-    write_text(options.out / "summary.md", text)
+    document.write_text(options.out / "summary.md", text)
     print(text)
