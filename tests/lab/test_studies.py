@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from epsilot_lab.__main__ import STUDIES, main
-from epsilot_lab.studies import first_calls, large, methods, specifications
+from epsilot_lab.studies import first_calls, large, methods, prototypes
 
 ROOT = Path(__file__).parents[2]
 
@@ -186,7 +186,7 @@ def test_pictures_of_plans_are_drawn(what, size, tmp_path):
     assert path.stat().st_size > 10_000
 
 
-def test_sinkhorn_takes_the_iterations_of_its_specification():
+def test_sinkhorn_takes_the_iterations_of_its_prototype():
     table = methods.STUDIES["sinkhorn"][0]
     case = ("images", 36, "ε = 0.2")
     lines = [table.task(case, "Sinkhorn", seed).line() for seed in range(5)]
@@ -196,8 +196,8 @@ def test_sinkhorn_takes_the_iterations_of_its_specification():
 
 def test_direct_methods_certify_their_target():
     problem = methods.PROBLEMS["images"](16, 0)
-    for name in specifications.SPECIFIED:
-        assert specifications.run(name, problem, 0.2, 0)["gap"] <= 1
+    for name in prototypes.SPECIFIED:
+        assert prototypes.run(name, problem, 0.2, 0)["gap"] <= 1
 
 
 def test_regot_is_not_needed(capsys, monkeypatch):

@@ -23,7 +23,7 @@ DIRECT = ["dual_extrapolation", "dijkstra_dfs", "packing_lp"]
 ACCELERATED = ["apdagd", "apdamd", "apdrcd", "apdgcd", "hybrid_primal_dual"]
 
 
-# n = 36, ε = 0.2: iterations and operations of the specification, mean of three instances.
+# n = 36, ε = 0.2: iterations and operations of a NumPy prototype, mean of three instances.
 PUBLISHED = [
     ("apdagd", {"rule": "violation"}, 136, 6.5e6),
     ("apdamd", {}, 145, 6.9e6),
@@ -34,7 +34,7 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("name", "options", "iterations", "operations"), PUBLISHED)
-def test_published_runs_cost_as_much_as_specified(name, options, iterations, operations):
+def test_published_runs_cost_as_much_as_a_prototype(name, options, iterations, operations):
     runs = []
     for seed in range(3):
         M, a, b = synthetic(6, seed)

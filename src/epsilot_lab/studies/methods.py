@@ -35,7 +35,7 @@ from ..instances import Instance, clouds, images, points, random, squared, weigh
 from ..measuring import repeated, timed
 from ..runner import in_processes, run_tasks
 from ..store import Line, Store, refuse_interrupted
-from . import specifications
+from . import prototypes
 
 Keywords = Mapping[str, Any]
 Pairs = tuple[tuple[str, Any], ...]
@@ -160,7 +160,7 @@ class MethodTask:
     def line(self) -> Line:
         """Solve and return the line."""
         if "specified" in dict(self.setting):
-            numbers = specifications.run(
+            numbers = prototypes.run(
                 dict(self.setting)["specified"],
                 PROBLEMS[self.problem](self.n, self.seed),
                 dict(self.target)["eps"],
@@ -205,7 +205,7 @@ class MethodTask:
 class MethodComparison:
     """Cases by settings; cells hold loops and operations.
 
-    ``expected`` has iterations and operations of a specification by setting, n and target.
+    ``expected`` has iterations and operations of a prototype by setting, n and target.
     ``iterations`` returns how many of them one of our loops holds. ``batches`` gives the batch
     size of a setting, for exponents. ``kink`` is the share of n up to which loops are flat in the
     batch size by the theory; exponents are then fitted on either side of it.
@@ -221,7 +221,7 @@ class MethodComparison:
     iterations: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
     batches: Mapping[str, int] = field(default_factory=dict)
     kink: float | None = None
-    extra: float = 0.0  # operations that a specification counts besides ours, in units of n²
+    extra: float = 0.0  # operations that a prototype counts besides ours, in units of n²
     is_timed: bool = False
 
     def small(self) -> MethodComparison:
@@ -238,7 +238,7 @@ class MethodComparison:
         return MethodTask(problem, n, seed, goal, options, self.is_timed)
 
     def tasks(self) -> Iterator[MethodTask]:
-        """Yield all solves; those of a specification only where it has numbers."""
+        """Yield all solves; those of a prototype only where it has numbers."""
         for case, setting, seed in product(self.cases, self.settings, range(self.seeds)):
             if self._is_wanted(case, setting):
                 yield self.task(case, setting, seed)
@@ -252,10 +252,10 @@ class MethodComparison:
         return [found[task] for task in tasks if task in found]
 
     def blocks(self, found: Mapping[MethodTask, Line]) -> Iterator[document.Block]:
-        """Yield the table, the exponents, and the comparison with the specification."""
+        """Yield the table, the exponents, and the comparison with the prototype."""
         yield document.Heading(self.title)
         if self.expected:
-            yield self._beside_specification(found)
+            yield self._beside_prototype(found)
         else:
             rows = [
                 (
@@ -332,7 +332,7 @@ class MethodComparison:
         pairs = [(B, x) for s, B in wanted.items() for x in self.lines(found, case, s)]
         return _fit(pairs) if len(wanted) > 1 else "–"
 
-    def _beside_specification(self, found: Mapping[MethodTask, Line]) -> document.Table:
+    def _beside_prototype(self, found: Mapping[MethodTask, Line]) -> document.Table:
         rows = []
         for setting, case in product(self.settings, self.cases):
             if not self._is_wanted(case, setting):
@@ -357,8 +357,8 @@ class MethodComparison:
                 )
             )
         columns = (
-            *("method", "n", "target", "iterations specified", "ours"),
-            *("operations specified", "ours", "ratio", "largest gap / target"),
+            *("method", "n", "target", "iterations of the prototype", "ours"),
+            *("operations of the prototype", "ours", "ratio", "largest gap / target"),
         )
         return document.Table(columns, tuple(rows))
 
@@ -394,12 +394,12 @@ def accuracies(*values: float, **more: Any) -> dict[str, Keywords]:
 _STOPPED = {"max_iter": 20_000}
 _LIMITED = {"max_iter": 2000}
 _THREE = ("images", "points", "random")
-_CONFIGURATIONS = specifications.CONFIGURATIONS
+_CONFIGURATIONS = prototypes.CONFIGURATIONS
 
 
 def _specified(family: str, stop: str, toy: tuple[Case, ...]) -> MethodComparison:
-    """Return the table of a family that compares solves with its specification."""
-    cells = specifications.CELLS[family, stop]
+    """Return the table of a family that compares solves with its prototype."""
+    cells = prototypes.CELLS[family, stop]
     settings = {label: _CONFIGURATIONS[label] for label, *_ in cells}
     labels = {eps: f"ε = {eps:g}" for _, _, eps in cells}
     coordinate = {
@@ -409,7 +409,7 @@ def _specified(family: str, stop: str, toy: tuple[Case, ...]) -> MethodCompariso
         "apdgcd": lambda n: steps_per_epoch(n, n),
     }
     return MethodComparison(
-        f"The {family} family beside its specification, stop={stop!r}",
+        f"The {family} family beside its prototype, stop={stop!r}",
         cases(["images"], sorted({n for _, n, _ in cells}), labels.values()),
         accuracies(*labels, **(PAPER if stop == "paper" else {})),
         settings,
@@ -610,10 +610,7 @@ STUDIES: dict[str, tuple[MethodComparison, ...]] = {
                 *cases(["random, Dirichlet(0.3)", "separable", "m = 2n"], (50,), ["ε = 0.02"]),
             ),
             _HARD,
-            {
-                label: _CONFIGURATIONS[label]
-                for label, *_ in specifications.CELLS["sinkhorn", "paper"]
-            },
+            {label: _CONFIGURATIONS[label] for label, *_ in prototypes.CELLS["sinkhorn", "paper"]},
             seeds=1,
             toy=cases(["half the masses zero", "m = 2n"], (16,), ["ε = 0.05"]),
         ),

@@ -1,8 +1,8 @@
-"""Hold the specifications' iterations and operations, and run the direct methods as specified.
+"""Compare iterations and operations with those of independent prototypes in NumPy.
 
-Configurations are the methods with the options that a specification ran. Cells map (label, n, ε) to
-(iterations, operations) on the paper's synthetic images. The direct methods are driven here as
-their specification drove them, with its schedule of certificates and its charge for each.
+Configurations are the methods with the options that a prototype ran. Cells map (label, n, ε) to
+its (iterations, operations) on the paper's synthetic images. The direct methods are driven here as
+their prototypes were, with the same schedule of certificates and the same charge for each.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _parsed(table: str) -> tuple[dict[str, dict[str, Any]], Cells]:
 
 _SMALL, _LARGE = (4, 6, 8, 10, 12), (16, 20, 28)  # image sides
 
-#: (method, ε) -> (iterations, operations) by image side, from the specification's section 6.
+#: (method, ε) -> (iterations, operations) of a prototype by image side.
 _VERIFIED: dict[tuple[str, float], list[tuple[float, float] | None]] = {
     ("DE-adapt", 0.2): [(20, 2.4e5), (20, 1.2e6), (20, 3.9e6), (20, 9.5e6), (20, 2.0e7)],
     ("DE-adapt", 0.05): [(30, 4.4e5), (40, 2.9e6), (50, 1.1e7), (50, 2.8e7), (50, 5.6e7)],
@@ -189,8 +189,8 @@ _VERIFIED_LARGE: dict[tuple[str, float], list[tuple[float, float] | None]] = {
 
 
 @dataclass(frozen=True)
-class Specified:
-    """A method as its specification ran it."""
+class Prototype:
+    """A method as its prototype ran."""
 
     solver: Any
     checks: Callable[[], Iterator[int]]  # steps after which a certificate is tried
@@ -209,21 +209,21 @@ def _growing() -> Iterator[int]:
         at = math.ceil(1.3 * at)
 
 
-def _newton(constants: str, spacing: int) -> Specified:
-    return Specified(BoxNewton(constants=constants), _every(spacing, 0), 14)
+def _newton(constants: str, spacing: int) -> Prototype:
+    return Prototype(BoxNewton(constants=constants), _every(spacing, 0), 14)
 
 
-def _extrapolation(constants: str) -> Specified:
-    return Specified(DualExtrapolation(constants=constants, average=True), _every(10, 10), 28)
+def _extrapolation(constants: str) -> Prototype:
+    return Prototype(DualExtrapolation(constants=constants, average=True), _every(10, 10), 28)
 
 
-def _packing(constants: str) -> Specified:
-    return Specified(PackingLP(constants=constants), _growing, 24, "n_total")
+def _packing(constants: str) -> Prototype:
+    return Prototype(PackingLP(constants=constants), _growing, 24, "n_total")
 
 
-def _lahn(variant: str, constants: str) -> Specified:
+def _lahn(variant: str, constants: str) -> Prototype:
     solver = DijkstraDFS(variant=variant, constants=constants)
-    return Specified(solver, lambda: iter(()), 14, "n_phases")
+    return Prototype(solver, lambda: iter(()), 14, "n_phases")
 
 
 SPECIFIED = {
@@ -252,7 +252,7 @@ def target(name: str, problem: Problem, epsilon: float) -> Additive | Entropic:
 
 
 def run(name: str, instance: Instance, epsilon: float, seed: int) -> Line:
-    """Run a configuration of the specification; return its numbers as fields of a line."""
+    """Run a configuration of a prototype; return its numbers as fields of a line."""
     problem = make_problem(*instance)
     goal = target(name, problem, epsilon)
     rng = np.random.default_rng(seed)
@@ -269,7 +269,7 @@ def run(name: str, instance: Instance, epsilon: float, seed: int) -> Line:
 
 
 def _driven(
-    entry: Specified, problem: Problem, goal: Any, epsilon: float, rng: np.random.Generator
+    entry: Prototype, problem: Problem, goal: Any, epsilon: float, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """Run a method with its schedule of checks; return iterations, operations and the gap."""
     solver = entry.solver
