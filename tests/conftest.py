@@ -3,7 +3,9 @@
 import faulthandler
 import functools
 import os
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -19,6 +21,11 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 if WORKER:
     shared = Path(__file__).parents[1] / ".pytest_cache" / "numba"
     os.environ["NUMBA_CACHE_DIR"] = str(Path(os.environ.get("NUMBA_CACHE_DIR", shared)) / WORKER)
+
+# Background jobs of a shell start with Ctrl-C ignored; tests send it to themselves and to children.
+is_ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+if is_ignored and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The default profile draws the same examples in every run; `make explore` draws new ones. No check
 # depends on the clock.

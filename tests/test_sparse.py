@@ -154,3 +154,24 @@ def test_bad_input_gets_one_sentence(name):
     call, sentence = REFUSED[name]
     with pytest.raises(epsilot.InvalidProblem, match=sentence):
         call()
+
+
+def test_points_without_mass_may_lead_to_points_without_mass():
+    """In a problem with an entropy, whose potentials are -inf where there is no mass."""
+    M = np.array([[4.0, np.inf, 4.6], [np.inf, -0.5, np.inf]])
+    result = epsilot.solve(M, [0.0, 1.8], [0.0, 1.8, 0.0], reg=12.0, method="sinkhorn")
+    assert result.converged
+    np.testing.assert_array_equal(result.plan, [[0, 0, 0], [0, 1.8, 0]])
+
+
+@pytest.mark.parametrize("seed", [4, 24, 59])
+@pytest.mark.parametrize("cost", [0.0, 3.7])
+def test_equal_costs_on_arcs_are_certified_to_the_last_bit(seed, cost):
+    """Masses of nine decades, beside which prices of artificial arcs leave their round-off."""
+    rng = np.random.default_rng(seed)
+    flow = np.where(rng.random((6, 24)) < 0.3, 1e17 * 10 ** rng.uniform(-9, 0, (6, 24)), 0.0)
+    flow[np.arange(24) % 6, np.arange(24)] += 1e8
+    M = np.where(flow > 0, cost, np.inf)
+    result = epsilot.solve(M, flow.sum(axis=1), flow.sum(axis=0), rtol=1e-9)
+    assert result.converged
+    assert result.lower_bound == pytest.approx(cost * flow.sum(), rel=1e-12, abs=0)

@@ -197,6 +197,23 @@ def test_false_answers_are_not_proved():
     assert lower_bound(edges, supply, np.array([1.0, 0.0])) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("room", [5.0, 1e9, 1e150, 1.7e308, 5e-324])
+def test_capacities_of_any_size_are_taken(room):
+    """A capacity far above the mass limits nothing; one far below it is a closed edge."""
+    rng = np.random.default_rng(4)
+    costs = rng.random((8, 8))
+    limits = room * rng.uniform(0.5, 1, (8, 8))
+    limits = np.where(np.eye(8, k=1) + np.eye(8, k=-7), np.inf, np.maximum(limits, 5e-324))
+    a, b = rng.dirichlet(np.ones(8)), rng.dirichlet(np.ones(8))
+    G, R = sparse.csr_array(costs), sparse.csr_array(limits)
+    result = epsilot.solve_graph(G, a, b, capacity=R)
+    assert result.converged
+    assert (result.flows.toarray() <= limits).all()
+    ring = sparse.csr_array(np.where(np.isinf(limits), costs, 0.0))
+    unlimited = epsilot.solve_graph(G if room > 1 else ring, a, b)
+    assert result.value == pytest.approx(unlimited.value, rel=1e-9)
+
+
 PATH = sparse.csr_array(np.array([[0, 1.0], [1.0, 0]]))
 REFUSED = {
     "type": (lambda: epsilot.solve_graph([[0, 1]], [1], [1]), "must be a networkx graph"),

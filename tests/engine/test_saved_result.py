@@ -11,6 +11,7 @@ from sample_problems import M34
 
 X, Y = np.random.default_rng(0).random((2, 12, 2))
 M = ((X[:, None] - Y) ** 2).sum(axis=2)
+TV = {"unbalanced": 0.3, "unbalanced_type": "tv"}
 RUNS = {
     "exact": ((M,), {}),
     "gibbs": ((M,), {"method": "sinkhorn"}),
@@ -19,10 +20,13 @@ RUNS = {
     "masses": ((3 * M34, [1, 2, 3], [3, 1, 1, 1]), {}),
     "partial": ((M34,), {"mass": 0.5}),
     "unbalanced": ((M34,), {"unbalanced": 1.0}),
+    "entropic KL": ((M34, [1, 2, 3], [3, 1, 1, 1]), {"unbalanced": 1.0, "reg": 0.1}),
+    "entropic TV": ((M34, [1, 2, 3], [3, 1, 1, 1]), TV | {"reg": 0.1}),
+    "free TV": ((0 * M34,), TV),
     "points": ((PointCloud(X, Y),), {}),
 }
 #: Keywords of ``solve`` that describe the problem.
-OF_PROBLEM = ("mass", "unbalanced")
+OF_PROBLEM = ("mass", "unbalanced", "unbalanced_type")
 
 
 @pytest.fixture(params=RUNS)

@@ -13,14 +13,31 @@ import numpy as np
 import pytest
 import stand_ins
 from scipy.optimize import brentq
+from scipy.sparse import csr_array
 
 import epsilot
 from epsilot.problems.plan import Explicit, Plan
-from epsilot_lab.fuzz import batches, campaign, kinds, limits, problems, proofs, resume
+from epsilot_lab.fuzz import (
+    arcs,
+    batches,
+    campaign,
+    gromov,
+    kinds,
+    limits,
+    problems,
+    proofs,
+    resume,
+)
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "campaign.py"
 #: part -> cases, about a minute in all
 SLICE = {
+    "prices": 40,
+    "arcs": 60,
+    "graphs": 40,
+    "metrics": 20,
+    "gromov": 10,
+    "saved": 20,
     "batches": 20,
     "barycenters": 60,
     "losses": 60,
@@ -251,7 +268,9 @@ KINDS = {
     "kl": proofs.FuzzKind("kl", 0.4, 0.7),
     "kl, one side kept": proofs.FuzzKind("kl", 0.4, np.inf),
     "kl with reg": proofs.FuzzKind("kl", 0.4, 0.7, reg=0.1),
+    "kl per point": proofs.FuzzKind("kl", np.array([0.4, np.inf, 0.1, 2.0, 0.3]), 0.7),
     "tv": proofs.FuzzKind("tv", 0.2, 0.3),
+    "tv per point": proofs.FuzzKind("tv", 0.2, np.array([0.3, np.inf, 0.1, 5.0])),
     "tv with reg": proofs.FuzzKind("tv", 0.2, 0.3, reg=0.1),
 }
 
@@ -345,6 +364,66 @@ def test_divergences_agree_with_decimals_of_400_digits(price):
     assert abs(float(proofs.kl_terms(r, w).sum()) / float(divergence) - 1) < 1e-15
     found = proofs.kl_gain(np.longdouble(price), w, x).sum()
     assert abs(float(found) / float(gain) - 1) < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, ""),
+        ({"value": 2.1}, "not that of the flow"),
+        ({"lower_bound": 2.0 + 1e-6}, "above"),
+        ({"flows": csr_array(np.eye(3, k=1) * 0.9)}, "misses masses"),
+        ({"flows": csr_array(np.eye(3, k=2))}, "no edge|capacity"),
+        ({"potentials": np.array([0.5, 0.0, 0.0])}, "what the potentials prove"),
+    ],
+)
+def test_a_false_claim_on_a_graph_is_found(change, words):
+    costs = csr_array(np.eye(3, k=1))
+    result = epsilot.solve_graph(costs, [1, 0, 0], [0, 0, 1])
+    i, j = costs.nonzero()
+    graph = arcs.Graph(costs, {}, i, j, costs.data, np.full(2, np.inf), "")
+    claimed = replace(result, **change)
+    surplus = np.longdouble([1, 0, -1])
+    found = " ".join(arcs.flow_defects(claimed, graph, surplus, np.longdouble(1)))
+    assert re.search(words, found) if words else found == ""
+
+
+def test_a_cut_that_proves_nothing_is_found():
+    C = np.array([[1.0, np.inf], [1.0, 1.0]])
+    a, b = np.array([0.7, 0.3]), np.array([0.4, 0.6])
+    with pytest.raises(epsilot.Infeasible) as caught:
+        epsilot.solve(C, a, b)
+    cut = caught.value
+    assert list(arcs.cut_defects(cut, proofs.FuzzKind(), C, a, b)) == []
+    for false in (
+        epsilot.Infeasible("", cut.sources, cut.targets, 2 * cut.excess),
+        epsilot.Infeasible("", np.array([1]), np.array([0]), cut.excess),
+        epsilot.Infeasible("", cut.sources, np.array([0, 1]), cut.excess),
+    ):
+        assert list(arcs.cut_defects(false, proofs.FuzzKind(), C, a, b))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, ""),
+        ({"value": 1.01}, "not that of the coupling"),
+        ({"lower_bound": 1.01}, "wrong lower bound"),
+        ({"plan": 0.9}, "misses its marginals"),
+    ],
+)
+@pytest.mark.parametrize("masses", [None, 3.0])
+def test_a_false_claim_on_a_coupling_is_found(change, words, masses, rng):
+    X, Y = rng.normal(size=(5, 2)), rng.normal(size=(5, 2))
+    a = b = None
+    if masses is not None:
+        a, b = masses * rng.dirichlet(np.ones(5)), masses * rng.dirichlet(np.ones(5))
+    result = epsilot.solve_gromov(X, Y, a, b, rtol=1e-3)
+    names = "plan", "value", "lower_bound"
+    claimed = SimpleNamespace(**{x: change.get(x, 1.0) * getattr(result, x) for x in names})
+    A, B = (gromov.squares(np.longdouble(Z)) for Z in (X, Y))
+    found = " ".join(gromov.coupling_defects(rng, claimed, A, B, np.zeros((5, 5)), a, b))
+    assert words in found if words else found == ""
 
 
 def test_wrong_bounds_of_one_problem_of_a_batch_are_found():

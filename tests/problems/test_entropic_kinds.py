@@ -175,3 +175,11 @@ def test_default_accuracy_of_zero_costs_is_a_share_of_the_regularisation():
     result = epsilot.solve(np.zeros((3, 2)), a, b, reg=1e-5, method="aam")
     assert result.converged
     assert result.gap <= 1e-6 * 1e-5 * 1.001
+
+
+@pytest.mark.parametrize("masses", [(300.0, 1e-4), (1e-4, 300.0), (1e-9, 1e-9)])
+def test_default_accuracy_of_zero_costs_is_a_share_of_penalties_times_masses(masses):
+    a, b = np.array(masses[:1]), np.array(masses[1:])
+    result = epsilot.solve([[0.0]], a, b, reg=1.0, unbalanced=(1e3, 0.01), unbalanced_type="tv")
+    assert result.converged
+    assert result.target == pytest.approx(1e-6 * 1e3 * (a + b).item(), rel=0.5)

@@ -251,3 +251,37 @@ def test_gradients_are_those_of_the_penalties():
     step = np.eye(40)[7] * 1e-3
     ends = [epsilot.solve(COST, a + sign * step, b, **kind).value for sign in (1, -1)]
     assert (ends[0] - ends[1]) / 2e-3 == pytest.approx(da[7], rel=1e-4)
+
+
+def test_exact_points_without_any_other_mass_need_no_constant():
+    assert balancing_constant(np.zeros(2), np.zeros(2), np.zeros(1), np.zeros(1)) == 0.0
+    prices = np.array([0.1, math.inf]), np.array([math.inf])
+    result = epsilot.solve([[2.0], [1.0]], [0.0, 0.8], [0.8], reg=5.0, unbalanced=prices)
+    assert result.converged
+    np.testing.assert_allclose(result.plan, [[0.0], [0.8]])
+
+
+@pytest.mark.parametrize("seed", [1, 5, 15, 22])
+@pytest.mark.parametrize("reg", [1e3, 1e6])
+def test_exact_points_keep_their_mass_beside_far_larger_ones(seed, reg):
+    """An entropy makes the mass of points without an exact marginal grow, and its round-off."""
+    rng = np.random.default_rng(seed)
+    M = rng.integers(0, 4, (8, 7)) - 2.0
+    prices = 10 ** rng.uniform(-0.7, 2, 8), 10 ** rng.uniform(-0.7, 1, 7)
+    for price in prices:
+        price[::3] = math.inf
+    a, b = (1e-200 * rng.dirichlet(np.ones(n)) for n in (8, 7))
+    result = epsilot.solve(M, a, b, unbalanced=prices, reg=reg, max_iter=30, on_limit="ignore")
+    np.testing.assert_allclose(result.plan.sum(axis=1)[::3], a[::3], rtol=1e-12)
+    np.testing.assert_allclose(result.plan.sum(axis=0)[::3], b[::3], rtol=1e-12)
+
+
+def test_exact_points_that_float64_cannot_keep_beside_the_best_mass_get_a_crude_plan():
+    M = 5 * np.array([[0.2, 0.9, 0.1], [0.5, 0.3, 0.8], [0.7, 0.6, 0.4]])
+    prices = np.array([0.24, math.inf, math.inf]), np.array([math.inf, math.inf, 1e5])
+    w = np.full(3, 1.3e-258)
+    result = epsilot.solve(
+        M, w, w, unbalanced=prices, reg=586.0, max_iter=30, on_limit="ignore", **TV
+    )
+    np.testing.assert_allclose(result.plan.sum(axis=1)[1:], w[1:], rtol=1e-12)
+    np.testing.assert_allclose(result.plan.sum(axis=0)[:2], w[:2], rtol=1e-12)

@@ -121,9 +121,23 @@ def _problem_of(
     # The costs are not shifted with stop="paper".
     for cost, can_shift in product(forms_of(M), (True, False)):
         problem = kind.problem(kinds.UserProblem(cost, a, b, bool(normalize), can_shift))
+        problem = kind.objective(problem, _saved_reg(path, header)).problem
         if header.get("problem_hash") == problem.digest():
             break
     return _checked(path, header, problem)
+
+
+def _saved_reg(path: StrPath, header: Fields) -> float | None:
+    """Return the regularisation of a saved result, or None without an entropy.
+
+    Objectives with an entropy may have other units than those without.
+    """
+    is_entropic = header.get("is_entropic")
+    if not isinstance(is_entropic, bool):
+        raise InvalidProblem(
+            f"{named(path)} cannot be proved again: is_entropic is neither true nor false."
+        )
+    return check_positive(f"reg in {named(path)}", header.get("reg")) if is_entropic else None
 
 
 def _result(header: Fields, arrays: SavedArrays, given: Problem | None, path: StrPath) -> Result:
@@ -180,17 +194,12 @@ def _checked(path: StrPath, header: Fields, problem: Problem) -> Problem:
 def recertify(path: StrPath, problem: Problem, kind: Kind) -> tuple[Fields, Certificate]:
     """Prove the bounds of a saved result again; return its header and the certificate."""
     header, arrays = load(path, _FORMAT, _REMEDY)
-    _checked(path, header, problem)
     n, _ = problem.shape
+    objective = kind.objective(problem, _saved_reg(path, header))
+    _checked(path, header, objective.problem)
     try:
-        plan = unpack_plan(arrays, problem)
+        plan = unpack_plan(arrays, objective.problem)
         f = SavedArrays(arrays).vector("f", (n,))
-        if not isinstance(header["is_entropic"], bool):
-            raise ValueError("is_entropic is neither true nor false")
-        reg = float(header["reg"]) if header["is_entropic"] else None
-        if reg is not None:
-            check_positive("the saved reg", reg)
-        objective = kind.objective(problem, reg)
     except (InvalidProblem, KeyError, TypeError, ValueError) as error:
         raise InvalidProblem(
             f"{named(path)} cannot be proved again: {first_line(error)}."

@@ -17,6 +17,8 @@ from ..wording import named, shown
 
 #: Relative difference of two totals of masses that is round-off.
 MASS_TOLERANCE = 1e-9
+#: Multiple of the mass that no edge of an optimal flow carries: larger capacities are this large.
+MAX_FINITE_CAPACITY = 2.0
 
 
 class Edges(NamedTuple):
@@ -54,9 +56,19 @@ def make_flow_problem(
     edges, nodes = _read_graph(G, weight, capacity, directed)
     supply, mass = _supplies(a, b, nodes, normalize)
     unit = math.ldexp(1.0, math.frexp(float(edges.costs.max(initial=0.0)) or 1.0)[1])
-    capacities = edges.capacities / mass if mass > 0 else edges.capacities
-    edges = edges._replace(costs=edges.costs / unit, capacities=capacities)
+    edges = edges._replace(costs=edges.costs / unit, capacities=_capacities(edges, mass))
     return FlowProblem(edges, supply, nodes, mass, unit)
+
+
+def _capacities(edges: Edges, mass: float) -> Vector:
+    """Return capacities for a mass of 1. Costs are at least 0, so some optimal flow has no cycle.
+
+    Pivots on far larger capacities would leave their round-off in the flow.
+    """
+    limits = edges.capacities
+    with np.errstate(over="ignore"):
+        scaled = limits / mass if mass > 0 else limits
+    return np.where(np.isinf(limits), math.inf, np.minimum(scaled, MAX_FINITE_CAPACITY))
 
 
 # -- edges -----------------------------------------------------------------------------------------

@@ -104,8 +104,12 @@ class Transport(Objective):
 def dual_feasible(geometry: Geometry, f: Vector) -> Potentials:
     """Return c-transforms (f', g') of a row potential: f'_i + g'_j <= C_ij in floating point.
 
-    A constant in f would cost digits, so that the largest entry becomes (nearly) 0.
+    A constant in f would cost digits, so that the largest entry becomes (nearly) 0. Where all costs
+    are equal, constants are optimal, whatever f is.
     """
+    low, high = geometry.bounds
+    if low == high:
+        return np.full(geometry.shape[0], low), np.zeros(geometry.shape[1])
     g = _finite(geometry, geometry.round_down(geometry.ctransform_cols(f - f.max())))
     return row_feasible(geometry, g), g
 

@@ -14,8 +14,13 @@ from .problem import Entropic
 
 
 def softmin(log_mass: Vector, lse: Vector, eta: float) -> Vector:
-    """Return η (log p - lse), the potential that gives each row, or column, its mass."""
-    return eta * (log_mass - lse)
+    """Return η (log p - lse), the potential that gives each row, or column, its mass.
+
+    It is -inf without mass, even where all arcs lead to points without mass (lse = -inf).
+    """
+    potential = np.full_like(lse, -np.inf)
+    np.subtract(log_mass, lse, out=potential, where=log_mass > -np.inf)
+    return np.asarray(eta * potential)
 
 
 def softmin_rows(problem: Entropic, lam: Vector) -> Vector:

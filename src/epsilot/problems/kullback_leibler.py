@@ -127,7 +127,8 @@ class KullbackLeibler(UnbalancedObjective):
         t = self._constant(np.zeros_like(p), np.zeros_like(q))
         p = p * exp(-t / per_point(self.price_a, p.size))
         q = q * exp(t / per_point(self.price_b, q.size))
-        return round_onto(core, p, q, self.problem.geometry)
+        found = round_onto(core, p, q, self.problem.geometry)
+        return self.with_exact_points(found) if self.is_partly_exact else found
 
     def _scaled(self, core: Core) -> Rounded:
         """Return the best multiple of a plan, or the plan scaled to the exact marginals."""

@@ -68,11 +68,14 @@ def balancing_constant(x: Vector, fall: Price, y: Vector, rise: Price) -> float:
     r"""Return the t with :math:`\log \sum e^{x - t σ} = \log \sum e^{y + t τ}`.
 
     The slopes σ (``fall``) and τ (``rise``) are not negative. If there is one per side, t has a
-    closed form. Otherwise Newton's method is safeguarded by an interval that holds the solution.
+    closed form. Otherwise Newton's method is safeguarded by an interval that holds the solution. If
+    all slopes are 0, t changes nothing and is 0.
     """
     if not (isinstance(fall, np.ndarray) or isinstance(rise, np.ndarray)):
         return (_log_sum(x, 0.0)[0] - _log_sum(y, 0.0)[0]) / (fall + rise)
     positive = np.concatenate([np.ravel(fall), np.ravel(rise)])
+    if not positive.any():
+        return 0.0
     round_off = 4 * float(np.finfo(float).eps)
     longest = 10 / float(positive[positive > 0].min())
     t, low, high = 0.0, -math.inf, math.inf

@@ -370,7 +370,7 @@ class EntropicTotalVariation(TotalVariation):
     @property
     def round_off_size(self) -> float:
         """The largest cost or regularisation, or else penalty, times the total mass."""
-        return max(super().round_off_size, self.total * self.eta)
+        return self.total * max(self.cost_size or super().size, self.eta)
 
     # -- value and dual ----------------------------------------------------------------------
 

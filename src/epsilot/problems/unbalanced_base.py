@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
-from ..kernels.proof import LARGEST, SMALLEST, scaling_power
+from ..kernels.auction import corner
+from ..kernels.proof import FEASIBLE, LARGEST, SMALLEST, scaling_power
 from ..kernels.vectors import log
 from .objective import Objective
-from .plan import Core, Correction, Plan
+from .plan import Arcs, Core, Correction, Plan
 from .prices import Price, highest, least, typical
 from .problem import Problem
 from .rounding import Rounded, round_onto
+
+Mask: TypeAlias = NDArray[np.bool_]
+Sums: TypeAlias = tuple[Vector, Vector]
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class PenaltyTuning:
     max_growth_exponent: float = 300.0
     # Relative accuracy of a product or a sum of few terms.
     rounding: float = 4 * float(np.finfo(float).eps)
+    # Passes that scale exact rows and columns at most.
+    max_exact_passes: int = 4
     # Relative margin between the bounds of potentials and the penalties, for round-off.
     bound_margin: float = 16 * float(np.finfo(float).eps)
 
@@ -216,36 +222,66 @@ class UnbalancedObjective(Objective):
         """Round to the masses of exact points, and to nearly those of the plan at the others.
 
         What the exact points of one side need more than the other side has is added to its other
-        points. A side without other points sets the mass of both.
+        points. A side without other points sets the mass of both. Where float64 cannot hold both
+        masses, the plan is one between the weights.
         """
         sums = s * core.rows(t), t * core.cols(s)
-        sides = [
-            _Side(np.where(np.isinf(price), wanted, mass), np.isfinite(price) & used)
-            for price, wanted, mass, used in zip(
-                (self.price_a, self.price_b),
-                (self.problem.p, self.problem.q),
-                sums,
-                (s > 0, t > 0),
-                strict=True,
-            )
-        ]
+        sides = self._sides(sums, (s > 0, t > 0))
         missed = [
             np.abs(mass - side.wanted)[np.isinf(price)].sum()
             for price, mass, side in zip((self.price_a, self.price_b), sums, sides, strict=True)
         ]
         p, q = _equalised(*sides)
-        found = round_onto(core, p, q, self.problem.geometry)
+        found = self.with_exact_points(round_onto(core, p, q, self.problem.geometry))
+        if not self.infeasibility(found.plan) <= FEASIBLE:
+            p, q = _equalised(*self._sides((self.problem.p, self.problem.q), (s > 0, t > 0)))
+            corner_plan = Arcs(self.problem.shape, *corner(p, q, 0.0)).above(0.0)
+            found = round_onto(corner_plan, p, q, self.problem.geometry)
         return found._replace(marginal_error=float(sum(missed)))
+
+    def _sides(self, masses: Sums, used: tuple[Mask, Mask]) -> list[_Side]:
+        """Return masses of both sides, with the weights of exact points."""
+        prices, weights = (self.price_a, self.price_b), (self.problem.p, self.problem.q)
+        return [
+            _Side(np.where(np.isinf(price), weight, mass), np.isfinite(price) & mask)
+            for price, weight, mass, mask in zip(prices, weights, masses, used, strict=True)
+        ]
+
+    def with_exact_points(self, found: Rounded) -> Rounded:
+        """Scale the rows and columns of exact points, if the plan misses their masses.
+
+        Other points may have so much more mass that its round-off exceeds that of exact ones.
+        """
+        plan = found.plan
+        for _ in range(TUNING.max_exact_passes):
+            if self.infeasibility(plan) <= FEASIBLE / 4:
+                break
+            s, t, e, d = plan.correction or Correction.nothing(plan.shape)
+            x = _share(self.price_a, self.problem.p, plan.marginals()[0])
+            plan = replace(plan, correction=Correction(s * x, t, e * x, d))
+            y = _share(self.price_b, self.problem.q, plan.marginals()[1])
+            plan = replace(plan, correction=Correction(s * x, t * y, e * x, d * y))
+        if plan is found.plan:
+            return found
+        return found._replace(plan=plan, cost=plan.cost(self.problem.geometry))
+
+
+def _share(price: Price, wanted: Vector, mass: Vector) -> Vector:
+    """Return the factors that give exact points their masses, and 1 for the others."""
+    is_wrong = np.isinf(price) & (mass > 0)
+    return np.where(is_wrong, wanted / np.where(is_wrong, mass, 1.0), 1.0)
 
 
 class _Side(NamedTuple):
     """Masses of the points of a side, and those that may change."""
 
     wanted: Vector
-    is_free: NDArray[np.bool_]
+    is_free: Mask
 
     def of_total(self, total: float) -> Vector:
-        """Return masses of another total."""
+        """Return masses of another total, or the same ones if none may change."""
+        if not self.is_free.any():
+            return self.wanted
         free = np.where(self.is_free, self.wanted, 0.0)
         own, change = float(free.sum()), total - float(self.wanted.sum())
         if own + change <= 0 or own == 0:

@@ -10,7 +10,16 @@ import numpy as np
 import epsilot
 
 from .problems import COSTS, Array, CallRecord, CaseOutcome, Rng, ask, number, pick
-from .proofs import ROUND_OFF, TINY, BoundClaim, FuzzKind, claim_defects, unit_of
+from .proofs import (
+    ROUND_OFF,
+    TINY,
+    BoundClaim,
+    FuzzKind,
+    claim_defects,
+    largest_cost,
+    priced,
+    unit_of,
+)
 from .solves import METHODS as BALANCED
 
 # -- kinds -------------------------------------------------------------------------------------
@@ -18,6 +27,8 @@ from .solves import METHODS as BALANCED
 SAFETY_SECONDS = 2.0
 #: Ratios of prices, masses, accuracies and regularisations to costs that every kind must take.
 ORDINARY = 1e-7, 1e7
+#: Ratio of two prices beyond which float64 certifies neither.
+FARTHEST = 1e13
 #: Accuracy, relative to the size of values, that every method reaches.
 REACHABLE = 1e-10
 #: Negative costs up to this multiple of prices leave masses within the range of float64.
@@ -54,10 +65,11 @@ def judged(
     b: Array,
     accuracy: dict[str, float],
     limits: dict[str, Any],
+    may_refuse: bool = False,
 ) -> CaseOutcome:
     """Add the defects of an answer to a problem of any kind."""
     outcome.blame(*answer.defects)
-    is_plain = is_ordinary(kind, C, a, b, accuracy)
+    is_plain = is_ordinary(kind, C, a, b, accuracy) and not may_refuse
     if answer.error is not None:
         outcome.ending = "refused" if answer.is_refused else "raised"
         if answer.is_refused and is_plain:
@@ -81,8 +93,8 @@ def result_defects(result: Any, kind: FuzzKind, C: Array, a: Array, b: Array) ->
     claim = BoundClaim(result.value, result.lower_bound, result.plan, result.potentials)
     found = list(claim_defects(kind, C, a, b, claim))
     found += form_defects(result, max(a.sum(), b.sum()))
-    linear = (C * result.plan).sum()
-    unit = np.abs(C * result.plan).sum() + unit_of(kind, C, a, b)
+    terms = priced(C, np.longdouble(result.plan))
+    linear, unit = terms.sum(), np.abs(terms).sum() + unit_of(kind, C, a, b)
     if not abs(linear - np.longdouble(result.value_linear)) <= 1e-12 * unit + TINY:
         found.append(f"value_linear {result.value_linear!r} is not <M, plan> = {linear!s}")
     return found
@@ -97,9 +109,8 @@ def balanced_weights(kind: FuzzKind, a: Array, b: Array) -> tuple[Array, Array]:
 
 def is_certifiable(result: Any, kind: FuzzKind, C: Array, a: Array, b: Array) -> bool:
     """Tell whether a gap is neither round-off nor that of a regularisation too small to sweep."""
-    prices = [np.longdouble(price) for price in kind.prices if price < math.inf]
-    misfit = max(prices, default=np.longdouble(0)) * (a.sum() + b.sum())
-    largest = np.abs(C).max()
+    misfit = max(kind.finite_prices, default=np.longdouble(0)) * (a.sum() + b.sum())
+    largest = largest_cost(C)
     is_sharp = kind.reg is not None and kind.reg < SHARP * largest
     # Exponents of plans for KL penalties end at a multiple of the largest cost, as sweeps do.
     end = REACHABLE * largest * max(a.sum(), b.sum()) if kind.name == "kl" else 0.0
@@ -136,8 +147,7 @@ def target_defects(
         allowed = np.longdouble(accuracy.get("eps", accuracy.get("tol")))
     elif kind.reg is not None:
         reg = np.longdouble(kind.reg)
-        prices = [np.longdouble(p) for p in kind.prices if p < math.inf]
-        size = max(np.abs(C).max(), reg, *prices, np.longdouble(0)) or np.longdouble(1)
+        size = max(largest_cost(C), reg, *kind.finite_prices) or np.longdouble(1)
         allowed = 1.001e-6 * size * (np.longdouble(kind.mass or 0) or a.sum() + b.sum())
     else:
         rtol = np.longdouble(accuracy.get("rtol", 0.01))
@@ -284,7 +294,7 @@ def is_near(x: Any, ends: tuple[float, float]) -> bool:
 def is_ordinary(kind: FuzzKind, C: Array, a: Array, b: Array, accuracy: dict[str, float]) -> bool:
     """Tell whether every number is in proportion, so that a refusal is a defect."""
     extended = [np.longdouble(x) for x in (C, a, b)]
-    largest = np.abs(extended[0]).max()
+    largest = largest_cost(extended[0])
     totals = [x.sum() for x in extended[1:]]
     sizes = [*totals, *([largest] if largest else [])]
     if not all(is_near(x, INSIDE) for x in sizes):
@@ -294,18 +304,21 @@ def is_ordinary(kind: FuzzKind, C: Array, a: Array, b: Array, accuracy: dict[str
         return False
     ratios = [max(totals) / min(totals)]
     unit = largest or np.longdouble(1)
-    ratios += [np.longdouble(p) / unit for p in kind.prices if p < math.inf]
+    ratios += [price / unit for price in kind.finite_prices]
     if kind.reg is not None:
         ratios.append(np.longdouble(kind.reg) / unit)
     if kind.mass is not None:
         ratios.append(np.longdouble(kind.mass) / min(totals))
     if not all(is_near(x, ORDINARY) for x in ratios):
         return False
-    if kind.name == "tv" and C.min() < -(kind.price_a + kind.price_b):
+    if kind.finite_prices and max(kind.finite_prices) / min(kind.finite_prices) > FARTHEST:
         return False
-    if kind.name == "kl" and C.min() < -GROWTH * (sum(kind.prices) + (kind.reg or 0)):
+    least = sum(np.min(np.longdouble(price)) for price in kind.prices)
+    if kind.name == "tv" and C.min() < -least:
         return False
-    size = max([unit, *(np.longdouble(p) for p in kind.prices if p < math.inf)])
+    if kind.name == "kl" and C.min() < -GROWTH * (least + (kind.reg or 0)):
+        return False
+    size = max([unit, *kind.finite_prices])
     size = max(size, np.longdouble(kind.reg or 0)) * max(totals)
     wanted = [x for name, x in accuracy.items() if name != "rtol"]
     return all(x > REACHABLE * size for x in wanted) and 1e-9 < accuracy.get("rtol", 1) < 1e9

@@ -45,11 +45,15 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class FuzzKind:
-    """A kind of problem: minimise <M, X>, perhaps - reg H(X), with its marginal constraints."""
+    """A kind of problem: minimise <M, X>, perhaps - reg H(X), with its marginal constraints.
+
+    A price is one number for its side, or an array with one per point; inf keeps a marginal. Costs
+    of inf forbid a pair.
+    """
 
     name: str = "balanced"  # or partial, kl, tv
-    price_a: float = math.inf
-    price_b: float = math.inf
+    price_a: float | Array = math.inf
+    price_b: float | Array = math.inf
     mass: float | None = None
     reg: float | None = None
 
@@ -61,7 +65,9 @@ class FuzzKind:
             return {**words, "mass": self.mass}
         if self.name == "balanced":
             return words
-        price = self.price_a if self.price_a == self.price_b else (self.price_a, self.price_b)
+        price: Any = self.prices
+        if not any(isinstance(x, np.ndarray) for x in price) and price[0] == price[1]:
+            price = price[0]
         return {**words, "unbalanced": price, "unbalanced_type": self.name}
 
     @property
@@ -72,25 +78,31 @@ class FuzzKind:
     @property
     def is_hard(self) -> bool:
         """Tell whether both marginals are exact, so that the mass is fixed."""
-        return self.name in ("balanced", "partial") or self.prices == (math.inf, math.inf)
+        return self.name in ("balanced", "partial") or not self.finite_prices
 
     @property
-    def prices(self) -> tuple[float, float]:
+    def prices(self) -> tuple[float | Array, float | Array]:
         """Return the cost of violated marginals."""
         return self.price_a, self.price_b
+
+    @property
+    def finite_prices(self) -> list[np.longdouble]:
+        """Return all prices but those of inf."""
+        every = np.concatenate([np.ravel(np.longdouble(x)) for x in self.prices])
+        return list(every[every < np.inf])
 
     # -- plans -----------------------------------------------------------------------------------
 
     def plan_value(self, C: Array, a: Array, b: Array, X: Array) -> Sum:
         """Return the objective of plans."""
-        terms = C * X
+        terms = priced(C, X)
         value, size = terms.sum(axis=(-1, -2)), np.abs(terms).sum(axis=(-1, -2))
         if self.name in ("kl", "tv"):
             charge = kl_terms if self.name == "kl" else tv_terms
-            for price, r, w in zip(self.prices, sums(X), (a, b), strict=True):
-                if price < math.inf:
-                    paid = np.longdouble(price) * charge(r, w).sum(axis=-1)
-                    value, size = value + paid, size + paid
+            for given, r, w in zip(self.prices, sums(X), (a, b), strict=True):
+                price = np.longdouble(given)
+                paid = np.where(price < np.inf, price, 0) * charge(r, w)
+                value, size = value + paid.sum(axis=-1), size + paid.sum(axis=-1)
         if self.reg is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
                 entropies = np.where(X > 0, X * np.log(X), 0)
@@ -111,10 +123,9 @@ class FuzzKind:
         ):
             if self.name == "partial":
                 error = np.maximum(r - w, 0).sum(axis=-1)
-            elif price < math.inf:
-                error = np.where(w > 0, 0, r).sum(axis=-1) if self.name == "kl" else 0 * r[..., 0]
             else:
-                error = np.abs(r - w).sum(axis=-1)
+                free = np.where(w > 0, 0, r) if self.name == "kl" else 0 * r
+                error = np.where(np.isinf(price), np.abs(r - w), free).sum(axis=-1)
             if not (error <= room).all():
                 yield f"marginals: {side} off by {float(error.max() / total):.1e} of the mass"
         if self.name == "partial":
@@ -159,14 +170,26 @@ class FuzzKind:
             yield "a potential of a partial problem is positive"
         if self.name == "tv":
             for x, price in zip((f, g), self.prices, strict=True):
-                if not (x >= -np.longdouble(price) * (1 + LAST_BIT)).all():
-                    yield f"a potential is {x.min()!s}, below the price {price!r}"
+                below = x < -np.longdouble(price) * (1 + LAST_BIT)
+                if below.any():
+                    least = np.broadcast_to(price, below.shape)[below][0]
+                    yield f"a potential is {x[below][0]!s}, below the price {least!r}"
         if self.reg is None and self.name != "partial":
             least = slack(C, f, g).min(axis=(-1, -2))
-            largest = np.abs(C).max(axis=(-1, -2))
+            largest = largest_cost(C)
             if not (least >= -LAST_BIT * largest - TINY).all():
                 worst = float((-least / np.where(largest > 0, largest, 1)).max())
                 yield f"potentials exceed the cost by {worst:.1e} of the largest"
+
+
+def priced(C: Array, X: Array) -> Array:
+    """Return C X, where forbidden pairs without mass cost nothing."""
+    return C * X if np.isfinite(C).all() else np.where(X == 0, 0, C) * X
+
+
+def largest_cost(C: Array) -> Array:
+    """Return the largest |cost| of pairs that are not forbidden."""
+    return np.asarray(np.where(np.isfinite(C), np.abs(C), 0).max(axis=(-1, -2)))
 
 
 def slack(C: Array, f: Array, g: Array) -> Array:
@@ -194,19 +217,20 @@ def tv_terms(r: Array, w: Array) -> Array:
     return np.abs(r - w)
 
 
-def linear_gain(price: np.longdouble, w: Array, x: Array) -> Array:
+def linear_gain(price: Array, w: Array, x: Array) -> Array:
     """Return what potentials count in a bound where marginals are kept."""
     return w * x
 
 
-def tv_gain(price: np.longdouble, w: Array, x: Array) -> Array:
+def tv_gain(price: Array, w: Array, x: Array) -> Array:
     """Return the same in total variation: a potential above the price counts as the price."""
     return w * np.minimum(x, price)
 
 
-def kl_gain(price: np.longdouble, w: Array, x: Array) -> Array:
+def kl_gain(price: Array, w: Array, x: Array) -> Array:
     """Return λ w (1 - exp(-x/λ))."""
-    return w * x if price == np.inf else -price * w * np.expm1(-x / price)
+    free = np.where(price < np.inf, price, 1)
+    return np.where(price < np.inf, -free * w * np.expm1(-x / free), w * x)
 
 
 # -- the one check of bounds ---------------------------------------------------------------------
@@ -223,13 +247,11 @@ class BoundClaim(NamedTuple):
 
 def unit_of(kind: FuzzKind, C: Array, a: Array, b: Array) -> Array:
     """Return the size of values: costs, unless prices are lower or all costs are zero."""
-    costs = np.abs(C).max(axis=(-1, -2))
+    costs = largest_cost(C)
     if kind.name in ("kl", "tv"):
-        price_a, price_b = (np.longdouble(price) for price in kind.prices)
-        free = max(
-            (price for price in (price_a, price_b) if price < np.inf), default=np.longdouble(0)
-        )
-        costs = np.where(costs > 0, np.minimum(costs, price_a + price_b), free)
+        free = max(kind.finite_prices, default=np.longdouble(0))
+        most = sum(np.max(np.longdouble(price)) for price in kind.prices)
+        costs = np.where(costs > 0, np.minimum(costs, most), free)
     if kind.name == "partial":
         return np.asarray(costs * np.longdouble(kind.mass))
     return np.asarray(costs * np.maximum(a.sum(axis=-1), b.sum(axis=-1)))
@@ -260,14 +282,8 @@ def claim_defects(kind: FuzzKind, C: Array, a: Array, b: Array, claim: BoundClai
     for part in (above, below):
         unit = unit if part is None or kind.reg is None else unit + part.size
     room = ROUND_OFF * unit + TINY
-    # The marginals of a stored plan are rounded, and charged with their rounding.
-    price = np.longdouble(max((p for p in kind.prices if p < math.inf), default=0.0))
-    if kind.name == "tv":
-        total = a.sum(axis=-1) + b.sum(axis=-1)
-        misfit = price * total * 8 * np.finfo(float).eps
-    elif kind.name == "kl" and above is not None:
-        missed = sum(np.abs(r - w).sum(axis=-1) for r, w in zip(sums(X), (a, b), strict=True))
-        misfit = price * missed * 8 * np.finfo(float).eps
+    if above is not None and kind.name in ("kl", "tv"):
+        misfit = 8 * np.finfo(float).eps * misfit_size(kind, a, b, X)
     yield from _where(
         ~(value >= lower - room), "lower bound {1!s} above the value {0!s}", value, lower
     )
@@ -288,6 +304,19 @@ def claim_defects(kind: FuzzKind, C: Array, a: Array, b: Array, claim: BoundClai
         yield from _where(
             off, "wrong lower bound {0!s} above the optimum, at most {1!s}", lower, above.value
         )
+
+
+def misfit_size(kind: FuzzKind, a: Array, b: Array, X: Array) -> Array:
+    """Return what marginals are charged with: those of a stored plan are rounded.
+
+    In total variation the whole marginal is rounded; a divergence grows by the misfit only.
+    """
+    size: Any = np.longdouble(0)
+    for given, r, w in zip(kind.prices, sums(X), (a, b), strict=True):
+        price = np.longdouble(given)
+        of = np.maximum(r, w) if kind.name == "tv" else np.abs(r - w)
+        size = size + (np.where(price < np.inf, price, 0) * of).sum(axis=-1)
+    return np.asarray(size)
 
 
 def _where(bad: Any, text: str, *numbers: Any) -> Iterator[str]:
