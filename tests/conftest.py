@@ -49,6 +49,14 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+@pytest.fixture(autouse=True)
+def forget_interrupts() -> None:
+    """Let Ctrl-C of one test not end the next one."""
+    interrupts = sys.modules.get("epsilot.engine.interrupts")
+    if interrupts is not None:
+        interrupts.forget_interrupts()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Bound the time of each example in `make explore`, and print examples with every digit."""
     if config.getoption("--hypothesis-profile") != "explore":

@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "epsilot"
 
 # Each line may import from itself and from the lines above it.
 LAYERS = [
-    {"errors", "version", "_types", "arguments", "wording", "memory", "metrics"}
+    {"errors", "version", "_types", "arguments", "labels", "wording", "memory", "metrics"}
     | {"arithmetic", "deadline", "parallel", "processes"},
     {"kernels"},
     {"files"},

@@ -54,6 +54,14 @@ class MissingExtra(ImportError):
         )
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a run with ``on_interrupt="raise"``; ``result`` is its certified answer."""
+
+    def __init__(self, message: str, result: Answer) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 class UnknownMethod(ValueError):
     """No method has the given name."""
 

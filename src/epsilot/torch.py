@@ -16,9 +16,16 @@ from __future__ import annotations
 
 from .engine.request import public
 from .frameworks.front import Info
-from .frameworks.torch import FRONT
+from .frameworks.torch import FRONT, TransportLoss
 
-__all__ = ["Info", "divergence", "match", "transport_cost", "transport_cost_matrix"]
+__all__ = [
+    "Info",
+    "TransportLoss",
+    "divergence",
+    "match",
+    "transport_cost",
+    "transport_cost_matrix",
+]
 
 transport_cost = public(FRONT.transport_cost, __name__)
 transport_cost_matrix = public(FRONT.transport_cost_matrix, __name__)

@@ -4,7 +4,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -25,6 +25,7 @@ def exceptions(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:.* points are in neither fitted domain:UserWarning")
 @parametrize_with_checks([SelfAdapter()], expected_failed_checks=exceptions)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -60,7 +61,8 @@ def test_a_pipeline_trains_on_the_moved_source_and_predicts_on_the_target(moons,
 
 def test_a_grid_search_reaches_the_adapter(moons):
     Xs, ys, Xt, _ = moons
-    pipeline = Pipeline([("adapt", DomainAdapter(X_target=Xt)), ("svc", SVC())])
+    adapter = DomainAdapter(X_target=Xt, new_points="source")
+    pipeline = Pipeline([("adapt", adapter), ("svc", SVC())])
     search = GridSearchCV(pipeline, {"adapt__reg": [0.05, 0.5], "svc__C": [1.0, 20.0]}, cv=2)
     assert search.fit(Xs, ys).best_score_ > 0.85
 
@@ -83,7 +85,7 @@ def test_the_plan_is_certified_and_moves_to_barycentres(moons):
 def test_new_points_move_like_their_neighbours(rng):
     Xs = rng.normal(size=(200, 3))
     shift = np.array([3.0, -1.0, 2.0])
-    adapter = DomainAdapter(method="exact").fit(Xs, Xt=Xs + shift)
+    adapter = DomainAdapter(method="exact", new_points="source").fit(Xs, Xt=Xs + shift)
     new = rng.normal(size=(50, 3))
     np.testing.assert_allclose(adapter.transform(new), new + shift, atol=1e-9)
     np.testing.assert_allclose(adapter.inverse_transform(new + shift), new, atol=1e-9)
@@ -94,6 +96,21 @@ def test_target_points_stay_when_they_are_the_new_points(moons):
     adapter = DomainAdapter(X_target=Xt, new_points="target")
     assert np.linalg.norm(adapter.fit_transform(Xs) - Xs) > 1
     np.testing.assert_array_equal(adapter.transform(Xt), Xt)
+
+
+def test_the_default_adapts_a_pipeline_that_predicts_on_its_target(moons):
+    """The fitted source is moved, the fitted target is not, and unknown points cause a warning."""
+    Xs, ys, Xt, yt = moons
+    pipeline = make_pipeline(DomainAdapter(X_target=Xt, reg=0.05), SVC(C=10)).fit(Xs, ys)
+    assert pipeline.score(Xt, yt) > 0.9
+    adapter = pipeline[0]
+    np.testing.assert_array_equal(adapter.transform(Xs), adapter.fit_transform(Xs, ys))
+    mixed = np.concatenate([Xt[:3], Xs[:2]])
+    np.testing.assert_array_equal(adapter.transform(mixed)[:3], Xt[:3])
+    np.testing.assert_array_equal(adapter.transform(mixed)[3:], adapter.transform(Xs)[:2])
+    with pytest.warns(UserWarning, match="2 of 5 points are in neither fitted domain"):
+        moved = adapter.transform(np.concatenate([Xs[:3], Xs[:2] + 0.1]))
+    np.testing.assert_array_equal(moved[3:], Xs[:2] + 0.1)
 
 
 def test_the_rule_between_points_has_no_jumps(rng):

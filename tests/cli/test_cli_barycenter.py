@@ -3,6 +3,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+import epsilot
 from epsilot.barycenters.methods import METHODS
 from epsilot.cli import app
 
@@ -25,7 +26,8 @@ THREE = ("barycenter", "0.png", "1.png", "2.png")
 @pytest.mark.parametrize("name", ["out.png", "out.npy", "out.csv", "out.jpg"])
 @pytest.mark.usefixtures("images")
 def test_writes_what_the_name_asks_for(run, name):
-    found = run(*THREE, "-o", name, "--weights", "2,1,1", "--json")
+    squared = "--metric", "sqeuclidean"
+    found = run(*THREE, "-o", name, "--weights", "2,1,1", *squared, "--json")
     assert found.code == 0
     assert found.json["converged"]
     assert found.json["gap"] <= found.json["target"]
@@ -43,6 +45,14 @@ def test_writes_what_the_name_asks_for(run, name):
     assert b.sum() == pytest.approx(1.0)
     i = (b.sum(axis=1) * np.arange(10)).sum()
     assert i == pytest.approx(0.5 * 2 + 0.25 * 7 + 0.25 * 4, abs=0.5)
+
+
+@pytest.mark.usefixtures("images")
+def test_units_and_metric_are_those_of_the_library(run):
+    found = run(*THREE, "-o", "out.npy", "--json").json
+    images = [np.asarray(Image.open(f"{k}.png"), dtype=float) for k in range(3)]
+    expected = epsilot.barycenter_grid([image / image.sum() for image in images])
+    assert found["value"] == expected.value
 
 
 @pytest.mark.usefixtures("images")

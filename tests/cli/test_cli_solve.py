@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import epsilot
 from epsilot.engine import storage
@@ -53,10 +54,17 @@ def test_the_command_returns_the_result_of_the_library(run):
     assert done.json["target"] == 0.01
 
 
-def test_the_images_are_normalised_and_the_cost_is_scaled(run):
-    found = run("solve", "--images", "one.png", "two.png", "--json").json
+@pytest.mark.parametrize("metric", [None, "sqeuclidean", "euclidean", "chebyshev"])
+def test_images_have_the_units_of_the_library(run, metric):
+    """``--images`` is ``solve_grid`` of images of total mass 1: distances in pixels."""
+    options = () if metric is None else ("--metric", metric)
+    found = run("solve", "--images", "one.png", "two.png", *options, "--json").json
+    A, B = (np.asarray(Image.open(f"{name}.png"), dtype=float) for name in ("one", "two"))
+    keywords = {} if metric is None else {"metric": metric}
+    expected = epsilot.solve_grid(A, B, normalize=True, **keywords)
     assert found["shape"] == [20, 20]
-    assert 0 < found["value"] < 1
+    assert found["value"] == pytest.approx(expected.value, rel=1e-12)
+    assert expected.value > 0
 
 
 def test_points_use_the_given_metric(run):

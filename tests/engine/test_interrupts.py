@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import epsilot
+from epsilot.engine import interrupts
 from epsilot.engine.interrupts import graceful_interrupts, watch_signals
 
 COST = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
@@ -141,3 +142,65 @@ def test_runs_of_many_steps_are_watched(solve, is_watched):
 
     solve(look)
     assert (seen[-1] != -1) == is_watched
+
+
+def interrupted_run(**keywords):
+    """Solve a problem that Ctrl-C ends at its first certificate."""
+    return epsilot.solve(
+        np.random.default_rng(0).random((9, 9)),
+        method="sinkhorn",
+        rtol=1e-9,
+        callback=lambda record: signal.raise_signal(signal.SIGINT),
+        on_limit="ignore",
+        **keywords,
+    )
+
+
+def test_a_second_ctrl_c_ends_a_script_that_catches_nothing(monkeypatch):
+    assert interrupted_run().status.name == "INTERRUPTED"
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_run()
+    monkeypatch.setattr(interrupts, "AGAIN_SECONDS", 0.0)  # much later
+    assert interrupted_run().status.name == "INTERRUPTED"
+
+
+def test_the_warning_of_an_interruption_says_how_to_end_the_program():
+    with pytest.warns(epsilot.ConvergenceWarning, match="Ctrl-C again within 5 s"):
+        epsilot.solve(
+            np.random.default_rng(0).random((9, 9)),
+            method="sinkhorn",
+            rtol=1e-9,
+            callback=lambda record: signal.raise_signal(signal.SIGINT),
+        )
+
+
+INTERRUPTED = {
+    "solve": lambda look, **more: epsilot.solve(
+        COST, method="sinkhorn", rtol=1e-9, callback=look, **more
+    ),
+    "barycenter": lambda look, **more: epsilot.barycenter(
+        np.eye(5), COST, method="anderson", rtol=1e-9, callback=look, **more
+    ),
+    "points": lambda look, **more: epsilot.barycenter_sample(
+        [np.arange(9.0)[:, None] ** 2], 3, callback=look, **more
+    ),
+    "batch": lambda look, **more: epsilot.solve_batch(
+        (look(None) or COST for _ in range(9)), **more
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INTERRUPTED)
+def test_on_interrupt_raises_with_the_certified_answer(name):
+    pressed = []
+
+    def look(seen):
+        if not pressed:
+            pressed.append(seen)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(epsilot.Interrupted) as caught:
+        INTERRUPTED[name](look, on_interrupt="raise")
+    assert isinstance(caught.value, KeyboardInterrupt)
+    result = caught.value.result
+    assert np.all(result.lower_bound <= result.value + 1e-12) or name == "batch"

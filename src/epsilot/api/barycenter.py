@@ -14,13 +14,14 @@ from .._types import Array, Matrix, Vector
 from ..arguments import check_count, check_flag, check_least, check_positive, entries, numeric
 from ..barycenters.execute import execute
 from ..barycenters.family import Costs, make_family, shares
-from ..barycenters.free_support import Clouds, SampleBarycenterResult, find_points
+from ..barycenters.free_support import Clouds, Ending, SampleBarycenterResult, find_points
 from ..barycenters.result import BarycenterResult
 from ..engine.request import Request
 from ..engine.seeds import generator
-from ..errors import InvalidProblem
+from ..errors import Interrupted, InvalidProblem
 from ..geometry import Grid
 from ..geometry.coordinates import as_points
+from ..labels import columns_as, columns_like, labels_of
 from ..problems.problem import describe_bad_weights
 from ..problems.work import Record
 
@@ -42,6 +43,7 @@ def barycenter(
     callback: Callable[[Record], object] | None = None,
     progress: bool = False,
     on_limit: str = "warn",
+    on_interrupt: str = "return",
     normalize: bool = False,
     checkpoint: str | None = None,
     resume: str | None = None,
@@ -72,7 +74,7 @@ def barycenter(
         stochastic steps on the semi-dual, with a falling η as well; or linear programs on few arcs.
     max_iter, max_seconds : optional
         Limits in steps and in seconds; the result is then still feasible and carries its true gap.
-    seed, n_threads, callback, progress, on_limit, checkpoint, resume
+    seed, n_threads, callback, progress, on_limit, on_interrupt, checkpoint, resume
         As in :func:`solve`; only ``pdasmd`` draws random numbers.
     normalize : bool
         Rescale every histogram to total 1 instead of refusing unequal totals.
@@ -100,6 +102,7 @@ def barycenter(
             f"{name} was given; a barycentre moves all mass of every histogram (leave {name} out, "
             "and rescale histograms with normalize=True)."
         )
+    A = columns_as(A, labels_of(getattr(M, "index", None)), "A", "the rows of M have")
     return execute(make_family(A, M, weights, normalize=normalize, reg=request.reg), request)
 
 
@@ -173,6 +176,7 @@ def barycenter_sample(
     seed: int = 0,
     n_threads: int | None = None,
     callback: Callable[[Record], object] | None = None,
+    on_interrupt: str = "return",
     checkpoint: str | None = None,
     resume: str | None = None,
 ) -> SampleBarycenterResult:
@@ -203,7 +207,7 @@ def barycenter_sample(
         The points have settled when a round lowers the value by at most this share.
     max_iter, max_seconds : optional
         Limits, in rounds and in seconds.
-    method, seed, n_threads, callback, checkpoint, resume
+    method, seed, n_threads, callback, on_interrupt, checkpoint, resume
         As in :func:`solve`; the seed also draws the first points, and a round is one evaluation.
 
     Examples
@@ -227,6 +231,7 @@ def barycenter_sample(
         n_threads=n_threads,
         callback=callback,
         on_limit="ignore",
+        on_interrupt=on_interrupt,
         checkpoint=checkpoint,
         resume=resume,
     )
@@ -238,7 +243,10 @@ def barycenter_sample(
             "(leave that point out)."
         )
     points = _first_points(found, n_points, init, request.seed)
-    return find_points(found, points, end, request=request, decrease=share)
+    result = find_points(found, points, end, request=request, decrease=share)
+    if result.status is Ending.INTERRUPTED and on_interrupt == "raise":
+        raise Interrupted(str(result.status), result)
+    return result
 
 
 def _clouds(
@@ -247,7 +255,11 @@ def _clouds(
     weights: ArrayLike | None,
 ) -> Clouds:
     """Return checked clouds of one dimension, with masses."""
-    points = [as_points(X, f"clouds[{k}]") for k, X in enumerate(entries(clouds, "clouds"))]
+    tables = entries(clouds, "clouds")
+    points = [
+        as_points(columns_like(X, tables[0], f"clouds[{k}]", "clouds[0]"), f"clouds[{k}]")
+        for k, X in enumerate(tables)
+    ]
     if not points:
         raise InvalidProblem("clouds is empty; a barycentre needs at least one cloud.")
     for k, X in enumerate(points):

@@ -19,6 +19,7 @@ from ..engine.request import Request, meant_keywords
 from ..engine.run_plan import internal_potentials
 from ..errors import InvalidProblem
 from ..geometry import Geometry
+from ..labels import weights_like
 from ..problems.kinds import UserProblem
 from ..problems.objective import Objective
 from ..problems.plan import Arcs, Core, Explicit, Plan
@@ -115,6 +116,7 @@ def audit(
     potentials: tuple[ArrayLike, ArrayLike] | None,
 ) -> Certificate:
     """Certify as ``certify`` does, with the kind and the accuracy of a request."""
+    a, b = weights_like(M, a, b)
     problem = request.kind.problem(UserProblem(M, a, b))
     objective = request.kind.objective(problem, request.reg)
     start = None

@@ -40,6 +40,7 @@ def solve_graph(
     checkpoint: str | None = None,
     resume: str | None = None,
     on_limit: str = "warn",
+    on_interrupt: str = "return",
 ) -> GraphResult:
     """Move masses along the edges of a graph at least cost: a minimum-cost flow.
 
@@ -63,8 +64,8 @@ def solve_graph(
         Rescale both masses to total 1.
     rtol : float
         Requested gap, relative to the lower bound. The method is exact; it stops at an optimum.
-    max_seconds, progress, callback, checkpoint, resume, on_limit
-        As in :func:`solve`. Ctrl-C ends a run too.
+    max_seconds, progress, callback, checkpoint, resume, on_limit, on_interrupt
+        As in :func:`solve`.
 
     Returns
     -------
@@ -95,6 +96,7 @@ def solve_graph(
         checkpoint=checkpoint,
         resume=resume,
         on_limit=on_limit,
+        on_interrupt=on_interrupt,
     )
     with started(request.max_seconds) as clock:
         problem = make_flow_problem(G, a, b, weight, capacity, directed, normalize)

@@ -38,6 +38,7 @@ def solve_gromov(
     checkpoint: str | None = None,
     resume: str | None = None,
     on_limit: str = "warn",
+    on_interrupt: str = "return",
 ) -> GromovResult:
     r"""Couple two clouds by Gromov-Wasserstein, with a bound on the global optimum.
 
@@ -72,7 +73,7 @@ def solve_gromov(
         Limits in seconds, and in transport problems solved; the bounds hold after any of them.
     starts : int
         Random starts of local descents, beside those that map principal axes to principal axes.
-    seed, n_threads, progress, callback, checkpoint, resume, on_limit
+    seed, n_threads, progress, callback, checkpoint, resume, on_limit, on_interrupt
         As in :func:`solve`. The seed draws the starts.
 
     Returns
@@ -105,6 +106,7 @@ def solve_gromov(
         checkpoint=checkpoint,
         resume=resume,
         on_limit=on_limit,
+        on_interrupt=on_interrupt,
     )
     return execute(problem, request, atol=atol, starts=starts, max_ot=max_ot)
 

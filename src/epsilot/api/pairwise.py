@@ -15,6 +15,7 @@ from ..engine.batch.engine import run_batch
 from ..engine.batch.problems import PairSource, rows_of
 from ..engine.batch.result import BatchResult, Pairing
 from ..errors import InvalidProblem
+from ..labels import columns_as, labels_of
 from ..problems.kinds import Kind
 from ..wording import shown
 from .batch import make_config
@@ -63,6 +64,8 @@ def pairwise(
     """
     check_flag("normalize", normalize)
     C = np.ascontiguousarray(cost_matrix(M))
+    H = columns_as(H, labels_of(getattr(M, "index", None)), "H", "the rows of M have")
+    H2 = columns_as(H2, labels_of(getattr(M, "columns", None)), "H2", "the columns of M have")
     is_symmetric = H2 is None
     config = make_config(normalize=normalize, **keywords)
     if is_symmetric:

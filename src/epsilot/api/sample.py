@@ -14,6 +14,7 @@ from ..geometry import Geometry
 from ..geometry.clouds import cloud_geometry
 from ..geometry.coordinates import as_metric
 from ..geometry.near_pairs import near_geometry
+from ..labels import columns_like
 from ..metrics import MetricLike
 from .solve import solve
 
@@ -84,6 +85,7 @@ def solve_sample(
     check_flag("multiscale", multiscale)
     lazy = True if lazy is None and multiscale else lazy
     client = client or _dask_client(X_a, X_b)
+    X_b = columns_like(X_b, X_a, "X_b", "X_a")
     metric = as_metric(metric, p, metric_params)
     if max_distance is not None or k_neighbors is not None:
         if client is not None:

@@ -15,6 +15,7 @@ from ..engine.goal import EXACT_RTOL
 from ..engine.request import Request
 from ..engine.result import Result
 from ..geometry import Geometry, as_geometry
+from ..labels import weights_like
 from ..problems import kinds
 from ..problems.work import Record
 
@@ -38,6 +39,7 @@ def solve(
     callback: Callable[[Record], object] | None = None,
     progress: bool = False,
     on_limit: str = "warn",
+    on_interrupt: str = "return",
     normalize: bool = False,
     checkpoint: str | None = None,
     resume: str | None = None,
@@ -89,6 +91,9 @@ def solve(
         Show a live line with the gap.
     on_limit : {"warn", "raise", "ignore"}
         What to do when a limit ends the run before the target.
+    on_interrupt : {"return", "raise"}
+        After Ctrl-C, return the best certified result, or raise ``Interrupted``, a
+        ``KeyboardInterrupt`` that carries it. A second Ctrl-C within 5 s ends the program.
     normalize : bool
         Rescale both weights to total 1. Otherwise unequal totals raise ``InvalidProblem``.
     checkpoint, resume : path, optional
@@ -138,6 +143,8 @@ def run_request(
 ) -> Result:
     """Solve a problem as ``solve`` does, with keywords that are checked already."""
     check_flag("normalize", normalize)
+    if hasattr(M, "columns"):
+        a, b = weights_like(M, a, b)
     with started(request.max_seconds) as clock:
         try:
             problem = request.problem(M, a, b, normalize=normalize)
@@ -163,6 +170,8 @@ def exact(
     >>> epsilot.exact(np.array([[0.0, 1.0], [1.0, 0.0]])).value
     0.0
     """
+    if hasattr(M, "columns"):
+        a, b = weights_like(M, a, b)
     geometry = as_geometry(M)
     method = "exact" if geometry.allowed is None else "network_simplex"
     return solve(geometry, a, b, method=method, rtol=EXACT_RTOL, on_limit="ignore")

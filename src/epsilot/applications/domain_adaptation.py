@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -13,6 +15,7 @@ from ..engine.result import Result
 from ..errors import InvalidProblem, MissingExtra
 from ..geometry import Dense
 from ..geometry.clouds import cloud_geometry
+from ..labels import columns_like
 from ..metrics import MetricLike
 from .estimators import interpolate, request_of
 
@@ -54,10 +57,12 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         classes: :math:`\sum_j b_j \sum_c \sqrt{s_{cj}}`, where :math:`s_{cj}` is the share of
         class c in the mass of target j. It needs labels of the source. Ten transport problems with
         linearised penalty are solved, and the certificate is that of the last one.
-    new_points : {"source", "target"}
+    new_points : {None, "target", "source"}
         Domain of the points passed to ``transform``. Points of the source are moved, points of the
-        target are returned unchanged. Choose "target" in a Pipeline that predicts on the target;
-        ``fit_transform`` always moves its source.
+        target are returned unchanged. By default the fitted source is moved and all other points
+        are taken for points of the target, with a warning if they are not the fitted ones: choose
+        "target" in a Pipeline that predicts on new points of the target, and "source" where it is
+        scored on held-out points of the source. ``fit_transform`` always moves its source.
     n_neighbors : int
         Number of fitted points that determine how a new point moves.
     stop, max_iter, max_seconds, seed : optional
@@ -108,7 +113,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         stop: str = "certificate",
         metric: MetricLike = "sqeuclidean",
         class_reg: float = 0.0,
-        new_points: str = "source",
+        new_points: str | None = None,
         n_neighbors: int = 10,
         max_iter: int | None = None,
         max_seconds: float | None = None,
@@ -158,6 +163,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
             raise InvalidProblem(
                 "no target was given; pass its points as X_target=... or as fit(Xs, ys, Xt)."
             )
+        Xt = columns_like(Xt, Xs, "Xt", "Xs")
         try:
             self.X_source_ = _finite(validate_data(self, Xs, **_CHECKS), "Xs")
             self.X_target_ = _finite(check_array(Xt, **_CHECKS, estimator=self), "Xt")
@@ -177,7 +183,8 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         return self
 
     def _check_parameters(self) -> None:
-        check_choice("new_points", self.new_points, ("source", "target"))
+        if self.new_points is not None:
+            check_choice("new_points", self.new_points, ("target", "source"))
         check_count("n_neighbors", self.n_neighbors, 1)
         check_options(self.options)
 
@@ -221,7 +228,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         yt: ArrayLike | None = None,
         **_: object,
     ) -> Matrix:
-        """Fit, and return the transported source for either value of ``new_points``."""
+        """Fit, and return the transported source."""
         self.fit(Xs, ys, Xt, yt)
         return self._moved(self.X_source_, self.X_source_, self.transported_)
 
@@ -236,7 +243,21 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         X = self._checked(X)
         if self.new_points == "target":
             return X
-        return self._moved(X, self.X_source_, self.transported_)
+        if self.new_points == "source":
+            return self._moved(X, self.X_source_, self.transported_)
+        out = X.copy()
+        is_source = _occurs_in(X, self.X_source_)
+        if is_source.any():
+            out[is_source] = self._moved(X[is_source], self.X_source_, self.transported_)
+        n_new = int((~is_source & ~_occurs_in(X, self.X_target_)).sum())
+        if n_new:
+            warnings.warn(
+                f"{n_new:,} of {len(X):,} points are in neither fitted domain; they are taken for "
+                'points of the target and not moved. Pass new_points="target" if they are, or '
+                'new_points="source" to move them.',
+                stacklevel=2,
+            )
+        return out
 
     def inverse_transform(self, X: ArrayLike) -> Matrix:
         """Move points of the target to the source.
@@ -279,6 +300,12 @@ def _finite(X: Matrix, name: str) -> Matrix:
             "finite (impute or remove that row; inf and NaN have no distance)."
         )
     return X
+
+
+def _occurs_in(X: Matrix, Y: Matrix) -> NDArray[np.bool_]:
+    """Tell for each row of X whether it is a row of Y."""
+    known = {row.tobytes() for row in Y + 0.0}  # without negative zeros
+    return np.array([row.tobytes() in known for row in X + 0.0], dtype=bool)
 
 
 def _labels(y: ArrayLike | None, n: int, name: str) -> Array | None:

@@ -38,7 +38,7 @@ def execute(family: Family, request: Request) -> BarycenterResult:
     with parallel.limit(request.n_threads), started(request.max_seconds) as clock:
         run = drive(family, goal, request, course, clock)
         result = _result(family, run, goal, request, course, clock)
-    report_limit(result, request.on_limit)
+    report_limit(result, request)
     return result
 
 

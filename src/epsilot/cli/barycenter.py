@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..engine.request import Request
-from ..metrics import GRID_METRICS, METRICS
+from ..metrics import GRID_METRICS
 from ..wording import named, shown
 from . import options as opt
 from .options import LIMITS, METHOD, PROBLEM, TARGETS, request_options
@@ -44,8 +44,12 @@ def barycenter(
         ),
     ] = None,
     metric: Annotated[
-        str, typer.Option(rich_help_panel=PROBLEM, help=f"{' or '.join(GRID_METRICS)}.")
-    ] = "sqeuclidean",
+        str,
+        typer.Option(
+            rich_help_panel=PROBLEM,
+            help=f"{' or '.join(GRID_METRICS)}, in pixels; the second gives smoother pictures.",
+        ),
+    ] = GRID_METRICS[0],
     method: Annotated[
         str,
         typer.Option(rich_help_panel=METHOD, help="anderson, ibp, lbfgs, pdasmd, exact, or auto."),
@@ -55,7 +59,7 @@ def barycenter(
 ) -> None:
     """Find the barycentre of images to a certified accuracy, and write it.
 
-    Costs between pixels are scaled so that the largest is 1. Ctrl-C stops the run and writes its
+    Distances are in pixels, as in epsilot.barycenter_grid. Ctrl-C stops the run and writes its
     best certified answer.
     """
     from ..barycenters.execute import execute
@@ -66,12 +70,9 @@ def barycenter(
     _check_path(out)
     fields = _read(images)
     shape = fields[0].shape
-    grid = Grid(shape, shape, metric, 1.0)
-    reach = grid.bounds[1] or 1.0
-    spacing = 1 / reach ** (1 / METRICS[metric].degree)
     family = make_family(
         [field.ravel() / field.sum() for field in fields],
-        Grid(shape, shape, metric, spacing),
+        Grid(shape, shape, metric),
         _numbers(weights),
         reg=request.reg,
     )

@@ -76,8 +76,9 @@ def demo(
 def demo_problem(A: Matrix, B: Matrix) -> Inputs:
     """Return the cost between pixels, and two images as weights."""
     from ..files.images import grid_cost
-    from .inputs import Inputs, pixel_geometry
+    from ..geometry import Grid
+    from .inputs import Inputs
 
-    is_small = max(A.shape) <= MAX_DENSE_SIDE
-    cost = grid_cost(A.shape) if is_small else pixel_geometry(A.shape, B.shape)
+    is_small, reach = max(A.shape) <= MAX_DENSE_SIDE, sum(A.shape) - len(A.shape)
+    cost = grid_cost(A.shape) if is_small else Grid(A.shape, B.shape, "cityblock", 1 / reach)
     return Inputs(cost, A.ravel(), B.ravel())

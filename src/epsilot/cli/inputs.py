@@ -179,18 +179,10 @@ def read_mass(name: str) -> Matrix:
 def pixel_geometry(
     shape_a: tuple[int, ...], shape_b: tuple[int, ...], metric: str = PIXEL_METRICS[0]
 ) -> Geometry:
-    """Return the cost between the pixels of two images, divided by its largest value."""
-    from ..geometry import Grid
-    from ..geometry.clouds import cloud_geometry
+    """Return the cost between the pixels of two images in units of pixels, as ``solve_grid``."""
+    from ..geometry.clouds import grid_geometry
 
-    _checked_metric(metric, PIXEL_METRICS)
-    sides = [max(a, b) - 1 for a, b in zip(shape_a, shape_b, strict=True)]
-    reach = METRICS[metric].cost([0] * len(sides), sides) ** (1 / METRICS[metric].degree)
-    spacing = 1.0 / (reach or 1.0)
-    if METRICS[metric].is_separable:
-        return Grid(shape_a, shape_b, metric, spacing)
-    X, Y = (spacing * np.indices(shape).reshape(2, -1).T for shape in (shape_a, shape_b))
-    return cloud_geometry(X, Y, metric)
+    return grid_geometry(shape_a, shape_b, _checked_metric(metric, PIXEL_METRICS), 1.0)
 
 
 def _unit(image: Matrix) -> Vector:

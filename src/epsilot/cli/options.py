@@ -45,8 +45,8 @@ Images = Annotated[
     typer.Option(
         metavar="A B",
         rich_help_panel=PROBLEM,
-        help="Two images. Each is scaled to total mass 1, and the cost is the "
-        "distance between pixels divided by the largest.",
+        help="Two images. Each is scaled to total mass 1, and distances are in pixels, as in "
+        "epsilot.solve_grid.",
     ),
 ]
 Metric = Annotated[

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from .. import parallel
 from ..deadline import OutOfTime
-from ..errors import Answer, ConvergenceWarning, NotConverged
+from ..errors import Answer, ConvergenceWarning, Interrupted, NotConverged
 from ..kernels.compile_watch import solver_clock
 from ..problems.objective import Objective, RunObjective
 from ..problems.problem import Problem, Target
@@ -21,6 +21,7 @@ from .checkpoint import Checkpoint, identify, restore
 from .clock import Clock, Phase, started
 from .driver import AnyDriver, Driver
 from .goal import Goal, make_goal, make_limits
+from .interrupts import AGAIN
 from .observers import Callback, History, Observer, live_line
 from .request import Request
 from .result import Result, Status
@@ -43,7 +44,7 @@ def execute(problem: Problem, request: Request, clock: Clock | None = None) -> R
             result = _execute(problem, request, clock)
     else:
         result = _execute(problem, request, clock)
-    report_limit(result, request.on_limit)
+    report_limit(result, request)
     return result
 
 
@@ -255,9 +256,12 @@ def _result(
     )
 
 
-def report_limit(result: Answer, on_limit: str) -> None:
-    """Warn or raise, as requested, if a limit ended a run before its target."""
-    if result.converged or on_limit == "ignore" or result.status is Status.CALLBACK:
+def report_limit(result: Answer, request: Request) -> None:
+    """Warn or raise, as requested, if a limit or Ctrl-C ended a run before its target."""
+    is_interrupted = result.status is Status.INTERRUPTED
+    if is_interrupted and request.on_interrupt == "raise":
+        raise Interrupted(f"{result.method}: {result.status}", result)
+    if result.converged or request.on_limit == "ignore" or result.status is Status.CALLBACK:
         return
     message = f"{result.method}: {result.status}. "
     if result.gap == math.inf:
@@ -268,7 +272,9 @@ def report_limit(result: Answer, on_limit: str) -> None:
             f"{result.target:.3g}"
         )
         message += "." if result.choice is not None else " (method='auto' may reach it)."
-    if on_limit == "raise":
+    if is_interrupted:
+        message += f" {AGAIN}"
+    if request.on_limit == "raise":
         raise NotConverged(message, result)
     warnings.warn(message, ConvergenceWarning, stacklevel=_caller())
 

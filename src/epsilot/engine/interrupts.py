@@ -23,6 +23,13 @@ _set_handler = signal._signal.signal  # type: ignore[attr-defined]
 _set_wakeup = signal._signal.set_wakeup_fd  # type: ignore[attr-defined]
 #: Seconds that a run has to end after a first and after a second SIGTERM, before the process does.
 FIRST_SECONDS, SECOND_SECONDS = 10.0, 1.0
+#: Seconds after a run that Ctrl-C ended in which the next Ctrl-C ends the program.
+AGAIN_SECONDS = 5.0
+#: The sentence that says so.
+AGAIN = (
+    f"Press Ctrl-C again within {AGAIN_SECONDS:g} s to end the program, or pass "
+    "on_interrupt='raise'."
+)
 #: Message to the watcher: a run that SIGTERM has reached has ended.
 _ENDED = b"\0"
 _NO_WATCHER = -1
@@ -40,6 +47,24 @@ def _is_main() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+class _LastInterrupt:
+    """When Ctrl-C last ended a run of this process."""
+
+    at = -math.inf
+
+    def is_recent(self) -> bool:
+        """Tell whether Ctrl-C ended a run a few seconds ago."""
+        return time.monotonic() - self.at < AGAIN_SECONDS
+
+
+_last_interrupt = _LastInterrupt()
+
+
+def forget_interrupts() -> None:
+    """Let the next Ctrl-C end a run only, whenever the last one came."""
+    _last_interrupt.at = -math.inf
+
+
 class _Flag:
     """Whether a signal has come; its handler puts those back that were there before."""
 
@@ -55,9 +80,14 @@ class _Flag:
         return self.has_come
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Note the signal; the next one is not ours."""
-        self.has_come = True
+        """Note the signal; the next one is not ours, nor is Ctrl-C soon after that of a run."""
         self.restore()
+        handler = self.before.get(number)
+        if number == signal.SIGINT and _last_interrupt.is_recent() and callable(handler):
+            handler(number, frame)
+        self.has_come = True
+        if number == signal.SIGINT:
+            _last_interrupt.at = time.monotonic()
 
     def restore(self) -> None:
         """Put back the handlers that were there before."""
@@ -165,6 +195,9 @@ def watch_signals() -> None:
 
 def graceful_interrupts() -> _Graceful:
     """Turn the first Ctrl-C or SIGTERM into a flag, so that no step is torn; the second one raises.
+
+    A Ctrl-C soon after a run that Ctrl-C ended raises at once, in whatever run it comes, so that
+    a script of many runs can be ended.
 
     SIGTERM ends a process whose run is stuck, when it comes again or 10 s after it came. Runs
     inside a run (those of a start) look at the same flag.

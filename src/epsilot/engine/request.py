@@ -187,6 +187,7 @@ class Request:
     callback: "Callable[[Record], object] | None" = keyword(None, _check_callback, is_written=False)
     progress: bool = keyword(False, check_flag, is_written=False, aliases=("verbose", "log"))
     on_limit: str = keyword("warn", _choice("warn", "raise", "ignore"), is_written=False)
+    on_interrupt: str = keyword("return", _choice("return", "raise"), is_written=False)
     checkpoint: str | None = keyword(
         None, _check_checkpoint, "Save the run to this file as it goes.", is_written=False
     )

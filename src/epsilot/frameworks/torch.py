@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from ..arguments import check_choice, check_flag
+from ..engine.request import public
 from ..errors import InvalidProblem, MissingExtra
 from .front import Front, Match, Stacking
 from .losses import Loss, check_held
@@ -125,3 +127,76 @@ def _held(z: Array, like: Tensor) -> Tensor:
 
 
 FRONT = TorchFront()
+
+#: Ways to combine the values of many problems.
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class TransportLoss(torch.nn.Module):  # type: ignore[misc]
+    """Transport cost between points as a module, whose keywords are given once.
+
+    Parameters
+    ----------
+    debias : bool
+        Return the Sinkhorn divergence instead of the transport cost; it needs ``reg``.
+    reduction : {"mean", "sum", "none"}
+        What to return of the values of many problems, which leading axes of the points hold.
+    **keywords
+        As in :func:`transport_cost`, or in :func:`divergence` with ``debias``, but for
+        ``return_info``.
+
+    Examples
+    --------
+    >>> import torch, epsilot.torch
+    >>> loss = epsilot.torch.TransportLoss(metric="euclidean")
+    >>> loss
+    TransportLoss(metric='euclidean')
+    >>> x = torch.tensor([[[0.0], [1.0]], [[0.0], [1.0]]])  # two problems
+    >>> loss(x, x + 3.0)
+    tensor(3.)
+    """
+
+    def __init__(self, *, debias: bool = False, reduction: str = "mean", **keywords: Any) -> None:
+        super().__init__()
+        check_flag("debias", debias)
+        check_choice("reduction", reduction, REDUCTIONS)
+        self.debias, self.reduction, self.keywords = bool(debias), reduction, dict(keywords)
+        if self.debias and keywords.get("reg") is None:
+            raise InvalidProblem(
+                "debias=True was given without reg; the Sinkhorn divergence needs a regularisation."
+            )
+        if "return_info" in keywords:
+            raise InvalidProblem(
+                "return_info was given to TransportLoss, whose value is one tensor; call "
+                "epsilot.torch.transport_cost for certificates."
+            )
+        one = torch.zeros(1, 1)
+        self._values(one, one, None, None)  # checks the keywords
+
+    def forward(
+        self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None
+    ) -> Tensor:
+        """Return the loss of points x and y with weights a and b.
+
+        Parameters
+        ----------
+        x, y : (..., n, d), (..., m, d) tensors
+            Points.
+        a, b : (..., n), (..., m) tensors, optional
+            Weights; uniform if None.
+        """
+        value = self._values(x, y, a, b)
+        if self.reduction == "none":
+            return value
+        return value.mean() if self.reduction == "mean" else value.sum()
+
+    def _values(self, x: Tensor, y: Tensor, a: Tensor | None, b: Tensor | None) -> Tensor:
+        call = public(FRONT.divergence if self.debias else FRONT.transport_cost, __name__)
+        value: Tensor = call(x, y, a=a, b=b, **self.keywords)
+        return value
+
+    def extra_repr(self) -> str:
+        """Return the keywords that are not defaults."""
+        own = {"debias": self.debias, "reduction": self.reduction}
+        given = {name: value for name, value in own.items() if value not in (False, "mean")}
+        return ", ".join(f"{name}={value!r}" for name, value in (given | self.keywords).items())

@@ -56,5 +56,5 @@ def execute(problem: FlowProblem, request: Request, clock: Clock) -> GraphResult
         history=list(run.history),
         compile_seconds=clock.compile_seconds(),
     )
-    report_limit(result, request.on_limit)
+    report_limit(result, request)
     return result

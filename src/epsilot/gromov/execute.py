@@ -101,7 +101,7 @@ def execute(
         )
         run = drive(objective, goal, request, course, clock)
         result = _result(objective, run, goal, request, course, most, clock.compile_seconds())
-    report_limit(result, request.on_limit)
+    report_limit(result, request)
     return result
 
 

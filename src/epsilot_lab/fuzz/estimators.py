@@ -41,7 +41,8 @@ def adapter(rng: Rng) -> CaseOutcome:
     outcome = CaseOutcome("DomainAdapter", label=label)
 
     def fit() -> Any:
-        return epsilot.DomainAdapter(metric=metric, max_seconds=3.0, **accuracy).fit(X, Xt=Y)
+        keywords = {"metric": metric, "max_seconds": 3.0, "new_points": "source", **accuracy}
+        return epsilot.DomainAdapter(**keywords).fit(X, Xt=Y)
 
     answer = ask(fit)
     if not answered(outcome, answer, float(C.max()), accuracy):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import epsilot
+from epsilot.engine.interrupts import forget_interrupts
 
 from .problems import Array, CaseOutcome, Rng, ask, pick
 
@@ -161,6 +162,7 @@ def limits(rng: Rng) -> CaseOutcome:
     if way == "max_seconds":
         keywords["max_seconds"] = seconds
     number = signal.SIGINT if way == "SIGINT" else 0
+    forget_interrupts()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         late, answer = overshoot(lambda: ask(call, **keywords), seconds, number)

@@ -24,6 +24,7 @@ from ...errors import (
     CertificateError,
     ClusterError,
     ConvergenceWarning,
+    Interrupted,
     InvalidBatch,
     InvalidProblem,
 )
@@ -43,7 +44,7 @@ from ...wording import named
 from ..clock import Clock, started
 from ..execute import execute
 from ..goal import RTOL
-from ..interrupts import graceful_interrupts, watch_signals
+from ..interrupts import AGAIN, graceful_interrupts, watch_signals
 from ..request import Request
 from ..result import Result, Status
 from ..storage import save_or_warn
@@ -458,7 +459,10 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
     result = replace(result, compile_seconds=compile_seconds() - compiled_before)
     if config.checkpoint is not None:
         save_or_warn(config.checkpoint, result.save)
-    _report(result, config.on_error)
+    is_interrupted = not result.is_complete and interrupted()
+    if is_interrupted and request.on_interrupt == "raise":
+        raise Interrupted("the batch was interrupted; .result holds what is done", result)
+    _report(result, config.on_error, AGAIN if is_interrupted else "")
     return result
 
 
@@ -480,14 +484,14 @@ def _digest(source: ProblemSource) -> str:
     return digest
 
 
-def _report(result: BatchResult, on_error: str) -> None:
+def _report(result: BatchResult, on_error: str, note: str) -> None:
     """Warn of problems that were left out, and raise if one was refused."""
     n_good, n_refused = int(result.converged.sum()), len(result.errors)
     if not result.is_complete or n_good + n_refused < len(result):
         ended = "stopped early" if not result.is_complete else "done"
         warnings.warn(
             f"{ended}: of {len(result):,} problems {n_good:,} are certified and {n_refused:,} "
-            "refused; the others hold their best bounds, or NaN.",
+            f"refused; the others hold their best bounds, or NaN. {note}".rstrip(),
             ConvergenceWarning,
             stacklevel=4,
         )

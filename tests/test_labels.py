@@ -1,0 +1,83 @@
+"""Data frames are matched by their labels, or refused where these differ."""
+
+import numpy as np
+import pytest
+
+import epsilot
+from epsilot.labels import columns_like, labels_of, weights_like
+
+pandas = pytest.importorskip("pandas")
+RNG = np.random.default_rng(0)
+X, Y = RNG.random((6, 3)), RNG.random((5, 3))
+NAMES, SHUFFLED = ["u", "v", "w"], [2, 0, 1]
+FIRST = pandas.DataFrame(X, columns=NAMES)
+SECOND = pandas.DataFrame(Y, columns=NAMES)
+OTHER_ORDER = SECOND.iloc[:, SHUFFLED]
+RENAMED = SECOND.rename(columns={"w": "z"})
+M = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+TOWNS = ["a", "b", "c", "d"]
+COST = pandas.DataFrame(M, index=TOWNS, columns=TOWNS)
+H = pandas.DataFrame(RNG.dirichlet(np.ones(4), 3), columns=TOWNS)
+
+CLOUDS = {
+    "solve_sample": lambda x, y: epsilot.solve_sample(x, y).value,
+    "wasserstein": lambda x, y: epsilot.wasserstein(x, y),
+    "barycenter_sample": lambda x, y: epsilot.barycenter_sample([x, y], 3, init=X[:3]).value,
+}
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_columns_are_matched_by_name(name):
+    call = CLOUDS[name]
+    expected = call(X, Y)
+    assert call(FIRST, SECOND) == call(FIRST, OTHER_ORDER) == call(X, SECOND) == expected
+    assert call(X, OTHER_ORDER) != expected  # without names on both sides, as they are
+    with pytest.raises(epsilot.InvalidProblem, match=r"columns 'u', 'v', 'z' and .* 'u', 'v', 'w'"):
+        call(FIRST, RENAMED)
+
+
+def test_columns_of_polars_are_matched():
+    polars = pytest.importorskip("polars")
+    first, second = (polars.DataFrame(x, schema=NAMES, orient="row") for x in (X, Y))
+    expected = epsilot.solve_sample(X, Y).value
+    assert epsilot.solve_sample(first, second.select(["w", "u", "v"])).value == expected
+    assert epsilot.solve_sample(FIRST, second.select(["w", "u", "v"])).value == expected
+
+
+def test_weights_follow_the_labels_of_the_cost():
+    a, b = H.iloc[0], H.iloc[1]
+    for call in (epsilot.solve, epsilot.exact):
+        expected = call(M, a.to_numpy(), b.to_numpy()).value
+        assert call(COST, a[::-1], b.iloc[[1, 3, 0, 2]]).value == expected
+        assert call(COST.iloc[::-1], a, b).value == pytest.approx(expected)
+    plan = np.outer(a, b)
+    audit = epsilot.certify(COST, a[::-1], b, plan=plan)
+    assert audit.is_feasible
+    with pytest.raises(epsilot.InvalidProblem, match=r"the rows of M have 'a', 'b', 'c'"):
+        epsilot.solve(COST, a.rename({"d": "e"}), b)
+
+
+def test_histograms_follow_the_labels_of_the_cost():
+    mixed = H[["d", "b", "a", "c"]]
+    expected = epsilot.pairwise(H.to_numpy(), M).value
+    np.testing.assert_array_equal(epsilot.pairwise(mixed, COST).value, expected)
+    found = epsilot.barycenter(mixed, COST)
+    assert found.value == epsilot.barycenter(H.to_numpy(), M).value
+    with pytest.raises(epsilot.InvalidProblem, match="each once"):
+        epsilot.pairwise(H.set_axis(["a", "a", "b", "c"], axis=1), COST)
+
+
+def test_estimators_match_columns():
+    pytest.importorskip("sklearn")
+    expected = epsilot.DomainAdapter().fit(X, Xt=Y).transform(X)
+    adapter = epsilot.DomainAdapter().fit(FIRST, Xt=OTHER_ORDER)
+    np.testing.assert_array_equal(adapter.transform(FIRST), expected)
+
+
+def test_counts_are_no_labels():
+    counted = pandas.DataFrame(Y)
+    assert labels_of(counted.columns) is None
+    assert columns_like(FIRST, counted, "X_b", "X_a") is FIRST
+    weights = pandas.Series(np.ones(4)), pandas.Series(np.ones(4))
+    assert weights_like(COST, *weights) == weights
+    assert weights_like(M, H.iloc[0], None)[0] is not None
