@@ -29,6 +29,8 @@ SEED ?= 0
 PYTEST_ARGS ?=
 # DOCS_ARGS="-D plot_gallery=0" leaves the gallery undrawn: half a minute instead of some.
 DOCS_ARGS ?=
+# Sphinx shows how far it is; logs of CI hold warnings only.
+SPHINX_QUIET := $(if $(CI),--quiet)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help demo test boundscheck explore test-lowest dist lint types bench docs clean
@@ -84,7 +86,8 @@ bench: $(VENV)/.stamp-plot
 	$(BIN)/python -m epsilot_lab kernels
 
 docs: $(VENV)/.stamp-dev $(VENV)/.stamp-docs
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet $(DOCS_ARGS) docs docs/_build/html
+	@echo "Building the site: half a minute, and some minutes more for the gallery ..."
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going $(SPHINX_QUIET) $(DOCS_ARGS) docs docs/_build/html
 	@echo "Built docs/_build/html/index.html"
 
 clean:

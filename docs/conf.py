@@ -1,5 +1,6 @@
 """How Sphinx makes the site of docs/: ``make docs``, without a network, warnings being errors."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -57,6 +58,9 @@ sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "drawn",
     "filename_pattern": r"\.py$",
+    # API pages list the scripts that use a name.
+    "backreferences_dir": "drawn/uses",
+    "doc_module": ("epsilot",),
     "ignore_pattern": missing_scripts(HERE / "gallery"),
     "plot_gallery": "True",
     "abort_on_example_error": True,
@@ -81,11 +85,12 @@ html_copy_source = False
 html_show_search_summary = True
 html_js_files = ["search.js"]
 html_favicon = "_static/logo.svg"
-html_sidebars = {"changelog": []}
-html_context = {"default_mode": "auto"}
+html_sidebars = {"**": ["site-nav.html"]}
+VERSIONS = json.loads((HERE / "versions.json").read_text(encoding="utf-8"))
+html_context = {"default_mode": "auto", "versions": VERSIONS}
 html_theme_options = {
     "navbar_align": "left",
-    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "navbar_end": ["versions", "theme-switcher", "navbar-icon-links"],
     "icon_links": [
         {
             "name": "Repository",
@@ -100,5 +105,5 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "logo": {"text": f"epsilot {version}", "image_light": LOGO, "image_dark": LOGO},
+    "logo": {"text": "epsilot", "image_light": LOGO, "image_dark": LOGO},
 }

@@ -1,5 +1,6 @@
 """What a release says of itself is the same everywhere, and its archives hold what tests read."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -20,6 +21,8 @@ def test_the_version_is_said_once_and_repeated_truly():
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(r"^## \[(\d.*?)\] - \d{4}-\d{2}-\d{2}$", changes, re.MULTILINE)
     assert cited == released[0] == epsilot.__version__
+    listed = json.loads((ROOT / "docs" / "versions.json").read_text(encoding="utf-8"))
+    assert [version["version"] for version in listed] == released
 
 
 def test_every_dependency_has_a_lower_bound():

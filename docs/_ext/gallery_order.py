@@ -3,6 +3,7 @@
 from pathlib import Path
 
 FIRST = (
+    "plan_and_bounds",
     "plan_and_prices",
     "first_certificate",
     "what_eps_buys",

@@ -36,6 +36,10 @@ LINE_SIZE = 8.0, 4.0
 SOURCE, TARGET = COLOURS[0], COLOURS[1]
 #: Area of the largest dot, in points squared.
 LARGEST_DOT = 36.0
+#: Area of all dots of a side together, in points squared, where they are many.
+INK = 9e3
+#: Lines that are drawn nearly opaque; more of them are fainter.
+OPAQUE_LINES = 80
 #: Share of the strongest arrow below which a displacement is not drawn.
 WEAKEST_ARROW = 0.02
 
@@ -108,16 +112,17 @@ def draw_coupled(
     (X, *_), (Y, *_) = sides
     i, j, times = arcs
     shares = np.sqrt(times / times.max())
+    opacity = np.clip(OPAQUE_LINES / times.size, 0.35, 0.8)
     lines = LineCollection(
         [*np.stack([X[i], Y[j]], axis=1)],
-        colors=[(0.35, 0.35, 0.35, 0.2 + 0.5 * share) for share in shares],
+        colors=[(0.3, 0.3, 0.3, opacity * (0.3 + 0.7 * share)) for share in shares],
         linewidths=0.4 + 0.8 * shares,
         zorder=1,
     )
     ax.add_collection(lines)
     for (places, has, part), colour, name in zip(sides, (SOURCE, TARGET), names, strict=True):
         some = sampled(has, LIMITS.points)
-        largest = min(LARGEST_DOT, 4e4 / some.size)
+        largest = min(LARGEST_DOT, INK / some.size)
         top = float(has[some].max(initial=0.0)) or 1.0
         x, y = places[some].T
         if (part[some] < 0.999 * has[some]).any():

@@ -1,12 +1,13 @@
 """Time the first call of a process: with an empty cache of compiled code, and with a filled one.
 
     python -m epsilot_lab first-calls [--calls "solve, n = 8" batch] [--warm FOLDER]
-    python -m epsilot_lab first-calls --against FOLDER   # in turns with another checkout's src
+    python -m epsilot_lab first-calls --against FOLDER --rounds 3 --out docs/results/first-calls
     python -m epsilot_lab first-calls --functions        # what is compiled, function by function
 
 Each call runs in fresh processes, from the start of Python to the answer: one with an empty cache
-of compiled code, then one that finds it filled. Times are processor seconds. ``--warm`` takes a
-cache that is there already.
+of compiled code, then one that finds it filled. Times are processor seconds, medians over rounds.
+``--against`` takes turns with the src of another checkout. ``--warm`` takes a cache that is there
+already.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 import epsilot
+from epsilot.files import write_atomically
 
 #: Name -> the call that a process makes after the import; R draws an array.
 CALLS = {
@@ -34,6 +39,19 @@ CALLS = {
     "sinkhorn": "epsilot.solve(R(32, 32), eps=0.1, method='sinkhorn')",
     "pdasmd": "epsilot.solve(R(32, 32), eps=0.1, method='pdasmd')",
 }
+TEXT = """# First calls
+
+Processor seconds of fresh processes, from the start of Python to the answer: with an empty cache of
+compiled code ("compiling"), and with a filled one ("afterwards"). *Before* is an older commit,
+*now* this one; the ratio is that of the seconds with an empty cache. Medians of {n} rounds, in
+which both take turns on one machine.
+
+```sh
+python -m epsilot_lab first-calls --against CHECKOUT/src {words} --out docs/results/first-calls
+```
+
+{table}
+"""
 SCRIPT = """
 import time, warnings
 import numpy as np, epsilot
@@ -87,6 +105,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS))
     parser.add_argument("--warm", metavar="FOLDER")
     parser.add_argument("--against", metavar="FOLDER", help="src of another checkout")
+    parser.add_argument("--rounds", type=int, default=1, help="processes of which to take medians")
+    parser.add_argument("--out", metavar="FOLDER", type=Path, help="write the table there")
     parser.add_argument("--functions", action="store_true", help="list what is compiled")
     options = parser.parse_args(argv)
     own = str(Path(epsilot.__file__).parents[1])
@@ -98,11 +118,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     sources = [own] if options.against is None else [options.against, own]
     heads = ["compiling, s", "functions", "afterwards, s"]
     if options.against is not None:
-        heads = [f"{head} {when}" for when in ("before:", "now:") for head in heads] + ["ratio"]
-    print("| call | " + " | ".join(heads) + " |\n|---" + "|---" * len(heads) + "|")
+        heads = [f"{when}: {head}" for when in ("before", "now") for head in heads] + ["ratio"]
+    lines = ["| call | " + " | ".join(heads) + " |", "|---" + "|---" * len(heads) + "|"]
+    print(*lines, sep="\n")
     for call in options.calls:
-        found = [measure(call, source, options.warm) for source in sources]
-        cells = [x for cold, n, warm in found for x in (f"{cold:.1f}", str(n), f"{warm:.2f}")]
-        if options.against is not None:
-            cells.append(f"{found[1][0] / found[0][0]:.2f}")
-        print(f"| {call} | " + " | ".join(cells) + " |", flush=True)
+        rounds = [
+            [measure(call, source, options.warm) for source in sources]
+            for _ in range(options.rounds)
+        ]
+        lines.append(row(call, np.median(rounds, axis=0)))
+        print(lines[-1], flush=True)
+    if options.out is not None:
+        words = " ".join(["--rounds", str(options.rounds)])
+        text = TEXT.format(words=words, n=options.rounds, table="\n".join(lines))
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_atomically(options.out / "summary.md", lambda file: file.write(text.encode()))
+
+
+def row(call: str, found: Any) -> str:
+    """Return the row of a call from the medians of one checkout or of two."""
+    cells = [x for cold, n, warm in found for x in (f"{cold:.1f}", f"{n:.0f}", f"{warm:.2f}")]
+    if len(found) > 1:
+        cells.append(f"{found[1][0] / found[0][0]:.2f}")
+    return f"| {call} | " + " | ".join(cells) + " |"
