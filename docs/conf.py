@@ -31,6 +31,7 @@ extensions = [
     "repository_links",
     "registry",
     "public_names",
+    "trim_code",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery"]

@@ -122,7 +122,7 @@ def is_foreign(
     app: Sphinx, what: str, name: str, thing: object, skip: bool, _: object
 ) -> bool | None:
     """Leave out what a class inherits from other packages, whose documentation it is."""
-    module = getattr(thing, "__module__", None)
+    module = getattr(getattr(thing, "func", thing), "__module__", None)  # of a cached property
     return True if isinstance(module, str) and not module.startswith("epsilot") else None
 
 

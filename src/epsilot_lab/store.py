@@ -166,13 +166,13 @@ def _is_torn(text: bytes) -> bool:
 # -- tasks -------------------------------------------------------------------------------------
 
 
-class Interrupted(KeyboardInterrupt):
+class StudyInterrupted(KeyboardInterrupt):
     """The user ended a run; the values it had reached are not a measurement."""
 
 
 @contextmanager
 def refuse_interrupted() -> Iterator[None]:
-    """Raise ``Interrupted`` at the end if Ctrl-C came, whatever the solve inside returned.
+    """Raise ``StudyInterrupted`` at the end if Ctrl-C came, whatever the solve inside returned.
 
     A solve that is interrupted certifies what it has. That may suffice for its target, but it is
     not the result of an undisturbed run.
@@ -180,7 +180,7 @@ def refuse_interrupted() -> Iterator[None]:
     with graceful_interrupts() as is_interrupted:
         yield
     if is_interrupted():
-        raise Interrupted
+        raise StudyInterrupted
 
 
 class Expected(Protocol):

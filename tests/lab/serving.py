@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 
 from epsilot import parallel
-from epsilot_lab.store import Interrupted
+from epsilot_lab.store import StudyInterrupted
 
 
 def double(pipe, offset=0):
@@ -45,7 +45,7 @@ class Counted:
 
     def line(self):
         if self.fault == "interrupted":
-            raise Interrupted
+            raise StudyInterrupted
         if self.fault == "died":
             os._exit(5)
         if self.fault:
