@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from .. import parallel
 from .._types import Array, Index, Matrix, Vector
+from ..kernels import arcs as arc_kernels
 from ..kernels import dense as kernels
 from ..kernels import k_least
 from ..kernels.vectors import exp, log, logaddexp, matvec, rmatvec
@@ -118,6 +119,18 @@ class AllowedArcs(NamedTuple):
     def lists(self) -> tuple[Array, ...]:
         """The arrays that the search for paths needs."""
         return self.starts, self.cols, self.first, self.places, self.col_rows
+
+    def negative(self, f: Vector, g: Vector, bar: float, k: int) -> tuple[Index, Index, Vector]:
+        """Return rows, columns and costs of the arcs with C_ij - f_i - g_j < bar.
+
+        These are at most the k least ones of every row, in rising order.
+        """
+        most = min(self.costs.size, k * f.size)
+        rows, places = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+        listed = self.starts, self.cols, self.costs
+        size = arc_kernels.negative(*listed, f, g, bar, k, rows, places)
+        found = places[:size]
+        return rows[:size], self.cols[found].astype(np.int64), self.costs[found]
 
 
 class Geometry(ABC):

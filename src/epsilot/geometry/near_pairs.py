@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,20 +16,8 @@ from .clouds import cloud_geometry
 from .sparse import Sparse
 from .tree_index import Embedding
 
-#: Columns per point that a first search of the trees lists, and their growth for points with more.
-FIRST_LISTED, GROWTH = 16, 4
-
 #: Rows, columns and costs of arcs.
 ArcArrays = tuple[Index, Index, Vector]
-
-
-class ListArrays(NamedTuple):
-    """Points of one side, the nearest points of the other, and their costs."""
-
-    points: Index
-    others: Index  # (points, k)
-    costs: Matrix
-    thresholds: Vector  # no point outside a list costs less
 
 
 def check_near(max_distance: object, k_neighbors: object) -> None:
@@ -83,45 +69,38 @@ def near_pairs(
         Allow a pair if one of its points is among the k nearest to the other.
     """
     n, m = geometry.shape
-    if k_neighbors is not None:
-        k = int(k_neighbors)
-        i, j, costs = _nearest(geometry, min(k, m), False)
-        cols, rows, others = _nearest(geometry, min(k, n), True)
-        found = [(i, j, costs), (rows, cols, others)]
-    else:
+    if k_neighbors is None:
         assert max_distance is not None
         row, named = compiled_metric(metric), as_named(metric)
         degree = named.p if row is None else row.degree or 1
-        found = _within(geometry, float(max_distance) ** degree)
+        return _within(geometry, float(max_distance) ** degree)
+    k = int(k_neighbors)
+    i, j, costs = _nearest(geometry, min(k, m), False)
+    cols, rows, others = _nearest(geometry, min(k, n), True)
+    found = [(i, j, costs), (rows, cols, others)]
     i, j, costs = (np.concatenate([part[x] for part in found]) for x in range(3))
     return Sparse(i, j, costs, geometry.shape)
 
 
-def _searched(embedding: Embedding, k: int, swap: bool, of: Index | None = None) -> ListArrays:
-    """Return the k nearest of points of one side: indices of the points, lists and thresholds.
-
-    ``of`` are places in the order of the side's tree; by default all of them.
-    """
+def _searched(embedding: Embedding, k: int, swap: bool) -> tuple[Index, Index, Matrix]:
+    """Return the points of one side, the k nearest of the other for each, and their costs."""
     X, Y, metric, shift, *_ = embedding
     X, Y = (Y, X) if swap else (X, Y)
     own, others = embedding.tree_of(X), embedding.tree_of(Y)
-    points, order = own.points, own.order
-    if of is not None:
-        points, order = np.ascontiguousarray(points[of]), order[of]
-    n = order.size
+    n = own.order.size
     _ask(n * k)
     cols, costs = np.zeros((n, k), dtype=np.int32), np.empty((n, k))
     leasts, thresholds = np.empty(n), np.empty(n)
     priced = others.priced(np.zeros(len(others.points)), metric, shift)
     rows = np.arange(n, dtype=np.int32)
-    embedding.least_columns(priced, points, rows, cols, costs, leasts, thresholds)
-    return ListArrays(order, others.order[cols], costs, thresholds)
+    embedding.least_columns(priced, own.points, rows, cols, costs, leasts, thresholds)
+    return own.order, others.order[cols], costs
 
 
 def _nearest(geometry: Geometry, k: int, swap: bool) -> ArcArrays:
     """Return the arcs to the k nearest targets of every source, or with ``swap`` the reverse."""
     if geometry.embedding is not None:
-        points, others, costs, _ = _searched(geometry.embedding, k, swap)
+        points, others, costs = _searched(geometry.embedding, k, swap)
     elif not swap:
         points = np.arange(geometry.shape[0])
         _ask(points.size * k)
@@ -141,25 +120,32 @@ def _nearest(geometry: Geometry, k: int, swap: bool) -> ArcArrays:
     return np.repeat(points, k), others.ravel().astype(np.int64), costs.ravel()
 
 
-def _within(geometry: Geometry, most: float) -> list[ArcArrays]:
+def _within(geometry: Geometry, most: float) -> Sparse:
     """Return the arcs whose cost is at most a number."""
+    if geometry.embedding is not None:
+        return _within_of_trees(geometry.shape, geometry.embedding, most)
     found: list[ArcArrays] = []
-    if geometry.embedding is None:
-        for start, _, C in geometry.blocks():
-            i, j = np.nonzero(most >= C)
-            _ask(sum(arcs[0].size for arcs in found) + i.size)
-            found.append((i + start, j, C[i, j]))
-        return found
-    (n, m), k = geometry.shape, FIRST_LISTED
-    open_rows = np.arange(n)
-    while open_rows.size:
-        k = min(k, m)
-        points, others, costs, thresholds = _searched(geometry.embedding, k, False, open_rows)
-        is_whole = (thresholds > most) | (k == m)
-        s, place = np.nonzero((costs <= most) & is_whole[:, None])
-        found.append((points[s], others[s, place].astype(np.int64), costs[s, place]))
-        open_rows, k = open_rows[~is_whole], GROWTH * k
-    return found
+    for start, _, C in geometry.blocks():
+        i, j = np.nonzero(most >= C)
+        _ask(sum(part[0].size for part in found) + i.size)
+        found.append((i + start, j, C[i, j]))
+    i, j, costs = (np.concatenate([part[x] for part in found]) for x in range(3))
+    return Sparse(i, j, costs, geometry.shape)
+
+
+def _within_of_trees(shape: tuple[int, int], embedding: Embedding, most: float) -> Sparse:
+    """Return the same arcs by two searches: one counts them, and one writes them."""
+    own, others = embedding.tree_of(embedding.X), embedding.tree_of(embedding.Y)
+    priced = others.priced(np.zeros(len(others.points)), embedding.metric, embedding.shift)
+    X = own.points[np.argsort(own.order)]
+    n = len(X)
+    starts, counts = np.zeros(n + 1, dtype=np.int64), np.empty(n, dtype=np.int64)
+    priced.within(X, most, starts, counts, np.empty(0, dtype=np.int64), np.empty(0))
+    np.cumsum(counts, out=starts[1:])
+    _ask(int(starts[-1]))
+    cols, costs = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
+    priced.within(X, most, starts, counts, cols, costs)
+    return Sparse.of_rows(shape, starts, others.order[cols], costs)
 
 
 def _ask(n_arcs: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from .. import parallel
 from .._types import Index, Matrix, Vector
@@ -97,6 +98,13 @@ class Sparse(Geometry):
         out = cls.__new__(cls)
         out._take(shape, by_rows)
         return out
+
+    @classmethod
+    def of_rows(cls, shape: tuple[int, int], starts: Index, cols: Index, costs: Vector) -> Sparse:
+        """Return the geometry of arcs by rows, each arc once, with finite costs."""
+        stored = sparse.csr_array((costs, cols, starts), shape=shape)
+        stored.sort_indices()
+        return cls._own(shape, ArcLists(starts, stored.indices.astype(np.uint32), stored.data))
 
     @classmethod
     def of_scipy(cls, M: Any) -> Sparse:

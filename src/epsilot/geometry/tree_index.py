@@ -208,6 +208,15 @@ class PricedTree:
             X, rows, self.points, self.prices, *self.args, cols, costs, leasts, thresholds,
         )  # fmt: skip
 
+    def within(
+        self, X: Matrix, most: float, starts: Index, counts: Index, cols: Index, costs: Vector
+    ) -> None:
+        """Write the columns of cost at most ``most``; see the kernel for the outputs."""
+        parallel.share(
+            kernels.within, len(X), TUNING.entries_per_search * len(X),
+            X, self.points, *self.args, most, starts, counts, cols, costs,
+        )  # fmt: skip
+
     def ctransform(self, X: Matrix) -> Vector:
         """Return min_j C_ij + price_j for points."""
         out = np.empty(len(X))

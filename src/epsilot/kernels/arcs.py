@@ -133,6 +133,35 @@ def k_least(starts, others, costs, prices, nodes, ends, least, thresholds):
 
 
 @njit(**KERNEL)
+def negative(starts, others, costs, f, g, bar, k, rows, places):
+    """Write rows and places of the arcs with C_ij - f_i - g_j < bar, at most the k least per row.
+
+    Return their number; ``rows`` and ``places`` have room for k arcs of every row.
+    """
+    size, values = 0, np.empty(k)
+    for i in range(starts.size - 1):
+        first = size
+        for arc in range(starts[i], starts[i + 1]):
+            value = costs[arc] - f[i] - g[others[arc]]
+            if value >= bar:
+                continue
+            place = size - first
+            if place == k:
+                place -= 1
+                if value >= values[place]:
+                    continue
+            else:
+                size += 1
+            while place > 0 and values[place - 1] > value:
+                values[place], places[first + place] = values[place - 1], places[first + place - 1]
+                place -= 1
+            values[place], places[first + place] = value, arc
+        for place in range(first, size):
+            rows[place] = i
+    return size
+
+
+@njit(**KERNEL)
 def by_columns(starts, cols, m, places, first):
     """Write the places of all arcs by columns, rows rising, and the first place of each column."""
     first[:] = 0

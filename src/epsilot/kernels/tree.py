@@ -290,6 +290,39 @@ def ctransform(X, Y, prices, shift, metric, nodes, depth, axes, out, start, stop
 
 
 @njit(**KERNEL)
+def within(
+    X, Y, shift, metric, nodes, depth, axes, most, starts, counts, cols, costs, start, stop
+):  # fmt: skip
+    """Count the columns of cost + shift <= ``most`` of each row, and write those with room.
+
+    Row i has room from ``starts[i]`` to ``starts[i + 1]`` in ``cols`` and ``costs``.
+    """
+    m, first = Y.shape[0], 1 << depth
+    stack = empty(MAX_DEPTH, np.int64)
+    for i in range(start, stop):
+        place, end = starts[i], starts[i + 1]
+        stack[0], top = 1, 1
+        while top > 0:
+            top -= 1
+            t = stack[top]
+            if _bound(X[i], nodes[t], metric, axes) > most:
+                continue
+            if t < first:
+                stack[top], stack[top + 1] = 2 * t + 1, 2 * t
+                top += 2
+                continue
+            for j in range((m * (t - first)) >> depth, (m * (t - first + 1)) >> depth):
+                cost = pair_cost(metric, X[i], Y[j], axes)
+                if shift != 0:
+                    cost += shift
+                if cost <= most:
+                    if place < end:
+                        cols[place], costs[place] = j, cost
+                    place += 1
+        counts[i] = place - starts[i]
+
+
+@njit(**KERNEL)
 def cells(X, weights, depth, centres, masses):
     """Write the centroids and masses of the nodes of a depth."""
     n, d = X.shape

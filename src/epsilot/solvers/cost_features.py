@@ -17,6 +17,8 @@ from ..geometry.tree_index import Embedding
 
 #: Rows and columns of the sample of costs, and points per cloud of the sample of points.
 SAMPLE_SIDE, SAMPLE_POINTS = 24, 256
+#: Arcs of a sparse cost that give its median cost.
+SAMPLE_ARCS = 4096
 
 
 @dataclass(frozen=True)
@@ -84,3 +86,12 @@ def tie_measure(geometry: Geometry) -> float:
 def _spread(size: int, most: int) -> Index:
     """Return evenly spread indices, at most the given number."""
     return np.arange(min(size, most)) * size // min(size, most)
+
+
+def median_arc_cost(geometry: Geometry) -> float:
+    """Return the median of some costs of a sparse cost, above the least one."""
+    arcs = geometry.allowed
+    assert arcs is not None
+    stride = max(1, arcs.costs.size // SAMPLE_ARCS)
+    sample = arcs.costs[::stride] - geometry.bounds[0]
+    return float(np.median(sample)) or float(sample.mean()) or geometry.cost_unit

@@ -14,15 +14,25 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from .._types import Index, Integers, Potentials, Vector
-from ..geometry import Geometry
 from ..kernels import auction as kernels
 from ..kernels.vectors import log
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from . import auction
+from .arc_matching import (
+    MatchingState,
+    is_assignment,
+    least_costs,
+    match,
+    matching_plan,
+    matching_row,
+    no_matching,
+    open_matching,
+)
 from .arc_simplex import (
     RoundState,
     basic_flow,
@@ -38,6 +48,7 @@ from .arc_simplex import (
 )
 from .auction import AuctionLevels, LevelState, empty_level
 from .base import DirectSolver, Pace
+from .cost_features import median_arc_cost
 from .cost_models import Offer
 from .method_info import A_PRIORI, MethodInfo
 
@@ -46,8 +57,7 @@ from .method_info import A_PRIORI, MethodInfo
 class NetworkSimplexTuning:
     """Tuning parameters of the network simplex on all arcs."""
 
-    etas: tuple[float, ...] = (16, 8, 4, 2, 1, 0.5, 0.25, 0.12, 0.06)  # in units of the median cost
-    n_sampled_arcs: int = 4096  # arcs that give the median cost
+    etas: tuple[float, ...] = (1, 0.25, 0.06)  # of the first sweeps, in units of the median cost
     # ε of the auction, in units of the spacing of the values in a list.
     first_eps: float = 0.1
     last_eps_weighted: float = 0.1
@@ -140,8 +150,8 @@ class ArcLevels(AuctionLevels):
 
 
 @dataclass(kw_only=True)
-class NetworkState(LevelState, RoundState):
-    """The auction's arrays, then the simplex's, on the rows and columns with mass.
+class NetworkState(MatchingState, LevelState, RoundState):
+    """The matching's arrays, the auction's and the simplex's, on the rows and columns with mass.
 
     Before the first round, ``lam`` holds the first potentials of all columns.
     """
@@ -153,7 +163,10 @@ class NetworkState(LevelState, RoundState):
             is_whole = (self.row.size, self.lam.size, self.flow.size) == (n, m, n + m + 1)
         else:
             is_whole = (self.row.size, self.lam.size) == problem.shape
-        return is_whole and self.is_arranged(n, m) and self.is_level() and self.is_basis()
+        arcs = problem.geometry.allowed
+        is_matching = arcs is not None and self.is_matching_of(n, arcs.costs.size)
+        is_level = self.is_arranged(n, m) and self.is_level()
+        return is_whole and is_matching and is_level and self.is_basis()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,16 +203,31 @@ class NetworkSimplex(DirectSolver[NetworkState]):
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[NetworkState, Work]:
-        """Start from given potentials, or from those of a few Sinkhorn sweeps."""
-        if potentials is None:
-            (row, lam), work = crude_potentials(problem)
+        """Start from given potentials, or from those of a few Sinkhorn sweeps.
+
+        Where all masses are equal, rows are matched from the least costs of the columns.
+        """
+        is_matching, work = is_assignment(problem), Work()
+        if potentials is not None:
+            row, lam = (x.copy() for x in potentials)
+        elif is_matching:
+            row, lam = np.zeros(problem.shape[0]), least_costs(problem.geometry)
         else:
-            (row, lam), work = potentials, Work()
-        fields = {**empty_level(), **empty_rounds(), "row": row.copy(), "lam": lam.copy()}
+            (row, lam), work = crude_potentials(problem)
+        matching = open_matching(problem) if is_matching else no_matching()
+        fields = {**empty_level(), **empty_rounds(), **matching, "row": row, "lam": lam}
         return NetworkState(**fields), work
 
     def step(self, problem: Additive, state: NetworkState, rng: Generator) -> Work:
-        """Bid; when the auction has ended, pivot."""
+        """Match rows to columns; or bid and, when the auction has ended, pivot."""
+        if state.is_matching:
+            work, is_quick = match(problem, state)
+            state.is_done = state.is_matched
+            if not is_quick:
+                state.is_matching = False
+                (state.row, state.lam), more = crude_potentials(problem)
+                work.record(more)
+            return work
         levels = ArcLevels(problem)
         if not state.is_over:
             return levels.step(state)
@@ -212,9 +240,10 @@ class NetworkSimplex(DirectSolver[NetworkState]):
             else:
                 bar = -2 * TUNING.tolerance * unit
                 k = auction.TUNING.max_new_arcs
-                i, j = levels.cheap_arcs(state, state.row, state.lam, k, bar)
-                costs = levels.costs(state, i, j)
-                reopen(state, i, j, costs, unit, TUNING.tolerance)
+                arcs = levels.geometry.allowed
+                assert arcs is not None
+                found = arcs.negative(state.row, state.lam, bar, k)
+                reopen(state, *found, unit, TUNING.tolerance)
                 if state.is_done and is_short(state) and may_raise_price(state):
                     raise_price(state)
                     state.is_open, state.is_done = True, False
@@ -226,7 +255,9 @@ class NetworkSimplex(DirectSolver[NetworkState]):
         return work
 
     def candidates(self, problem: Additive, state: NetworkState) -> list[tuple[Core, Vector]]:
-        """Return the plan of the basis, or the auction's flow, and the row potentials."""
+        """Return the plan of the basis, or the flow so far, and the row potentials."""
+        if state.is_matching:
+            return [(matching_plan(problem, state), matching_row(problem, state))]
         levels = ArcLevels(problem)
         if state.has_basis:
             i, j, flow = basic_flow(state)
@@ -240,6 +271,8 @@ class NetworkSimplex(DirectSolver[NetworkState]):
 
     def potentials(self, problem: Additive, state: NetworkState) -> Potentials:
         """Return the current duals; rows and columns without mass have 0."""
+        if state.is_matching:
+            return matching_row(problem, state), state.lam
         if not state.has_basis:
             return state.row, state.lam
         levels, (n, m) = ArcLevels(problem), problem.shape
@@ -247,15 +280,6 @@ class NetworkSimplex(DirectSolver[NetworkState]):
         row, lam = np.zeros(n), np.zeros(m)
         row[levels.kept_rows], lam[levels.kept_cols] = f, g
         return row, lam
-
-
-def usual_cost(geometry: Geometry) -> float:
-    """Return the median of some costs, above the least one."""
-    arcs = geometry.allowed
-    assert arcs is not None
-    stride = max(1, arcs.costs.size // TUNING.n_sampled_arcs)
-    sample = arcs.costs[::stride] - geometry.bounds[0]
-    return float(np.median(sample)) or float(sample.mean()) or geometry.cost_unit
 
 
 def crude_potentials(problem: Additive) -> tuple[Potentials, Work]:
@@ -266,7 +290,7 @@ def crude_potentials(problem: Additive) -> tuple[Potentials, Work]:
     if arcs is None or arcs.costs.size == 0:
         return (row, lam), Work()
     log_p, log_q = (log(np.maximum(x, 1e-300)) for x in (problem.p, problem.q))
-    unit, usual = geometry.cost_unit, usual_cost(geometry)
+    unit, usual = geometry.cost_unit, median_arc_cost(geometry)
     for share in TUNING.etas:
         eta = share * usual
         row = bounded(eta * (log_p - geometry.lse_rows(lam, eta)), unit)
@@ -288,9 +312,18 @@ def open_round(levels: ArcLevels, state: NetworkState, unit: float) -> None:
     begin(state, shape, i, j, levels.costs(state, i, j), unit)
     # The tree takes arcs of large flow first, then of small reduced cost.
     key = np.abs(state.reduced)
-    key[flow > 0] = -flow[flow > 0]
+    used = np.flatnonzero(flow)
+    key[used] = -flow[used]
     size = TUNING.sorted_arcs * sum(shape)
-    most = np.partition(key, size)[size] if size < key.size else np.inf
-    first = np.flatnonzero(key <= most)  # with all ties, whose order depends on the processor
+    rank = ranks(key)
+    most = np.partition(rank, size)[size] if size < key.size else np.iinfo(rank.dtype).max
+    first = np.flatnonzero(rank <= most)  # with all ties, whose order depends on the processor
     state.big = TUNING.artificial_price
-    crash(state, levels.masses(state), first[np.argsort(key[first], kind="stable")])
+    crash(state, levels.masses(state), first[np.argsort(rank[first], kind="stable")])
+
+
+def ranks(x: Vector) -> NDArray[np.uint16]:
+    """Return the order of numbers to two digits in 16 bits, which are sorted in linear time."""
+    bits = (x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    sign = np.uint16(1 << 15)
+    return np.where(bits >= sign, ~bits, bits | sign)
