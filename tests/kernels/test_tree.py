@@ -63,11 +63,9 @@ def test_searches_equal_passes(rng, points, metric, d):
         values = np.sort(C + prices, axis=1)
         np.testing.assert_array_equal(priced.ctransform(rows.points), values[:, 0])
         k = 7
-        found, costs = np.zeros((N, k), np.int32), np.zeros((N, k))
-        leasts, thresholds = np.empty(N), np.empty(N)
-        priced.least_columns(
-            rows.points, np.arange(N, dtype=np.int32), found, costs, leasts, thresholds
-        )
+        out = tree_index.LeastColumns.empty(N, k)
+        priced.least_columns(rows.points, np.arange(N, dtype=np.int32), out)
+        found, costs, leasts, thresholds = out
         np.testing.assert_array_equal(leasts, values[:, 0])
         np.testing.assert_array_equal(thresholds, values[:, k - 1])
         if prices.min() < np.inf:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import parallel
 from .._types import FloatArray, Integers, Matrix, Vector
 from ..geometry.sweeps import FORMS, Argument, spans
-from ..geometry.tree_index import PricedTree
+from ..geometry.tree_index import LeastColumns, PricedTree
 from ..kernels import points as kernels
 from ..metrics import MetricKey
 from ..version import __version__
@@ -43,8 +42,6 @@ class TaskSizes:
 SIZES = TaskSizes()
 #: Kernels that this process has compiled, with their data types.
 _compiled: set[tuple[str, str]] = set()
-#: Columns, their costs, the least value of each row, and a lower bound on all other columns.
-Found: TypeAlias = tuple[NDArray[np.int32], Matrix, Vector, Vector]
 
 # -- row passes ---------------------------------------------------------------------------------
 
@@ -149,27 +146,22 @@ class ClusterSearch:
     cluster: Cluster
 
     def least_columns(
-        self,
-        priced: PricedTree,
-        X: Matrix,
-        rows: Integers,
-        cols: Integers,
-        costs: Matrix,
-        leasts: Vector,
-        thresholds: Vector,
+        self, priced: PricedTree, X: Matrix, rows: Integers, out: LeastColumns
     ) -> None:
         """Write the columns of least cost + price of some rows."""
         # One row compiles the search before workers load it.
         here = rows if rows.size < SIZES.min_searched_rows else rows[:1]
-        priced.least_columns(X, here, cols, costs, leasts, thresholds)
+        priced.least_columns(X, here, out)
         if here.size == rows.size:
             return
         pieces = self._pieces(rows.size)
-        k = cols.shape[1]
-        found = self._search(priced, [X[rows[lo:hi]] for lo, hi in pieces], least_columns_of, k)
+        found = self._search(
+            priced, [X[rows[lo:hi]] for lo, hi in pieces], least_columns_of, out.cols.shape[1]
+        )
         for (lo, hi), part in zip(pieces, found, strict=True):
             own = rows[lo:hi]
-            cols[own], costs[own], leasts[own], thresholds[own] = part
+            for array, values in zip(out, part, strict=True):
+                array[own] = values
 
     def ctransform(self, priced: PricedTree, X: Matrix) -> Vector:
         """Return min_j C_ij + price_j for points."""
@@ -237,17 +229,14 @@ def _priced(tree: list[Any], metric: MetricKey, shift: float) -> PricedTree:
 
 def least_columns_of(
     version: str, X: Matrix, tree: list[Any], metric: MetricKey, shift: float, k: int
-) -> Found:
+) -> LeastColumns:
     """Search the k least columns of points."""
     check_version(version)
     n = len(X)
-    rows, cols = np.arange(n, dtype=np.int32), np.zeros((n, k), np.int32)
-    costs, leasts, thresholds = np.empty((n, k)), np.empty(n), np.empty(n)
+    out = LeastColumns.empty(n, k)
     with parallel.limit(1):
-        _priced(tree, metric, shift).least_columns(
-            aligned(X), rows, cols, costs, leasts, thresholds
-        )
-    return cols, costs, leasts, thresholds
+        _priced(tree, metric, shift).least_columns(aligned(X), np.arange(n, dtype=np.int32), out)
+    return out
 
 
 def ctransform_of(

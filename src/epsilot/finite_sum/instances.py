@@ -19,8 +19,24 @@ from .algorithm import EUCLIDEAN, dual_norms, exponent
 OfComponents = Callable[[Vector, Index], Vector]
 
 
+class Constrained:
+    """The sizes of a problem with the constraints A x = b."""
+
+    A: Matrix
+
+    @property
+    def size(self) -> int:
+        """Number of constraints."""
+        return int(self.A.shape[0])
+
+    @property
+    def n_components(self) -> int:
+        """Number of variables."""
+        return int(self.A.shape[1])
+
+
 @dataclass(frozen=True, kw_only=True)
-class Separable:
+class Separable(Constrained):
     r"""min Σ f_i(x_i) subject to A x = b, with f_i strongly convex and known by its conjugate.
 
     .. math:: φ(λ) = <λ, b> + \sum_i f_i^*(-a_i^T λ), \quad x_i(λ) = (f_i^*)'(-a_i^T λ)
@@ -72,16 +88,6 @@ class Separable:
                 "positive constant (add a small quadratic)."
             )
 
-    @property
-    def size(self) -> int:
-        """Number of constraints."""
-        return int(self.A.shape[0])
-
-    @property
-    def n_components(self) -> int:
-        """Number of variables."""
-        return int(self.A.shape[1])
-
     def primal(self, lam: Vector) -> Vector:
         """Return x(λ)."""
         return self.conjugate_gradient(-rmatvec(self.A, lam), self._all)
@@ -111,7 +117,7 @@ class Separable:
 
 
 @dataclass(frozen=True)
-class SeparableQuadratic:
+class SeparableQuadratic(Constrained):
     r"""min Σ d_i (x_i - c_i)² / 2 subject to A x = b, with the closed form below.
 
     .. math:: φ_i(λ) = <λ, b> - m (a_i^T λ\, x_i(λ) + d_i (x_i(λ) - c_i)^2 / 2), \quad
@@ -134,16 +140,6 @@ class SeparableQuadratic:
         for name in ("d", "c"):
             wide = np.broadcast_to(getattr(self, name), (self.n_components,))
             object.__setattr__(self, name, np.array(wide, dtype=np.float64))
-
-    @property
-    def size(self) -> int:
-        """Number of constraints."""
-        return int(self.A.shape[0])
-
-    @property
-    def n_components(self) -> int:
-        """Number of variables."""
-        return int(self.A.shape[1])
 
     def primal(self, lam: Vector) -> Vector:
         """Return x(λ)."""

@@ -323,7 +323,7 @@ class Geometry(ABC):
             yield start, stop, (C * (1 / unit)).astype(np.float32)
 
     def sweep(self, kernel: Callable[..., None], *args: object, unit: float | None = None) -> None:
-        """PublicCall ``kernel(C, *args, start, stop)`` on every block of rows of C.
+        """Call ``kernel(C, *args, start, stop)`` on every block of rows of C.
 
         The kernel gets the part of each :class:`ByRow` argument that belongs to its rows, and
         :class:`ColumnSums` add up over the blocks. With a ``unit``, the pass goes over C / unit in

@@ -14,7 +14,7 @@ from ..wording import shown
 from .base import Geometry
 from .clouds import cloud_geometry
 from .sparse import Sparse
-from .tree_index import Embedding
+from .tree_index import Embedding, LeastColumns
 
 #: Rows, columns and costs of arcs.
 ArcArrays = tuple[Index, Index, Vector]
@@ -89,12 +89,10 @@ def _searched(embedding: Embedding, k: int, swap: bool) -> tuple[Index, Index, M
     own, others = embedding.tree_of(X), embedding.tree_of(Y)
     n = own.order.size
     _ask(n * k)
-    cols, costs = np.zeros((n, k), dtype=np.int32), np.empty((n, k))
-    leasts, thresholds = np.empty(n), np.empty(n)
+    found = LeastColumns.empty(n, k)
     priced = others.priced(np.zeros(len(others.points)), metric, shift)
-    rows = np.arange(n, dtype=np.int32)
-    embedding.least_columns(priced, own.points, rows, cols, costs, leasts, thresholds)
-    return own.order, others.order[cols], costs
+    embedding.least_columns(priced, own.points, np.arange(n, dtype=np.int32), found)
+    return own.order, others.order[found.cols], found.costs
 
 
 def _nearest(geometry: Geometry, k: int, swap: bool) -> ArcArrays:

@@ -68,7 +68,7 @@ class ColumnSums:
 
 
 def sweep(blocks: Iterable[Block], kernel: Callable[..., None], args: tuple[object, ...]) -> None:
-    """PublicCall ``kernel(C, *args, start, stop)`` on every block, shared among threads."""
+    """Call ``kernel(C, *args, start, stop)`` on every block, shared among threads."""
     sums = [x for x in args if type(x) is ColumnSums]
     for start, stop, C in blocks:
         n_items = n_chunks(C.size, stop - start) if sums else stop - start

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -23,18 +23,26 @@ from .tuning import TUNING
 COMPILED_DIMENSIONS = (2, 3, 4, 8, 16)
 
 
+class LeastColumns(NamedTuple):
+    """The columns of least cost + price of some rows, as the kernel writes them."""
+
+    cols: Integers
+    costs: Matrix
+    leasts: Vector
+    thresholds: Vector
+
+    @classmethod
+    def empty(cls, n: int, k: int) -> Self:
+        """Return arrays for k columns of n rows."""
+        cols = np.zeros((n, k), dtype=np.int32)
+        return cls(cols, np.empty((n, k)), np.empty(n), np.empty(n))
+
+
 class SearchBackend(Protocol):
     """Searches trees for many points outside this process."""
 
     def least_columns(
-        self,
-        priced: PricedTree,
-        X: Matrix,
-        rows: Integers,
-        cols: Integers,
-        costs: Matrix,
-        leasts: Vector,
-        thresholds: Vector,
+        self, priced: PricedTree, X: Matrix, rows: Integers, out: LeastColumns
     ) -> None:
         """Write the columns of least cost + price of some rows."""
 
@@ -61,21 +69,13 @@ class Embedding(NamedTuple):
         return Tree.of(points)
 
     def least_columns(
-        self,
-        priced: PricedTree,
-        X: Matrix,
-        rows: Integers,
-        cols: Integers,
-        costs: Matrix,
-        leasts: Vector,
-        thresholds: Vector,
+        self, priced: PricedTree, X: Matrix, rows: Integers, out: LeastColumns
     ) -> None:
         """Write the columns of least cost + price of some rows."""
-        out = cols, costs, leasts, thresholds
         if self.backend is None:
-            priced.least_columns(X, rows, *out)
+            priced.least_columns(X, rows, out)
         else:
-            self.backend.least_columns(priced, X, rows, *out)
+            self.backend.least_columns(priced, X, rows, out)
 
     def ctransform(self, priced: PricedTree, X: Matrix) -> Vector:
         """Return min_j C_ij + price_j for points."""
@@ -193,19 +193,11 @@ class PricedTree:
         parallel.share(kernels.leasts, 1 << top, entries, *args, self.depth, self.nodes, top)
         kernels.leasts(*args, top, self.nodes, 0, 0, 1)
 
-    def least_columns(
-        self,
-        X: Matrix,
-        rows: Integers,
-        cols: Integers,
-        costs: Matrix,
-        leasts: Vector,
-        thresholds: Vector,
-    ) -> None:
-        """Write the columns of least cost + price of some rows; see the kernel for the outputs."""
+    def least_columns(self, X: Matrix, rows: Integers, out: LeastColumns) -> None:
+        """Write the columns of least cost + price of some rows."""
         parallel.share(
             kernels.least_columns, rows.size, TUNING.entries_per_search * rows.size,
-            X, rows, self.points, self.prices, *self.args, cols, costs, leasts, thresholds,
+            X, rows, self.points, self.prices, *self.args, *out,
         )  # fmt: skip
 
     def within(

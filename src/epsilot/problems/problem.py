@@ -149,14 +149,8 @@ class Additive(_OnGeometry):
 
 
 @dataclass(frozen=True)
-class Penalised(Entropic):
-    """The problem with marginal penalties λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q).
-
-    Without an entropy, η is 0.
-    """
-
-    #: The form of problems whose methods work on this target (``Objective.form``).
-    form: ClassVar[str] = "unbalanced (KL)"
+class PenalisedMarginals(Entropic):
+    """A problem with penalties on both marginals: numbers, or one per point."""
 
     price_a: Price
     price_b: Price
@@ -166,6 +160,17 @@ class Penalised(Entropic):
         n, m = geometry.shape
         prices = kept(self.price_a, slice(n)), kept(self.price_b, slice(m))
         return replace(super().miniature(geometry), price_a=prices[0], price_b=prices[1])
+
+
+@dataclass(frozen=True)
+class Penalised(PenalisedMarginals):
+    """The problem with marginal penalties λ_a KL(X 1 | p) + λ_b KL(Xᵀ 1 | q).
+
+    Without an entropy, η is 0.
+    """
+
+    #: The form of problems whose methods work on this target (``Objective.form``).
+    form: ClassVar[str] = "unbalanced (KL)"
 
     @property
     def level(self) -> float:

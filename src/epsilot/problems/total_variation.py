@@ -31,7 +31,7 @@ from .kullback_leibler import rounding_factor
 from .objective import Slopes
 from .plan import Arcs, Core, Plan, add_arcs
 from .prices import Price, highest, kept, least, per_point, weighed
-from .problem import BestPotential, Clipped, Problem
+from .problem import BestPotential, Clipped, PenalisedMarginals, Problem
 from .rounding import Rounded, remove_overflow
 from .support import Dummies, Support
 from .unbalanced_base import (
@@ -411,17 +411,8 @@ class EntropicTotalVariation(TotalVariation):
 
 
 @dataclass(frozen=True)
-class VariationTarget(Clipped):
+class VariationTarget(PenalisedMarginals, Clipped):
     """The entropic problem in total variation."""
-
-    price_a: Price
-    price_b: Price
-
-    def miniature(self, geometry: Geometry) -> Self:
-        """Return the problem on a tiny geometry, to compile kernels on."""
-        n, m = geometry.shape
-        prices = kept(self.price_a, slice(n)), kept(self.price_b, slice(m))
-        return replace(super().miniature(geometry), price_a=prices[0], price_b=prices[1])
 
     def best_rows(self, lse: Vector) -> BestPotential:
         """Return the exact row update, clipped to the penalty."""

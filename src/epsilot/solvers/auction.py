@@ -21,7 +21,7 @@ from numpy.random import Generator
 
 from .._types import Index, Integers, Matrix, Potentials, Vector
 from ..geometry import Geometry
-from ..geometry.tree_index import Embedding, PricedTree, Tree, cells, pair_costs
+from ..geometry.tree_index import Embedding, LeastColumns, PricedTree, Tree, cells, pair_costs
 from ..kernels import auction as kernels
 from ..kernels import network
 from ..kernels.proof import ROUND_OFF
@@ -583,8 +583,8 @@ class CloudAuctionLevels(AuctionLevels):
     def search(self, state: LevelState, rows: Integers) -> None:
         """Write new lists for some rows."""
         market, (X, _) = state.market, self._points(state)
-        out = market.cols, market.costs, state.leasts, market.thresholds
-        self.embedding.least_columns(self._priced(state), X, rows, *out)
+        out = LeastColumns(market.cols, market.costs, state.leasts, market.thresholds)
+        self.embedding.least_columns(self._priced(state), X, rows, out)
 
     def _bid(self, state: LevelState, until: int) -> tuple[int, float]:
         """Bid, and search new lists while few rows need them."""
@@ -611,12 +611,11 @@ class CloudAuctionLevels(AuctionLevels):
         X, Y = self._points(state)
         metric, shift = self.embedding.metric, self.embedding.shift
         n, k = len(X), min(k, len(Y))
-        cols, costs = np.zeros((n, k), dtype=np.int32), np.empty((n, k))
-        rows = np.arange(n, dtype=np.int32)
+        found, rows = LeastColumns.empty(n, k), np.arange(n, dtype=np.int32)
         priced = Tree.ordered(Y).priced(-g, metric, shift)
-        self.embedding.least_columns(priced, X, rows, cols, costs, np.empty(n), np.empty(n))
-        i, s = np.nonzero(costs - f[:, None] - g[cols] < bar)
-        return i, cols[i, s].astype(np.int64)
+        self.embedding.least_columns(priced, X, rows, found)
+        i, s = np.nonzero(found.costs - f[:, None] - g[found.cols] < bar)
+        return i, found.cols[i, s].astype(np.int64)
 
     def rough_row(self, state: LevelState) -> Vector:
         """Return a row potential for all bidding rows from the current level."""
