@@ -5,6 +5,7 @@ from sklearn.exceptions import NotFittedError
 
 import epsilot
 from epsilot import ColorTransfer
+from epsilot.applications import pixels
 from epsilot.applications.pixels import (
     Pixels,
     clustered,
@@ -15,6 +16,7 @@ from epsilot.applications.pixels import (
 )
 from epsilot.engine.maps import barycentric
 from epsilot_lab.paper.color_transfer import photographs, sliced_distance
+from tuning import tune
 
 
 def picture(rng, low, high, shape=(24, 30, 3), dtype=np.uint8):
@@ -153,8 +155,8 @@ def test_a_picture_larger_than_the_working_size(rng, monkeypatch):
     first, second = photographs(is_small=True)
     model = ColorTransfer(100).fit(first, second)
     whole = model.transform(first).astype(float)
-    monkeypatch.setattr("epsilot.applications.pixels.TUNING.max_fitted_pixels", 1000)
-    monkeypatch.setattr("epsilot.applications.pixels.TUNING.chunk_pixels", 777)
+    tune(monkeypatch, pixels, max_fitted_pixels=1000)
+    tune(monkeypatch, pixels, chunk_pixels=777)
     coarse = model.transform(first).astype(float)
     assert 0 < np.abs(whole - coarse).mean() < 20
 

@@ -9,6 +9,7 @@ import epsilot
 from epsilot import InvalidProblem, PointCloud
 from epsilot.distributed import Parquet
 from epsilot.distributed import PointCloud as Spread
+from epsilot.distributed import cluster as cluster_module
 from epsilot.geometry import sweeps, tree_index
 from tuning import tune
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("cluster")
 
 @pytest.fixture(autouse=True)
 def _small_passes_are_sent_too(monkeypatch):
-    monkeypatch.setattr("epsilot.distributed.points.TUNING.max_local_entries", 0)
+    tune(monkeypatch, cluster_module, max_local_entries=0)
 
 
 def clouds(n, m, d, seed=0):

@@ -19,8 +19,10 @@ from distributed.comm import CommClosedError
 import epsilot
 from epsilot import ConvergenceWarning, Status
 from epsilot.distributed import ClusterError
+from epsilot.distributed import cluster as cluster_module
 from epsilot.distributed.cluster import Cluster
 from epsilot.engine.batch.engine import BatchAccumulator
+from tuning import tune
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -31,7 +33,7 @@ HOW = {"method": "sinkhorn", "rtol": 1e-9, "multiscale": False, "on_limit": "ign
 
 @pytest.fixture(autouse=True)
 def _small_passes_are_sent_too(monkeypatch):
-    monkeypatch.setattr("epsilot.distributed.points.TUNING.max_local_entries", 0)
+    tune(monkeypatch, cluster_module, max_local_entries=0)
 
 
 def solve(**how):
@@ -173,7 +175,7 @@ def worker(programs, client, path=None):
 
 
 def test_a_scheduler_that_is_gone(programs, outside, tmp_path, monkeypatch):
-    monkeypatch.setattr("epsilot.distributed.cluster.TUNING.reconnect_seconds", 0.5)
+    tune(monkeypatch, cluster_module, reconnect_seconds=0.5)
     scheduler, client = outside
     worker(programs, client)
     run, batch = tmp_path / "run.npz", tmp_path / "batch.npz"

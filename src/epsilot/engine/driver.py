@@ -88,7 +88,7 @@ class Driver(Generic[T, S]):
         return self.run
 
     def _loop(self, place: RunPosition, started: Started, resumed: Moment[T, S] | None) -> Status:
-        """Step until the run is over; return how it ended."""
+        """Run steps until the run is over; return how it ended."""
         run, solver = self.run, self.solver
         is_saved = len(self.observers) > 1 and any(
             type(x).reached is not Observer.reached for x in self.observers

@@ -95,7 +95,7 @@ class ByWork:
     def certified(
         self, target: object, signal: Signal, found: Evaluation[Any, Any], run: RunState
     ) -> None:
-        """Remember nothing."""
+        """Do nothing: this schedule needs no certificates."""
 
 
 @dataclass(frozen=True)

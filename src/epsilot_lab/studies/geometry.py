@@ -39,7 +39,7 @@ def spread_cloud(rng, n, d):
 
 
 def grid_part(quick):
-    """l1 grid against the network simplex on the stored cost; processor time, one thread each."""
+    """Compare the l1 grid with the network simplex on the stored cost, in processor time."""
     import ot
 
     side = 24 if quick else 48
@@ -70,7 +70,7 @@ def grid_part(quick):
 
 
 def megapixel_part(quick):
-    """Linearity: time per iteration and pixel from 10⁴ to 10⁶ cells."""
+    """Measure the time per iteration and pixel from 10⁴ to 10⁶ cells."""
     table = Table("l1 grid", "certified gap / max C", "epochs", "seconds", "ns / epoch / pixel")
     for side in (100, 200) if quick else (100, 316, 1000):
         A, B = synthetic_pair(side, 0)
@@ -89,7 +89,7 @@ def megapixel_part(quick):
 
 
 def square_part(quick):
-    """Squared-Euclidean grid against our own dense Sinkhorn."""
+    """Compare the squared-Euclidean grid with our own dense Sinkhorn."""
     table = Table(
         "squared l2 grid", "rtol", "dense s", "grid s", "ratio", "gap / value", "peak GiB"
     )
@@ -114,7 +114,7 @@ def square_part(quick):
 
 
 def points_part(quick):
-    """Lazy clouds to a certified relative gap."""
+    """Solve lazy clouds to a certified relative gap."""
     table = Table("points", "rtol", "method", "gap / value", "epochs", "seconds", "peak GiB")
     rng = np.random.default_rng(0)
     for n, d, rtol in ((2000, 2, 0.05),) if quick else ((20_000, 2, 0.05), (20_000, 3, 0.05)):
@@ -144,7 +144,7 @@ def million_part(quick):
 
 
 def sweep_part(quick):
-    """One lazy log-sum-exp sweep against POT's lazy Sinkhorn."""
+    """Compare one lazy log-sum-exp sweep with POT's lazy Sinkhorn."""
     import ot
 
     n = 4000 if quick else 20_000

@@ -358,7 +358,7 @@ class StreamSource:
         return grouped(map(_given, *streams), first, self.make, slowdown)
 
     def only(self, k: int) -> Chunk:
-        """Reject: an iterator does not keep its problems."""
+        """Raise an error: an iterator does not keep its problems."""
         raise InvalidProblem(
             f"problem {k} came from an iterator and was not kept; pass a list or an array to have "
             "the results of single problems (or plans=True, potentials=True for their arrays)."
