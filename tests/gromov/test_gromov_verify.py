@@ -11,6 +11,7 @@ import epsilot
 from epsilot.errors import CertificateError
 from epsilot.gromov import boxes, verify
 from epsilot.gromov.objective import cross_polytope
+from tuning import tune
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +172,7 @@ def test_what_was_tampered_with_is_refused(results, method, name, change):
 def test_potentials_that_were_not_kept_are_solved_for(monkeypatch):
     X, Y = noisy_copy(12, 3)
     whole = epsilot.solve_gromov(X, Y, rtol=0.2)
-    monkeypatch.setattr(boxes, "MAX_KEPT_BYTES", 0)
+    tune(monkeypatch, boxes, max_kept_bytes=0)
     result = epsilot.solve_gromov(X, Y, rtol=0.2)
     cover = result.cover
     assert (result.value, result.lower_bound) == (whole.value, whole.lower_bound)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-#: Radius of the largest dot, in SVG units.
-DOT = 4.0
 #: Side of the picture of the clouds, in SVG units.
 SIDE = 420.0
 
@@ -116,7 +114,7 @@ def clouds_drawing(result: Matched) -> str:
     centre = np.array([SIDE / 2, height / 2])
     X, Y = (centre + 0.9 * SIDE * (Z - middle) / reach for Z in (X, Y))
     arcs = result.arcs
-    largest = min(DOT, 0.25 * SIDE / np.sqrt(max(len(X), len(Y))))
+    largest = min(4.0, 0.25 * SIDE / np.sqrt(max(len(X), len(Y))))
     parts = charts.arcs(X[arcs.i], Y[arcs.j], arcs.flow)
     for Z, places, kind in ((X, arcs.i, "from"), (Y, arcs.j, "to")):
         parts += charts.dots(Z, _masses(places, arcs.flow, len(Z)), largest, kind)

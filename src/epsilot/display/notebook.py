@@ -43,10 +43,6 @@ _STYLE = """
 .epsilot .scroll { overflow-x: auto; flex: 1 1 100%; min-width: 0 }
 """
 STYLE = charts.STYLE.replace("svg ", ".epsilot svg ") + _STYLE
-#: Relative gap, in percent, at and below which a distance is called exact.
-EXACT_PERCENT = 1e-7
-#: Bars of the histogram of the values of a batch.
-BATCH_BARS = 24
 #: Width and height of small charts, in SVG units.
 CHART_SIZE = plan_figures.THUMBNAIL_SIDE, 90.0
 
@@ -150,7 +146,7 @@ def distance_card(distance: BoundedValue, result: Reportable, name: str) -> str:
         [
             f"proved: {lower} ≤ distance ≤ {upper}",
             f"gap {distance.gap:.3g}, {share:.2g} % (rtol=1e-9 for the exact distance)"
-            if share > EXACT_PERCENT
+            if share > 1e-7  # percent
             else "exact to rounding",
             *([] if result.converged else [str(result.status)]),
             f"{result.method}; {clock(result.seconds)}{compile_note(result.compile_seconds)}",
@@ -241,7 +237,7 @@ def _histogram(value: Vector) -> str | None:
     """Return a histogram of values."""
     if value.size < 2:
         return None
-    heights, edges = np.histogram(value, min(BATCH_BARS, value.size))
+    heights, edges = np.histogram(value, min(24, value.size))
     return _bars(heights.astype(np.float64), f"{edges[0]:.3g}", f"{edges[-1]:.3g}", "values")
 
 

@@ -39,8 +39,6 @@ svg .arrows { fill: none; stroke: #111; stroke-width: 1.1; stroke-linecap: round
 LINE_WIDTH = 2 * charts.WIDTH
 #: Side of a thumbnail, in SVG units.
 THUMBNAIL_SIDE = 180.0
-#: Bars of the histogram of distances.
-DISTANCE_BARS = 24
 
 
 def figures_of(moved: MovedMass, X: Matrix | None, Y: Matrix | None) -> str:
@@ -260,7 +258,7 @@ def _points(
 def _distances(X: Matrix, Y: Matrix, arcs: SampledArcs) -> str:
     """Return a histogram of the distances that mass moves, of a sample of arcs."""
     moved = np.linalg.norm(X[arcs.i] - Y[arcs.j], axis=1)
-    edges = np.linspace(0.0, float(moved.max()) or 1.0, DISTANCE_BARS + 1)
+    edges = np.linspace(0.0, float(moved.max()) or 1.0, 25)
     shares = np.histogram(moved, edges, weights=100 * arcs.times / arcs.times.sum())[0]
     x = charts.AxisScale(0.0, edges[-1], charts.LEFT, charts.WIDTH - charts.RIGHT)
     y = charts.AxisScale(0.0, 1.05 * shares.max(), charts.HEIGHT - charts.BOTTOM, charts.TOP + 12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,14 +35,20 @@ SIZE = 6.4, 5.2
 #: Width and height of a figure of points on a line, in inches.
 LINE_SIZE = 8.0, 4.0
 SOURCE, TARGET = COLOURS[0], COLOURS[1]
-#: Area of the largest dot, in points squared.
-LARGEST_DOT = 36.0
-#: Area of all dots of a side together, in points squared, where they are many.
-INK = 9e3
-#: Lines that are drawn nearly opaque; more of them are fainter.
-OPAQUE_LINES = 80
-#: Share of the strongest arrow below which a displacement is not drawn.
-WEAKEST_ARROW = 0.02
+
+
+@dataclass(frozen=True)
+class InkTuning:
+    """Sizes and strengths of dots, lines and arrows."""
+
+    largest_dot: float = 36.0  # area of the largest dot, in points squared
+    ink: float = 9e3  # area of all dots of a side together, in points squared, where they are many
+    opaque_lines: int = 80  # lines that are drawn nearly opaque; more of them are fainter
+    # Share of the strongest arrow below which a displacement is not drawn.
+    weakest_arrow: float = 0.02
+
+
+TUNING = InkTuning()
 
 
 class Shown(NamedTuple):
@@ -112,7 +119,7 @@ def draw_coupled(
     (X, *_), (Y, *_) = sides
     i, j, times = arcs
     shares = np.sqrt(times / times.max())
-    opacity = np.clip(OPAQUE_LINES / times.size, 0.35, 0.8)
+    opacity = np.clip(TUNING.opaque_lines / times.size, 0.35, 0.8)
     lines = LineCollection(
         [*np.stack([X[i], Y[j]], axis=1)],
         colors=[(0.3, 0.3, 0.3, opacity * (0.3 + 0.7 * share)) for share in shares],
@@ -122,7 +129,7 @@ def draw_coupled(
     ax.add_collection(lines)
     for (places, has, part), colour, name in zip(sides, (SOURCE, TARGET), names, strict=True):
         some = sampled(has, LIMITS.points)
-        largest = min(LARGEST_DOT, INK / some.size)
+        largest = min(TUNING.largest_dot, TUNING.ink / some.size)
         top = float(has[some].max(initial=0.0)) or 1.0
         x, y = places[some].T
         if (part[some] < 0.999 * has[some]).any():
@@ -191,7 +198,7 @@ def _draw_displacement(
         cell_sums(x, shape, cell) for x in (mass[:, None] * X, mass[:, None], steps)
     )
     strength = np.linalg.norm(step, axis=1)
-    strong = strength > WEAKEST_ARROW * strength.max(initial=0.0)
+    strong = strength > TUNING.weakest_arrow * strength.max(initial=0.0)
     place, step = place[strong] / mass_of[strong], step[strong] / mass_of[strong]
     ax.quiver(
         place[:, 1], place[:, 0], step[:, 1], step[:, 0],
@@ -231,7 +238,7 @@ def plot_points(
     """Draw points with masses, by their first two coordinates."""
     shown = Shown.of(ax)
     flat = np.column_stack([points, np.zeros(len(points))])[:, :2]
-    areas = LARGEST_DOT * masses / (float(masses.max()) or 1.0)
+    areas = TUNING.largest_dot * masses / (float(masses.max()) or 1.0)
     x, y = flat.T
     shown.ax.scatter(x, y, areas, SOURCE, lw=0)
     shown.ax.set(xlabel="x", ylabel="y" if points.shape[1] > 1 else "", aspect="equal")

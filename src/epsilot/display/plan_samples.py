@@ -41,8 +41,6 @@ THUMBNAIL = FigureLimits(
     bars=32,
     entries_read=1 << 21,
 )
-#: Multiples of it modulo 1 fill [0, 1) evenly.
-GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 #: Distance from a lattice, in steps, at which a position counts as one of its cells.
 LATTICE_ROUNDING = 1e-3
 #: Cells per position up to which evenly spaced positions count as a lattice.
@@ -160,9 +158,10 @@ def sampled_arcs(plan: Plan, sent: Vector, limits: FigureLimits = LIMITS) -> Sam
     n_drawn = int(np.clip(limits.entries_read // plan.shape[1], 30, limits.arcs))
     i = _at_steps(sent, n_drawn)
     j = np.empty_like(i)
+    golden = (math.sqrt(5) - 1) / 2  # its multiples modulo 1 fill [0, 1) evenly
     for row in np.unique(i):
         found = np.flatnonzero(i == row)
-        j[found] = _quantiles(plan.row(int(row)), np.asarray((GOLDEN_RATIO * (found + 1)) % 1.0))
+        j[found] = _quantiles(plan.row(int(row)), np.asarray((golden * (found + 1)) % 1.0))
     pairs, times = np.unique(i * plan.shape[1] + j, return_counts=True)
     return SampledArcs(*np.divmod(pairs, plan.shape[1]), times.astype(np.float64))
 

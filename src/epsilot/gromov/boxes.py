@@ -20,16 +20,10 @@ from ..problems.work import Work
 from .cover import Boxes
 from .oracle import Answer
 from .search import NEW_BEST, SAME_VALUE, GromovTarget, Search, SearchState
+from .tuning import TUNING
 
-#: Boxes that are halved in one step of the driver; the threads share their transport problems.
-BOXES_PER_STEP = 32
-#: Share of the tolerance within which a box of the best objective is not halved any more.
-CLOSED_SHARE = 0.9
 #: States of a box.
 OPEN, CLOSED, HALVED = 0, 1, 2
-FIRST_BOXES = 1 << 8
-#: Bytes of potentials beyond which those of closed boxes are not kept; ``verify`` solves again.
-MAX_KEPT_BYTES = 1 << 29
 
 
 @dataclass
@@ -144,7 +138,7 @@ class Bisection(Search):
         assert state.queue is not None
         problem, oracle = target.problem, target.oracle
         D, m = problem.dimension, problem.q.size
-        chosen = [b for _, b in heapq.nsmallest(BOXES_PER_STEP, state.queue)]
+        chosen = [b for _, b in heapq.nsmallest(TUNING.boxes_per_step, state.queue)]
         if not chosen or D == 0:
             state.is_stuck = True
             return
@@ -162,7 +156,7 @@ class Bisection(Search):
         # Everything is known: from here on the state changes.
         before = state.best
         low = max(problem.constant + self.lower(state), problem.floor)
-        tolerance = CLOSED_SHARE * target.goal.allowed(low)
+        tolerance = TUNING.closed_share * target.goal.allowed(low)
         for _ in chosen:
             heapq.heappop(state.queue)
         for k, b in enumerate(chosen):
@@ -173,7 +167,7 @@ class Bisection(Search):
                 self._append(target, state, lows[half], highs[half], answers[half], b)
             state.release(b)
             state.release(int(state.sources[b]))
-        can_keep = 8 * m * state.n_live <= MAX_KEPT_BYTES
+        can_keep = 8 * m * state.n_live <= TUNING.max_kept_bytes
         for b in range(state.n_boxes - len(answers), state.n_boxes):
             if state.bounds[b] >= state.best - tolerance:
                 state.states[b] = CLOSED
@@ -222,7 +216,7 @@ class Bisection(Search):
     @staticmethod
     def _grow(state: BoxState, D: int) -> None:
         """Double the arrays of boxes."""
-        capacity = max(FIRST_BOXES, 2 * state.values.size)
+        capacity = max(TUNING.first_boxes, 2 * state.values.size)
         memory.ask(8 * capacity * (2 * D + 5), f"{capacity:,} boxes", "use a larger rtol")
         for name in ("lows", "highs", "values", "bounds", "sources", "states", "price_slots"):
             held = getattr(state, name)
@@ -240,7 +234,7 @@ class Bisection(Search):
         m = prices.size
         if state.n_kept * m >= state.prices.size:
             rows = state.prices.reshape(-1, m)
-            wider = max(2 * BOXES_PER_STEP, 2 * state.n_live)
+            wider = max(2 * TUNING.boxes_per_step, 2 * state.n_live)
             memory.ask(8 * wider * m, f"the potentials of {wider:,} boxes", "use a larger rtol")
             live = np.flatnonzero(state.price_slots[:k] >= 0)
             grown = np.zeros((wider, m))

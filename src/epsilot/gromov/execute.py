@@ -6,8 +6,8 @@ from typing import cast
 
 from .. import memory, parallel
 from ..arguments import check_count, check_least
-from ..engine.clock import started
-from ..engine.execute import drive, proved, report_limit
+from ..engine.clock import Clock, started
+from ..engine.execute import drive, facts, proved, report_limit
 from ..engine.request import Request
 from ..engine.result import Status
 from ..engine.run_plan import RunPlan
@@ -16,15 +16,15 @@ from ..engine.schedules import AnySchedule, ConstantSchedule
 from ..engine.starts import COLD
 from ..errors import InvalidProblem, UnknownMethod
 from ..solvers.base import AnySolver
-from ..version import __version__
 from ..wording import shown
 from .boxes import Bisection
-from .objective import DEFAULT_GAP, LEAST_GAP, GromovGoal, GromovObjective
+from .objective import GromovGoal, GromovObjective
 from .oracle import TransportOracle
 from .problem import GromovProblem
 from .result import GromovResult
 from .search import GromovTarget, Search
 from .triangulation import MAX_DIMENSION, Triangulation
+from .tuning import TUNING
 from .verify import value_of
 
 #: Methods, each with a sentence for users who choose.
@@ -34,22 +34,20 @@ METHODS = {
 }
 #: Relative gap if the call sets none, and the least one.
 RTOL, LEAST_RTOL = 0.01, 1e-12
-#: Share of all work between two records.
-EVALUATE_AFTER = 0.1
 
 
 def make_gromov_goal(problem: GromovProblem, rtol: float | None, atol: float | None) -> GromovGoal:
     """Return the goal of a call in internal units."""
     share = RTOL if rtol is None else rtol
-    gap = DEFAULT_GAP * problem.scale if atol is None else check_least("atol", atol, 0.0)
+    gap = TUNING.default_gap * problem.scale if atol is None else check_least("atol", atol, 0.0)
     if atol is not None:
         gap /= problem.unit * problem.mass
-        if gap < LEAST_GAP * problem.scale and share < LEAST_RTOL:
+        if gap < TUNING.least_gap * problem.scale and share < LEAST_RTOL:
             raise InvalidProblem(
                 f"atol is {atol:.3g}; float64 arithmetic can certify about "
-                f"{LEAST_GAP * problem.scale * problem.unit * problem.mass:.1g} here."
+                f"{TUNING.least_gap * problem.scale * problem.unit * problem.mass:.1g} here."
             )
-    return GromovGoal(rtol=share, atol=max(gap, LEAST_GAP * problem.scale))
+    return GromovGoal(rtol=share, atol=max(gap, TUNING.least_gap * problem.scale))
 
 
 def choose(problem: GromovProblem, method: str) -> str:
@@ -97,10 +95,10 @@ def execute(
             solver=cast("AnySolver", solver),
             support=objective,
             start=COLD,
-            schedule=cast("AnySchedule", ConstantSchedule(target, None, EVALUATE_AFTER)),
+            schedule=cast("AnySchedule", ConstantSchedule(target, None, TUNING.evaluate_after)),
         )
         run = drive(objective, goal, request, course, clock)
-        result = _result(objective, run, goal, request, course, most, clock.compile_seconds())
+        result = _result(objective, run, goal, request, course, most, clock)
     report_limit(result, request)
     return result
 
@@ -112,7 +110,7 @@ def _result(
     request: Request,
     course: RunPlan,
     max_ot: int,
-    compile_seconds: float,
+    clock: Clock,
 ) -> GromovResult:
     """Prove the bounds once more, from the very plan and cover that are returned."""
     problem = objective.problem
@@ -124,23 +122,12 @@ def _result(
     elif max_ot and n_ot >= max_ot and status is Status.FINISHED:
         status = Status.MAX_OT
     return GromovResult(
+        **facts(run, answer, request, clock) | {"status": status},
         problem=problem,
         arcs=run.plan,
         cover=run.potentials,
-        value=answer.value,
-        lower_bound=answer.lower_bound,
         marginal_error=problem.mass * error,
-        converged=answer.converged,
-        status=status,
         method=course.method,
         n_ot=n_ot,
-        n_iter=run.n_iter,
-        work=run.work,
-        seconds=run.seconds,
-        history=list(run.history),
-        target=answer.target,
-        seed=request.seed,
-        version=__version__,
         choice=course.choice if isinstance(course.choice, str) else None,
-        compile_seconds=compile_seconds,
     )

@@ -20,11 +20,6 @@ from .oracle import TransportOracle
 from .problem import GromovProblem
 from .verify import bound_of, value_of
 
-#: Absolute gap by default, as a share of K: copies have an optimum of 0.
-DEFAULT_GAP = 1e-9
-#: Smallest gap that float64 certifies, as a share of the numbers that are added up.
-LEAST_GAP = 4e-12
-
 
 @dataclass(frozen=True, kw_only=True)
 class GromovGoal(Goal):

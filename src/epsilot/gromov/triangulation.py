@@ -23,15 +23,10 @@ from .cover import Simplices
 from .objective import cross_polytope
 from .oracle import Answer, line_prices
 from .search import ENTRIES_PER_STEP, NEW_BEST, SAME_VALUE, GromovTarget, Search, SearchState
+from .tuning import TUNING
 
 #: Highest dimension of the triangulation: 2^D simplices to begin with, thousands per point beyond.
 MAX_DIMENSION = 6
-#: Square of the distance, in units of the clouds' squared deviations, of points that are the same.
-SAME_POINT = 1e-12
-#: A corner so near the place of least bound, as a share of that, leaves round-off only.
-STUCK = 1e-4
-#: Attempts to insert a point, each nearer to the middle of its simplex.
-ATTEMPTS = 5
 #: Slots of the first triangulation, and of points.
 FIRST_SLOTS, FIRST_POINTS = 1 << 12, 1 << 8
 
@@ -217,7 +212,7 @@ class Triangulation(Search):
         corners = mesh.points[simplex]
         sx, sy = (float(s[0]) for s in target.problem.deviations)
         least = ((corners - place) ** 2).sum(axis=1).min()
-        if least <= STUCK * SAME_POINT * (sx * sy) ** 2:
+        if least <= TUNING.stuck * TUNING.same_point * (sx * sy) ** 2:
             state.is_stuck = True
             return
         lam = np.empty(D + 1)
@@ -226,8 +221,8 @@ class Triangulation(Search):
         known = state.prices.reshape(-1, m)
         before = state.best
         middle = corners.sum(axis=0) / (D + 1)
-        for attempt in range(ATTEMPTS):
-            share = attempt / ATTEMPTS
+        for attempt in range(TUNING.attempts):
+            share = attempt / TUNING.attempts
             c = (1 - share) * place + share * middle
             weights = np.clip((1 - share) * lam + share / (D + 1), 0.0, None)
             prices = np.zeros(m)
@@ -251,7 +246,7 @@ class Triangulation(Search):
         assert mesh is not None
         sx, sy = (float(s[0]) for s in target.problem.deviations)
         apart = ((mesh.points[: state.n_points] - c) ** 2).sum(axis=1).min()
-        if apart > SAME_POINT * (sx * sy) ** 2:
+        if apart > TUNING.same_point * (sx * sy) ** 2:
             self._insert(state, c, answer, mesh.locate(c))
 
     def _insert(self, state: TriangulationState, c: Vector, answer: Answer, slot: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
@@ -22,16 +23,22 @@ from ..problems.plan import Arcs
 from .cover import Boxes, Cover, Simplices
 from .problem import ROUND_OFF, GromovProblem
 
-#: Determinants below this share of the product of their edges are computed exactly.
-UNDECIDED = 1e-11
-#: Relative distance of a corner from the outer face that it is on.
-ON_FACE = 1e-12
-#: Arcs up to which the objective is also summed over all pairs of arcs.
-MAX_PAIRED_ARCS = 64
-#: Entries of costs that are computed at a time.
-MAX_BLOCK_ENTRIES = 1 << 22
-#: Relative difference of two ways to compute the objective.
-AGREEMENT = 1e-11
+
+@dataclass(frozen=True)
+class VerifierTolerances:
+    """Shares by which numbers that a proof compares may differ, and sizes of its sums."""
+
+    # Determinants below this share of the product of their edges are computed exactly.
+    undecided: float = 1e-11
+    on_face: float = 1e-12  # relative distance of a corner from the outer face that it is on
+    # Arcs up to which the objective is also summed over all pairs of arcs.
+    max_paired_arcs: int = 64
+    max_block_entries: int = 1 << 22  # entries of costs that are computed at a time
+    agreement: float = 1e-11  # relative difference of two ways to compute the objective
+
+
+TOLERANCES = VerifierTolerances()
+
 #: Returns potentials of the columns for the transport problem of a matrix.
 Solve: TypeAlias = Callable[[Vector], Vector]
 
@@ -64,10 +71,10 @@ def value_of(problem: GromovProblem, plan: Arcs) -> tuple[float, float]:
         for b in range(y.shape[1]):
             square += float((w * x[:, a] * y[:, b]).sum()) ** 2
     value = constant(problem) + linear - 4 * float((w * x2 * y2).sum()) - 8 * square
-    if w.size <= MAX_PAIRED_ARCS:
+    if w.size <= TOLERANCES.max_paired_arcs:
         apart = ((x[:, None] - x) ** 2).sum(axis=2) - ((y[:, None] - y) ** 2).sum(axis=2)
         paired = float((apart**2 * np.multiply.outer(w, w)).sum()) + linear
-        if not abs(paired - value) <= AGREEMENT * problem.scale:
+        if not abs(paired - value) <= TOLERANCES.agreement * problem.scale:
             raise _refuse(f"the objective is {value!r} by moments and {paired!r} by distances")
     return max(value, floor(problem)), float(error)  # a square is not below 0 but for rounding
 
@@ -139,7 +146,7 @@ def _check_value(problem: GromovProblem, c: Vector, v: float, g: Vector) -> None
     U = np.column_stack([4 * (X**2).sum(axis=1), 16 * X @ c.reshape(X.shape[1], Y.shape[1])])
     W = np.column_stack([(Y**2).sum(axis=1), Y])
     f = np.empty(n)
-    rows = max(1, MAX_BLOCK_ENTRIES // m)
+    rows = max(1, TOLERANCES.max_block_entries // m)
     for i in range(0, n, rows):
         C = -U[i : i + rows] @ W.T - g
         if problem.M.size:
@@ -184,7 +191,7 @@ def check_tiling(points: Matrix, corners: Index, radius: float) -> None:
         raise _refuse("the cover has no simplices of the right dimension")
     if not (corners.min() >= 0 and corners.max() < len(points) and np.isfinite(points).all()):
         raise _refuse("the cover has corners that are no points")
-    if not (np.abs(points).sum(axis=1) <= radius * (1 + ON_FACE)).all():
+    if not (np.abs(points).sum(axis=1) <= radius * (1 + TOLERANCES.on_face)).all():
         raise _refuse("the cover has points outside the cross-polytope")
     if D == 0:
         return
@@ -207,7 +214,7 @@ def check_tiling(points: Matrix, corners: Index, radius: float) -> None:
     if not (counts <= 2).all() or (sums[counts == 2] != 0).any():
         raise _refuse("the simplices of the cover overlap, or lie on one side of a common face")
     outer = points[faces[starts[counts == 1]]].sum(axis=1)
-    if not (np.abs(np.abs(outer).sum(axis=1) / radius - D) <= D * ON_FACE).all():
+    if not (np.abs(np.abs(outer).sum(axis=1) / radius - D) <= D * TOLERANCES.on_face).all():
         raise _refuse("the cover has a hole")
 
 
@@ -225,7 +232,7 @@ def orientations(points: Matrix, corners: Index) -> Index:
     E = points[corners[:, 1:]] - points[corners[:, :1]]
     values, sizes = determinants(E), np.sqrt((E * E).sum(axis=2)).prod(axis=1)
     signs = np.sign(values).astype(np.int64)
-    for k in np.flatnonzero(~(np.abs(values) > UNDECIDED * sizes)):
+    for k in np.flatnonzero(~(np.abs(values) > TOLERANCES.undecided * sizes)):
         signs[k] = exact_sign(points[corners[k]])
     return signs
 
