@@ -79,6 +79,18 @@ def ask(call: Callable[..., Any], *args: Any, **keywords: Any) -> CallRecord:
     return CallRecord(value, error, sorted(texts), time.perf_counter() - began)
 
 
+def is_free_of_clock(limit: float, *answers: CallRecord) -> bool:
+    """Tell whether runs ended long before their limit in seconds: only such runs have equal bits.
+
+    A run that the clock ended may be certified by its last look at the bounds.
+    """
+    return all(
+        answer.seconds < limit / 3 and answer.value.status.name != "MAX_SECONDS"
+        for answer in answers
+        if answer.value is not None
+    )
+
+
 def error_defects(error: Exception) -> list[str]:
     """Say what is wrong with an exception: its type, or its text."""
     is_raw_memory = isinstance(error, MemoryError) and type(error).__module__.startswith("numpy")

@@ -23,7 +23,7 @@ from epsilot.engine.saved_result import recertify
 from epsilot.problems.balanced import Balanced
 from epsilot.problems.problem import make_problem
 
-from .problems import CallRecord, CaseOutcome, Drawn, Rng, ask, ordinary, pick
+from .problems import CallRecord, CaseOutcome, Drawn, Rng, ask, is_free_of_clock, ordinary, pick
 from .proofs import ROUND_OFF, DrawnGoal, Scales, result_defects, truth_of
 from .solves import METHODS, NEEDS_DENSE, NEEDS_LATTICE, NEEDS_ROWS, bit_defects
 
@@ -268,7 +268,7 @@ FORGEABLE = [name for name in WAYS if name.startswith(("field", "header", "bound
 
 # -- interrupted runs --------------------------------------------------------------------------
 
-LIMITS = {"max_seconds": 5.0, "on_limit": "ignore"}
+LIMITS: dict[str, Any] = {"max_seconds": 5.0, "on_limit": "ignore"}
 #: Epochs of the whole run and, at most, of its interrupted part.
 EPOCHS, FIRST = 400, 60
 
@@ -345,7 +345,7 @@ def _same(
         outcome.ending = "raised"
         return outcome.blame(*([f"not resumed: {resumed.error}"] if resumed.is_refused else []))
     outcome.ending = "continued"
-    if "MAX_SECONDS" not in (resumed.value.status.name, whole.value.status.name):
+    if is_free_of_clock(LIMITS["max_seconds"], resumed, whole):
         outcome.blame(*bit_defects(resumed.value, whole.value, "the resumed run"))
     return outcome.blame(*_wrong(resumed.value, problem, goal))
 

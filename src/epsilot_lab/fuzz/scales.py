@@ -20,11 +20,11 @@ import epsilot
 from epsilot import parallel
 from epsilot.solvers import arc_simplex, auction, grid_flow
 
-from .problems import METRICS, Array, CaseOutcome, Drawn, Rng, ask, pick
+from .problems import METRICS, Array, CaseOutcome, Drawn, Rng, ask, is_free_of_clock, pick
 from .proofs import ROUND_OFF, DrawnGoal, Scales, Truth, result_defects, truth_of
 from .solves import bit_defects
 
-LIMITS = {"max_seconds": 10.0, "on_limit": "ignore"}
+LIMITS: dict[str, Any] = {"max_seconds": 10.0, "on_limit": "ignore"}
 EXACT = 1e-9
 #: Points of a side and cells of a grid, at most: the truth is found on the whole matrix.
 LARGEST = 260
@@ -76,7 +76,7 @@ def scales(rng: Rng) -> CaseOutcome:
         truth = truth_of(problem, None)
         outcome.blame(*result_defects(result, problem, goal, truth))
         outcome.blame(*inexact(result, problem, goal, truth))
-        if result.status.name != "MAX_SECONDS" and answer.seconds < LIMITS["max_seconds"] / 3:
+        if is_free_of_clock(LIMITS["max_seconds"], answer):
             outcome.blame(*again(rng, problem, goal, keywords, result, truth))
     return outcome
 
@@ -100,7 +100,7 @@ def again(
         threads = {"n_threads": int(rng.integers(1, 5))}
         other = ask(epsilot.solve, problem.M, problem.a, problem.b, **keywords, **threads)
         yield from other.defects
-        if other.value is not None:
+        if other.value is not None and is_free_of_clock(LIMITS["max_seconds"], other):
             yield from bit_defects(whole, other.value, "a solve on other threads")
     elif way == "resumed" and whole.n_iter > 1:
         with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +113,7 @@ def again(
         if first.value is not None:
             stopped_at = stop["max_iter"]
             yield from result_defects(first.value, problem, goal, truth, max_iter=stopped_at)
-        if second.value is not None:
+        if second.value is not None and is_free_of_clock(LIMITS["max_seconds"], first, second):
             yield from bit_defects(whole, second.value, "the resumed run")
 
 
