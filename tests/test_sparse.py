@@ -6,6 +6,9 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import epsilot
+from epsilot import deadline
+from epsilot.problems.plan import Arcs
+from epsilot.problems.rounding import round_on_arcs
 from epsilot_lab.studies.sparse import agrees, is_cut
 
 N_PROBLEMS = 150
@@ -82,9 +85,25 @@ def test_long_chains_are_solved():
     costs = np.where(rows == cols, 1.0, 0.0)
     a, b = np.full(n, 1 / n), np.full(n, 1 / n)
     a[0], a[-1] = 2 / n, 0.0
+    # The last place of such potentials is 4.5e-13, more than a relative gap of 1e-9 (3.3e-13).
     result = epsilot.solve(epsilot.Sparse(rows, cols, costs, (n, n)), a, b, rtol=1e-8)
     assert result.converged
     assert result.value == pytest.approx(1 / n, abs=1e-9)
+
+
+def test_rounding_stops_at_a_deadline():
+    # All mass of a chain moves on by one place, along a path of every length in turn.
+    n = 40
+    i = np.arange(n)
+    C = np.full((n, n), np.inf)
+    C[i, i] = C[i[1:], i[:-1]] = 1.0
+    a, b = (x / n for x in np.random.default_rng(5).dirichlet(np.ones(n), 2) + 1 / n)
+    M, core = epsilot.geometry.as_geometry(C), Arcs((n, n), i, i, np.minimum(a, b))
+    phases = []
+    is_over = deadline.until(lambda: phases.append(0) is None and len(phases) > 3)
+    with is_over, pytest.raises(deadline.OutOfTime):
+        round_on_arcs(core, a, b, M, 1.0)
+    assert len(phases) == 4
 
 
 X, Y = np.random.default_rng(2).random((2, 40, 2))

@@ -55,7 +55,7 @@ RUNS = [
     ("registry", "--quick",
      ["sinkhorn                 7", "exact                    not counted"]),
     ("results", "docs/results", ["| table1 | 0.1.0, 0.2.0 | – | no |", "| bench-emd2 | 0.2.0 |"]),
-    ("sparse", "--arcs 300 --only random", ["| random arcs, uniform | 30 |"]),
+    ("sparse", "--arcs 300 --grids 4 --only random", ["| random arcs, uniform | 30 |"]),
     ("sparse", "--check 8", ["cut: ", "optimum: "]),
     ("stages", "--problems points2 --sizes 64 --seeds 1 --budget 0.01",
      ["| 64 | 2-d points, Euclidean | 1e-06 |", "certificates"]),

@@ -1,5 +1,6 @@
 """Assignments on sparse arcs: optima against SciPy, feasible prices, fallback and resumed runs."""
 
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -8,11 +9,19 @@ from scipy.optimize import linear_sum_assignment
 
 import epsilot
 from epsilot.problems.problem import Additive
-from epsilot.solvers import arc_matching
+from epsilot.solvers import arc_matching, network_simplex
 from epsilot.solvers.network_simplex import NetworkSimplex
 from tuning import tuned
 
-SMALL_STEPS = {"bids_per_step": 7, "arcs_per_step": 5}
+
+@contextmanager
+def small_steps(**parameters):
+    """Let every step make few bids, or one search."""
+    with (
+        tuned(network_simplex, phases_per_step=1),
+        tuned(arc_matching, bids_per_step=7, arcs_per_step=5, **parameters),
+    ):
+        yield
 
 
 def arcs(seed, n, degree, draw):
@@ -57,7 +66,7 @@ def test_matched_arcs_are_tight_after_every_search():
     problem = Additive(geometry, 1.0, np.full(60, 1 / 60), np.full(60, 1 / 60))
     solver = NetworkSimplex()
     left = []
-    with tuned(arc_matching, **SMALL_STEPS, last_eps=10.0, evictions_per_row=0):
+    with small_steps(last_eps=10.0, evictions_per_row=0):
         state, _ = solver.init(problem, np.random.default_rng())
         while not state.is_done:
             solver.step(problem, state, np.random.default_rng())
@@ -75,7 +84,7 @@ def test_matched_arcs_are_tight_after_every_search():
 @pytest.mark.parametrize("parameters", [{"max_searches": 0}, {"max_searches": 0, "left_rows": 0.5}])
 def test_long_searches_are_left_to_the_simplex(parameters):
     C = arcs(7, 80, 3, DRAWS["random"])
-    with tuned(arc_matching, evictions_per_row=0, arcs_per_step=5, **parameters):
+    with small_steps(evictions_per_row=0, **parameters):
         result = epsilot.solve(C, rtol=1e-9)
     assert result.value == pytest.approx(optimum(C), rel=1e-9)
     assert result.n_iter > 3
@@ -98,7 +107,7 @@ def test_potentials_of_the_user_are_the_first_prices():
 @pytest.mark.parametrize("stop", [1, 3, 9])
 def test_resumed_matchings_equal_whole_ones(tmp_path, stop):
     C = arcs(9, 40, 3, DRAWS["random"])
-    with tuned(arc_matching, **SMALL_STEPS):
+    with small_steps():
         whole = epsilot.solve(C, rtol=1e-9)
         assert whole.n_iter > 9
         file = tmp_path / "run.npz"

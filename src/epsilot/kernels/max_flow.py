@@ -52,74 +52,76 @@ def _levels(lists, flow, left, right, tiny, row_level, col_level, queue):
 
 
 @njit(**KERNEL)
-def complete(lists, flow, left, right, limit, tiny, row_level, col_level):
-    """Add flow until ``limit`` is moved or no path is left; return the mass that was moved.
+def complete(lists, flow, left, right, moved, limit, tiny, row_level, col_level):
+    """Add flow along shortest paths until ``limit`` is moved or no path of their length is left.
 
-    ``left`` and ``right`` are what rows and columns lack; amounts up to ``tiny`` are ignored. If
-    less than ``limit`` is moved, rows and columns of nonnegative level are a cut.
+    Return the mass that was moved, before and now, and whether longer paths may be left.
+
+    ``left`` and ``right`` are what rows and columns lack; amounts up to ``tiny`` are ignored. If no
+    path is left, rows and columns of nonnegative level are a cut.
     """
     starts, cols, first, places, rows = lists
     n, m = left.size, right.size
     queue = empty(n + m, np.int64)
     path = empty(n + m + 1, np.int64)  # arcs from a row with mass left, there and back in turn
-    moved = 0.0
-    while moved < limit and _levels(lists, flow, left, right, tiny, row_level, col_level, queue):
-        at_row, at_col = starts[:-1].copy(), first[:-1].copy()
-        for source in range(n):
-            while left[source] > tiny and moved < limit:
-                length, i = 0, source
-                found = False
-                while True:
-                    # From row i to a column of the next level ...
-                    j = -1
-                    while at_row[i] < starts[i + 1]:
-                        candidate = cols[at_row[i]]
-                        if col_level[candidate] == row_level[i] + 1:
-                            j = candidate
-                            break
-                        at_row[i] += 1
-                    if j >= 0:
-                        path[length] = at_row[i]
-                        length += 1
-                        if right[j] > tiny:
-                            found = True
-                            break
-                        # ... and back to a row of the level after that.
-                        back = -1
-                        while at_col[j] < first[j + 1]:
-                            k = at_col[j]
-                            if row_level[rows[k]] == col_level[j] + 1 and flow[places[k]] > tiny:
-                                back = k
-                                break
-                            at_col[j] += 1
-                        if back >= 0:
-                            path[length] = back
-                            length += 1
-                            i = rows[back]
-                        else:
-                            length -= 1
-                            at_row[i] += 1
-                    elif length == 0:
+    if not _levels(lists, flow, left, right, tiny, row_level, col_level, queue):
+        return moved, False
+    at_row, at_col = starts[:-1].copy(), first[:-1].copy()
+    for source in range(n):
+        while left[source] > tiny and moved < limit:
+            length, i = 0, source
+            found = False
+            while True:
+                # From row i to a column of the next level ...
+                j = -1
+                while at_row[i] < starts[i + 1]:
+                    candidate = cols[at_row[i]]
+                    if col_level[candidate] == row_level[i] + 1:
+                        j = candidate
                         break
-                    else:  # leave row i, and the arc that led back to it
-                        length -= 1
-                        j = cols[places[path[length]]]
+                    at_row[i] += 1
+                if j >= 0:
+                    path[length] = at_row[i]
+                    length += 1
+                    if right[j] > tiny:
+                        found = True
+                        break
+                    # ... and back to a row of the level after that.
+                    back = -1
+                    while at_col[j] < first[j + 1]:
+                        k = at_col[j]
+                        if row_level[rows[k]] == col_level[j] + 1 and flow[places[k]] > tiny:
+                            back = k
+                            break
                         at_col[j] += 1
-                        length -= 1
-                        i = source if length == 0 else rows[path[length - 1]]
-                        # Try the next way from the column j again, by the same arc.
-                if not found:
-                    break
-                j = cols[path[length - 1]]
-                amount = min(left[source], right[j], limit - moved)
-                for step in range(1, length, 2):
-                    amount = min(amount, flow[places[path[step]]])
-                for step in range(length):
-                    if step % 2 == 0:
-                        flow[path[step]] += amount
+                    if back >= 0:
+                        path[length] = back
+                        length += 1
+                        i = rows[back]
                     else:
-                        flow[places[path[step]]] -= amount
-                left[source] -= amount
-                right[j] -= amount
-                moved += amount
-    return moved
+                        length -= 1
+                        at_row[i] += 1
+                elif length == 0:
+                    break
+                else:  # leave row i, and the arc that led back to it
+                    length -= 1
+                    j = cols[places[path[length]]]
+                    at_col[j] += 1
+                    length -= 1
+                    i = source if length == 0 else rows[path[length - 1]]
+                    # Try the next way from the column j again, by the same arc.
+            if not found:
+                break
+            j = cols[path[length - 1]]
+            amount = min(left[source], right[j], limit - moved)
+            for step in range(1, length, 2):
+                amount = min(amount, flow[places[path[step]]])
+            for step in range(length):
+                if step % 2 == 0:
+                    flow[path[step]] += amount
+                else:
+                    flow[places[path[step]]] -= amount
+            left[source] -= amount
+            right[j] -= amount
+            moved += amount
+    return moved, moved < limit

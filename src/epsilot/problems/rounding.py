@@ -6,6 +6,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from .. import deadline
 from .._types import Index, Vector
 from ..errors import Infeasible
 from ..geometry import Geometry
@@ -130,7 +131,12 @@ def round_on_arcs(
     else:
         levels = np.full(n, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
         tiny = 1e-14 / (n + m)  # paths ignore nodes of less mass
-        moved += complete(arcs.lists, flow, left, right, wanted - moved, tiny, *levels)
+        added, missing, is_open = 0.0, wanted - moved, moved < wanted
+        while is_open:
+            lacking = left, right, added, missing, tiny
+            added, is_open = complete(arcs.lists, flow, *lacking, *levels)
+            deadline.check()
+        moved += added
         if wanted - moved > LEAST_EXCESS * wanted:
             raise_infeasible(mass * p, mass * q, mass * wanted, levels)
     used = np.flatnonzero(flow > 0)

@@ -63,6 +63,9 @@ class NetworkSimplexTuning:
     last_eps_weighted: float = 0.1
     last_eps_assignment: float = 0.03
     max_bids_per_row: int = 2  # per step; the auction ends after four times as many
+    # A step ends after either, so that limits are checked in time.
+    operations_per_step: int = 2_000_000
+    phases_per_step: int = 64  # of bids, searches or pivots
     # The simplex.
     tolerance: float = 5e-14  # share of max C below which a reduced cost is negative
     artificial_price: float = 0.1  # first price of artificial arcs, in units of max C
@@ -220,6 +223,15 @@ class NetworkSimplex(DirectSolver[NetworkState]):
 
     def step(self, problem: Additive, state: NetworkState, rng: Generator) -> Work:
         """Match rows to columns; or bid and, when the auction has ended, pivot."""
+        work = Work()
+        for _ in range(TUNING.phases_per_step):
+            work.record(self._advance(problem, state))
+            if state.is_done or work.operations >= TUNING.operations_per_step:
+                break
+        return work
+
+    def _advance(self, problem: Additive, state: NetworkState) -> Work:
+        """Make one phase of a matching or of the auction, or a number of pivots."""
         if state.is_matching:
             work, is_quick = match(problem, state)
             state.is_done = state.is_matched
@@ -232,8 +244,6 @@ class NetworkSimplex(DirectSolver[NetworkState]):
         if not state.is_over:
             return levels.step(state)
         unit, work = problem.geometry.cost_unit, Work()
-        if state.is_done:
-            return work
         if not state.is_open:
             if state.round == 0:
                 open_round(levels, state, unit)

@@ -1,7 +1,7 @@
 """Time sparse costs beside POT, OR-tools and networkx, and check them by HiGHS.
 
-    python -m epsilot_lab sparse                              # races with the peers that are there
-    python -m epsilot_lab sparse --arcs 10000 --only near
+    python -m epsilot_lab sparse --out docs/results/sparse    # races with the peers that are there
+    python -m epsilot_lab sparse --arcs 10000 --grids --only near
     python -m epsilot_lab sparse --check 10000                # random problems
 
 Seconds are of the processor, the least of a few runs in turns, with the proof. POT is ``ot.emd2``
@@ -12,10 +12,13 @@ bits, networkx ``network_simplex`` with the same integers.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
+import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,12 +29,15 @@ from scipy.spatial import cKDTree
 
 import epsilot
 
+from .. import document
 from ..document import markdown_row
+from ..environment import machine, versions
+from ..store import Line, Store
 
 #: Bits of the integers of costs and of masses, for the peers that take integers only.
 COST_BITS, MASS_BITS = 24, 30
 #: Arcs from which a peer is left out: it would take minutes.
-MOST_ARCS = {"POT": 2_000_000, "OR-tools": 60_000, "networkx": 12_000}
+MOST_ARCS = {"POT": 2_000_000, "OR-tools": 200_000, "networkx": 12_000}
 #: Arcs up to which every call is repeated.
 MOST_REPEATED, REPEATS = 200_000, 3
 #: Largest difference from HiGHS, relative to the largest cost.
@@ -147,44 +153,107 @@ COMPETITORS = {
 }
 
 
-def race(sizes: list[int], only: str) -> None:
-    """Print a table of the seconds of all competitors."""
+def installed() -> dict[str, Callable[[SparseCase], float]]:
+    """Return the competitors whose packages are installed."""
     modules = {"OR-tools": "ortools", "networkx": "networkx"}
-    present = {
+    return {
         name: solve
         for name, solve in COMPETITORS.items()
         if importlib.util.find_spec(modules.get(name, "ot")) is not None
     }
+
+
+def timed(solvers: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
+    """Return the least processor milliseconds of solvers in turns, whose values must agree."""
+    least, values = dict.fromkeys(solvers, math.inf), {}
+    for _ in range(repeats):
+        for who, solve in solvers.items():
+            began = time.process_time()
+            values[who] = solve()
+            least[who] = min(least[who], 1e3 * (time.process_time() - began))
+    first = next(iter(values.values()))
+    if not all(abs(x - first) <= 1e-4 * abs(x) for x in values.values()):
+        raise AssertionError(f"values differ: {values}")
+    return least
+
+
+def race(size: int, name: str) -> Line:
+    """Return the line of all competitors on one problem."""
+    degree = 10 if size < MOST_REPEATED else 30
+    problem = FAMILIES[name](max(size // degree, 2), degree)
+    n_arcs = problem.costs.size
+    found = {
+        who: functools.partial(solve, problem)
+        for who, solve in installed().items()
+        if n_arcs <= MOST_ARCS.get(who, 10**9)
+    }
+    milliseconds = timed(found, REPEATS if n_arcs <= MOST_REPEATED else 1)
+    return {"problem": name, "n": problem.a.size, "arcs": n_arcs, "ms": milliseconds}
+
+
+def grid_race(side: int) -> Line:
+    """Return the line of one problem on a square grid: cityblock costs, or a flow on the graph."""
+    rng = np.random.default_rng(0)
+    A, B = (x / x.sum() for x in rng.random((2, side, side)))
+    at = np.arange(side * side).reshape(side, side)
+    i = np.concatenate([at[1:].ravel(), at[:, 1:].ravel()])
+    j = np.concatenate([at[:-1].ravel(), at[:, :-1].ravel()])
+    G = sparse.csr_array((np.ones(i.size), (i, j)), shape=(side * side, side * side))
+    a, b = A.ravel(), B.ravel()
+    found = {
+        "epsilot": lambda: float(epsilot.solve_grid(A, B, rtol=1e-9).value),
+        "solve_graph": lambda: float(epsilot.solve_graph(G, a, b, directed=False).value),
+    }
+    milliseconds = timed(found, REPEATS)
+    return {"problem": "grid, weights", "n": at.size, "arcs": 2 * i.size, "ms": milliseconds}
+
+
+def row_of(line: Line) -> list[str]:
+    """Return the row of a line in the table."""
+    ms = line["ms"]
+    others = [x for who, x in ms.items() if who != "epsilot"]
+    ratio = f"{min(others) / ms['epsilot']:.2f}" if others else "–"
+    shown = [f"{ms[who]:.4g}" if who in ms else "–" for who in (*COMPETITORS, "solve_graph")]
+    return [line["problem"], f"{line['n']:,}", f"{line['arcs']:,}", *shown, ratio]
+
+
+def summary(lines: list[Line]) -> str:
+    """Return the page of all lines."""
+    columns = ("problem", "n", "arcs", *(f"{x}, ms" for x in (*COMPETITORS, "solve_graph")))
+    rows = [row_of(line) for line in sorted(lines, key=lambda x: (x["n"], x["problem"]))]
+    blocks: list[document.Block] = [
+        document.Command("python -m epsilot_lab sparse --out docs/results/sparse"),
+        document.Paragraph(
+            "Least processor milliseconds of three runs in turns (one run above 200,000 arcs), "
+            "with construction and proof. The ratio is that of the fastest other column to "
+            "epsilot: below 1 epsilot is slower. On grids, epsilot is `solve_grid`."
+        ),
+        document.Table((*columns, "ratio"), tuple(map(tuple, rows))),
+        document.Heading("Environment"),
+        document.environment_table(lines),
+    ]
+    return document.to_markdown("Sparse costs beside other libraries", blocks)
+
+
+def races(sizes: list[int], sides: list[int], only: str, out: Path | None) -> None:
+    """Run the races; print every row, and with a folder keep lines and summary there."""
+    store = None
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        store = Store(out / "solves.jsonl", ("problem", "n"))
     for is_even in (True, False):
         by_epsilot(random_arcs(50, 4, is_even))
-    print(markdown_row(["problem", "n", "arcs", *(f"{name}, ms" for name in present), "ratio"]))
-    print(markdown_row(["---"] * (4 + len(present))))
-    for size in sizes:
-        degree = 10 if size < MOST_REPEATED else 30
-        for name, make in FAMILIES.items():
-            if only not in name:
-                continue
-            problem = make(max(size // degree, 2), degree)
-            found = {
-                who: solve
-                for who, solve in present.items()
-                if problem.costs.size <= MOST_ARCS.get(who, 10**9)
-            }
-            seconds: dict[str, list[float]] = {who: [] for who in found}
-            values = {}
-            for _ in range(REPEATS if problem.costs.size <= MOST_REPEATED else 1):
-                for who, solve in found.items():
-                    began = time.process_time()
-                    values[who] = solve(problem)
-                    seconds[who].append(time.process_time() - began)
-            least = {who: min(x) for who, x in seconds.items()}
-            others = [x for who, x in least.items() if who != "epsilot"]
-            if not all(abs(x - values["epsilot"]) <= 1e-4 * abs(x) for x in values.values()):
-                raise AssertionError(f"values differ: {values}")
-            shown = [f"{1e3 * least[who]:.4g}" if who in least else "–" for who in present]
-            ratio = f"{min(others) / least['epsilot']:.2f}" if others else "–"
-            row = [name, f"{problem.a.size:,}", f"{problem.costs.size:,}", *shown, ratio]
-            print(markdown_row(row), flush=True)
+    if sides:
+        grid_race(4)
+    todo = [functools.partial(race, size, x) for size in sizes for x in FAMILIES if only in x]
+    todo += [functools.partial(grid_race, side) for side in sides]
+    for run in todo:
+        line = run()
+        print(markdown_row(row_of(line)), flush=True)
+        if store is not None and out is not None:
+            more = {"versions": versions("ortools", "networkx"), "machine": machine()}
+            store.append(line | more)
+            document.write_text(out / "summary.md", summary(list(store)))
 
 
 # -- random problems against HiGHS -----------------------------------------------------------------
@@ -274,10 +343,12 @@ def main(argv: list[str] | None = None) -> None:
     """Run the races, or check random problems."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--arcs", type=int, nargs="+", default=[10_000, 40_000, 100_000, 1_000_000])
+    parser.add_argument("--grids", type=int, nargs="*", default=[64, 128], help="sides of grids")
+    parser.add_argument("--out", type=Path, help="folder of lines and summary")
     parser.add_argument("--only", default="", help="part of the names of the problems")
     parser.add_argument("--check", type=int, default=0, help="random problems to check by HiGHS")
     options = parser.parse_args(argv)
     if options.check:
         check(options.check)
     else:
-        race(options.arcs, options.only)
+        races(options.arcs, options.grids, options.only, options.out)
