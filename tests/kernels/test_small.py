@@ -93,7 +93,7 @@ def started(C, p, q):
     """Return a padded cost and the tree that the simplex starts from."""
     full = padded(C)
     n, m = full.shape
-    tree = small_simplex.empty_tree(-(-(n + m) // 8) * 8)
+    tree = small_simplex.zero_tree(-(-(n + m) // 8) * 8)
     order, closed = np.arange(p.size), np.zeros(p.size + q.size, np.int64)
     small_simplex.greedy(full, p, q, np.zeros(m), order, np.zeros(m), np.zeros(m), closed, tree)
     small_simplex.price(full, closed, tree)

@@ -10,7 +10,6 @@ from scipy.optimize import linprog
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.kernels.small import solve_one
-from epsilot.kernels.small_simplex import empty_tree, n_nodes_of
 from linear_programs import marginal_rows
 
 LARGE_PRICES = [1e8, 1e10, 1e12]
@@ -198,8 +197,8 @@ def test_the_default_accuracy_of_a_tiny_mass_is_accepted(mass):
 def test_the_compiled_simplex_leaves_unusable_costs_alone(cost):
     C = np.array([[0.0, cost], [3.0, 1.0], [2.0, cost]])
     arcs, flow, f, g = np.empty((2, 5), np.int64), np.empty(5), np.empty(3), np.empty(2)
-    p, q, tree = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]), empty_tree(n_nodes_of(3, 2))
-    assert solve_one(C, p, q, arcs, flow, f, g, tree) == 0
+    p, q = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6])
+    assert solve_one(C, p, q, arcs, flow, f, g) == 0
 
 
 def test_prices_that_overflow_do_not_reach_the_compiled_simplex():

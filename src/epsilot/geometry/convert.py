@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .base import Geometry
 from .dense import Dense
-from .sparse import Sparse, is_forbidden
+from .sparse import Sparse, least_forbidden
 
 
 def as_geometry(M: ArrayLike | Geometry) -> Geometry:
@@ -26,9 +26,5 @@ def as_geometry(M: ArrayLike | Geometry) -> Geometry:
     if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
         return Sparse.of_array(given)
     stored = Dense(given)
-    largest = np.array([stored.bounds[1]])
-    return Sparse.of_array(given) if is_forbidden(largest, _dtype(given))[0] else stored
-
-
-def _dtype(M: Any) -> Any:
-    return getattr(M, "dtype", None)
+    is_sparse = stored.bounds[1] >= least_forbidden(getattr(given, "dtype", None))
+    return Sparse.of_array(given) if is_sparse else stored

@@ -324,9 +324,17 @@ def _in_order(shape: tuple[int, int], i: Index, j: Index, costs: Vector) -> Spar
 
 def is_forbidden(costs: Vector, dtype: Any = None) -> NDArray[np.bool_]:
     """Tell which costs are inf, or the largest number of their type of floats."""
-    kind = np.dtype(dtype) if isinstance(dtype, np.dtype) else np.dtype(np.float64)
-    largest = np.finfo(kind if kind.kind == "f" else np.float64).max
-    return np.asarray(costs >= min(float(largest), float(np.finfo(np.float64).max)))
+    return np.asarray(costs >= least_forbidden(dtype))
+
+
+def least_forbidden(dtype: Any = None) -> float:
+    """Return the largest number of a type of floats, which stands for a forbidden pair."""
+    largest = _LARGEST.get(dtype) if isinstance(dtype, np.dtype) else None
+    return float(np.finfo(np.float64).max) if largest is None else largest
+
+
+#: Largest numbers of the types of floats that are not larger than float64.
+_LARGEST = {np.dtype(kind): float(np.finfo(kind).max) for kind in (np.float16, np.float32)}
 
 
 def describe_bad_cost(i: int, j: int, cost: float) -> str:

@@ -6,16 +6,12 @@ slice brings an error message that takes more than a second to compile.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
-from numpy.typing import DTypeLike
 
-from .._types import Array
 from .compiling import INLINE, njit
 from .llvm_ops import IS_PLAIN
 
@@ -75,16 +71,6 @@ if IS_PLAIN:
 else:
     #: Return a new array of a length, or a tuple of lengths, and of a type.
     empty, zeros = _maker(is_zero=False), _maker(is_zero=True)
-
-
-def aligned(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
-    """Return an array of zeros whose vectors of 64 bytes lie in one line of the cache each."""
-    shape = shape if isinstance(shape, tuple) else (shape,)
-    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.zeros(n_bytes + _ALIGNMENT, np.uint8)
-    start = -memory.__array_interface__["data"][0] % _ALIGNMENT
-    array: Array = memory[start : start + n_bytes].view(dtype).reshape(shape)
-    return array
 
 
 @njit(**INLINE)

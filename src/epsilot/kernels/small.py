@@ -486,16 +486,17 @@ def match_one(M, p, q, arcs, flow, f, g):
 
 
 @njit(**KERNEL)
-def solve_one(M, p, q, arcs, flow, f, g, tree):
+def solve_one(M, p, q, arcs, flow, f, g):
     """Find an optimal plan of one problem without empty rows and columns, uncertified.
 
     Write its arcs, their flow and potentials of rows and columns. Return the number of arcs, or 0
-    if no optimum was found or an input is negative, infinite or NaN. ``tree`` is an empty tree for
-    all nodes. ``match_one`` solves problems with equal masses.
+    if no optimum was found or an input is negative, infinite or NaN. ``match_one`` solves problems
+    with equal masses.
     """
     n, m = padded(p.size, q.size)
     n_nodes = -(-(n + m) // WIDTH) * WIDTH
-    C, ints, reals = empty((n, m)), empty((5, n_nodes), np.int64), empty((6, n_nodes))
+    C, tree, ints, reals = _space(n * m, n_nodes)
+    C = C.reshape(n, m)
     own_f, own_g = reals[4, : p.size], reals[5, :m]
     largest = _load(M, C)
     if not (largest < np.inf and _are_usable(p) and _are_usable(q)):

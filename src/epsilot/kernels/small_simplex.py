@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Array
-from .arrays import aligned, zeros
+from .arrays import zeros
 from .compiling import KERNEL, njit
 from .simd8 import BYTES, HEIGHT, WIDTH, add_where, least_of_block, least_of_row, subtract, unite
 
@@ -38,23 +37,10 @@ def is_small(n: int, m: int) -> bool:
 
 @njit(**KERNEL)
 def zero_tree(n_nodes):
-    """Return ``empty_tree`` inside a kernel."""
+    """Return a tree: prices, flow, parents, sets (one more than nodes) and two paths."""
     return (
         zeros(n_nodes), zeros(n_nodes), zeros(n_nodes, np.uint32),
         zeros((n_nodes + 1, BYTES), np.uint8), zeros((2, n_nodes), np.uint32),
-    )  # fmt: skip
-
-
-def n_nodes_of(n: int, m: int) -> int:
-    """Return the number of nodes of a tree, padded."""
-    return -(-(-(-n // HEIGHT) * HEIGHT - (-m // WIDTH) * WIDTH) // WIDTH) * WIDTH
-
-
-def empty_tree(n_nodes: int) -> tuple[Array, ...]:
-    """Return arrays for a tree: prices, flow, parents, sets (one more than nodes) and two paths."""
-    return (
-        aligned(n_nodes), aligned(n_nodes), aligned(n_nodes, np.uint32),
-        aligned((n_nodes + 1, BYTES), np.uint8), aligned((2, n_nodes), np.uint32),
     )  # fmt: skip
 
 

@@ -354,8 +354,7 @@ class Objective(OneProblem):
     def evaluate(self, core: Core, f: Vector) -> Evaluation[Plan, Potentials]:
         """Return certified bounds on the optimum from any core plan and any row potential."""
         plan, cost, error = self.rounded(core)
-        with np.errstate(over="ignore", invalid="ignore"):
-            upper = self.value(plan, cost)
+        upper = self.value(plan, cost)
         if not upper < math.inf:  # the plan has numbers beyond the range of float64
             plan, upper, _ = crude_plan(self)
         potentials, lower = self.dual(f)

@@ -79,6 +79,7 @@ class TotalVariation(UnbalancedObjective):
 
     # -- plans -------------------------------------------------------------------------------
 
+    @np.errstate(over="ignore", invalid="ignore")
     def value(self, plan: Plan, cost: float) -> float:
         """Return the objective of a plan with the required exact marginals."""
         r, c = plan.marginals()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
+from .._types import Vector
 from ..kernels.small import match_one, solve_one
-from ..kernels.small_simplex import empty_tree, is_small, n_nodes_of
+from ..kernels.small_simplex import is_small
+from ..kernels.vectors import are_between
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from .cost_models import Offer, cost_model
@@ -54,14 +57,16 @@ class SmallSimplex(OneStep):
         row, lam = np.empty(n), np.empty(m)
         C = problem.geometry.matrix()
         p, q = problem.p, problem.q
-        is_assignment = n == m and bool((p == p[0]).all() and (q == q[0]).all())
-        if is_assignment:
-            n_arcs = match_one(C, p, q, arcs, flow, row, lam)
-        else:
-            tree = empty_tree(n_nodes_of(n, m))
-            n_arcs = solve_one(C, p, q, arcs, flow, row, lam, tree)
+        is_assignment = n == m and _are_equal(p) and _are_equal(q)
+        n_arcs = (match_one if is_assignment else solve_one)(C, p, q, arcs, flow, row, lam)
         if n_arcs == 0:
             return Exact().step(problem, state, rng)
         (state.i, state.j), state.flow = arcs[:, :n_arcs], flow[:n_arcs]
         state.row, state.lam, state.is_done = row, lam, True
         return Work.of(pivot=n * m)
+
+
+def _are_equal(masses: Vector) -> bool:
+    """Tell whether all masses are the same."""
+    first = float(masses[0])
+    return are_between(masses, first, math.nextafter(first, math.inf))
