@@ -8,11 +8,11 @@ from epsilot.geometry import Dense, PointCloud, points
 from epsilot.kernels import network, sinkhorn32
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import arc_simplex, restricted_simplex
+from epsilot.solvers.arc_simplex import negative_arcs
 from epsilot.solvers.restricted_simplex import (
     arcs_of_heavy,
     least_arcs,
     mixed,
-    negative_arcs,
     staircase,
 )
 from epsilot_lab import numpy_kernels as reference
@@ -73,8 +73,9 @@ def test_arcs_of_least_reduced_cost(rng, monkeypatch, k, is_lazy):
     reduced = C - f[:, None] - g
     least = np.argsort(reduced, axis=1)[:, :k] + 70 * np.arange(40)[:, None]
     assert sorted(keys) == sorted(least.ravel())
-    found = negative_arcs(make_problem(geometry), f, g, k, 0.01)
-    negative = {key for key in least.ravel() if reduced.ravel()[key] < -0.01 * C.max()}
+    i, j = negative_arcs(geometry, f, g, k, -0.01)
+    found = 70 * i + j
+    negative = {key for key in least.ravel() if reduced.ravel()[key] < -0.01}
     assert set(found) == negative
     assert len(found) == len(negative) > 0
 

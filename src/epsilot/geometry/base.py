@@ -169,6 +169,14 @@ class Geometry(ABC):
         return None
 
     @property
+    def recovered(self) -> Embedding | None:
+        """Points whose distances are the costs but for round-off, or None.
+
+        They help to find a plan and potentials; nothing is proved by them.
+        """
+        return None
+
+    @property
     def lattice(self) -> Lattice | None:
         """The grid cells whose shortest paths have these costs as lengths, or None."""
         return None

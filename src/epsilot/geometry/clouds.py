@@ -142,6 +142,11 @@ class StoredCloud(Dense):
         """The points themselves, unless they have many coordinates."""
         return self.cloud.embedding
 
+    @cached_property
+    def recovered(self) -> Embedding | None:
+        """None: the points are known."""
+        return None
+
     @property
     def places(self) -> Places | None:
         """The points."""

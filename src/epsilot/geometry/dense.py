@@ -19,6 +19,7 @@ from ..kernels.sinkhorn32 import to_single
 from ..kernels.vectors import log
 from ..metrics import METRICS
 from .base import Geometry, Lattice, Places
+from .recovery import recover_points
 from .sweeps import MAX_SAFE_SUM, Block, n_chunks
 from .tree_index import Embedding
 
@@ -50,12 +51,18 @@ class Dense(Geometry):
         self.shape = self.C.shape[0], self.C.shape[1]
         self.bounds = float(self.C.min()), float(self.C.max())
         self._single: tuple[float, FloatArray] | None = None
+        self._added = 0.0
 
     @classmethod
-    def _own(cls, C: Matrix, bounds: tuple[float, float] | None = None) -> Dense:
-        """Return the geometry of an array that is not shared, with its bounds if known."""
+    def _own(
+        cls, C: Matrix, bounds: tuple[float, float] | None = None, added: float = 0.0
+    ) -> Dense:
+        """Return the geometry of an array that is not shared, with its bounds if known.
+
+        ``added`` is the constant that was added to the costs of the user.
+        """
         out = cls(C)
-        out.is_shared = False
+        out.is_shared, out._added = False, added
         if bounds is not None:
             out.bounds = bounds
         return out
@@ -82,6 +89,11 @@ class Dense(Geometry):
         X = np.asarray(places * cells.spacing, dtype=np.float64)
         return Embedding(X, X, METRICS["sqeuclidean"].key, 0.0)
 
+    @cached_property
+    def recovered(self) -> Embedding | None:
+        """Points in few dimensions, if C holds their Euclidean distances or the squares of them."""
+        return recover_points(self.C, self._added) if self.embedding is None else None
+
     @property
     def places(self) -> Places | None:
         """The cells of a grid, if C holds distances between them."""
@@ -104,11 +116,11 @@ class Dense(Geometry):
 
     def rescaled(self, power: int) -> Dense:
         """Return the geometry of 2**power C."""
-        return Dense._own(np.ldexp(self.C, power))
+        return Dense._own(np.ldexp(self.C, power), added=math.ldexp(self._added, power))
 
     def detached(self) -> Dense:
         """Return a geometry with its own copy of C if C may share memory with the user's array."""
-        return Dense._own(self.C.copy()) if self.is_shared else self
+        return Dense._own(self.C.copy(), self.bounds, self._added) if self.is_shared else self
 
     def entries(self, rows: Index, cols: Index) -> Vector:
         """Return the costs C[rows, cols] of single pairs."""
@@ -131,7 +143,8 @@ class Dense(Geometry):
         """Return the geometry of C + delta."""
         if delta == 0:
             return self
-        return Dense._own(self.C + delta, (self.bounds[0] + delta, self.bounds[1] + delta))
+        bounds = self.bounds[0] + delta, self.bounds[1] + delta
+        return Dense._own(self.C + delta, bounds, self._added + delta)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X.
@@ -171,12 +184,15 @@ class Dense(Geometry):
             self.C[np.ix_(rows, cols)],
             lattice and lattice.restricted(rows, cols),
             points and points._replace(X=points.X[rows], Y=points.Y[cols]),
+            self._added,
         )
 
     @classmethod
-    def part(cls, C: Matrix, lattice: Lattice | None, embedding: Embedding | None) -> Dense:
+    def part(
+        cls, C: Matrix, lattice: Lattice | None, embedding: Embedding | None, added: float = 0.0
+    ) -> Dense:
         """Return the geometry of costs between cells or points that are known."""
-        out = Dense._own(C)
+        out = Dense._own(C, added=added)
         out.lattice, out.embedding = lattice, embedding
         return out
 

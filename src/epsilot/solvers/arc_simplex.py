@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array, Index, Potentials, Vector
-from ..kernels import network
+from ..geometry import Geometry
+from ..geometry.sweeps import ByRow
+from ..kernels import k_least, network
 from ..problems.plan import MAX_UNSETTLED_MASS
 from ..problems.work import Work
 
@@ -162,6 +164,18 @@ def reopen(
     state.is_done = not (state.reduced[state.at :] < -tolerance).any()
     state.is_open = not state.is_done
     state.at, state.pivots = 0 if state.is_done else state.at, 0
+
+
+def negative_arcs(
+    geometry: Geometry, f: Vector, g: Vector, k: int, bar: float
+) -> tuple[Index, Index]:
+    """Return the arcs of reduced cost below ``bar`` among the k least of every row."""
+    n, m = geometry.shape
+    cols = np.zeros((n, min(k, m)), dtype=np.int64)
+    values = np.full(cols.shape, np.inf)
+    geometry.sweep(k_least.negative_of_rows, ByRow(f), g, bar, ByRow(values), ByRow(cols))
+    i, s = np.nonzero(values < np.inf)
+    return i, cols[i, s]
 
 
 def _reduced(state: RoundState, n: int, unit: float) -> Vector:

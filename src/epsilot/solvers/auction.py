@@ -39,6 +39,7 @@ from .arc_simplex import (
     crash,
     duals,
     empty_rounds,
+    negative_arcs,
     pivot,
     reopen,
 )
@@ -54,6 +55,7 @@ class AuctionTuning:
 
     # Lists and levels.
     min_list_columns: int = 12  # columns in the list of a row
+    min_list_columns_of_distances: int = 24  # the same: distances differ less than their squares
     max_list_columns: int = 48  # in the list of a row, where columns are many times the rows
     max_coarsest_cells: int = 512
     halvings_per_level: int = 2  # a level has 2 ** halvings times the cells of the one before
@@ -86,7 +88,6 @@ class AuctionTuning:
     tolerance: float = 1e-13  # reduced costs that count as negative, as a share of max C
     coarse_tolerance: float = 1e-2  # the same on coarse levels, as a share of the last ε
     max_coarse_rounds: int = 4
-    max_new_arcs: int = 12  # per row and round
     artificial_price: float = 16.0  # first price of artificial arcs, in units of the last ε
     min_artificial_price: float = 1e-10  # as a share of max C
     # Offers to "auto": the cost models are those of uniform points in the plane.
@@ -98,6 +99,7 @@ class AuctionTuning:
     separated_node_seconds: float = 5e-7
     separated_pair_seconds: float = 3e-8
     far_separation: float = 8.0
+    stored_entry_seconds: float = 1.5e-9  # of the passes over a stored cost, with recovered points
     max_cells: int = 1 << 18  # of a grid; filters need less memory
     node_bytes: int = 1200  # bytes per row and column, at most
 
@@ -312,6 +314,11 @@ class AuctionLevels:
         """Bids per row and step; a level ends after four times as many."""
         return TUNING.max_bids_per_row
 
+    @property
+    def list_columns(self) -> int:
+        """Columns in the list of a row, and new arcs per row and round."""
+        return TUNING.min_list_columns
+
     def arrange(self, state: LevelState) -> None:
         """Choose the rows and columns with mass, in their order."""
         rows, cols = np.flatnonzero(self.p > 0), np.flatnonzero(self.q > 0)
@@ -386,8 +393,8 @@ class AuctionLevels:
         k = min(
             m,
             max(
-                TUNING.min_list_columns,
-                min(TUNING.max_list_columns, TUNING.min_list_columns * m // n),
+                self.list_columns,
+                min(TUNING.max_list_columns, self.list_columns * m // n),
             ),
         )
         state.by_column = np.concatenate([prices, prices, q, TUNING.column_dust * q])
@@ -500,6 +507,12 @@ class CloudAuctionLevels(AuctionLevels):
 
     def __init__(self, embedding: Embedding, p: Vector, q: Vector) -> None:
         self.embedding, self.p, self.q = embedding, p, q
+
+    @property
+    def list_columns(self) -> int:
+        """Columns in the list of a row, and new arcs per row and round."""
+        is_square = metric_of(self.embedding.metric).square > 0
+        return TUNING.min_list_columns if is_square else TUNING.min_list_columns_of_distances
 
     def arrange(self, state: LevelState) -> None:
         """Sort the points by their trees; the smaller cloud bids for the larger one."""
@@ -624,6 +637,46 @@ class CloudAuctionLevels(AuctionLevels):
         return self.embedding.ctransform(self._priced(state), self._fine(state).X)
 
 
+class RecoveredAuctionLevels(CloudAuctionLevels):
+    """The auction between points that were recovered from a stored cost.
+
+    The points propose; the simplex of the finest level has the costs as given, and its later
+    rounds look for negative arcs in the cost itself. So the plan is optimal for those costs.
+    """
+
+    def __init__(self, geometry: Geometry, embedding: Embedding, p: Vector, q: Vector) -> None:
+        super().__init__(embedding, p, q)
+        self.geometry = geometry
+
+    def costs(self, state: LevelState, i: Index, j: Index) -> Vector:
+        """Return the costs of pairs of rows and columns in the auction's order."""
+        if not self.is_finest(state):
+            return super().costs(state, i, j)
+        rows, cols = state.rows[i], state.cols[j]
+        return self.geometry.entries(*((cols, rows) if state.is_flipped else (rows, cols)))
+
+    def cheap_arcs(
+        self, state: LevelState, f: Vector, g: Vector, k: int, bar: float
+    ) -> tuple[Index, Index]:
+        """Return the arcs of reduced cost below ``bar`` among the k least of every matrix row."""
+        if not self.is_finest(state):
+            return super().cheap_arcs(state, f, g, k, bar)
+        n, m = self.geometry.shape
+        sides = (state.rows, f, n), (state.cols, g, m)
+        (rows, f, _), (cols, g, _) = sides[::-1] if state.is_flipped else sides
+        potentials = _spread(f, rows, n), _spread(g, cols, m)
+        i, j = negative_arcs(self.geometry, *potentials, k, bar)
+        i, j = _places(rows, n)[i], _places(cols, m)[j]
+        return (j, i) if state.is_flipped else (i, j)
+
+
+def _places(order: Index, size: int) -> Index:
+    """Return the place of every number in an order of some of them."""
+    place = np.zeros(size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    return place
+
+
 def relative_gap(cost: float, dual: float) -> float:
     """Return the gap between a plan's cost and a lower bound, divided by the cost."""
     return (cost - dual) / cost if cost > 0 else math.inf
@@ -680,9 +733,10 @@ class Auction(DirectSolver[AuctionState]):
     def offer(cls, problem: Problem) -> Offer | None:
         """Offer to solve clouds in up to 16 dimensions, and images with squared distances."""
         geometry, (n, m) = problem.geometry, problem.shape
-        if geometry.embedding is None:
+        embedding = geometry.embedding or geometry.recovered
+        if embedding is None:
             return None
-        is_square = metric_of(geometry.embedding.metric).square == 1
+        is_square = metric_of(embedding.metric).square == 1
         if geometry.is_separable and not (is_square and max(n, m) <= TUNING.max_cells):
             return None
         # The auction leaves out rows and columns without mass; images may have many.
@@ -690,12 +744,14 @@ class Auction(DirectSolver[AuctionState]):
         model = cost_model("auction" if is_square else "auction of distances")
         seconds = model.seconds(n, m)
         if not geometry.is_separable:
-            shape = cloud_features(geometry.embedding)
+            shape = cloud_features(embedding)
             growth = TUNING.growth_of_squares
             if not is_square:
                 growth = TUNING.growth_of_distances
                 seconds += _separated_seconds(n, m, shape.separation)
             seconds *= growth ** max(shape.dimension - 2, 0.0)
+        if geometry.embedding is None:
+            seconds += TUNING.stored_entry_seconds * n * m
         reason = "an auction from coarse to fine needs few columns of each point"
         return Offer(reason, seconds, int(model.bytes * (n + m)))
 
@@ -769,7 +825,7 @@ class Auction(DirectSolver[AuctionState]):
             crash(state, (p, q), np.argsort(key, kind="stable"))
         else:
             bar = -2 * tolerance * unit
-            i, j = levels.cheap_arcs(state, state.row, state.lam, TUNING.max_new_arcs, bar)
+            i, j = levels.cheap_arcs(state, state.row, state.lam, levels.list_columns, bar)
             reopen(state, i, j, levels.costs(state, i, j), unit, tolerance)
         return Work.of(arc_tested=state.sources.size)
 
@@ -842,10 +898,12 @@ def _separated_seconds(n: int, m: int, separation: float) -> float:
 
 def _levels(problem: Additive) -> AuctionLevels:
     """Return the levels of an auction for a problem's kind of cost."""
-    embedding = problem.geometry.embedding
-    if embedding is None:
-        return AuctionLevels(problem.geometry, problem.p, problem.q)
-    return CloudAuctionLevels(embedding, problem.p, problem.q)
+    geometry = problem.geometry
+    if geometry.embedding is not None:
+        return CloudAuctionLevels(geometry.embedding, problem.p, problem.q)
+    if geometry.recovered is not None:
+        return RecoveredAuctionLevels(geometry, geometry.recovered, problem.p, problem.q)
+    return AuctionLevels(geometry, problem.p, problem.q)
 
 
 def _leave_level(levels: AuctionLevels, state: AuctionState) -> Work:

@@ -249,7 +249,7 @@ class NetworkSimplex(DirectSolver[NetworkState]):
                 open_round(levels, state, unit)
             else:
                 bar = -2 * TUNING.tolerance * unit
-                k = auction.TUNING.max_new_arcs
+                k = auction.TUNING.min_list_columns
                 arcs = levels.geometry.allowed
                 assert arcs is not None
                 found = arcs.negative(state.row, state.lam, bar, k)

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from .._types import Index, Potentials, Vector
 from ..errors import InvalidProblem
@@ -28,7 +27,17 @@ from ..problems.plan import Arcs, Core, Gibbs
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from ..wording import shown
-from .arc_simplex import RoundState, basic_flow, begin, crash, duals, empty_rounds, pivot, reopen
+from .arc_simplex import (
+    RoundState,
+    basic_flow,
+    begin,
+    crash,
+    duals,
+    empty_rounds,
+    negative_arcs,
+    pivot,
+    reopen,
+)
 from .base import DirectSolver, Pace, Signal
 from .cost_features import tie_measure
 from .cost_models import Offer, cost_model
@@ -51,6 +60,7 @@ class RestrictedSimplexTuning:
     tolerance: float = 5e-14  # in later rounds; arcs that join are below twice that
     # Offers to "auto".
     cached_entries: int = 1 << 21  # of the cost of a cloud: more take memory that is new
+    cached_copies: int = 1 << 22  # in float32, of the entries of a stored cost
     uncached_seconds: float = 1.5e-8  # per entry beyond
     slower_by_ties: float = 8.0  # times the measure of ties: see cost_features
     entry_bytes: int = 4  # predicted bytes per entry of a stored cost
@@ -62,8 +72,6 @@ TUNING = RestrictedSimplexTuning()
 
 #: Least and largest normal float32 numbers.
 FLOAT32_RANGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
-
-Floats = TypeVar("Floats", np.float32, np.float64)
 
 
 @dataclass(kw_only=True)
@@ -143,6 +151,8 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         seconds = cost_model("restricted_simplex").seconds(n, m, is_lazy=is_lazy)
         if not is_lazy and geometry.embedding is not None:
             seconds += TUNING.uncached_seconds * max(n * m - TUNING.cached_entries, 0)
+        elif not is_lazy and geometry.recovered is not None:
+            seconds += TUNING.uncached_seconds * max(n * m - TUNING.cached_copies, 0)
         elif not is_lazy and geometry.is_dense:
             seconds *= 1 + TUNING.slower_by_ties * tie_measure(geometry)
         n_bytes = (0 if is_lazy else TUNING.entry_bytes * n * m) + TUNING.node_bytes * (n + m)
@@ -217,9 +227,10 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
             keys = least_arcs(problem, state.row, state.lam, k)
             heavy = arcs_of_heavy(problem.p, problem.q, self.n_arcs)
             keys = mixed(np.concatenate([keys, heavy, staircase(problem.p, problem.q)]))
+            i, j = np.divmod(keys, m)
         else:
-            keys = negative_arcs(problem, state.row, state.lam, self.n_arcs, 2 * TUNING.tolerance)
-        i, j = np.divmod(keys, m)
+            bar = -2 * TUNING.tolerance * problem.geometry.cost_unit
+            i, j = negative_arcs(problem.geometry, state.row, state.lam, self.n_arcs, bar)
         costs, unit = problem.geometry.entries(i, j), problem.geometry.cost_unit
         if state.round == 0:
             begin(state, (n, m), i, j, costs, unit)
@@ -296,7 +307,7 @@ def least_arcs(problem: Additive, row: Vector, lam: Vector, k: int) -> Index:
     unit = problem.geometry.cost_unit
     f, g = (np.asarray(x / unit, dtype=np.float32) for x in (row, lam))
     slack = 4 * np.finfo(np.float32).eps * (1 + np.abs(f).max() + np.abs(g).max())
-    cols, values = _no_arcs(n, k, np.float32)
+    cols, values = np.zeros((n, k), dtype=np.int64), np.full((n, k), np.inf, dtype=np.float32)
     if k <= TUNING.max_listed_arcs:
         out = ByRow(values), ByRow(cols)
         problem.geometry.sweep(k_least.least_of_rows, ByRow(f), g, slack, *out, unit=unit)
@@ -322,21 +333,6 @@ def _heaviest(masses: Vector, k: int, least: float) -> Index:
     """Return the indices of the k largest masses that are at least ``least``."""
     order = np.argsort(-masses, kind="stable")[:k]
     return order[masses[order] >= least]
-
-
-def negative_arcs(problem: Additive, row: Vector, lam: Vector, k: int, least: float) -> Index:
-    """Return keys of the k least reduced costs of every row that are below ``-least max C``."""
-    n, m = problem.shape
-    cols, values = _no_arcs(n, min(k, m), np.float64)
-    bar = -least * problem.geometry.cost_unit
-    out = ByRow(values), ByRow(cols)
-    problem.geometry.sweep(k_least.negative_of_rows, ByRow(row), lam, bar, *out)
-    return (np.arange(n)[:, None] * m + cols)[values < np.inf]
-
-
-def _no_arcs(n: int, k: int, dtype: type[Floats]) -> tuple[Index, NDArray[Floats]]:
-    """Return empty arrays for the columns and values of k arcs per row."""
-    return np.zeros((n, k), dtype=np.int64), np.full((n, k), np.inf, dtype=dtype)
 
 
 def staircase(p: Vector, q: Vector) -> Index:

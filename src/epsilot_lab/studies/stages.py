@@ -2,7 +2,7 @@
 
 python -m epsilot_lab stages [--problems points2] [--sizes 256 4096] [--rtol 1e-2 1e-6] [--seeds 2]
 
-Milliseconds of wall time, medians over repeated solves of each seed; "other" is what remains:
+Milliseconds of processor time, medians over repeated solves of each seed; "other" is what remains:
 checks of the input, the driver, the result.
 """
 
@@ -20,7 +20,7 @@ import ot
 
 import epsilot
 from epsilot.engine import driver
-from epsilot.solvers import exact, restricted_simplex
+from epsilot.solvers import auction, exact, restricted_simplex
 
 from ..document import markdown_row
 from ..instances import FAMILIES, Instance
@@ -28,8 +28,13 @@ from ..measuring import repeated, timed
 
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "sweeps": [(restricted_simplex.RestrictedSimplex, "_sweep")],
-    "arcs": [(restricted_simplex.RestrictedSimplex, "_open")],
-    "simplex": [(restricted_simplex.RestrictedSimplex, "_pivots"), (exact, "simplex")],
+    "auction": [(auction.AuctionLevels, "step")],
+    "arcs": [(restricted_simplex.RestrictedSimplex, "_open"), (auction.Auction, "_open")],
+    "simplex": [
+        (restricted_simplex.RestrictedSimplex, "_pivots"),
+        (auction, "pivot"),
+        (exact, "simplex"),
+    ],
     "certificates": [(driver.Driver, "_evaluate")],
 }
 COLUMNS = ["n", "problem", "rtol", "emd2", "ours", "times faster", "rounds", *STAGES, "other"]
@@ -49,7 +54,7 @@ def watched(spent: Counter[str]) -> Iterator[None]:
 def _counted(function: Callable[..., Any], stage: str, spent: Counter[str]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         seconds, found = timed(lambda: function(*arguments))
-        spent[stage] += seconds.wall
+        spent[stage] += seconds.processor
         spent[f"calls of {stage}"] += 1
         return found
 
@@ -73,7 +78,7 @@ def measure(instance: Instance, rtol: float, budget: float) -> dict[str, list[fl
     with watched(spent):
         own = repeated(ours, budget, 2)
     for name, runs in (("emd2", peer), ("ours", own)):
-        samples[name] = [seconds.wall for seconds in runs.seconds]
+        samples[name] = [seconds.processor for seconds in runs.seconds]
     return samples
 
 
