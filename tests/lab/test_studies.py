@@ -36,6 +36,8 @@ RUNS = [
      ["| experiment | lines | solved again | equal counts |"]),
     ("auction-stages", "--scale 0.005 --set min_phase_ratio=1",
      ["500 rows:", "pivots,", "s in all, gap"]),
+    ("auction-stages", "--shapes --points 60",
+     ["| 2-d squared, uniform |", "| Euclidean, squares apart |"]),
     ("barycenters", "--toy", ["| cityblock | POT, reg 0.01, sinkhorn |", "| 12 x 12 |"]),
     ("batches", "--toy", ["| points in 20-d | 8 |", "uniform weights | 32 |", "| 500 |"]),
     ("calibrate", "--quick", ["n = 256:", '"restricted_simplex": {']),
