@@ -145,7 +145,7 @@ def shapes(n: int, seed: int, rtol: float, method: str, limit: float) -> Iterato
         unit = unit or seconds
         yield (
             name,
-            result.method,
+            result.method + ("" if result.converged else f" ({result.status.name})"),
             f"{seconds:.2f}",
             f"{seconds / unit:.1f}",
             "" if cloud.aim is None else f"{cloud.aim:g}",
