@@ -155,7 +155,7 @@ CHOICES = [
     (cloud(5000, 5000, 10, "cityblock"), "restricted_simplex", "0.395"),
     (cloud(40_000, 10, 2, "euclidean"), "restricted_simplex", "0.331"),
     (cloud(12_000, 12_000, 2, "cityblock"), "auction", "0.811"),
-    (cloud(12_000, 11_000, 2, "cityblock"), "auction", "0.772"),
+    (cloud(12_000, 11_000, 2, "cityblock"), "auction", "0.771"),
     (cloud(50_000, 50_000, 10), "restricted_simplex", "36.6"),
     (cloud(50_000, 50_000, 2), "auction", "2.81"),
     (Grid(50), "monotone", "8.53e-05"),
