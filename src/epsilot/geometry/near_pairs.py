@@ -135,7 +135,7 @@ def _within_of_trees(shape: tuple[int, int], embedding: Embedding, most: float) 
     """Return the same arcs by two searches: one counts them, and one writes them."""
     own, others = embedding.tree_of(embedding.X), embedding.tree_of(embedding.Y)
     priced = others.priced(np.zeros(len(others.points)), embedding.metric, embedding.shift)
-    X = own.points[np.argsort(own.order)]
+    X = own.points[np.argsort(own.order, kind="stable")]
     n = len(X)
     starts, counts = np.zeros(n + 1, dtype=np.int64), np.empty(n, dtype=np.int64)
     priced.within(X, most, starts, counts, np.empty(0, dtype=np.int64), np.empty(0))
