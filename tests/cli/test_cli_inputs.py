@@ -178,7 +178,7 @@ def test_interrupting_reports_the_best_answer(folder):
         while process.poll() is None and not os.path.exists("c.npz"):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
     assert process.returncode == 1, err
     assert '"status": "interrupted"' in out
     assert err == ""
@@ -209,7 +209,7 @@ def test_a_command_that_does_not_solve_ends_by_any_signal(by, folder):
     ) as process:
         assert process.stdout.readline() == "reading\n"
         process.send_signal(by)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
     assert process.returncode == 130  # as shells know it
     assert "Traceback" not in err
     assert out == ""

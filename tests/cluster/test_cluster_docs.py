@@ -42,7 +42,7 @@ def test_the_two_terminals_of_the_page(tmp_path):
     finally:
         for program in running[::-1]:
             program.terminate()
-            program.wait(30)
+            program.wait(600)
     assert "certified" in done.stdout, done.stderr
 
 

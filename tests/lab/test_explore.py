@@ -53,7 +53,7 @@ def test_a_failing_example_is_printed_with_every_digit(explore):
 
 
 def test_a_hang_is_a_failure_and_its_example_is_printed(explore):
-    code, out = explore("time.sleep(60 * (k > 3))", "--hang", "1")
+    code, out = explore("time.sleep(60 * (k > 3))", "--hang", "5")
     assert code == 1
     assert 'test_toy.py", line' in out
     assert "@example(\n    x=np.array([" in out

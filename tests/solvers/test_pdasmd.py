@@ -352,7 +352,7 @@ def test_helpers_change_nothing(rng):
             helper.start()
         kernels.batch_inner_loop(*shared, own[2], True)
         for helper in helpers:
-            helper.join(timeout=60)
+            helper.join(timeout=600)
             assert not helper.is_alive()
         assert counters.tolist() == [4 * n_steps] * 3
         ends.append(np.concatenate([z, y, y_sum, y_selected]))
