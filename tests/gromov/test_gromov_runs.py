@@ -9,8 +9,9 @@ import pytest
 from gromov_problems import noisy_copy
 
 import epsilot
-from epsilot.errors import ConvergenceWarning, InvalidProblem, NotConverged
-from epsilot.gromov import search
+from epsilot import memory
+from epsilot.errors import ConvergenceWarning, InvalidProblem, NotConverged, TooLarge
+from epsilot.gromov import boxes, oracle, search, triangulation
 
 
 def uniform(n=40, d=2):
@@ -88,6 +89,48 @@ def test_limits_leave_proved_bounds(name, limit):
     assert 0 <= result.lower_bound <= result.value
     assert result.n_ot <= 16 + 64
     result.verify()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_full_memory_leaves_proved_bounds(name, monkeypatch):
+    def ask(n_bytes, what, remedy):
+        if what.endswith(("boxes", "problems")):
+            n_asked.append(what)
+            if len(n_asked) > 3:
+                raise TooLarge(f"{what} needs too much; {remedy}.")
+
+    n_asked = []
+    monkeypatch.setattr(memory, "ask", ask)
+    for module in (boxes, triangulation):
+        monkeypatch.setattr(module, f"FIRST_{'BOXES' if module is boxes else 'POINTS'}", 8)
+    result = RUNS[name](on_limit="ignore")
+    assert not result.converged
+    assert result.status is epsilot.Status.FINISHED
+    assert 0 <= result.lower_bound <= result.value
+    result.verify()
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(40, 80.0)], ids=["equal", "unequal"])
+def test_large_clouds_are_bounded_by_known_prices_and_samples(weights, monkeypatch):
+    monkeypatch.setattr(oracle, "MIN_SAMPLED", 20)
+    monkeypatch.setattr(oracle, "LEAST_SAMPLE", 12)
+    monkeypatch.setattr(oracle, "MIN_CLOUD_ENTRIES", 900)
+    monkeypatch.setattr(oracle.GromovProblem, "is_tree", False)
+    calls = []
+    for name in ("rough_prices", "_match", "_run"):
+        method = getattr(oracle.TransportOracle, name)
+        spy = lambda self, *args, f=method, of=name: calls.append(of) or f(self, *args)  # noqa: E731
+        monkeypatch.setattr(oracle.TransportOracle, name, spy)
+    X, Y = uniform()
+    found = [
+        epsilot.solve_gromov(X, Y, weights, rtol=0.05, n_threads=n_threads) for n_threads in (1, 2)
+    ]
+    assert numbers(found[0]) == numbers(found[1])
+    assert found[0].converged
+    assert {"rough_prices", "_run"} <= set(calls)
+    assert ("_match" in calls) == (weights is None)
+    assert found[0].n_ot < len(found[0].cover.points) + search.MAX_DESCENT
+    found[0].verify()
 
 
 def test_limits_are_announced():

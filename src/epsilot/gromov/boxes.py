@@ -120,8 +120,9 @@ class Bisection(Search):
         if is_new:
             low, high = target.problem.box()
             answer = target.oracle.answer((low + high) / 2)
+            self._reserve(state, 1, low.size, target.problem.q.size)
             state.note(answer)
-            self._append(target, state, low, high, answer, None)
+            self._append(state, low, high, answer, None)
         state.queue = state.make_queue()
         if target.problem.dimension == 0:
             state.n_started = len(state.starts)
@@ -153,7 +154,8 @@ class Bisection(Search):
             held = state.prices.reshape(-1, m)[state.price_slots[chosen]]
             prices = np.repeat(held, 2, axis=0)
         answers = oracle.answers((lows + highs) / 2, prices, self.loose_gap(target, state))
-        # Everything is known: from here on the state changes.
+        self._reserve(state, len(answers), D, m)
+        # Everything is known and has a place: from here on the state changes.
         before = state.best
         low = max(problem.constant + self.lower(state), problem.floor)
         tolerance = TUNING.closed_share * target.goal.allowed(low)
@@ -164,7 +166,7 @@ class Bisection(Search):
             state.users[state.sources[b]] -= 1
             for half in (2 * k, 2 * k + 1):
                 state.note(answers[half])
-                self._append(target, state, lows[half], highs[half], answers[half], b)
+                self._append(state, lows[half], highs[half], answers[half], b)
             state.release(b)
             state.release(int(state.sources[b]))
         can_keep = 8 * m * state.n_live <= TUNING.max_kept_bytes
@@ -189,17 +191,17 @@ class Bisection(Search):
 
     def _append(
         self,
-        target: GromovTarget,
         state: BoxState,
         low: Vector,
         high: Vector,
         answer: Answer,
         parent: int | None,
     ) -> None:
-        """Append a box with its bound, which is at least that of the box it comes from."""
-        k, D = state.n_boxes, low.size
-        if k >= state.values.size:
-            self._grow(state, D)
+        """Append a box with its bound, which is at least that of the box it comes from.
+
+        Its potentials prove its value, and the problems of its halves start from them.
+        """
+        k, D, m = state.n_boxes, low.size, answer.prices.size
         middle, width = (low + high) / 2, (high - low) / 2
         bound = 8 * float((middle**2 - width**2).sum()) - answer.value
         source = k
@@ -207,44 +209,36 @@ class Bisection(Search):
             bound, source = float(state.bounds[parent]), int(state.sources[parent])
         state.lows[k * D : (k + 1) * D], state.highs[k * D : (k + 1) * D] = low, high
         state.values[k], state.bounds[k], state.sources[k] = answer.value, bound, source
-        state.states[k], state.price_slots[k] = OPEN, -1
-        state.n_boxes = k + 1
+        state.states[k], state.price_slots[k] = OPEN, state.n_kept
+        state.prices[state.n_kept * m : (state.n_kept + 1) * m] = answer.prices
+        state.n_boxes, state.n_kept, state.n_live = k + 1, state.n_kept + 1, state.n_live + 1
         state.users.append(0)
         state.users[source] += 1
-        self._keep_prices(state, k, answer.prices)
 
     @staticmethod
-    def _grow(state: BoxState, D: int) -> None:
-        """Double the arrays of boxes."""
-        capacity = max(TUNING.first_boxes, 2 * state.values.size)
-        memory.ask(8 * capacity * (2 * D + 5), f"{capacity:,} boxes", "use a larger rtol")
-        for name in ("lows", "highs", "values", "bounds", "sources", "states", "price_slots"):
-            held = getattr(state, name)
-            wider = np.zeros(capacity * (D if name in ("lows", "highs") else 1), held.dtype)
-            wider[: held.size] = held
-            setattr(state, name, wider)
+    def _reserve(state: BoxState, count: int, D: int, m: int) -> None:
+        """Make room for boxes and their potentials, or raise and change nothing.
 
-    @staticmethod
-    def _keep_prices(state: BoxState, k: int, prices: Vector) -> None:
-        """Keep potentials, which prove a value, and from which the halves of a box start.
-
-        Rows that are needed no longer are dropped when the array is full, in a new array: covers
-        refer to the old one.
+        Rows of potentials that are needed no longer are dropped when the array is full, in a new
+        array: covers refer to the old one.
         """
-        m = prices.size
-        if state.n_kept * m >= state.prices.size:
-            rows = state.prices.reshape(-1, m)
-            wider = max(2 * TUNING.boxes_per_step, 2 * state.n_live)
-            memory.ask(8 * wider * m, f"the potentials of {wider:,} boxes", "use a larger rtol")
+        k = state.n_boxes
+        if k + count > state.values.size:
+            capacity = max(TUNING.first_boxes, 2 * state.values.size, k + count)
+            memory.ask(8 * capacity * (2 * D + 5), f"{capacity:,} boxes", "use a larger rtol")
+            for name in ("lows", "highs", "values", "bounds", "sources", "states", "price_slots"):
+                held = getattr(state, name)
+                wider = np.zeros(capacity * (D if name in ("lows", "highs") else 1), held.dtype)
+                wider[: held.size] = held
+                setattr(state, name, wider)
+        if (state.n_kept + count) * m > state.prices.size:
+            n_rows = state.n_live + max(2 * TUNING.boxes_per_step, count, state.n_live)
+            memory.ask(8 * n_rows * m, f"the potentials of {n_rows:,} boxes", "use a larger rtol")
             live = np.flatnonzero(state.price_slots[:k] >= 0)
-            grown = np.zeros((wider, m))
-            grown[: live.size] = rows[state.price_slots[live]]
+            grown = np.zeros((n_rows, m))
+            grown[: live.size] = state.prices.reshape(-1, m)[state.price_slots[live]]
             state.price_slots[live] = np.arange(live.size)
             state.prices, state.n_kept = grown.ravel(), live.size
-        state.prices[state.n_kept * m : (state.n_kept + 1) * m] = prices
-        state.price_slots[k] = state.n_kept
-        state.n_kept += 1
-        state.n_live += 1
 
     def cover(self, target: GromovTarget, state: BoxState) -> Boxes:
         """Return a copy of the boxes."""

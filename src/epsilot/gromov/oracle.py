@@ -31,8 +31,9 @@ from .problem import ROUND_OFF, GromovProblem, centred
 
 #: Points up to which an assignment starts without prices, and the ratio of coarser problems.
 COARSEST, COARSER = 64, 4
-#: Entries from which an assignment is solved as transport between clouds.
-MIN_CLOUD_ENTRIES = 1_500 * 1_500
+#: Entries from which an assignment is solved as transport between clouds, unless known prices are
+#: near: at most this share of the columns is cheapest for no row.
+MIN_CLOUD_ENTRIES, MAX_WARM_ENTRIES, NEAR_SHARE = 1_500 * 1_500, 10_000 * 10_000, 0.35
 #: Least gap of a transport problem that is solved by a run, as a share of the costs.
 TRANSPORT_GAP = 1e-12
 #: Points of a sample: at least so many, and this share of all; and the least clouds that have one.
@@ -73,6 +74,20 @@ class TransportOracle:
 
         Their cross moments are in the same axes, so that descents on them find good starts.
         """
+        problem = self.part
+        if problem is None:
+            return None
+        X, Y = centred(problem.X, problem.p), centred(problem.Y, problem.q)
+        return TransportOracle(replace(problem, X=X, Y=Y))
+
+    @cached_property
+    def rough(self) -> TransportOracle | None:
+        """The problems of the same points, with the costs that they have in all problems."""
+        return None if self.part is None else TransportOracle(self.part)
+
+    @cached_property
+    def part(self) -> GromovProblem | None:
+        """Some points of large clouds, where they are; ``rows`` and ``cols`` are their numbers."""
         problem = self.problem
         n, m = problem.p.size, problem.q.size
         if min(n, m) < MIN_SAMPLED:
@@ -83,23 +98,20 @@ class TransportOracle:
             for size in (n, m)
         )
         p, q = problem.p[rows], problem.q[cols]
-        p, q = p / p.sum(), q / q.sum()
         M = problem.M
         if M.size:
             width = -(-cols.size // WIDTH) * WIDTH
             M = np.zeros((rows.size, width))
             M[:, : cols.size] = problem.M[np.ix_(rows, cols)]
-        X, Y = centred(problem.X[rows], p), centred(problem.Y[cols], q)
-        places = problem.rows[rows], problem.cols[cols]
-        return TransportOracle(
-            replace(problem, X=X, Y=Y, p=p, q=q, M=M, rows=places[0], cols=places[1])
-        )
+        X, Y = problem.X[rows], problem.Y[cols]
+        p, q = p / p.sum(), q / q.sum()
+        return replace(problem, X=X, Y=Y, p=p, q=q, M=M, rows=rows, cols=cols)
 
     @property
     def all_entries(self) -> int:
         """Entries of all problems solved so far, on the clouds and on their sample."""
-        sample = self.__dict__.get("sample")
-        return self.n_entries + (0 if sample is None else sample.n_entries)
+        held = [self.__dict__.get(name) for name in ("sample", "rough")]
+        return self.n_entries + sum(oracle.n_entries for oracle in held if oracle is not None)
 
     @property
     def entries(self) -> int:
@@ -113,6 +125,8 @@ class TransportOracle:
         """
         deadline.check()
         if not self.is_compiled:
+            if prices is not None and self._are_near(c, prices):
+                return self._match(c[None], prices[None])[0]
             return self._run(c, gap)
         if prices is None:
             prices = self.cold_prices(c) if self.is_matching else self._no_prices()
@@ -121,42 +135,79 @@ class TransportOracle:
     def answers(self, centres: Matrix, prices: Matrix, gap: float = 0.0) -> list[Answer]:
         """Solve several problems in threads, each from its own prices; the bits are its own."""
         deadline.check()
-        problem, count = self.problem, len(centres)
+        if self.is_matching:
+            return self._match(centres, prices)
         if not self.is_compiled:
             return [self._run(c, gap) for c in centres]
+        return self._pivot(centres, prices, gap)
+
+    def _match(self, centres: Matrix, prices: Matrix) -> list[Answer]:
+        """Solve assignments by augmenting paths."""
+        problem, count = self.problem, len(centres)
         self.n_entries += count * self.entries
         p, q = problem.p, problem.q
         Z, numbers = np.zeros((count, problem.dimension)), np.empty((count, 3))
-        held = np.array(prices, dtype=np.float64)
-        args: tuple[Any, ...]
+        held, columns = np.array(prices, dtype=np.float64), np.empty((count, p.size), np.int64)
         work = 64 * count * self.entries
-        if self.is_matching:
-            columns = np.empty((count, p.size), np.int64)
-            args = (*self.clouds, p, q, centres, held, Z, columns, numbers)
-            parallel.share(kernels.match_all, count, work, *args)
-            rows = np.arange(p.size)
-            plans = [(rows, j, p) for j in columns]
-        else:
-            nodes = p.size + q.size
-            arcs, flow = np.empty((count, 2, nodes), np.int64), np.empty((count, nodes))
-            n_arcs = np.zeros(count, np.int64)
-            args = (*self.clouds, p, q, centres, held, Z, arcs, flow, n_arcs, numbers)
-            parallel.share(kernels.flow_on_trees, count, work, *args)
-            plans = [
-                (a[0, :k], a[1, :k], f[:k]) for a, f, k in zip(arcs, flow, n_arcs, strict=True)
-            ]
-        found = []
+        args = *self.clouds, p, q, centres, held, Z, columns, numbers
+        parallel.share(kernels.match_all, count, work, *args)
+        rows, found = np.arange(p.size), []
         for k in range(count):
-            if plans[k][0].size == 0:  # float64 has too few digits for the pivots
+            lower, size, linear = numbers[k].tolist()
+            found.append(self._made(lower, size, linear, Z[k], (rows, columns[k], p), held[k]))
+        return found
+
+    def _pivot(self, centres: Matrix, prices: Matrix, gap: float) -> list[Answer]:
+        """Solve small problems with any masses by the compiled simplex."""
+        problem, count = self.problem, len(centres)
+        self.n_entries += count * self.entries
+        p, q = problem.p, problem.q
+        Z, numbers, nodes = (
+            np.zeros((count, problem.dimension)),
+            np.empty((count, 3)),
+            p.size + q.size,
+        )
+        held = np.array(prices, dtype=np.float64)
+        arcs, flow = np.empty((count, 2, nodes), np.int64), np.empty((count, nodes))
+        n_arcs, work = np.zeros(count, np.int64), 64 * count * self.entries
+        args = *self.clouds, p, q, centres, held, Z, arcs, flow, n_arcs, numbers
+        parallel.share(kernels.flow_on_trees, count, work, *args)
+        found = []
+        for k, size in enumerate(n_arcs):
+            if size == 0:  # float64 has too few digits for the pivots
                 found.append(self._run(centres[k], gap))
                 continue
-            lower, size, linear = numbers[k].tolist()
-            found.append(self._made(lower, size, linear, Z[k], plans[k], held[k]))
+            plan = arcs[k, 0, :size], arcs[k, 1, :size], flow[k, :size]
+            found.append(self._made(*numbers[k].tolist(), Z[k], plan, held[k]))
         return found
+
+    def _are_near(self, c: Vector, prices: Vector) -> bool:
+        """Tell whether augmenting paths from prices are faster than a run."""
+        problem = self.problem
+        if not problem.is_matching or self.entries > MAX_WARM_ENTRIES:
+            return False
+        self.n_entries += self.entries
+        n_left = kernels.unclaimed(*self.clouds, c, prices)
+        return bool(n_left <= NEAR_SHARE * problem.q.size)
+
+    def rough_prices(self, c: Vector) -> Vector | None:
+        """Return prices of the columns from those of some points; None for small clouds."""
+        rough = self.rough
+        if rough is None:
+            return None
+        answer = rough.answer(c)
+        rows, first = np.unique(answer.plan[0], return_index=True)
+        columns = answer.plan[1][first]
+        part, wide = rough.problem, np.empty(self.problem.W.shape[1])
+        places = part.cols[columns], part.rows[rows]
+        kernels.extend(*self.clouds, c, answer.prices[columns], *places, wide)
+        prices = wide[: self.problem.q.size]
+        return prices - dot(self.problem.q, prices)
 
     def bound(self, c: Vector, prices: Vector) -> float:
         """Return the bound of V that prices of the columns prove."""
         p, q = self.problem.p, self.problem.q
+        self.n_entries += self.entries
         lower, size = kernels.bound_of_prices(*self.clouds, p, q, c, prices)
         return self._value(lower, size)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Index, Matrix, Vector
+from ..errors import TooLarge
 from ..problems.plan import Arcs
 from ..problems.work import Work
 from ..solvers.base import Signal
@@ -31,6 +32,9 @@ ENTRIES_PER_STEP = 1 << 18
 SAME_VALUE = 1e-12
 #: Share of the allowed gap to which large transport problems are solved.
 LOOSE_SHARE = 0.05
+#: A bound of known potentials that rises by this share of what is missing needs no transport
+#: problem of its own. Problems of clouds with a sample cost more, so that less is enough.
+CLOSING_SHARE, LARGE_CLOSING_SHARE = 1.5, 1.0
 #: Most axes that starts reflect: each doubles their number.
 MAX_REFLECTED = 4
 
@@ -67,7 +71,7 @@ class SearchState:
     j: Index
     flow: Vector
     moment: Vector  # Z of the best plan
-    is_stuck: bool  # round-off is all that is left
+    is_stuck: bool  # nothing can be refined: round-off is all that is left, or memory is full
 
     def __deepcopy__(self, memo: Any) -> Self:
         """Copy the fields only."""
@@ -126,8 +130,13 @@ class Search(ABC):
     def step(self, target: GromovTarget, state: Any, rng: Generator) -> Work:
         """Descend from one start, or refine the cover by a few oracle calls."""
         before, entries = state.n_ot, target.oracle.all_entries
-        if not self.prepare(target, state) and not self._start(target, state):
-            self.refine(target, state)
+        try:
+            if not self.prepare(target, state) and not self._start(target, state):
+                self.refine(target, state)
+        except TooLarge:
+            if not self.is_ready(state):
+                raise
+            state.is_stuck = True  # the bounds hold
         n_ot, entries = state.n_ot - before, target.oracle.all_entries - entries
         return Work.of(transport=n_ot, pivot=entries)
 
@@ -235,6 +244,25 @@ class Search(ABC):
                 break
             before, c, prices = answer.objective, answer.moment, answer.prices
         return c, answer
+
+    def known_bound(
+        self, target: GromovTarget, state: SearchState, c: Vector, prices: Vector
+    ) -> tuple[float, Vector] | None:
+        """Return a bound of V and its potentials if they are good enough without a problem solved.
+
+        Any potentials prove a bound in one pass over the costs: those of other matrices, or of some
+        points. Far from the optimum the bound of the objective is then well above the best one.
+        """
+        low, oracle = self.lower(state), target.oracle
+        share = CLOSING_SHARE if oracle.part is None else LARGE_CLOSING_SHARE
+        enough = low + share * (state.best - low)
+        for given in (prices, None):
+            g = oracle.rough_prices(c) if given is None else given
+            if g is not None:
+                value = oracle.bound(c, g)
+                if 8 * float((c * c).sum()) - value >= enough:
+                    return value, g
+        return None
 
     def loose_gap(self, target: GromovTarget, state: SearchState) -> float:
         """Return the gap to which large transport problems are solved."""

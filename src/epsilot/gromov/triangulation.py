@@ -228,14 +228,18 @@ class Triangulation(Search):
             prices = np.zeros(m)
             for k, weight in zip(simplex, weights / weights.sum(), strict=True):
                 prices += weight * known[k]
-            answer = target.oracle.answer(c, prices, self.loose_gap(target, state))
-            state.note(answer)
-            if self._insert(state, c, answer, slot):
+            known = self.known_bound(target, state, c, prices)
+            if known is None:
+                answer = target.oracle.answer(c, prices, self.loose_gap(target, state))
+                state.note(answer)
+                known = answer.value, answer.prices
+            value, prices = known
+            if self._insert(state, c, value, prices, slot):
                 break
         else:
             state.is_stuck = True
         if state.best < before - NEW_BEST * target.problem.scale:
-            c, answer = self.descend(target, state, state.moment, answer.prices)
+            c, answer = self.descend(target, state, state.moment, prices)
             self.insert_found(target, state, c, answer)
 
     def insert_found(
@@ -247,13 +251,17 @@ class Triangulation(Search):
         sx, sy = (float(s[0]) for s in target.problem.deviations)
         apart = ((mesh.points[: state.n_points] - c) ** 2).sum(axis=1).min()
         if apart > TUNING.same_point * (sx * sy) ** 2:
-            self._insert(state, c, answer, mesh.locate(c))
+            self._insert(state, c, answer.value, answer.prices, mesh.locate(c))
 
-    def _insert(self, state: TriangulationState, c: Vector, answer: Answer, slot: int) -> bool:
+    @staticmethod
+    def _insert(
+        state: TriangulationState, c: Vector, value: float, prices: Vector, slot: int
+    ) -> bool:
         assert state.mesh is not None
-        if not state.mesh.insert(state.n_points, c, answer.value, slot):
+        _reserve(state, c.size, prices.size)
+        if not state.mesh.insert(state.n_points, c, value, slot):
             return False
-        _append(state, c, answer.value, answer.prices, slot)
+        _append(state, c, value, prices, slot)
         return True
 
     def cover(self, target: GromovTarget, state: TriangulationState) -> Simplices:
@@ -268,17 +276,24 @@ class Triangulation(Search):
         )  # fmt: skip
 
 
+def _reserve(state: TriangulationState, D: int, m: int) -> None:
+    """Make room for one more point, or raise and change nothing; arrays double when full."""
+    k = state.n_points
+    if k < state.values.size:
+        return
+    capacity = max(FIRST_POINTS, 2 * k)
+    memory.ask(8 * capacity * (m + D), f"the potentials of {capacity:,} problems", "use boxes")
+    for name, width in (("points", D), ("values", 1), ("prices", m)):
+        wider = np.zeros(capacity * width)
+        wider[: k * width] = getattr(state, name)[: k * width]
+        setattr(state, name, wider)
+    state.slots = np.concatenate([state.slots, np.zeros(capacity - k, np.int64)])
+
+
 def _append(state: TriangulationState, c: Vector, value: float, prices: Vector, slot: int) -> None:
-    """Append a point; arrays double when they are full."""
+    """Append a point."""
     k, D, m = state.n_points, c.size, prices.size
-    if k >= state.values.size:
-        capacity = max(FIRST_POINTS, 2 * k)
-        memory.ask(8 * capacity * (m + D), f"the potentials of {capacity:,} problems", "use boxes")
-        for name, width in (("points", D), ("values", 1), ("prices", m)):
-            wider = np.zeros(capacity * width)
-            wider[: k * width] = getattr(state, name)[: k * width]
-            setattr(state, name, wider)
-        state.slots = np.concatenate([state.slots, np.zeros(capacity - k, np.int64)])
+    _reserve(state, D, m)
     state.points[k * D : (k + 1) * D] = c
     state.values[k], state.slots[k] = value, slot
     state.prices[k * m : (k + 1) * m] = prices

@@ -33,7 +33,7 @@ class VerifierTolerances:
     on_face: float = 1e-12  # relative distance of a corner from the outer face that it is on
     # Arcs up to which the objective is also summed over all pairs of arcs.
     max_paired_arcs: int = 64
-    max_block_entries: int = 1 << 22  # entries of costs that are computed at a time
+    max_block_entries: int = 1 << 15  # entries of costs that are computed at a time
     agreement: float = 1e-11  # relative difference of two ways to compute the objective
 
 

@@ -110,6 +110,23 @@ def extend(X, x2, W, M, c, v, columns, coarse, v_out):
 
 
 @njit(**KERNEL)
+def unclaimed(X, x2, W, M, c, v):
+    """Return the number of columns that are the cheapest, at prices v, of no row."""
+    cost = _cost(X, x2, W, M, c)
+    prices, is_claimed = empty(W.shape[1]), empty(v.size, np.bool_)
+    prices[:] = -np.inf
+    for j in range(v.size):
+        prices[j], is_claimed[j] = v[j], False
+    n_left = v.size
+    for i in range(X.shape[0]):
+        j = least_of_row(cost_row(cost, i), prices)[1]
+        if not is_claimed[j]:
+            is_claimed[j] = True
+            n_left -= 1
+    return n_left
+
+
+@njit(**KERNEL)
 def match(X, x2, W, M, p, q, c, v, Z, columns):
     """Solve an assignment with equal masses, from prices v of the columns, which it improves.
 
