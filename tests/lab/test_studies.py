@@ -161,7 +161,7 @@ def test_growth_is_drawn(tmp_path, capsys):
 
 
 def test_gromov_is_compared(tmp_path, capsys):
-    words = ["--sizes", "20", "--block", "4", "--blocks", "2"]
+    words = ["--sizes", "20", "--block", "4", "--blocks", "2", "--brute", "6"]
     for _ in range(2):
         main(["gromov", str(tmp_path), *words])
         out = capsys.readouterr().out
@@ -169,6 +169,7 @@ def test_gromov_is_compared(tmp_path, capsys):
         assert "8 random instances" in out
         assert "is below our bound in 0," in out
         assert "| blocks | 20 |" in out
+        assert "24 instances of two to seven points" in out
 
 
 def test_section_6_is_tabulated_drawn_and_resumed(tmp_path, monkeypatch, capsys):

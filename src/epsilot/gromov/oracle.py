@@ -110,8 +110,11 @@ class TransportOracle:
     @property
     def all_entries(self) -> int:
         """Entries of all problems solved so far, on the clouds and on their sample."""
-        held = [self.__dict__.get(name) for name in ("sample", "rough")]
-        return self.n_entries + sum(oracle.n_entries for oracle in held if oracle is not None)
+        total = self.n_entries
+        for name in ("sample", "rough"):
+            held: TransportOracle | None = self.__dict__.get(name)
+            total += 0 if held is None else held.n_entries
+        return total
 
     @property
     def entries(self) -> int:
@@ -178,7 +181,8 @@ class TransportOracle:
                 found.append(self._run(centres[k], gap))
                 continue
             plan = arcs[k, 0, :size], arcs[k, 1, :size], flow[k, :size]
-            found.append(self._made(*numbers[k].tolist(), Z[k], plan, held[k]))
+            lower, largest, linear = numbers[k].tolist()
+            found.append(self._made(lower, largest, linear, Z[k], plan, held[k]))
         return found
 
     def _are_near(self, c: Vector, prices: Vector) -> bool:

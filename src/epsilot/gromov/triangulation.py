@@ -228,12 +228,12 @@ class Triangulation(Search):
             prices = np.zeros(m)
             for k, weight in zip(simplex, weights / weights.sum(), strict=True):
                 prices += weight * known[k]
-            known = self.known_bound(target, state, c, prices)
-            if known is None:
+            found = self.known_bound(target, state, c, prices)
+            if found is None:
                 answer = target.oracle.answer(c, prices, self.loose_gap(target, state))
                 state.note(answer)
-                known = answer.value, answer.prices
-            value, prices = known
+                found = answer.value, answer.prices
+            value, prices = found
             if self._insert(state, c, value, prices, slot):
                 break
         else:

@@ -2,10 +2,12 @@
 
     python -m epsilot_lab gromov docs/results/gromov              # what is missing, then the page
     python -m epsilot_lab gromov OUT --parts clouds --sizes 50    # one table at one size
+    python -m epsilot_lab gromov OUT --prototype FOLDER           # also beside FOLDER/gw.py
 
 Clouds: to 1 %, beside POT's conditional gradient from its default start and from ten random
 permutations, and OTT-JAX's entropic method where it is installed. Random: many small instances of
-unusual shape beside POT's best of ten; none may be below our bound. Matrices: the bounds of
+unusual shape beside POT's best of ten; none may be below our bound. Brute: optima of up to seven
+points by enumeration. Matrices: the bounds of
 ``gromov_bounds`` for distances that are no squared ones. Processor seconds, kernels compiled
 before.
 """
@@ -13,11 +15,13 @@ before.
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,7 +53,15 @@ RTOL, STARTS = 0.01, 10
 SPACE_SECONDS = 60.0
 #: Random instances per line, and lines.
 BLOCK, BLOCKS = 100, 20
-PARTS = ("clouds", "space", "random", "matrices")
+#: Cases of the plane that are also solved at a larger size.
+LARGE = {"copy": 5000}
+#: Instances by enumeration per line, and lines.
+BRUTE_BLOCK, BRUTE_BLOCKS = 50, 4
+PARTS = ("clouds", "space", "random", "brute", "matrices", "prototype")
+#: Points up to which a prototype has three turns.
+MAX_TURNED = 100
+#: Sizes that are compared with a prototype; of the cases with larger sizes only some.
+PROTOTYPE_SIZES, PROTOTYPE_LARGE = (100, 1000), ("copy", "uniform", "circles")
 
 
 class GromovTask(NamedTuple):
@@ -160,6 +172,21 @@ def unusual(seed: int) -> tuple[Any, Any, Any, Any]:
             Y[:k] = 0.05 * Y[:k] + np.resize(X, (k, dy))
     a, b = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
     return X, Y, a if seed % 2 else None, b if seed % 4 > 1 else None
+
+
+def small(seed: int) -> tuple[Any, Any, Any, Any, Any]:
+    """Return clouds of two to seven points, some with ties, weights or a linear cost."""
+    rng = np.random.default_rng([7, seed])
+    n = 2 + seed % 6
+    m, dx, dy = n, *rng.integers(1, 3, 2)
+    a = b = None
+    if seed % 5 == 0:  # vertices of three by three or four points are few enough
+        n, m = 3, 3 + seed % 2
+        a, b = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
+    X, Y = rng.normal(size=(n, dx)), rng.normal(size=(m, dy))
+    if seed % 3 == 0:
+        X, Y = np.round(X), np.round(Y)
+    return X, Y, a, b, rng.random((n, m)) if seed % 2 else None
 
 
 def squared(X: Any) -> Any:
@@ -310,8 +337,80 @@ def matrix_line(task: GromovTask) -> Line:
     }  # fmt: skip
 
 
+def best_permutation(X: Any, Y: Any, M: Any = None) -> float:
+    """Return the optimum for equal weights: the objective is concave, so a permutation has it."""
+    n, C, D = len(X), squared(X), squared(Y)
+    sigma = np.array(list(permutations(range(n))))
+    values = np.zeros(len(sigma))
+    for i in range(n):
+        for k in range(n):
+            values += (C[i, k] - D[sigma[:, i], sigma[:, k]]) ** 2 / n**2
+    if M is not None:
+        values += M[np.arange(n), sigma].mean(axis=1)
+    return float(values.min())
+
+
+def best_vertex(X: Any, Y: Any, a: Any, b: Any, M: Any = None) -> float:
+    """Return the optimum over all vertices of the couplings: the bases of the equations."""
+    n, m, C, D = len(a), len(b), squared(X), squared(Y)
+    A = np.zeros((n + m, n * m))
+    for i in range(n):
+        for j in range(m):
+            A[i, i * m + j] = A[n + j, i * m + j] = 1
+    best, right = np.inf, np.concatenate([a, b])
+    for basis in map(list, combinations(range(n * m), n + m - 1)):
+        found, _, rank, _ = np.linalg.lstsq(A[:, basis], right, rcond=None)
+        if rank == n + m - 1 and found.min() >= -1e-12:
+            flat = np.zeros(n * m)
+            flat[basis] = np.maximum(found, 0)
+            P = flat.reshape(n, m)
+            best = min(best, objective(C, D, P) + (0.0 if M is None else float((M * P).sum())))
+    return best
+
+
+def brute_line(task: GromovTask) -> Line:
+    """Compare a block of tiny instances with their optima, by both methods."""
+    worst_lower, worst_value, worst_gap, taken = -np.inf, -np.inf, -np.inf, 0.0
+    for seed in range(task.seed * task.n, (task.seed + 1) * task.n):
+        X, Y, a, b, M = small(seed)
+        optimum = best_permutation(X, Y, M) if a is None else best_vertex(X, Y, a, b, M)
+        for method in ("triangulation", "boxes"):
+            seconds, result = timed(
+                partial(epsilot.solve_gromov, X, Y, a, b, M=M, rtol=1e-3, method=method)
+            )
+            result.verify()
+            taken += seconds.processor
+            size = result.problem.scale * result.problem.unit + abs(optimum)
+            worst_lower = max(worst_lower, (result.lower_bound - optimum) / size)
+            worst_value = max(worst_value, (optimum - result.value) / size)
+            worst_gap = max(worst_gap, (result.value - optimum) / max(abs(optimum), 1e-6 * size))
+    return {
+        "instances": task.n, "bound_above": worst_lower, "value_below": worst_value,
+        "value_above": worst_gap, "seconds": taken,
+    }  # fmt: skip
+
+
+def prototype_line(task: GromovTask) -> Line:
+    """Solve one instance by a prototype and by the library, in turns; the first turn compiles."""
+    prototype = importlib.import_module("gw")
+    make = solid_copy if task.case == "solid_copy" else CLOUDS[task.case]
+    X, Y = make(np.random.default_rng([task.seed, task.n]), task.n)
+    ours, theirs = [], []
+    for _ in range(3 if task.n <= MAX_TURNED else 1):
+        seconds, result = timed(partial(epsilot.solve_gromov, X, Y, rtol=RTOL))
+        ours.append(seconds.processor)
+        seconds, found = timed(partial(prototype.solve_gromov, X, Y, rtol=RTOL, max_seconds=600))
+        theirs.append(seconds.processor)
+    return {
+        "seconds": float(np.median(ours)), "prototype": float(np.median(theirs)),
+        "n_ot": result.n_ot, "prototype_ot": found.n_ot, "converged": result.converged,
+        "prototype_converged": bool(found.converged),
+    }  # fmt: skip
+
+
 MAKERS = {
     "clouds": cloud_line, "space": cloud_line, "random": random_line, "matrices": matrix_line,
+    "brute": brute_line, "prototype": prototype_line,
 }  # fmt: skip
 
 
@@ -377,6 +476,35 @@ def matrix_rows(lines: Sequence[Line]) -> Table:
     return Table(columns, tuple(rows))
 
 
+def brute_text(lines: Sequence[Line]) -> str:
+    """Return how far bounds and values are from the optima by enumeration."""
+    total = sum(x["instances"] for x in lines)
+    bound, below, above = (
+        max(x[name] for x in lines) for name in ("bound_above", "value_below", "value_above")
+    )
+    return (
+        f"{total} instances of two to seven points (a fifth with weights, half of them fused), by "
+        f"both methods to 0.1 %, against the optimum of all permutations or vertices. In units of "
+        f"the numbers that are added up, a bound is above the optimum by at most "
+        f"{max(bound, 0):.1g}, and a value below it by at most {max(below, 0):.1g}. A value is "
+        f"above the optimum by at most {100 * above:.1g} % of it."
+    )
+
+
+def prototype_rows(lines: Sequence[Line]) -> Table:
+    """Return processor seconds of the library over those of a prototype."""
+    rows = []
+    for x in lines:
+        ratio = f"{x['seconds'] / x['prototype']:.2f}"
+        numbers = [f"{x[name]:,}" for name in ("n_ot", "prototype_ot")]
+        seconds = [f"{x[name]:.2g}" for name in ("seconds", "prototype")]
+        rows.append((x["case"], f"{x['n']}", ratio, *seconds, *numbers))
+    columns = (
+        "clouds", "n", "ratio", "s", "prototype, s", "problems", "prototype, problems",
+    )  # fmt: skip
+    return Table(columns, tuple(rows))
+
+
 def page(lines: Sequence[Line], command: str) -> str:
     """Return the page of all lines."""
     of = {part: [x for x in lines if x["part"] == part] for part in PARTS}
@@ -398,6 +526,12 @@ def page(lines: Sequence[Line], command: str) -> str:
         ]
     if of["random"]:
         found += [Heading("Random instances"), Paragraph(random_text(of["random"]))]
+    if of["brute"]:
+        found += [Heading("Optima by enumeration"), Paragraph(brute_text(of["brute"]))]
+    if of["prototype"]:
+        found += [
+            Heading("Processor time over the prototype's, to 1 %"), prototype_rows(of["prototype"])
+        ]  # fmt: skip
     if of["matrices"]:
         found += [Heading("Any matrices (`gromov_bounds`)"), matrix_rows(of["matrices"])]
     found += [Heading("Environment"), environment_table(lines)]
@@ -410,6 +544,8 @@ def tasks_of(options: argparse.Namespace) -> list[GromovTask]:
     for part in options.parts:
         if part == "clouds":
             found += [GromovTask(part, case, n, 0) for case in CLOUDS for n in options.sizes]
+            if set(options.sizes) == set(SIZES):
+                found += [GromovTask(part, case, n, 0) for case, n in LARGE.items()]
         elif part == "space":
             found += [
                 GromovTask(part, case, n, 0)
@@ -419,6 +555,12 @@ def tasks_of(options: argparse.Namespace) -> list[GromovTask]:
             ]
         elif part == "random":
             found += [GromovTask(part, "unusual", options.block, k) for k in range(options.blocks)]
+        elif part == "brute":
+            found += [GromovTask(part, "tiny", options.brute, k) for k in range(BRUTE_BLOCKS)]
+        elif part == "prototype":
+            chosen = {PROTOTYPE_SIZES[0]: tuple(CLOUDS), PROTOTYPE_SIZES[1]: PROTOTYPE_LARGE}
+            found += [GromovTask(part, case, n, 0) for n, cases in chosen.items() for case in cases]
+            found += [GromovTask(part, "solid_copy", n, 0) for n in SPACE["copy"][2]]
         else:
             size = min(60, *options.sizes)
             found += [GromovTask(part, case, size, s) for case in MATRICES for s in range(2)]
@@ -434,9 +576,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))
     parser.add_argument("--block", type=int, default=BLOCK, help="random instances per line")
     parser.add_argument("--blocks", type=int, default=BLOCKS, help="lines of random instances")
+    parser.add_argument("--brute", type=int, default=BRUTE_BLOCK, help="tiny instances per line")
+    parser.add_argument("--prototype", type=Path, help="folder of a prototype's gw.py")
     options = parser.parse_args(argv)
+    if options.prototype is not None:
+        sys.path.insert(0, str(options.prototype))
     options.out.mkdir(parents=True, exist_ok=True)
     store, tasks = Store(options.out / "lines.jsonl", KEY), tasks_of(options)
+    if options.prototype is None:  # its lines are kept
+        tasks = [task for task in tasks if task.part != "prototype" or task in store]
     missing = [task for task in tasks if task not in store]
     if missing:
         warm()
@@ -446,6 +594,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             line = MAKERS[task.part](task)
         store.append({**task.identity, **line, "versions": versions(), "machine": machine()})
         print(f"{task}: {line['seconds']:.3g} s", file=sys.stderr, flush=True)
-    text = page(store.lines(tasks), " ".join(["python -m epsilot_lab gromov", *argv]))
+    words = ["FOLDER" if word == str(options.prototype) else word for word in argv]
+    text = page(store.lines(tasks), " ".join(["python -m epsilot_lab gromov", *words]))
     write_text(options.out / "summary.md", text)
     print(text)
