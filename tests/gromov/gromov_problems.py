@@ -1,6 +1,4 @@
-"""Clouds for the tests of Gromov-Wasserstein, and the optimum by enumeration."""
-
-from itertools import combinations, permutations
+"""Clouds for the tests of Gromov-Wasserstein, and the objective by its definition."""
 
 import numpy as np
 
@@ -18,39 +16,6 @@ def value(X, Y, P, M=None):
     w = P[i, j]
     linear = 0.0 if M is None else (M * P).sum()
     return (apart**2 * np.outer(w, w)).sum() + linear
-
-
-def best_permutation(X, Y, M=None):
-    """Return the optimum for uniform weights: the objective is concave but for M."""
-    n = len(X)
-    sigma = np.array(list(permutations(range(n))))
-    CX, CY = squared_distances(X), squared_distances(Y)
-    values = np.zeros(len(sigma))
-    for i in range(n):
-        for k in range(n):
-            values += (CX[i, k] - CY[sigma[:, i], sigma[:, k]]) ** 2
-    values /= n * n
-    if M is not None:
-        values += M[np.arange(n), sigma].mean(axis=1)
-    return values.min()
-
-
-def best_vertex(X, Y, a, b, M=None):
-    """Return the optimum over the vertices of all couplings: the bases of the equations."""
-    n, m = len(a), len(b)
-    A = np.zeros((n + m, n * m))
-    for i in range(n):
-        for j in range(m):
-            A[i, i * m + j] = A[n + j, i * m + j] = 1
-    right = np.concatenate([a, b])
-    best = np.inf
-    for basis in map(list, combinations(range(n * m), n + m - 1)):
-        found, _, rank, _ = np.linalg.lstsq(A[:, basis], right, rcond=None)
-        if rank == n + m - 1 and found.min() >= -1e-12:
-            P = np.zeros(n * m)
-            P[basis] = np.maximum(found, 0)
-            best = min(best, value(X, Y, P.reshape(n, m), M))
-    return best
 
 
 def turned(rng, X):

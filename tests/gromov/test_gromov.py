@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from gromov_problems import best_permutation, best_vertex, noisy_copy, turned, value
+from gromov_problems import noisy_copy, turned, value
 
 import epsilot
 from epsilot import memory
 from epsilot.gromov import triangulation
 from epsilot.gromov.problem import centred, make_gromov_problem, principal
+from epsilot_lab.studies.gromov import best_permutation, best_vertex
 
 METHODS = ("triangulation", "boxes")
 

@@ -26,7 +26,7 @@ from ..kernels.proof import FEASIBLE
 from ..kernels.row_profiles import profile_costs
 from ..kernels.vectors import matvec, rmatvec
 from ..problems.certificate import BUG_NOTE
-from ..problems.problem import make_problem, side_weights, totals_rtol
+from ..problems.problem import check_totals, make_problem, side_weights
 from .problem import ROUND_OFF
 
 #: Gap of each transport problem, as a share of its costs.
@@ -150,12 +150,7 @@ def make_matrix_pair(
     A, B = found
     n, m = len(A), len(B)
     (p, total), (q, other) = side_weights(a, "a", n, m), side_weights(b, "b", m, n)
-    is_given = a is not None and b is not None
-    if is_given and abs(total - other) > max(totals_rtol(a), totals_rtol(b)) * total:
-        raise InvalidProblem(
-            f"a sums to {total:.10g} and b to {other:.10g}; the totals must be equal (divide each "
-            "by its sum)."
-        )
+    check_totals(a, b, total, other, "divide each by its sum")
     linear = None
     if M is not None:
         linear = np.ascontiguousarray(cost_matrix(M))

@@ -194,11 +194,10 @@ class TransportOracle:
         n_left = kernels.unclaimed(*self.clouds, c, prices)
         return bool(n_left <= NEAR_SHARE * problem.q.size)
 
-    def rough_prices(self, c: Vector) -> Vector | None:
-        """Return prices of the columns from those of some points; None for small clouds."""
+    def rough_prices(self, c: Vector) -> Vector:
+        """Return prices of all columns from those of some points, which large clouds have."""
         rough = self.rough
-        if rough is None:
-            return None
+        assert rough is not None
         answer = rough.answer(c)
         rows, first = np.unique(answer.plan[0], return_index=True)
         columns = answer.plan[1][first]

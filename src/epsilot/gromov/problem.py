@@ -27,7 +27,7 @@ from ..geometry.coordinates import as_points
 from ..kernels.simd8 import WIDTH
 from ..kernels.small_simplex import is_small
 from ..kernels.vectors import dot
-from ..problems.problem import side_weights, totals_rtol
+from ..problems.problem import check_totals, side_weights
 
 #: Singular values below this share of the largest belong to axes that hold nothing.
 NEGLIGIBLE_AXIS = 1e-11
@@ -180,12 +180,7 @@ def make_gromov_problem(
                 "use gromov_bounds)."
             )
     (p, total), (q, other) = side_weights(a, "a", n, m), side_weights(b, "b", m, n)
-    is_given = a is not None and b is not None
-    if is_given and abs(total - other) > max(totals_rtol(a), totals_rtol(b)) * total:
-        raise InvalidProblem(
-            f"a sums to {total:.10g} and b to {other:.10g}; the totals must be equal (divide each "
-            "by its sum)."
-        )
+    check_totals(a, b, total, other, "divide each by its sum")
     mass = other if a is None else total
     share = 1.0 if alpha is None else check_positive("alpha", alpha)
     if share > 1:

@@ -255,14 +255,16 @@ class Search(ABC):
         """
         low, oracle = self.lower(state), target.oracle
         share = CLOSING_SHARE if oracle.part is None else LARGE_CLOSING_SHARE
-        enough = low + share * (state.best - low)
-        for given in (prices, None):
-            g = oracle.rough_prices(c) if given is None else given
-            if g is not None:
-                value = oracle.bound(c, g)
-                if 8 * float((c * c).sum()) - value >= enough:
-                    return value, g
-        return None
+        enough, square = low + share * (state.best - low), 8 * float((c * c).sum())
+        value = oracle.bound(c, prices)
+        if square - value >= enough:
+            return value, prices
+        if oracle.part is None:
+            return None
+        prices = oracle.rough_prices(c)
+        state.n_ot += 1
+        value = oracle.bound(c, prices)
+        return (value, prices) if square - value >= enough else None
 
     def loose_gap(self, target: GromovTarget, state: SearchState) -> float:
         """Return the gap to which large transport problems are solved."""

@@ -208,13 +208,8 @@ def make_problem(
     """
     geometry = as_geometry(M)
     (weights_a, total_a), (weights_b, total_b) = _both(geometry, a, b)
-    is_given = a is not None and b is not None  # else the totals differ by rounding at most
-    tolerance = max(totals_rtol(a), totals_rtol(b))
-    if is_given and not normalize and abs(total_a - total_b) > tolerance * total_a:
-        raise InvalidProblem(
-            f"a sums to {total_a:.10g} and b to {total_b:.10g}; the totals must be equal "
-            "(pass normalize=True to rescale both to 1)."
-        )
+    if not normalize:
+        check_totals(a, b, total_a, total_b, "pass normalize=True to rescale both to 1")
     mass = 1.0 if normalize else total_b if a is None else total_a
     can_shift = can_shift or geometry.bounds[0] < 0
     return scaled_problem(
@@ -305,6 +300,16 @@ def totals_rtol(w: object) -> float:
     if w is None:
         return 0.0
     return _TOTALS.get(getattr(as_numpy(w, "weights"), "dtype", None), 1e-9)
+
+
+def check_totals(a: object, b: object, total_a: float, total_b: float, remedy: str) -> None:
+    """Raise unless two given sides have the same total; uniform sides differ by rounding only."""
+    is_given = a is not None and b is not None
+    if is_given and abs(total_a - total_b) > max(totals_rtol(a), totals_rtol(b)) * total_a:
+        raise InvalidProblem(
+            f"a sums to {total_a:.10g} and b to {total_b:.10g}; the totals must be equal "
+            f"({remedy})."
+        )
 
 
 def side_weights(w: object, name: str, size: int, other: int) -> tuple[Vector, float]:
