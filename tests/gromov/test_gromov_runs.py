@@ -1,5 +1,6 @@
 """Gromov-Wasserstein on the driver: limits, interruptions, callbacks, checkpoints, threads."""
 
+import dataclasses
 import os
 import signal
 import threading
@@ -101,8 +102,8 @@ def test_full_memory_leaves_proved_bounds(name, monkeypatch):
 
     n_asked = []
     monkeypatch.setattr(memory, "ask", ask)
-    for module in (boxes, triangulation):
-        monkeypatch.setattr(module, f"FIRST_{'BOXES' if module is boxes else 'POINTS'}", 8)
+    monkeypatch.setattr(triangulation, "FIRST_POINTS", 8)
+    monkeypatch.setattr(boxes, "TUNING", dataclasses.replace(boxes.TUNING, first_boxes=8))
     result = RUNS[name](on_limit="ignore")
     assert not result.converged
     assert result.status is epsilot.Status.FINISHED

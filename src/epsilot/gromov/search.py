@@ -21,6 +21,7 @@ from .cover import Cover
 from .objective import Bracket, GromovGoal, GromovObjective, is_reached
 from .oracle import Answer, TransportOracle
 from .problem import GromovProblem
+from .tuning import TUNING
 
 #: Most steps of a descent, and the least fall of the objective, as a share of K, that continues it.
 MAX_DESCENT, LEAST_FALL = 50, 1e-10
@@ -32,9 +33,6 @@ ENTRIES_PER_STEP = 1 << 18
 SAME_VALUE = 1e-12
 #: Share of the allowed gap to which large transport problems are solved.
 LOOSE_SHARE = 0.05
-#: A bound of known potentials that rises by this share of what is missing needs no transport
-#: problem of its own. Problems of clouds with a sample cost more, so that less is enough.
-CLOSING_SHARE, LARGE_CLOSING_SHARE = 1.5, 1.0
 #: Most axes that starts reflect: each doubles their number.
 MAX_REFLECTED = 4
 
@@ -254,7 +252,7 @@ class Search(ABC):
         points. Far from the optimum the bound of the objective is then well above the best one.
         """
         low, oracle = self.lower(state), target.oracle
-        share = CLOSING_SHARE if oracle.part is None else LARGE_CLOSING_SHARE
+        share = TUNING.closing_share if oracle.part is None else TUNING.large_closing_share
         enough, square = low + share * (state.best - low), 8 * float((c * c).sum())
         value = oracle.bound(c, prices)
         if square - value >= enough:

@@ -28,6 +28,10 @@ class GromovTuning:
     # A corner so near the place of least bound, as a share of that, leaves round-off only.
     stuck: float = 1e-4
     attempts: int = 5  # attempts to insert a point, each nearer to the middle of its simplex
+    # A bound of known potentials that rises by this share of what is missing needs no transport
+    # problem of its own. Problems of clouds with a sample cost more, so that less is enough.
+    closing_share: float = 1.5
+    large_closing_share: float = 1.0
 
 
 TUNING = GromovTuning()
