@@ -146,6 +146,19 @@ def test_too_small_a_radius_is_cut():
 
 
 REFUSED = {
+    "no arc": (lambda: epsilot.solve(sparse.csr_array((3, 3))), "3 of the sources .* 0 of the"),
+    "empty row": (lambda: epsilot.solve(sparse.csr_array([[1.0, 0], [0, 0]])), "no plan exists"),
+    "three axes": (lambda: epsilot.solve(sparse.coo_array(np.ones((2, 2, 2)))), "must be a matrix"),
+    "complex": (lambda: epsilot.solve(STORED * 1j), "complex128"),
+    "negative price": (
+        lambda: epsilot.solve(BASE, A, B, unbalanced=([1, -1], 1.0), unbalanced_type="tv"),
+        "holds -1 for point 1",
+    ),
+    "power": (lambda: epsilot.solve_sample(X, Y, metric="euclidean", p=0), "p is 0"),
+    "NaN of a metric": (
+        lambda: epsilot.solve_sample(X, Y, metric=lambda u, v: np.nan, max_distance=1.0),
+        "returned nan",
+    ),
     "radius": (lambda: epsilot.solve_sample(X, Y, max_distance=-1), "max_distance is -1"),
     "neighbours": (lambda: epsilot.solve_sample(X, Y, k_neighbors=0), "k_neighbors is 0"),
     "both": (lambda: epsilot.solve_sample(X, Y, max_distance=1, k_neighbors=2), "leave one out"),

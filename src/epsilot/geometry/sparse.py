@@ -109,9 +109,9 @@ class Sparse(Geometry):
     @classmethod
     def of_scipy(cls, M: Any) -> Sparse:
         """Return the arcs that a SciPy sparse array stores, explicit zeros included."""
+        if M.ndim != 2:
+            raise InvalidProblem(f"M has shape {M.shape}; a cost must be a matrix.")
         coo = M.tocsr(copy=True).tocoo()  # CSR adds up entries that are stored twice
-        if coo.ndim != 2:
-            raise InvalidProblem(f"M has shape {coo.shape}; a cost must be a matrix.")
         return cls(coo.row, coo.col, coo.data, coo.shape)
 
     @classmethod

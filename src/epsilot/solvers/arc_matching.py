@@ -77,9 +77,10 @@ class MatchingState:
 
 
 def is_assignment(problem: Additive) -> bool:
-    """Tell whether all rows and columns have the same mass."""
-    (n, m), p, q = problem.shape, problem.p, problem.q
-    return n == m and bool(p[0] > 0 and np.ptp(p) == 0 == np.ptp(q))
+    """Tell whether all rows and columns have the same mass, and there may be an arc for each."""
+    arcs, (n, m), p, q = problem.geometry.allowed, problem.shape, problem.p, problem.q
+    has_arcs = arcs is not None and arcs.costs.size >= n == m
+    return has_arcs and bool(p[0] > 0 and np.ptp(p) == 0 == np.ptp(q))
 
 
 def no_matching() -> dict[str, Any]:
