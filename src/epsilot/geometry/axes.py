@@ -15,9 +15,6 @@ from ..kernels.products import product
 from ..kernels.vectors import dot
 from .tuning import TUNING
 
-#: exp(-700): smaller factors of a kernel may underflow.
-MIN_FACTOR = 9.85967654375977e-305
-
 _held = threading.local()
 
 
@@ -125,7 +122,8 @@ def is_lossless(field: Matrix, product: Matrix, axis: int, reach: int) -> bool:
     for ordered, at in ((x, before), (x[::-1], before[::-1] + len(x) - len(y))):
         seen = at >= 0
         far[seen] += np.cumsum(ordered, axis=0)[np.minimum(at[seen], len(x) - 1)]
-    return bool((far * MIN_FACTOR <= 1e-14 * y).all())
+    # Factors of a kernel below exp(-700) may underflow.
+    return bool((far * 9.85967654375977e-305 <= 1e-14 * y).all())
 
 
 def moments(metric: str, mass: Vector, n_out: int) -> Vector:

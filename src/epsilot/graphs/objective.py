@@ -22,8 +22,6 @@ from .problem import Edges, FlowProblem
 
 #: Share of the mass that a flow may lack and still count as a flow of all mass.
 MAX_MISSING_MASS = 1e-13
-#: Sweeps over all edges that make potentials feasible to the last bit.
-MAX_SWEEPS = 100
 
 
 class Flow(NamedTuple):
@@ -73,7 +71,7 @@ class FlowObjective(WholeSupport, OneProblem):
         edges, potentials = self.problem.edges, f.copy()
         free = np.flatnonzero(edges.capacities == math.inf)
         arcs = edges.sources[free], edges.targets[free], edges.costs[free]
-        network.lower_to_costs(*arcs, potentials, MAX_SWEEPS)
+        network.lower_to_costs(*arcs, potentials, 100)  # sweeps, at most
         return potentials, self.dual_value(potentials)
 
     def dual_value(self, potentials: Vector) -> float:

@@ -15,11 +15,6 @@ from ..arguments import check_positive, numeric, plain
 from ..errors import InvalidProblem
 from ..wording import named, shown
 
-#: Relative difference of two totals of masses that is round-off.
-MASS_TOLERANCE = 1e-9
-#: Multiple of the mass that no edge of an optimal flow carries: larger capacities are this large.
-MAX_FINITE_CAPACITY = 2.0
-
 
 class Edges(NamedTuple):
     """The directed edges of a graph."""
@@ -68,7 +63,8 @@ def _capacities(edges: Edges, mass: float) -> Vector:
     limits = edges.capacities
     with np.errstate(over="ignore"):
         scaled = limits / mass if mass > 0 else limits
-    return np.where(np.isinf(limits), math.inf, np.minimum(scaled, MAX_FINITE_CAPACITY))
+    # No edge of an optimal flow carries more than twice the mass.
+    return np.where(np.isinf(limits), math.inf, np.minimum(scaled, 2.0))
 
 
 # -- edges -----------------------------------------------------------------------------------------
@@ -182,7 +178,7 @@ def _supplies(a: Any, b: Any, nodes: tuple[Any, ...], normalize: bool) -> tuple[
         )
     if normalize:
         p, q = p / totals[0], q / totals[1]
-    elif abs(totals[0] - totals[1]) > MASS_TOLERANCE * max(totals):
+    elif abs(totals[0] - totals[1]) > 1e-9 * max(totals):  # more than round-off
         raise InvalidProblem(
             f"a sums to {totals[0]:.10g} and b to {totals[1]:.10g}; totals must be equal (pass "
             "normalize=True to rescale both to 1)."

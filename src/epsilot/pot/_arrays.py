@@ -11,9 +11,7 @@ from ot.backend import get_backend
 from ot.utils import check_number_threads, list_to_array
 
 from .._types import Array, Matrix, Potentials, Vector
-
-#: Largest difference of the totals of a and b that POT accepts.
-MAX_TOTALS_DIFFERENCE = 1.5e-6
+from ._tuning import TUNING
 
 
 @dataclass(slots=True)
@@ -119,7 +117,7 @@ def _arguments(
         "of a and a column for each entry of b."
     )
     total, totals = p.sum(), q.sum(0)
-    if check_marginals and not (abs(total - totals) < MAX_TOTALS_DIFFERENCE).all():
+    if check_marginals and not (abs(total - totals) < TUNING.max_totals_difference).all():
         np.testing.assert_almost_equal(
             np.broadcast_to(total, totals.shape),
             totals,

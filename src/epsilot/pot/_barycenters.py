@@ -12,11 +12,8 @@ from scipy.optimize import OptimizeResult
 from ..api.barycenter import barycenter
 from ._entropic import wants_iterations
 from ._modules import original, replaces
+from ._tuning import TUNING
 
-#: Relative gap of a barycentre without regularisation.
-RTOL = 1e-8
-#: Entropic gap of a barycentre, as a share of the largest cost or the regularisation.
-TOL_SHARE = 1e-9
 #: POT's names of algorithms; the certified barycentre is that of all of them.
 METHODS = {"sinkhorn", "sinkhorn_log", "sinkhorn_stabilized"}
 
@@ -37,7 +34,7 @@ def lp_barycenter(
     histograms, costs = np.asarray(A, np.float64), np.asarray(M, np.float64)
     assert weights is None or len(weights) == histograms.shape[1]
     total = 1.0 if weights is None else float(np.sum(weights))
-    found = barycenter(histograms.T, costs, weights, rtol=RTOL, on_limit="ignore")
+    found = barycenter(histograms.T, costs, weights, rtol=TUNING.barycenter_rtol, on_limit="ignore")
     if not log:
         return found.barycenter
     result = OptimizeResult(
@@ -81,7 +78,8 @@ def bregman_barycenter(
         return original(bregman_barycenter)(A, M, reg, *options, **kwargs)
     assert weights is None or len(weights) == histograms.shape[1]
     shares = None if weights is None else nx.to_numpy(weights)
-    tol = TOL_SHARE * max(float(np.abs(costs).max()), float(reg)) * float(histograms[:, 0].sum())
+    size, mass = max(float(np.abs(costs).max()), float(reg)), float(histograms[:, 0].sum())
+    tol = TUNING.barycenter_tol_share * size * mass
     keywords: dict[str, Any] = {"reg": float(reg), "tol": tol, "on_limit": "ignore"}
     found = barycenter(histograms.T, costs, shares, **keywords)
     b = nx.from_numpy(found.barycenter, type_as=A)

@@ -11,13 +11,12 @@ from .._types import Array, Matrix, Potentials, Vector
 from ..api.solve import solve
 from ..errors import InvalidProblem
 from ..frameworks.entropic_starts import newton_potentials
-from ..frameworks.losses import TUNING
+from ..frameworks.losses import TUNING as LOSS_TUNING
 from ..geometry import Dense
 from ._arrays import Arguments, has_gradients, read
 from ._modules import original, replaces
+from ._tuning import TUNING
 
-#: Entropic gap to reach, as a share of the largest cost or the regularisation.
-TOL_SHARE = 1e-12
 #: POT's names of algorithms; the certified solution is that of all of them.
 METHODS = {
     "sinkhorn",
@@ -26,8 +25,6 @@ METHODS = {
     "sinkhorn_stabilized",
     "sinkhorn_epsilon_scaling",
 }
-#: Iterations below which a caller wants that many of POT's, not the solution.
-FEW_ITERATIONS = 10
 
 
 class EntropicPlan(NamedTuple):
@@ -50,7 +47,7 @@ class EntropicPlan(NamedTuple):
 
 def tolerance(M: Matrix, reg: float, mass: float) -> float:
     """Return the entropic gap to reach."""
-    return TOL_SHARE * max(float(np.abs(M).max()), reg) * mass
+    return TUNING.tol_share * max(float(np.abs(M).max()), reg) * mass
 
 
 def entropic_plan(
@@ -67,7 +64,7 @@ def entropic_plan(
     Newton's method makes the start, and Sinkhorn's at most ``max_iter`` epochs.
     """
     geometry, tol = Dense(M), tolerance(M, reg, float(a.sum()))
-    if start is None and max(M.shape) <= TUNING.max_newton_start_rows:
+    if start is None and max(M.shape) <= LOSS_TUNING.max_newton_start_rows:
         start = newton_potentials(geometry, a, b, reg, tol)
     limits: dict[str, Any] = {"max_iter": int(max_iter), "on_limit": "ignore"}
     result = solve(geometry, a, b, reg=reg, tol=tol, potentials_init=start, **limits)
@@ -87,7 +84,7 @@ def entropic_plan(
 
 def wants_iterations(numItermax: float, stopThr: float) -> bool:
     """Tell whether a caller wants a number of POT's iterations instead of the solution."""
-    return numItermax < FEW_ITERATIONS or stopThr <= 0
+    return numItermax < TUNING.few_iterations or stopThr <= 0
 
 
 def warn_unless_converged(found: EntropicPlan, warn: bool) -> None:

@@ -15,13 +15,12 @@ from ..geometry.clouds import cloud_geometry
 from ._arrays import Arguments, centred, read, read_points, warn_of_threads
 from ._modules import original, replaces
 from ._optimum import Optimum, optimum
+from ._tuning import TUNING
 
 #: Names of metrics on a line, by those of POT.
 LINE_METRICS = {"sqeuclidean": "sqeuclidean", "euclidean": "cityblock", "cityblock": "cityblock"}
 #: Metrics of stored costs that have the same name and meaning in POT.
 METRICS = ("sqeuclidean", "euclidean", "cityblock")
-#: Number of pivots after which POT ends by default; smaller limits are looked at.
-DEFAULT_PIVOTS = 100_000
 
 
 def _cost(given: Arguments) -> Any:
@@ -84,7 +83,7 @@ def _solved(
     given: Arguments, M: Any, b: Vector, numItermax: float, center_dual: bool, potentials: Any
 ) -> tuple[Optimum, Vector, Vector]:
     """Solve for one b; return the potentials centred as the caller wants."""
-    limit = numItermax if numItermax < DEFAULT_PIVOTS else np.inf
+    limit = numItermax if numItermax < TUNING.default_pivots else np.inf
     start = None
     if potentials is not None:
         f, g = (np.asarray(given.nx.to_numpy(x), np.float64) for x in potentials)
@@ -100,7 +99,7 @@ def emd(
     a: Any,
     b: Any,
     M: Any,
-    numItermax: int = DEFAULT_PIVOTS,
+    numItermax: int = TUNING.default_pivots,
     log: bool = False,
     center_dual: bool = True,
     numThreads: Any = 1,
@@ -150,7 +149,7 @@ def emd2(
     b: Any,
     M: Any,
     processes: int = 1,
-    numItermax: int = DEFAULT_PIVOTS,
+    numItermax: int = TUNING.default_pivots,
     log: bool = False,
     return_matrix: bool = False,
     center_dual: bool = True,
@@ -205,7 +204,7 @@ def emd2_lazy(
     a: Any = None,
     b: Any = None,
     metric: str = "sqeuclidean",
-    numItermax: int = DEFAULT_PIVOTS,
+    numItermax: int = TUNING.default_pivots,
     log: bool = False,
     return_matrix: bool = True,
     center_dual: bool = True,

@@ -16,11 +16,8 @@ from ..engine.result import Result
 from ..geometry import Geometry
 from ..kernels.small_simplex import is_small
 from ..problems.plan import Plan
+from ._tuning import TUNING
 
-#: Relative gap of problems without regularisation; most optimal vertices reach round-off.
-RTOL = 1e-11
-#: Relative difference of totals that counts as round-off: b was scaled to the total of a.
-TOTALS_RTOL = 1e-9
 #: Result codes of POT.
 OPTIMAL, MAX_PIVOTS = 1, 3
 
@@ -53,7 +50,7 @@ class Optimum(NamedTuple):
 @cache
 def _request(max_pivots: int | None) -> Request:
     """Return the request of an exact solution, with a limit of POT's pivots."""
-    keywords: dict[str, Any] = {"rtol": RTOL, "on_limit": "ignore"}
+    keywords: dict[str, Any] = {"rtol": TUNING.rtol, "on_limit": "ignore"}
     if max_pivots is not None:
         keywords |= {"method": "exact", "max_pivots": max_pivots}
     return Request.of(keywords)
@@ -75,13 +72,13 @@ def optimum(
     n, m = M.shape
     is_limited = numItermax < n + m and not isinstance(M, Geometry)
     if not is_limited and isinstance(M, np.ndarray) and is_small(n, m):
-        small = solve_one_small(M, a, b, rtol=RTOL, totals_rtol=TOTALS_RTOL)
+        small = solve_one_small(M, a, b, rtol=TUNING.rtol, totals_rtol=TUNING.totals_rtol)
         if small is not None:
             return Optimum(**small._asdict(), code=OPTIMAL, shape=(n, m))
     request = _request(max(int(numItermax), 1) if is_limited else None)
     if potentials is not None and not is_limited:
         f, g = potentials
-        request = Request.of({"rtol": RTOL, "on_limit": "ignore", "potentials_init": (f, g)})
+        request = Request.of({"rtol": TUNING.rtol, "on_limit": "ignore", "potentials_init": (f, g)})
     return of_result(run_request(request, M, a, b))
 
 

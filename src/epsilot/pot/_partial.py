@@ -9,7 +9,7 @@ import numpy as np
 from ..api.solve import solve
 from ._arrays import has_gradients, read
 from ._modules import original, replaces
-from ._optimum import RTOL
+from ._tuning import TUNING
 
 
 @replaces("partial.partial_wasserstein")
@@ -27,7 +27,7 @@ def partial_wasserstein(
     if not is_possible or given.is_sparse or has_gradients(given):
         return original(partial_wasserstein)(a, b, M, m, nb_dummies, log, **kwargs)
     found = solve(
-        given.M, given.a, given.b, mass=float(m), rtol=RTOL, method="auto", on_limit="ignore"
+        given.M, given.a, given.b, mass=float(m), rtol=TUNING.rtol, method="auto", on_limit="ignore"
     )
     plan = given.back(found.plan)
     if not log:

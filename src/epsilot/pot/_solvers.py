@@ -12,9 +12,7 @@ from ._arrays import Arguments, has_gradients, read
 from ._entropic import entropic_plan, wants_iterations, warn_unless_converged
 from ._linear import emd2
 from ._modules import original, replaces, with_ours
-
-#: Limit of POT's simplex in ``ot.solve``.
-MAX_PIVOTS = 1_000_000
+from ._tuning import TUNING
 
 
 @replaces("solvers.solve")
@@ -51,7 +49,7 @@ def solve(
     is_named = method is None or method in {"sinkhorn", "sinkhorn_log", "mm", "lbfgsb"}
     if unbalanced is None and is_named and not getattr(reg, "requires_grad", False):
         if reg is None or float(reg) == 0:
-            limit = MAX_PIVOTS if max_iter is None else max_iter
+            limit = TUNING.max_pivots if max_iter is None else max_iter
             return _linear(M, a, b, limit, n_threads, potentials_init)
         limits = (1000 if max_iter is None else max_iter), (1e-9 if tol is None else tol)
         if isinstance(reg_type, str) and reg_type.lower() in {"entropy", "kl"}:

@@ -16,8 +16,9 @@ from ..engine.request import Request
 from ..errors import InvalidProblem
 from ..kernels.vectors import log as logarithm
 from ._arrays import Arguments, has_gradients, read
-from ._entropic import TOL_SHARE, wants_iterations
+from ._entropic import wants_iterations
 from ._modules import original, replaces
+from ._tuning import TUNING
 
 #: Relative gap of problems without regularisation, and the work after which it is not improved.
 RTOL, MAX_EPOCHS = 1e-9, 20_000
@@ -91,7 +92,7 @@ def unbalanced_plan(
             constant = reg * float(reference.sum())
         size = max(float(np.abs(M).max()), *(x for x in (*prices, reg) if x < np.inf))
         keywords["reg"] = reg
-        keywords["tol"] = TOL_SHARE * size * max(float(given.a.sum()), float(given.b.sum()))
+        keywords["tol"] = TUNING.tol_share * size * max(float(given.a.sum()), float(given.b.sum()))
     else:
         keywords |= {"rtol": RTOL, "max_iter": MAX_EPOCHS}
     request = Request.of(keywords | {"on_limit": "ignore"})
