@@ -17,7 +17,7 @@ import typer
 from epsilot.errors import InvalidProblem
 from epsilot.wording import shown
 
-from .paper import ALONE, EXPERIMENTS
+from .paper import ALONE, EXPERIMENTS, NO_CHOICE, WITHOUT_PAIRS
 
 if TYPE_CHECKING:
     from .report import Page
@@ -204,11 +204,17 @@ def reproduce(
             help="authors (the settings of the authors' code, the default) or extended (ours).",
         ),
     ] = None,
-    eps: Annotated[str | None, typer.Option(metavar="E", help="fig1: accuracy.")] = None,
-    sizes: Annotated[
-        str | None, typer.Option(metavar="N,...", help="fig1: pixels of the images.")
+    eps: Annotated[
+        str | None,
+        typer.Option(metavar="E", help="Accuracy (color-transfer: η of the authors' script)."),
     ] = None,
-    batches: Annotated[str | None, typer.Option(metavar="B,...", help="fig1: batch sizes.")] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(metavar="N,...", help="Pixels of images, points of a moon, or colours."),
+    ] = None,
+    batches: Annotated[
+        str | None, typer.Option(metavar="B,...", help="fig1, color-transfer: batch sizes.")
+    ] = None,
     seeds: Annotated[
         int | None,
         typer.Option("--pairs", "--seeds", min=1, help="Repetitions, each with its own marginals."),
@@ -228,6 +234,11 @@ def reproduce(
         raise InvalidProblem(
             f"experiment {shown(unknown.pop())} is unknown; it must be one of "
             f"{', '.join([*EXPERIMENTS, 'all'])} (see epsilot reproduce --help)"
+        )
+    if seeds is not None and name in WITHOUT_PAIRS:
+        raise InvalidProblem(
+            f"--pairs {seeds} was given, but {name} has no repetitions: {WITHOUT_PAIRS[name]} "
+            "(leave it out)"
         )
     console = Console(stderr=True)
     pages: dict[str, Page] = {}
@@ -277,8 +288,10 @@ def _settings(
     known = inspect.signature(run).parameters
     chosen = {option: value for option, value in given.items() if value is not None}
     if is_one and (unknown := [option for option in chosen if option not in known]):
+        why = NO_CHOICE.get((name, unknown[0]))
         raise InvalidProblem(
-            f"--{unknown[0]} was given, but {name} has no choice of {unknown[0]} (leave it out)"
+            f"--{unknown[0]} was given, but {name} has no choice of {unknown[0]}"
+            f"{f': {why}' if why else ''} (leave it out)"
         )
     return {option: value for option, value in chosen.items() if option in known}
 

@@ -58,6 +58,12 @@ def test_the_authors_protocol_is_the_default_and_can_be_changed(run, folder):
         (("fig1", "--sizes", "10"), "sizes names 10; sizes are numbers of pixels of square"),
         (("fig1", "--eps", "0.1,0.2"), "eps names 2 accuracies; Figure 1 has one"),
         (("table1", "--batches", "2"), "--batches was given, but table1 has no choice of batches"),
+        (("table2", "--batches", "2"), "no choice of batches: the plan of an η is unique"),
+        (("table2", "--eps", "0.1,0.2"), "--eps names 2 values; this experiment has one"),
+        (("two-moons", "--sizes", "9,8"), "--sizes names 2 values; this experiment has one"),
+        (("two-moons", "--pairs", "2"), "--pairs 2 was given, but two-moons has no repetitions"),
+        (("color-transfer", "--pairs", "3"), "there is one pair of photographs"),
+        (("color-transfer", "--protocol", "extended", "--eps", "0.1"), "goes with --protocol auth"),
     ],
 )
 def test_bad_choices_are_refused_in_one_sentence(run, arguments, message):
@@ -101,6 +107,7 @@ def test_an_interrupted_run_says_how_to_continue(run, monkeypatch):
     ],
 )
 def test_studies_of_section_6_are_experiments_too(run, monkeypatch, experiment, module, words):
+    pairs = ("--pairs", "2") if "--seeds" in words else ()
     seen = []
 
     def main(given):
@@ -108,7 +115,7 @@ def test_studies_of_section_6_are_experiments_too(run, monkeypatch, experiment, 
         print("a table")
 
     monkeypatch.setattr(f"epsilot_lab.studies.{module}.main", main)
-    done = run("reproduce", experiment, "--quick", "--pairs", "2", "--jobs", "1")
+    done = run("reproduce", experiment, "--quick", *pairs, "--jobs", "1")
     assert done.code == 0, done.err
     assert [word for word in seen if word not in ("--out", f"results/{experiment}")] == words
     assert "a table" not in done.out

@@ -18,3 +18,17 @@ EXPERIMENTS: dict[str, str] = {
 }
 #: Experiments that ``all`` leaves out: the whole map takes days.
 ALONE = frozenset({"map"})
+#: Experiments without repetitions, and what they have in their place.
+WITHOUT_PAIRS = {
+    "two-moons": "one sample is drawn",
+    "color-transfer": "there is one pair of photographs",
+    "barycenters": "the study has one set of images",
+}
+#: (experiment, option) -> why it has no such choice.
+NO_CHOICE = {
+    ("table2", "batches"): "the plan of an η is unique, whatever the batches that find it",
+    ("two-moons", "batches"): "the plan of an η is unique, whatever the batches that find it",
+    ("table1", "batches"): "every method runs with its own default",
+    ("table1", "sizes"): "sizes follow from the time that a method needs",
+    ("table1", "eps"): "accuracies follow from the time that a method needs",
+}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from epsilot.applications.pixels import Palette, Pixels, clustered, histogram
 from epsilot.display.plotting import new_figure
+from epsilot.errors import InvalidProblem
 from epsilot.files import write_atomically
 from epsilot.version import __version__
 
@@ -33,7 +34,7 @@ from ..report import Page, publish
 from ..runner import in_processes, run_tasks
 from ..store import Line, Store, refuse_interrupted
 from .numpy_pdasmd import Iterate, Settings, outer_loop
-from .two_moons import scikit_learn
+from .two_moons import one, scikit_learn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,10 +52,10 @@ FALL = 0.7
 #: The fields that identify a line.
 KEY = ("method", "n_colors", "smoothing", "is_small", "version")
 _DPI = 110
-#: The authors' script: name in the lines, η and marginal tolerance.
+#: The authors' script: name in the lines; η, which is also the violation that ends it.
 SCRIPT = "PDASMD by the authors' script"
 SCRIPT_FIGURE = "color-transfer-script.jpg"
-SCRIPT_ETA, SCRIPT_TOLERANCE = 0.01, 0.01
+SCRIPT_EPS = 0.01
 CAPTIONS = {
     SCRIPT_FIGURE: "By the authors' script: originals and results.",
     FIGURE: "Extended: originals, results, and the palettes of all, dark to light.",
@@ -171,6 +172,15 @@ class ScriptTask(TransferTask):
     method: str = SCRIPT
     n_colors: int = 500
     smoothing: float = 0.0
+    eps: float = SCRIPT_EPS  # η, and the violation of the marginals that is allowed
+    batch_size: int = 1
+
+    @property
+    def identity(self) -> Line:
+        """The fields that distinguish its line; the method names settings of a user."""
+        chosen = [f"η = {self.eps:g}"] * (self.eps != SCRIPT_EPS)
+        chosen += [f"B = {self.batch_size}"] * (self.batch_size != 1)
+        return super().identity | {"method": ", ".join([self.method, *chosen])}
 
     def warm_up(self) -> None:
         """Do nothing: nothing is compiled."""
@@ -184,7 +194,7 @@ class ScriptTask(TransferTask):
         X, Y = (own[draws.randint(len(own), size=self.n_colors)] for own in pixels)
         C = ((X[:, None] - Y[None]) ** 2).sum(axis=2)
         uniform = np.full(self.n_colors, 1 / self.n_colors)
-        problem = Settings(C, uniform, uniform, SCRIPT_ETA, SCRIPT_TOLERANCE)
+        problem = Settings(C, uniform, uniform, self.eps, self.eps, self.batch_size)
         at, rng = Iterate.zero(self.n_colors), np.random.default_rng(0)
         while at.n_outer == 0 or problem.violation(at) > problem.tolerance:
             outer_loop(problem, at, rng)
@@ -219,19 +229,42 @@ def run(
     jobs: int,
     console: Console,
     protocol: str = "authors",
+    eps: Sequence[float] = (),
+    sizes: Sequence[int] = (),
+    batches: Sequence[int] = (),
 ) -> Page:
-    """Solve what is missing, draw and summarise; quick is a tenth of the colours."""
-    n_colors = N_COLORS // 10 if quick else N_COLORS
-    own = [TransferTask(method, n_colors) for method in METHODS]
-    script = ScriptTask(n_colors=100, is_small=True) if quick else ScriptTask()
+    """Solve what is missing, draw and summarise; quick is a tenth of the colours.
+
+    ``sizes`` is the number of colours; ``eps`` and ``batches`` are of the authors' script.
+    """
+    is_extended = protocol == "extended"
+    if is_extended and (eps or batches):
+        option = "--eps" if eps else "--batches"
+        raise InvalidProblem(
+            f"{option} was given with --protocol extended, which certifies its plan to 1 %; it goes "
+            "with --protocol authors (leave it out)"
+        )
+    own_size, script_size = (N_COLORS // 10, 100) if quick else (N_COLORS, 500)
+    own = [
+        TransferTask(m, one(sizes, "--sizes", own_size) if is_extended else own_size)
+        for m in METHODS
+    ]
+    script = ScriptTask(
+        n_colors=script_size if is_extended else one(sizes, "--sizes", script_size),
+        is_small=quick,
+        eps=one(eps, "--eps", SCRIPT_EPS),
+        batch_size=one(batches, "--batches", 1),
+    )
     store = Store(out / "solves.jsonl", KEY)
-    tasks = own if protocol == "extended" else [script]
+    tasks = own if is_extended else [script]
     run_tasks(tasks, store, console, in_processes(jobs))
     if script in store:
         _save(draw_script(script), out / SCRIPT_FIGURE)
     if own[0] in store:
         _save(draw({task.method: task for task in own}), out / FIGURE)
     arguments = f"--protocol {protocol} --{'quick' if quick else 'full'}"
+    given = (("eps", eps), ("sizes", sizes), ("batches", batches))
+    arguments += "".join(f" --{name} {x[0]:g}" for name, x in given if x)
     lines = store.lines([script, *own])
     return write(out, lines, f"epsilot reproduce color-transfer {arguments}")
 
@@ -308,10 +341,11 @@ def statements(lines: Sequence[Line]) -> list[JudgedClaim]:
     tests = []
     for line in lines:
         for direction, after in zip(("A → B", "B → A"), line["after"], strict=True):
-            if line["method"] in ("pdasmd", SCRIPT):
+            if line["method"] == "pdasmd" or line["method"].startswith(SCRIPT):
                 fall = 1 - after / line["before"]
                 measured = f"the distance falls by {fall:.1%}"
-                where = f"{'PDASMD' if line['method'] == 'pdasmd' else SCRIPT}, {direction}"
+                name = "PDASMD" if line["method"] == "pdasmd" else line["method"]
+                where = f"{name}, {direction}"
                 tests.append(Claim(text, where, measured, verdict(fall >= FALL)))
     return [JudgedClaim(text, "Appendix H", tuple(tests))]
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
 from epsilot._types import Index, Matrix, Vector
 from epsilot.display.plotting import COLOURS, new_figure
-from epsilot.errors import MissingExtra
+from epsilot.errors import InvalidProblem, MissingExtra
 from epsilot.files import write_atomically
 from epsilot.version import __version__
 
@@ -58,14 +58,20 @@ NOISE = 0.05
 N_TEST = 2000
 #: Certified entropic gap of solves with a given regularisation.
 TOL = 1e-3
+#: The same where η is that of the authors' script, 2e-4.
+SCRIPT_TOL = 1e-6
 #: The grid of the cross-validated classifier.
 GRID = {"C": [1.0, 10.0, 100.0], "gamma": [0.1, 1.0, 10.0]}
 KINDS = ("cross-validated", "default")
 #: Classifiers of the authors' protocol: that of their script, and one that fits the other entries
 #: of the printed column.
 AUTHORS_KINDS = ("default", "C = 100, γ = 10")
-#: Exact transport: what ε = 0.005 of the authors' script tends to, 0.05 % of the largest cost.
+#: The authors' script: η = ε/(4 log n) with ε = 0.005, 0.05 % of the largest cost.
+SCRIPT_GOAL = ("script", 0.005)
+#: What it tends to.
 EXACT = ("exact", 0.0)
+#: Points of a moon, in the paper and in the script.
+N_MOON = 150
 #: The paper's own procedure: η, tolerance and smoothed marginals follow from ε, which is about
 #: Figure 1's 0.05 of the largest cost.
 PUBLISHED = ("published", 0.5)
@@ -76,6 +82,7 @@ CHOSEN = ("reg", 0.3), "default"
 
 #: Name and value of a target.
 Goal = tuple[str, float]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,7 @@ class MoonTask:
     seed: int
     method: str
     goal: tuple[str, float]
-    n_moon: int = 150
+    n_moon: int = N_MOON
 
     @property
     def identity(self) -> Line:
@@ -162,7 +169,7 @@ class MoonTask:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The classifiers that are trained."""
-        return AUTHORS_KINDS if self.goal == EXACT else KINDS
+        return AUTHORS_KINDS if self.goal[0] in ("script", "exact") else KINDS
 
     def sample(self) -> Sample:
         """Return its points."""
@@ -178,6 +185,8 @@ class MoonTask:
             keywords["tol"] = TOL
         if name == "published":
             keywords = {"eps": value, "stop": "paper"}
+        if name == "script":
+            keywords = {"reg": value / (4 * math.log(2 * self.n_moon)), "tol": SCRIPT_TOL}
         if name == "exact":
             keywords = {"rtol": 1e-9}
         adapter = DomainAdapter(method=self.method, seed=self.seed, **keywords)
@@ -265,6 +274,7 @@ def goal_text(method: str, goal: Goal) -> str:
         "reg": f"{name}, η = {value:g}",
         "rtol": f"{name}, certified to {value:.0%} of OT",
         "published": f"{name}, the paper's procedure, ε = {value:g}",
+        "script": f"the authors' script, ε = {value:g}",
         "exact": "exact transport",
     }
     return texts[kind]
@@ -273,8 +283,6 @@ def goal_text(method: str, goal: Goal) -> str:
 # -- the figure --------------------------------------------------------------------------------
 
 FIGURE_ANGLES = (20, 40, 50, 90)
-#: Rows of the figure, goal and classifier: the paper's procedure, then our own choice.
-ROWS = (PUBLISHED, KINDS[0]), CHOSEN
 #: The fall of the distance to the target that is taken for a fit, and up to which rotation.
 FALL, FITTED = 0.7, 50
 METHOD = "pdasmd"
@@ -287,14 +295,32 @@ REACH = 1.95
 _DPI = 100
 
 
-def script_tasks() -> list[MoonTask]:
+def script_tasks(eps: float = SCRIPT_GOAL[1], n_moon: int = N_MOON) -> list[MoonTask]:
     """Return the solves of the authors' figure, on the sample of their script."""
-    return [MoonTask(angle, SCRIPT, "auto", EXACT) for angle in FIGURE_ANGLES]
+    goal = SCRIPT_GOAL[0], eps
+    return [MoonTask(angle, SCRIPT, "auto", goal, n_moon) for angle in FIGURE_ANGLES]
 
 
-def figure_tasks() -> list[MoonTask]:
+def figure_tasks(eps: float = PUBLISHED[1], n_moon: int = N_MOON) -> list[MoonTask]:
     """Return the solves; one repetition is all there is to draw."""
-    return [MoonTask(angle, 0, METHOD, goal) for goal, _ in ROWS for angle in FIGURE_ANGLES]
+    goals = (PUBLISHED[0], eps), CHOSEN[0]
+    return [MoonTask(angle, 0, METHOD, goal, n_moon) for goal in goals for angle in FIGURE_ANGLES]
+
+
+def classifier_of(goal: Goal) -> str:
+    """Return the classifier that is drawn with a goal."""
+    if goal[0] in ("script", "exact"):
+        return AUTHORS_KINDS[0]
+    return KINDS[0] if goal[0] == PUBLISHED[0] else CHOSEN[1]
+
+
+def one(values: Sequence[T], option: str, default: T) -> T:
+    """Return the only value of an option, or the default."""
+    if len(values) > 1:
+        raise InvalidProblem(
+            f"{option} names {len(values)} values; this experiment has one (name it alone)."
+        )
+    return values[0] if values else default
 
 
 def run(
@@ -304,32 +330,41 @@ def run(
     jobs: int,
     console: Console,
     protocol: str = "authors",
+    eps: Sequence[float] = (),
+    sizes: Sequence[int] = (),
 ) -> Page:
-    """Solve what is missing, draw the figures of both protocols that have lines, and summarise."""
-    own, theirs = figure_tasks(), script_tasks()
+    """Solve what is missing, draw the figures of both protocols that have lines, and summarise.
+
+    ``eps`` is that of the protocol's procedure, and ``sizes`` the points of a moon.
+    """
+    n_moon = one(sizes, "--sizes", N_MOON)
+    is_extended = protocol == "extended"
+    own = figure_tasks(one(eps, "--eps", PUBLISHED[1]) if is_extended else PUBLISHED[1], n_moon)
+    theirs = script_tasks(SCRIPT_GOAL[1] if is_extended else one(eps, "--eps", 0.005), n_moon)
     store = Store(out / "solves.jsonl", KEY)
-    run_tasks(own if protocol == "extended" else theirs, store, console, in_processes(jobs))
+    run_tasks(own if is_extended else theirs, store, console, in_processes(jobs))
     lines = store.lines(own + theirs)
     if any(task in store for task in own):
-        figure = draw(own, dict(ROWS))
+        figure = draw(own)
         write_atomically(out / FIGURE, lambda file: figure.savefig(file, format="png", dpi=_DPI))
     if any(task in store for task in theirs):
-        density = draw(theirs, {EXACT: AUTHORS_KINDS[0]}, _density)
+        density = draw(theirs, _density)
         write_atomically(out / DENSITY, lambda file: density.savefig(file, format="png", dpi=_DPI))
-    return write(out, lines)
+    words = [f" --protocol {protocol}" if is_extended else ""]
+    words += [f" --eps {eps[0]:g}" if eps else "", f" --sizes {n_moon}" if sizes else ""]
+    return write(out, lines, f"epsilot reproduce two-moons{''.join(words)}")
 
 
-def write(out: Path, lines: Sequence[Line]) -> Page:
+def write(out: Path, lines: Sequence[Line], command: str) -> Page:
     """Write the summary from the lines, and the figures that are there."""
     found = figure_statements(lines)
-    blocks = _blocks(lines, found, out)
+    blocks = _blocks(lines, found, command, out)
     publish(out, TITLE, blocks)
     return Page(TITLE, tuple(blocks), tuple(found))
 
 
 def draw(
     tasks: Sequence[MoonTask],
-    classifiers: Mapping[tuple[str, float], str],
     panel: Callable[[Axes, Sample, Matrix, Classifier], None] | None = None,
 ) -> Figure:
     """Return the figure, one panel per solve, and solve again for it."""
@@ -340,11 +375,11 @@ def draw(
     for ax, task in zip(axes, tasks, strict=True):
         data = task.sample()
         moved = task.adapter(data).transported_
-        model = classifier(classifiers[task.goal]).fit(moved, data.ys)
+        model = classifier(classifier_of(task.goal)).fit(moved, data.ys)
         error = 1 - model.score(data.X_test, data.y_test)
         panel(ax, data, moved, model)
         name, value = task.goal
-        goal = {"reg": f"η = {value:g}", "exact": "exact"}.get(name, f"ε = {value:g}")
+        goal = f"η = {value:g}" if name == "reg" else f"ε = {value:g}"
         ax.set_title(f"{task.angle}°, {goal}: error {error:.3f}", loc="left", fontsize=11)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
@@ -408,28 +443,30 @@ def figure_statements(lines: Sequence[Line]) -> list[JudgedClaim]:
     text = "the transported points fit the target up to 50°"
     tests = []
     for line in lines:
-        if line["goal"] in (list(PUBLISHED), list(EXACT)) and line["angle"] <= FITTED:
+        kind = line["goal"][0]
+        if kind in (PUBLISHED[0], SCRIPT_GOAL[0]) and line["angle"] <= FITTED:
             before, after = line["distances"]
             measured = f"sliced distance to the target {before:.3f}, then {after:.3f}"
-            how = "authors' script" if line["goal"] == list(EXACT) else "the paper's procedure"
+            how = "authors' script" if kind == SCRIPT_GOAL[0] else "the paper's procedure"
             where = f"{line['angle']}°, {how}"
             tests.append(Claim(text, where, measured, verdict(after <= (1 - FALL) * before)))
     return [JudgedClaim(text, "Appendix H", tuple(tests))]
 
 
-def _blocks(lines: Sequence[Line], found: Sequence[JudgedClaim], out: Path) -> list[Block]:
-    classifiers = {**dict(ROWS), EXACT: AUTHORS_KINDS[0]}
+def _blocks(
+    lines: Sequence[Line], found: Sequence[JudgedClaim], command: str, out: Path
+) -> list[Block]:
     shown = {
         DENSITY: "As in the paper: densities of the transported moons (blue and red), source, "
-        "target and boundary; exact transport, default SVM, the sample of the authors' script.",
+        "target and boundary; ε, default SVM and sample of the authors' script.",
         FIGURE: "Two moons rotated by 20°, 40°, 50° and 90°: the transported points.",
     }
     rows = tuple(
         (
             f"{line['angle']}°",
             goal_text(line["method"], tuple(line["goal"])),
-            f"{classifiers[tuple(line['goal'])]} SVM",
-            f"{line['errors'][classifiers[tuple(line['goal'])]]:.4f}",
+            f"{classifier_of(tuple(line['goal']))} SVM",
+            f"{line['errors'][classifier_of(tuple(line['goal']))]:.4f}",
             f"{line['value_linear']:.4f}",
             f"{line['n_iter']}" if line["method"] == METHOD else "–",
         )
@@ -437,7 +474,7 @@ def _blocks(lines: Sequence[Line], found: Sequence[JudgedClaim], out: Path) -> l
     )
     return [
         Paragraph(_INTRODUCTION),
-        Command("epsilot reproduce two-moons"),
+        Command(command),
         *(Picture(file, text) for file, text in shown.items() if (out / file).exists()),
         Table(("rotation", "target", "classifier", "error", "transport cost", "epochs"), rows),
         Heading("Claims of the paper"),

@@ -1,10 +1,12 @@
 import json
+import math
 
 import numpy as np
 import pytest
 from PIL import Image
 from rich.console import Console
 
+from epsilot.errors import InvalidProblem
 from epsilot_lab.paper import table2, two_moons
 from epsilot_lab.paper.two_moons import CHOSEN, KEY, PAPER, PUBLISHED, MoonTask, rotated, sample
 from epsilot_lab.runner import in_processes, run_tasks
@@ -143,7 +145,7 @@ def test_the_authors_script_tests_two_classifiers():
             line | {"errors": dict(zip(two_moons.AUTHORS_KINDS, (d, s), strict=True)), "seed": seed}
             for seed in range(10)
             for line, d, s in zip(
-                made([0.0] * 7, "auto", two_moons.EXACT),
+                made([0.0] * 7, "auto", two_moons.SCRIPT_GOAL),
                 [e + 0.001 * (-1) ** seed for e in default],
                 [e + 0.001 * (-1) ** seed for e in sharp],
                 strict=True,
@@ -156,6 +158,23 @@ def test_the_authors_script_tests_two_classifiers():
     *rows, mean = table2.script_table(lines).rows
     assert [row[4] for row in rows] == ["default"] * 7
     assert float(mean[-1]) < 0.001
+
+
+def test_epsilon_and_points_of_the_script_can_be_chosen(tmp_path, console):
+    """A page of other settings has these solves alone; they solve the entropic problem."""
+    words = tmp_path, True, 1, 1, console, "authors"
+    table2.run(*words, eps=(0.05,), sizes=(12,))
+    page = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "authors' script, ε = 0.05" in page
+    assert "epsilot reproduce table2 --protocol authors --quick --eps 0.05 --sizes 12" in page
+    lines = read(tmp_path / "solves.jsonl")
+    line = next(x for x in lines if x["goal"] == ["script", 0.05])
+    assert line["reg"] == pytest.approx(0.05 / (4 * math.log(24)))
+    assert line["is_certified"]
+    assert not any(table2._is_of_the_page(x) for x in lines)
+    assert table2._is_of_the_page(line | {"goal": ["script", 0.005], "n_moon": 150})
+    with pytest.raises(InvalidProblem, match="--eps names 2 values"):
+        table2.run(*words, eps=(0.05, 0.1))
 
 
 def test_our_choice_is_made_on_samples_that_no_table_shows():
@@ -180,7 +199,7 @@ def test_the_figure_judges_the_fit_up_to_50_degrees():
 def test_two_moons_at_toy_size(tmp_path, console):
     goals = (("reg", 0.1), ("rtol", 0.05))
     tasks = [MoonTask(angle, 0, "sinkhorn", goal, 20) for goal in goals for angle in (20, 90)]
-    figure = two_moons.draw(tasks, dict.fromkeys(goals, "default"))
+    figure = two_moons.draw(tasks)
     assert len(figure.axes) == 4
     figure.savefig(tmp_path / "f.png", dpi=40)
     with Image.open(tmp_path / "f.png") as image:
