@@ -216,6 +216,6 @@ _GAMMA = (
     "n (errata E20). The rows with γ ≠ n lengthen or shorten the mirror step by n/γ without a "
     "proof. Loops then fall as √(γ/n), as the bound has it: to n^(-1/4) with γ = √n, which is "
     "stable here. With γ = √n a batch of 4 takes the loops of B = 1 as printed, each with a "
-    "quarter of the steps: that is the linear speed-up of the paper's remark on batches. With γ = "
+    "quarter of the steps: that is the linear speed-up of Remark 6. With γ = "
     "1 most runs fail at n = 36. The long steps of Section 6's study are proved, in l2."
 )

@@ -241,8 +241,8 @@ def run(
     if is_extended and (eps or batches):
         option = "--eps" if eps else "--batches"
         raise InvalidProblem(
-            f"{option} was given with --protocol extended, which certifies its plan to 1 %; it goes "
-            "with --protocol authors (leave it out)"
+            f"{option} was given with --protocol extended, which certifies its plan to 1 %; it "
+            "goes with --protocol authors (leave it out)"
         )
     own_size, script_size = (N_COLORS // 10, 100) if quick else (N_COLORS, 500)
     own = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +11,7 @@ from epsilot.display.plotting import COLOURS, MARKERS, new_figure
 
 from ..fitting import Curve, select
 from ..instances import AUTHORS
+from ..judging import interval
 from ..store import Line
 from . import authors
 from .image_tasks import MNIST_TRAIN
@@ -217,27 +218,39 @@ def _log(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def draw_crossover(rows: Sequence[tuple[str, int, float, float, float]]) -> Figure:
-    """Draw (data, n, mean ratio, low, high): Stochastic Sinkhorn over PDASMD, L̄ = 1/η."""
-    figure: Figure = new_figure(7.5, 4.6)
+def draw_crossover(ratios: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
+    """Draw data -> n -> operations of Stochastic Sinkhorn over PDASMD's: pairs and their mean."""
+    figure: Figure = new_figure(8.0, 4.8)
     ax = figure.subplots()
-    for k, name in enumerate(dict.fromkeys(row[0] for row in rows)):
-        own = sorted(row[1:] for row in rows if row[0] == name)
-        n, mean, low, high = (np.array(x, dtype=float) for x in zip(*own, strict=True))
-        shift = n * (1 + 0.03 * k)
-        reach = np.nan_to_num(np.array([mean - low, high - mean]))
+    for k, (name, own) in enumerate(ratios.items()):
+        colour, shift = COLOURS[k], 1 + 0.04 * k
+        means = [interval(np.log(group)).exp for group in own.values()]
+        places = shift * np.array(list(own), dtype=float)
+        for place, group in zip(places, own.values(), strict=True):
+            dots = [place] * len(group)
+            ax.plot(dots, group, color=colour, marker="o", ms=3, alpha=0.25, ls="", lw=0)
+        middle = np.array([m.mean for m in means])
+        reach = [[m.mean - m.low for m in means], [m.high - m.mean for m in means]]
         ax.errorbar(
-            shift, mean, yerr=reach, color=COLOURS[k], marker=MARKERS[k], capsize=3, label=name
+            places,
+            middle,
+            yerr=np.nan_to_num(np.array(reach)),
+            color=colour,
+            marker=MARKERS[k],
+            capsize=3,
+            label=name,
         )
     ax.axhline(1.0, color="0.3", lw=1.2)
-    _log(ax, [16, 36, 64, 144, 400, 1024], [row[1] for row in rows], [0.1, 0.2, 0.5, 1, 2, 5])
+    sizes = [float(n) for own in ratios.values() for n in own]
+    levels = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
+    _log(ax, [16, 36, 64, 144, 400, 1024, 2304, 4096], sizes, levels)
     low_n, _ = ax.get_xlim()
     ax.axvspan(low_n, 144, color="0.94", zorder=0)
     ax.set_xlim(low_n, None)
     ax.set_xlabel("n (the paper's range is shaded)")
     ax.set_ylabel("operations over those of PDASMD, L̄ = 1/η")
-    ax.legend(frameon=False, loc="lower right")
-    ax.set_title("Stochastic Sinkhorn beside PDASMD: means with 95 % intervals", loc="left")
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.0, -0.13), ncols=2)
+    ax.set_title("Stochastic Sinkhorn beside PDASMD: pairs, means, 95 % intervals", loc="left")
     return figure
 
 

@@ -150,20 +150,22 @@ class MapTask:
         counted = is_counted(result.work)
         return self.identity | {
             "operations": result.work.operations + result.work.certificate if counted else None,
-            "seconds": seconds,
+            "seconds": round(seconds, 5),
             "n_iter": result.n_iter,
-            "gap": result.gap,
+            "gap": float(f"{result.gap:.4g}"),
             "has_ended": bool(result.gap <= self.eps),
-            "versions": versions(),
-            "machine": machine(),
+            "versions": {name: versions()[name] for name in ("epsilot", "numerics", "numba")},
+            "machine": {"processor": machine()["processor"]},
         }
 
 
-def tasks_of(sizes: Sequence[int], accuracies: Sequence[float], pairs: int) -> Iterator[MapTask]:
+def tasks_of(
+    sizes: Sequence[int], accuracies: Sequence[float], pairs: int | None = None
+) -> Iterator[MapTask]:
     """Yield all solves, small and easy ones first, so that a part is a map of its own."""
     for n in sorted(sizes):
         for eps in sorted(accuracies, reverse=True):
-            for seed in range(pairs):
+            for seed in range(pairs or PAIRS.get(n, 1)):
                 for family in PROBLEMS:
                     if family == "mnist" and n > 784:
                         continue
@@ -171,7 +173,9 @@ def tasks_of(sizes: Sequence[int], accuracies: Sequence[float], pairs: int) -> I
                         yield MapTask(family, n, eps, seed, method)
 
 
-SIZES = (64, 256, 576, 1024, 4096)
+#: n -> pairs of the whole map: fewer where a solve takes longer.
+PAIRS = {64: 20, 256: 10, 576: 3, 1024: 3, 4096: 1}
+SIZES = tuple(PAIRS)
 ACCURACIES = (0.2, 0.05, 0.02, 0.005, 0.002)
 
 
@@ -187,7 +191,7 @@ def run(
     """Solve what is missing, then draw the map from all lines there are."""
     sizes = tuple(sizes) or ((64,) if quick else SIZES)
     accuracies = tuple(eps) or ((0.05, 0.005) if quick else ACCURACIES)
-    tasks = list(tasks_of(sizes, accuracies, seeds or (2 if quick else 20)))
+    tasks = list(tasks_of(sizes, accuracies, seeds or (2 if quick else None)))
     store = Store(out / "solves.jsonl", KEY)
     run_tasks(tasks, store, console, in_processes(jobs))
     every = tasks_of(SIZES + tuple(set(sizes) - set(SIZES)), sorted({*ACCURACIES, *accuracies}), 20)

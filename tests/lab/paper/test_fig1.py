@@ -188,7 +188,7 @@ def test_a_quick_run_is_planned_for_minutes_and_a_full_one_for_large_n():
     panels = chosen_panels(BOTH, ())
     quick, full = (list(tasks_of(scale, panels, 5)) for scale in (QUICK, FULL))
     assert sum(task.seconds / (1 if task.is_timed else 2) for task in quick) < 330
-    for data, least in (("synthetic", 1024), ("mnist", 784)):
+    for data, least in (("synthetic", 4096), ("mnist", 784)):
         sizes = {t.side**2 for t in full if t.data == data and "pdasmd" in t.label}
         assert max(sizes) == least
     assert len(quick) == len(set(quick))
@@ -405,3 +405,28 @@ def test_the_reference_table_compares_medians():
     (row,) = reference_table([fake("synthetic", "paper", 144, "sinkhorn", 3.8e8)]).rows
     assert row == ("sinkhorn", "144", "3.80e+08", "1.9e+08", "2.00")
     assert math.isclose(float(row[4]), 2)
+
+
+def test_the_crossover_is_where_the_fitted_ratio_passes_one():
+    """Ratios (n / 900)^0.3, each pair above or below by the same factor."""
+    spread = (0.5, 1.0, 2.0)
+    ratios = {n: tuple((n / 900) ** 0.3 * x for x in spread) for n in (49, 100, 400, 1024, 4096)}
+    fit, place = fig1.crossing(ratios, draws=200)
+    assert fit.slope == pytest.approx(0.3)
+    assert place.mean == pytest.approx(900)
+    assert place.low < 900 < place.high
+
+
+def test_the_crossover_has_as_many_pairs_as_its_scale_says(folder):
+    scale = Fig1Scale((2,), (4,), (1,), seeds=1, crossover=((3, 2), (4, 1)))
+    made = list(fig1.crossover_tasks(scale))
+    assert [(t.side, t.seed, t.method) for t in made] == [
+        (side, seed, method)
+        for side, seed in ((3, 0), (3, 1), (4, 0))
+        for method in ("pdasmd", "stochastic_sinkhorn")
+    ]
+    panels = chosen_panels(("synthetic",), ("b",))
+    assert set(made) <= set(tasks_of(scale, panels, 1))
+    lines = [json.loads(text) for text in (folder / "solves.jsonl").read_text().splitlines()]
+    found = fig1.crossover_pairs(lines, "synthetic")
+    assert {n: len(group) for n, group in found.items()} == {4: 1, 9: 1}
