@@ -96,6 +96,23 @@ def test_the_readme_and_the_table_of_claims_follow_from_the_lines(claims):
         assert short_count(found) in " ".join(page.read_text(encoding="utf-8").split()), page
 
 
+def test_the_page_of_the_paper_has_every_claim_with_its_verdict(claims):
+    page = (RESULTS.parent / "paper.md").read_text(encoding="utf-8").splitlines()
+    for claim in claims.values():
+        own = [line for line in page if line.startswith(f"| {claim.text} | {claim.where} |")]
+        assert [line.rstrip("| ").rpartition("| ")[2] for line in own] == [claim.verdict], (
+            claim.text
+        )
+
+
+def test_the_page_of_the_paper_has_table_2_of_the_lines():
+    """Means of the authors' script to three digits, with their intervals."""
+    page = (RESULTS.parent / "paper.md").read_text(encoding="utf-8").replace("**", "")
+    lines = read_lines(RESULTS / "table2" / "solves.jsonl")
+    for row in table2.script_table(lines).rows[:-1]:
+        assert f"| {' | '.join(row[:4])} |" in page, row
+
+
 def own_lines(method, stop="paper", folder="fig1", **fields):
     lines = read_lines(RESULTS / folder / "solves.jsonl")
     wanted = {"method": method, "stop": stop, "data": "synthetic", **fields}

@@ -202,8 +202,8 @@ _INTRODUCTION = (
 )
 _READING = (
     "The norm of the proximal step changes nothing, and leaving that step out changes nothing: the "
-    "mirror step does the work, and it is Euclidean in both norms. Without variance reduction the "
-    "method does not come within the tolerance. Without the pull to the snapshot (τ₂ = 0) it does "
+    "mirror step does the work, and it is Euclidean in both norms. Without variance reduction few "
+    "runs come within the tolerance. Without the pull to the snapshot (τ₂ = 0) it does "
     "at n = 9 and 16, and not at n = 36; half of the pull is enough. The constants 9 and L̄ only "
     "set the step: loops grow as their square root, and 1 for 9 is still stable here. Loops fall "
     "as 1/√l, so that fewer, shorter loops draw fewer rows and take more passes over C."
@@ -215,7 +215,7 @@ _GAMMA = (
     "raises its mean by 1/2 each time, so that V(0, ±1) ≥ n/2 in the mean over all signs, and γ ≥ "
     "n (errata E20). The rows with γ ≠ n lengthen or shorten the mirror step by n/γ without a "
     "proof. Loops then fall as √(γ/n), as the bound has it: to n^(-1/4) with γ = √n, which is "
-    "stable here. With γ = √n a batch of 4 takes the loops of B = 1 as printed, each with a "
+    "stable here. With γ = √n a batch of 4 takes no more loops than B = 1 as printed, each with a "
     "quarter of the steps: that is the linear speed-up of Remark 6. With γ = "
     "1 most runs fail at n = 36. The long steps of Section 6's study are proved, in l2."
 )

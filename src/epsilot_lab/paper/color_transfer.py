@@ -273,7 +273,7 @@ def draw_script(task: ScriptTask) -> Figure:
     """Return originals and results by the authors' script."""
     forth, back, _ = task.recoloured()
     first, second = photographs(task.is_small)
-    figure: Figure = new_figure(15.0, 3.6)
+    figure: Figure = new_figure(15.0, 3.0)
     titles = ("source A", "target B", "A in the colours of B", "B in the colours of A")
     for ax, image, title in zip(
         figure.subplots(1, 4), (first, second, forth, back), titles, strict=True

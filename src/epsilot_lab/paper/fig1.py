@@ -132,7 +132,7 @@ FULL = Fig1Scale(
     (8, 12),
     budget=150.0,
     certificate_budget=20.0,
-    crossover=(*((m, 30) for m in (7, 10, 14, 20, 24, 28, 32)), (48, 5), (64, 2)),
+    crossover=(*((m, 30) for m in (7, 10, 14, 20, 24, 28, 32)), (48, 2)),
 )
 
 
@@ -896,7 +896,7 @@ def write(out: Path, lines: Sequence[Line], panels: dict[str, str], command: str
             *_certificates(own, panels),
             Heading("Figures of the extended protocol"),
             *pictures,
-            Heading("Beside earlier programs"),
+            Heading("Beside independent programs"),
             Paragraph(PROTOTYPES),
             reference_table(own),
         ]

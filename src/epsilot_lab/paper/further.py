@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..document import Paragraph
+from ..document import Paragraph, Picture
 from ..report import Page
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def section6(out: Path, quick: bool, seeds: int | None, jobs: int, console: Cons
 
     words = ["section6", "--out", str(out), "--jobs", str(jobs)]
     words += ["--seeds", str(seeds)] if seeds else []
-    return _page("Suggestions of Section 6", main, words + (["--toy"] if quick else []))
+    return _page("Suggestions of Section 6", main, words + ["--toy"] * quick, out)
 
 
 def barycenters(out: Path, quick: bool, seeds: int | None, jobs: int, console: Console) -> Page:
@@ -29,11 +29,13 @@ def barycenters(out: Path, quick: bool, seeds: int | None, jobs: int, console: C
     from ..studies.barycenters import main
 
     words = ["--out", str(out)]
-    return _page("Wasserstein barycentres", main, words + (["--toy"] if quick else []))
+    return _page("Wasserstein barycentres", main, words + ["--toy"] * quick, out)
 
 
-def _page(title: str, main: Callable[[Sequence[str]], None], words: list[str]) -> Page:
-    """Run a study quietly; its page is the summary that it writes."""
+def _page(title: str, main: Callable[[Sequence[str]], None], words: list[str], out: Path) -> Page:
+    """Run a study quietly; its page has the pictures that it draws, and names its summary."""
     with redirect_stdout(io.StringIO()):
         main(words)
-    return Page(title, (Paragraph("The tables are in `summary.md` of this experiment's folder."),))
+    text = Paragraph(f"The tables are in `{out.name}/summary.md`.")
+    pictures = (Picture(path.name, title) for path in sorted(out.glob("*.svg")))
+    return Page(title, (text, *pictures))

@@ -248,7 +248,7 @@ def soundness(lines: Sequence[Line]) -> str:
         "Under the paper's stop the certified gap of the returned plan": [
             line for line in ended if line["stop"] == "paper" and "value_of" in line
         ],
-        "In older lines under the paper's stop, which hold the best plan seen on the way, it": [
+        "Where the gap of the best plan of the run was stored instead, it": [
             line for line in ended if line["stop"] == "paper" and "value_of" not in line
         ],
     }

@@ -25,6 +25,7 @@ from .. import dotmark
 from ..document import Block, Command, Heading, Paragraph, Picture, Table, environment_table
 from ..environment import machine, versions
 from ..figures import write_figure
+from ..fitting import fit_power
 from ..instances import FAMILIES, Instance, clouds, images
 from ..report import Page, publish
 from ..runner import in_processes, run_tasks
@@ -226,6 +227,10 @@ def winner(found: dict[str, float]) -> tuple[str, float]:
     return ordered[0][0], factor
 
 
+#: The paper's method, whose factor above the best is in every cell.
+PAPERS = "pdasmd"
+
+
 def draw(lines: Sequence[Line]) -> Figure:
     """Draw one square per family: n across, 1/ε up, coloured by the method that wins."""
     by_work, by_time = medians(lines, "operations"), medians(lines, "seconds")
@@ -248,10 +253,23 @@ def draw(lines: Sequence[Line]) -> Figure:
                 colour = "white" if name == "–" else palette[METHODS.index(name)]
                 shown[name] = colour
                 ax.add_patch(_square(i, j, colour))
-                other = winner(by_time[cell])[0]
                 text = "" if math.isnan(factor) else f"{factor:.1f}×"
-                text += "" if other in (name, "–") else f"\n{_short(other)}"
+                if PAPERS in by_work[cell] and name != PAPERS:
+                    above = by_work[cell][PAPERS] / by_work[cell][name]
+                    text += f"\n{above:.1f}×"
                 ax.text(i, j, text, ha="center", va="center", fontsize=8, color="white")
+                other = winner(by_time[cell])[0]
+                if other not in (name, "–"):
+                    shown.setdefault(other, palette[METHODS.index(other)])
+                    ax.plot(
+                        [i + 0.34],
+                        [j + 0.32],
+                        color=shown[other],
+                        marker="o",
+                        ms=7,
+                        mec="white",
+                        mew=0.8,
+                    )
         ax.set_xlim(-0.5, len(sizes) - 0.5)
         ax.set_ylim(-0.5, len(accuracies) - 0.5)
         ax.set_xticks(range(len(sizes)), [f"{n:,}" for n in sizes], fontsize=8)
@@ -265,21 +283,6 @@ def draw(lines: Sequence[Line]) -> Figure:
     )
     figure.suptitle("Fewest operations to a certified ε (up) by n (across)", x=0.01, ha="left")
     return figure
-
-
-#: Names that fit in a cell.
-_SHORT = {
-    "sinkhorn": "Sinkhorn",
-    "greenkhorn": "Greenkhorn",
-    "stochastic_sinkhorn": "Stoch. S.",
-    "accelerated_sinkhorn": "Accel. S.",
-    "katyusha_sinkhorn": "Katyusha S.",
-    "hybrid_primal_dual": "Hybrid",
-}
-
-
-def _short(name: str) -> str:
-    return _SHORT.get(name, name.upper())
 
 
 def _square(i: float, j: float, colour: str):  # type: ignore[no-untyped-def]
@@ -316,27 +319,53 @@ def table(lines: Sequence[Line]) -> Table:
     return Table(columns, tuple(rows))
 
 
+def _refinement(lines: Sequence[Line]) -> Iterator[Block]:
+    """Yield how operations grow where only n changes: one image, its pixels split."""
+    own = [x for x in lines if x["family"] == "refined" and x["has_ended"] and x["operations"]]
+    sizes = {eps: {x["n"] for x in own if x["eps"] == eps} for eps in {x["eps"] for x in own}}
+    if not sizes or len(places := sizes[eps := max(sizes, key=lambda e: len(sizes[e]))]) < 3:
+        return
+    rows = []
+    for method in METHODS:
+        here = [x for x in own if (x["method"], x["eps"]) == (method, eps)]
+        cells = [[x["operations"] / n**2 for x in here if x["n"] == n] for n in sorted(places)]
+        first = [x for x in here if x["seed"] == 0]
+        fit = fit_power([x["n"] for x in first], [x["operations"] for x in first])
+        rows.append(
+            (method, *(f"{np.median(c):.4g}" if c else "–" for c in cells), f"{fit.slope:.2f}")
+        )
+    yield Heading("One image, refined")
+    yield Paragraph(
+        "Pairs of 8 × 8 images whose pixels are split into equal parts, up to 64 × 64: the problem "
+        "stays the same, and only n changes. Exponents of n are those of the first pair."
+    )
+    columns = ("method", *(f"n = {n}" for n in sorted(places)), "exponent of n")
+    yield Table(columns, tuple(rows), f"Operations over n² (medians), ε = {eps:g}.")
+
+
 def write(out: Path, lines: Sequence[Line], command: str) -> Page:
     """Write the map and the page from the lines alone."""
     if not lines:
         raise InvalidProblem("the map has no lines yet (run epsilot reproduce map)")
     file = write_figure(draw(lines), out, "map")
     pairs = {(x["family"], x["n"], x["eps"], x["seed"]) for x in lines}
-    sizes = sorted({x["n"] for x in lines})
+    counted = ", ".join(
+        f"{n} ({1 + max(x['seed'] for x in lines if x['n'] == n)} pairs)"
+        for n in sorted({x["n"] for x in lines})
+    )
     accuracies = sorted({x["eps"] for x in lines}, reverse=True)
     blocks: list[Block] = [
         Paragraph(_INTRODUCTION),
         Command(command),
         Paragraph(
-            f"This page is of {len(lines):,} solves of {len(pairs)} problems: n = "
-            f"{', '.join(map(str, sizes))}; ε = {', '.join(f'{e:g}' for e in accuracies)}; "
-            f"{1 + max(x['seed'] for x in lines)} pairs each; blank cells were not run. The whole "
-            "map has n = "
-            f"{', '.join(map(str, SIZES))}, ε = {', '.join(f'{e:g}' for e in ACCURACIES)} and 20 "
-            "pairs; the same command continues."
+            f"This page is of {len(lines):,} solves of {len(pairs)} problems: n = {counted}; ε = "
+            f"{', '.join(f'{e:g}' for e in accuracies)}; blank cells were not run. Few pairs are "
+            "run where n is large, since a solve of the slow methods there takes minutes. "
+            "`--sizes`, `--eps` and `--pairs` add to it."
         ),
         Picture(file, _CAPTION),
         table(lines),
+        *_refinement(lines),
         Heading("Environment"),
         environment_table(lines),
     ]
@@ -352,7 +381,8 @@ _INTRODUCTION = (
     "if it ended on every pair. Made by"
 )
 _CAPTION = (
-    "Colour: the method with the fewest operations in the median. Number: how many times as many "
-    "the next one needs. Where another method takes fewer processor seconds, its name is below. "
-    "At ε = 0.2 most starts qualify, so that methods tie."
+    "Colour: the method with the fewest operations in the median. Upper number: how many times as "
+    "many the next one needs; lower number: how many PDASMD needs. A dot is the method that takes "
+    "the fewest processor seconds, where it is another. At ε = 0.2 most starts qualify, so that "
+    "methods tie."
 )

@@ -129,7 +129,10 @@ def table(lines: Sequence[Line]) -> Table:
 def _cell(line: Line) -> str:
     steps, kept = sum(line["steps"]) - len(line["steps"]), sum(line["kept"])
     star = "" if all(line["has_ended"]) else "*"
-    return f"**0** of {steps:,}{star}" if not kept else f"{kept / steps:.0%} of {steps:,}{star}"
+    if not kept:
+        return f"**0** of {steps:,}{star}"
+    share = kept / steps
+    return f"{share:.{0 if share >= 0.01 else 2}%} of {steps:,}{star}"
 
 
 def summary(lines: Sequence[Line]) -> str:

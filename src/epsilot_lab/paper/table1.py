@@ -355,7 +355,7 @@ def draw_shares(rows: Sequence[Row]) -> Figure:
     for place, row in enumerate(own):
         values = [line["share"] for line in row.shares]
         ax.plot(values, [place] * len(values), color=COLOURS[0], marker="|", ms=11, ls="")
-        text = f"at most {max(values):.2g}"
+        text = f"at most {100 * max(values):.2g} %"
         ax.text(min(values) / 1.4, place, text, ha="right", va="center", fontsize=9)
     ax.axvline(1.0, color="0.25", lw=1.5)
     ax.axvspan(1.0, 4.0, color="0.93", zorder=0)

@@ -188,7 +188,7 @@ def test_a_quick_run_is_planned_for_minutes_and_a_full_one_for_large_n():
     panels = chosen_panels(BOTH, ())
     quick, full = (list(tasks_of(scale, panels, 5)) for scale in (QUICK, FULL))
     assert sum(task.seconds / (1 if task.is_timed else 2) for task in quick) < 330
-    for data, least in (("synthetic", 4096), ("mnist", 784)):
+    for data, least in (("synthetic", 2304), ("mnist", 784)):
         sizes = {t.side**2 for t in full if t.data == data and "pdasmd" in t.label}
         assert max(sizes) == least
     assert len(quick) == len(set(quick))
