@@ -75,9 +75,9 @@ class MomentumTask:
         steps, kept, ended = zip(*runs, strict=True)
         return self.identity | {
             "n": self.side**2,
-            "steps": steps,
-            "kept": kept,
-            "has_ended": ended,
+            "steps": list(steps),
+            "kept": list(kept),
+            "has_ended": list(ended),
             "max_steps": self.max_steps,
             "versions": versions(),
             "machine": machine(),

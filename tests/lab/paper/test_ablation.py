@@ -78,7 +78,7 @@ def test_idle_momentum_is_counted(tmp_path):
     """Where no extrapolated point is kept, the run is one of exact updates alone."""
     idle = MomentumTask("random", 0.2, 2).line()
     used = MomentumTask("images", 0.02, 1).line()
-    assert idle["kept"] == (0, 0)
+    assert idle["kept"] == [0, 0]
     assert all(idle["has_ended"])
     assert 0 < used["kept"][0] < used["steps"][0]
     page = ablation.write(tmp_path, [idle, used], "epsilot reproduce ablation")
