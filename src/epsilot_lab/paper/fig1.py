@@ -132,7 +132,7 @@ FULL = Fig1Scale(
     (8, 12),
     budget=150.0,
     certificate_budget=20.0,
-    crossover=(*((m, 30) for m in (7, 10, 14, 20, 24, 28, 32)), (48, 2)),
+    crossover=(*((m, 30) for m in (7, 10, 14, 20, 24, 28, 32)), (48, 3)),
 )
 
 

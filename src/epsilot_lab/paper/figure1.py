@@ -224,7 +224,10 @@ def draw_crossover(ratios: Mapping[str, Mapping[int, Sequence[float]]]) -> Figur
     ax = figure.subplots()
     for k, (name, own) in enumerate(ratios.items()):
         colour, shift = COLOURS[k], 1 + 0.04 * k
-        means = [interval(np.log(group)).exp for group in own.values()]
+        groups = [
+            group if len(group) > 4 else [np.exp(np.log(group).mean())] for group in own.values()
+        ]
+        means = [interval(np.log(group)).exp for group in groups]  # no interval of a few pairs
         places = shift * np.array(list(own), dtype=float)
         for place, group in zip(places, own.values(), strict=True):
             dots = [place] * len(group)

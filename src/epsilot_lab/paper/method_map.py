@@ -350,7 +350,7 @@ def write(out: Path, lines: Sequence[Line], command: str) -> Page:
     file = write_figure(draw(lines), out, "map")
     pairs = {(x["family"], x["n"], x["eps"], x["seed"]) for x in lines}
     counted = ", ".join(
-        f"{n} ({1 + max(x['seed'] for x in lines if x['n'] == n)} pairs)"
+        f"{n} ({(most := 1 + max(x['seed'] for x in lines if x['n'] == n))} pair{'s' * (most > 1)})"
         for n in sorted({x["n"] for x in lines})
     )
     accuracies = sorted({x["eps"] for x in lines}, reverse=True)
