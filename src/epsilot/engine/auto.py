@@ -29,13 +29,16 @@ class Choice:
         )
 
 
-def choose(objective: Objective) -> Choice:
-    """Return the method for an objective: its own, or the fastest exact one that serves it."""
+def choose(objective: Objective, *, is_exact: bool = False) -> Choice:
+    """Return the method for an objective: its own, or the fastest exact one that serves it.
+
+    ``is_exact`` tells that the plan must be exact, not just within a gap.
+    """
     if objective.default_method is not None:
         return Choice(*objective.default_method, 0.0, 0)
     problem = objective.problem
     offers = _offers(problem) or _offers(problem, is_fallback=True)
-    method = min(offers, key=lambda name: offers[name].seconds * offers[name].handicap)
+    method = min(offers, key=lambda name: offers[name].compared(is_exact=is_exact))
     offer = offers[method]
     return Choice(method, offer.reason, offer.seconds, offer.bytes)
 

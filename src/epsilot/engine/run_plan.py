@@ -46,7 +46,7 @@ def make_run_plan(objective: Objective, goal: Goal, request: Request) -> RunPlan
     support = Support.all(objective.problem) if is_published else objective.support()
     is_whole = support.problem is objective.problem
     restricted = objective if is_whole else objective.restricted_to(support)
-    choice = choose(restricted) if request.method == "auto" else None
+    choice = choose(restricted, is_exact=goal.is_exact) if request.method == "auto" else None
     method = request.method if choice is None else choice.method
     options = request.options or {}
     made = make_solver(method, options, meant_keywords() if options else None)

@@ -97,7 +97,7 @@ class AuctionTuning:
     # Distances that are not squared hardly differ along a ray, so lists are soon used up: seconds
     # per node ** 1.3 where the means are a spread apart, and per pair where they are eight.
     separated_node_seconds: float = 5e-7
-    separated_pair_seconds: float = 1e-8
+    separated_pair_seconds: float = 3e-8
     far_separation: float = 8.0
     stored_entry_seconds: float = 1.5e-9  # of the passes over a stored cost, with recovered points
     max_cells: int = 1 << 18  # of a grid; filters need less memory

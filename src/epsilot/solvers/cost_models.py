@@ -27,6 +27,11 @@ class Offer(NamedTuple):
     seconds: float  # predicted processor time
     bytes: int  # predicted peak memory beyond the inputs
     handicap: float = 1.0  # factor on the seconds when offers are compared; lower wins
+    exact_handicap: float = 1.0  # another factor where the plan must be exact
+
+    def compared(self, *, is_exact: bool) -> float:
+        """Return the seconds by which offers are compared."""
+        return self.seconds * self.handicap * (self.exact_handicap if is_exact else 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

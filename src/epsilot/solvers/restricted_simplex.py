@@ -18,11 +18,13 @@ from numpy.random import Generator
 
 from .._types import Index, Potentials, Vector
 from ..errors import InvalidProblem
+from ..geometry import Geometry
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..geometry.tuning import TUNING as GEOMETRY_TUNING
 from ..kernels import k_least
 from ..kernels import sinkhorn32 as kernels
 from ..kernels.vectors import log
+from ..metrics import metric_of
 from ..problems.plan import Arcs, Core, Gibbs
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
@@ -39,7 +41,7 @@ from .arc_simplex import (
     reopen,
 )
 from .base import DirectSolver, Pace, Signal
-from .cost_features import tie_measure
+from .cost_features import cloud_features, tie_measure
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
@@ -62,6 +64,7 @@ class RestrictedSimplexTuning:
     cached_entries: int = 1 << 21  # of the cost of a cloud: more take memory that is new
     cached_copies: int = 1 << 22  # in float32, of the entries of a stored cost
     uncached_seconds: float = 1.5e-8  # per entry beyond
+    slower_apart: float = 3.0  # to the optimum, times the distance of the clouds: see the handicap
     slower_by_ties: float = 8.0  # times the measure of ties: see cost_features
     entry_bytes: int = 4  # predicted bytes per entry of a stored cost
     node_bytes: int = 600  # predicted bytes per row and column
@@ -159,7 +162,7 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         reason = (
             "a simplex on the arcs that crude entropic potentials select is fastest at this size"
         )
-        return Offer(reason, seconds, n_bytes)
+        return Offer(reason, seconds, n_bytes, exact_handicap=_exact_handicap(geometry))
 
     def resolved(self, stop: str, problem: Problem) -> RestrictedSimplex:
         """Fill in the regularisations."""
@@ -265,6 +268,19 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
     def potentials(self, problem: Additive, state: RestrictedState) -> Potentials:
         """Return the current duals."""
         return duals(state, problem.geometry.cost_unit)
+
+
+def _exact_handicap(geometry: Geometry) -> float:
+    """Return how much longer the optimum takes than 1 % between distant clouds in the plane.
+
+    Distances that are not squared hardly differ along a ray there: few selected arcs are useful.
+    """
+    embedding = geometry.embedding or geometry.recovered
+    if geometry.is_separable or embedding is None or metric_of(embedding.metric).square > 0:
+        return 1.0
+    shape = cloud_features(embedding)
+    flat = min(max(3 - shape.dimension, 0.0), 1.0)
+    return 1 + TUNING.slower_apart * min(shape.separation, 1.0) * flat
 
 
 def usual_cost(problem: Additive) -> float:
