@@ -167,6 +167,8 @@ def _method(name: str) -> None:
     elif name == "monotone":
         solve_sample(_points(8, 1), _points(9, 1), **keywords)  # type: ignore[arg-type]
     elif name == "network_simplex":
-        solve(np.where(np.eye(8) > 0, np.inf, _cost(8, 8)), **keywords)  # type: ignore[arg-type]
+        M, weights = np.where(np.eye(8) > 0, np.inf, _cost(8, 8)), np.arange(1.0, 9.0)
+        for a in (None, weights):  # an assignment, and other masses
+            solve(M, a, a, **keywords)  # type: ignore[arg-type]
     else:
         solve(_cost(8, 8), **keywords)  # type: ignore[arg-type]
