@@ -56,7 +56,7 @@ RUNS = [
     ("priced", "--problems 40", ["or with a negative gap: 0 []", "largest difference from HiGHS"]),
     ("registry", "--quick",
      ["sinkhorn                 7", "exact                    not counted"]),
-    ("results", "docs/results", ["| table1 | 0.1.0, 0.2.0 | – | no |", "| bench-emd2 | 0.2.0 |"]),
+    ("results", "docs/results", ["| table1 | 0.1.0, 0.2.0 | ", "| bench-emd2 | 0.2.0 |"]),
     ("sparse", "--arcs 300 --grids 4 --only random", ["| random arcs, uniform | 30 |"]),
     ("sparse", "--check 8", ["cut: ", "optimum: "]),
     ("stages", "--problems points2 --sizes 64 --seeds 1 --budget 0.01",
