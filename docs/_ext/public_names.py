@@ -29,12 +29,12 @@ TASKS = {
         "solve_gromov",
         "exact",
     ),
-    "Distances": ("wasserstein", "wasserstein_1d", "Distance"),
+    "Distances": ("wasserstein", "wasserstein_1d", "wasserstein_grid", "Distance"),
     "Many problems": ("solve_batch", "solve_sample_batch", "pairwise"),
     "Barycentres": ("barycenter", "barycenter_grid", "barycenter_sample"),
     "Check and compare": ("certify", "round_plan", "gromov_bounds", "methods"),
     "Prepare": ("warmup",),
-    "scikit-learn estimators": ("ColorTransfer", "DomainAdapter"),
+    "scikit-learn estimators": ("ColorTransfer", "DomainAdapter", "ShapeMatcher"),
     "Costs": ("Geometry", "Dense", "PointCloud", "Grid", "Sparse"),
 }
 #: Classes of answers whose names do not end so.
@@ -83,7 +83,7 @@ def tasks(names: list[str]) -> dict[str, list[str]]:
             continue
         if not inspect.isclass(value):
             rest["Other functions"].append(name)
-        elif issubclass(value, Exception):
+        elif issubclass(value, BaseException):
             rest["Errors and warnings"].append(name)
         else:
             is_result = name.endswith("Result") or name in RESULTS

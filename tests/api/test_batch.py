@@ -10,6 +10,7 @@ from scipy import sparse
 import epsilot
 from batches import COSTS, WEIGHTS, assert_proved, problems
 from epsilot import BatchResult, ConvergenceWarning, InvalidProblem, Status
+from epsilot.engine.batch import engine
 from epsilot.engine.batch import problems as problems_module
 from epsilot.errors import InvalidBatch
 from tuning import tune
@@ -321,6 +322,40 @@ def test_resuming_with_more_wishes_is_refused(rng, tmp_path):
     M = np.random.default_rng(0).random((3, 2, 2))
     with pytest.raises(InvalidProblem, match=r"no plans and no potentials"):
         epsilot.solve_batch(M, resume=path, **KEEP)
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 32])
+def test_assignments_have_the_same_bits_in_both_kernels(rng, n, monkeypatch):
+    """Batches of equal masses are solved by a kernel without the simplex."""
+    M, a = rng.random((6, n, n)), np.full((6, n), 1 / n)
+    alone = epsilot.solve_batch(M, **KEEP)
+    monkeypatch.setattr("epsilot.engine.batch.engine.have_equal_masses", lambda problems: False)
+    for batch in (epsilot.solve_batch(M, **KEEP), epsilot.solve_batch(M, a, a, **KEEP)):
+        np.testing.assert_array_equal(batch.value, alone.value)
+        np.testing.assert_array_equal(batch.lower_bound, alone.lower_bound)
+        for field in ("i", "j", "flow"):
+            ours, theirs = getattr(batch.plans, field), getattr(alone.plans, field)
+            np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(batch.potentials.f, alone.potentials.f)
+
+
+@pytest.mark.parametrize(
+    ("weights", "are_equal"),
+    [
+        ((None, None), True),
+        ((np.full(3, 2.0), None), True),
+        ((np.array([1.0, 2.0, 3.0]), None), False),
+        ((np.array([0.0, 1.0, 1.0]), None), False),
+    ],
+)
+def test_batches_of_equal_masses_are_recognised(weights, are_equal, rng, monkeypatch):
+    seen = []
+    solve_all = engine.solve_all
+    monkeypatch.setattr(
+        engine, "solve_all", lambda *call: seen.append(call[-1] is None) or solve_all(*call)
+    )
+    epsilot.solve_batch(rng.random((2, 3, 3)), *weights, normalize=True)
+    assert seen[-1] == are_equal
 
 
 def test_ctrl_c_keeps_what_is_done(rng):

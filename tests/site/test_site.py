@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import epsilot
 from browser import EXECUTABLE, Browser
 
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
@@ -80,11 +81,45 @@ def test_no_formula_has_marks_of_its_source():
     assert not [page for page, found in formulas if re.search(r"<mi>(&amp;|&|\\\w*)</mi>", found)]
 
 
-def test_searching_finds_the_method(site):
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("pdasmd", "solvers/pdasmd.html"),
+        ("sinkhorn", "solvers/sinkhorn.html"),
+        ("wasserstein", "metrics.html"),
+        ("earth mover", "metrics.html"),
+        ("emd", "pot.html"),
+    ],
+)
+def test_searching_finds_the_page(site, words, page):
     site.look(1280)
-    site.call("Page.navigate", url=(SITE / "search.html").as_uri() + "?q=pdasmd")
+    site.call(
+        "Page.navigate", url=(SITE / "search.html").as_uri() + f"?q={words.replace(' ', '+')}"
+    )
     listed = "[...document.querySelectorAll('#search-results li a')].map(a => a.href)"
     found = []
-    while not any("solvers/pdasmd.html" in link for link in found):  # or the browser's deadline
+    while not any(page in link for link in found):  # or the browser's deadline
         found = site.evaluate(listed)
     assert_is_quiet(site)
+
+
+def test_every_page_is_in_the_sidebar_and_shows_the_version(site):
+    site.look(1280)
+    site.open(SITE / "guide" / "maps.html")
+    marked = "[...document.querySelectorAll('.bd-sidebar-primary li.current.active > a')]"
+    here = site.evaluate(f"{marked}.at(-1).href")
+    assert here.endswith("#")
+    shown = (
+        "[...document.querySelectorAll('.bd-sidebar-primary li.toctree-l1 > a')].map(a => a.href)"
+    )
+    listed = site.evaluate(shown)
+    for page in ("start", "concepts", "glossary", "changelog", "benchmarks", "developer"):
+        assert any(link.endswith(f"/{page}.html") for link in listed), page
+    version = site.evaluate("document.querySelector('.versions summary').innerText")
+    assert version == epsilot.__version__
+
+
+def test_the_api_lists_the_scripts_that_use_a_name(site):
+    site.open(SITE / "api" / "epsilot.solve_sample.html")
+    titles = "[...document.querySelectorAll('.sphx-glr-thumbcontainer')].map(x => x.innerText)"
+    assert any("A plan, and the bounds" in title for title in site.evaluate(titles))

@@ -228,6 +228,15 @@ class Answers(NamedTuple):
     g: Vector
 
 
+def have_equal_masses(problems: Problems) -> bool:
+    """Tell whether all masses of all problems are the same: then each is an assignment."""
+    sides = problems.sources.weights, problems.targets.weights
+    if not all(w.size for w in sides):
+        return False
+    ends = {float(x) for w in sides for x in (w.min(), w.max())}
+    return len(ends) == 1 and not np.isnan(ends.pop())
+
+
 @njit(**KERNEL)
 def _bounds(x):
     """Return the least and the largest number, or NaN twice if any is not finite."""
@@ -343,6 +352,8 @@ def optimum(C, p, q, largest, f, g, i, j, flow, tree, ints, reals):
     """Write an optimal plan and a row potential; return the arcs, or 0 if none was found."""
     if p.size == q.size and are_equal(p) and are_equal(q):
         return _assignment(C, p, f, g, i, j, flow, ints, reals)
+    if tree is None:
+        return 0
     y, flows, parents, sets, paths = tree
     n_nodes = -(-(C.shape[0] + C.shape[1]) // WIDTH) * WIDTH
     tree = y[:n_nodes], flows[:n_nodes], parents[:n_nodes], sets[: n_nodes + 1], paths
@@ -407,15 +418,16 @@ def _solve(M, rows, cols, p, q, frame, goal, arcs, flow, f, g, numbers, workspac
 
 
 @njit(**KERNEL)
-def _space(entries, nodes):
+def _space(entries, nodes, trees):
     """Return scratch arrays for problems of given numbers of entries and nodes."""
-    return (
-        empty(entries), zero_tree(nodes), empty((5, nodes), np.int64), empty((6, nodes)),
-    )  # fmt: skip
+    ints, reals = empty((5, nodes), np.int64), empty((6, nodes))
+    if trees is None:
+        return empty(entries), None, ints, reals
+    return empty(entries), zero_tree(nodes), ints, reals
 
 
 @njit(**KERNEL)
-def _workspace(problems):
+def _workspace(problems, trees):
     """Return scratch arrays for the largest problem that fits a tree."""
     entries, nodes = 1, WIDTH
     for k in range(problems.of.shape[0]):
@@ -425,14 +437,18 @@ def _workspace(problems):
         n, m = padded(n_rows, n_cols)
         if n + m <= MAX_NODES:
             entries, nodes = max(entries, n * m), max(nodes, n + m + WIDTH)
-    return _space(entries, nodes)
+    return _space(entries, nodes, trees)
 
 
 @njit(**KERNEL)
-def solve_all(problems, goal, out):
-    """Solve every problem and write its certified result to ``out``."""
+def solve_all(problems, goal, out, trees):
+    """Solve every problem and write its certified result to ``out``.
+
+    Pass None for ``trees`` if all masses are equal, and True otherwise: assignments need no
+    simplex, which then is not compiled.
+    """
     costs, starts, sources, targets, of = problems
-    workspace = _workspace(problems)
+    workspace = _workspace(problems, trees)
     seen, low, high = -1, np.nan, np.nan
     for k in range(of.shape[0]):
         cost, h, t = of[k]
@@ -495,8 +511,8 @@ def solve_one(M, p, q, arcs, flow, f, g):
     """
     n, m = padded(p.size, q.size)
     n_nodes = -(-(n + m) // WIDTH) * WIDTH
-    C, tree, ints, reals = _space(n * m, n_nodes)
-    C = C.reshape(n, m)
+    C, tree = empty((n, m)), zero_tree(n_nodes)
+    ints, reals = empty((5, n_nodes), np.int64), empty((6, n_nodes))
     own_f, own_g = reals[4, : p.size], reals[5, :m]
     largest = _load(M, C)
     if not (largest < np.inf and _are_usable(p) and _are_usable(q)):

@@ -36,6 +36,7 @@ from ...kernels.small import (
     SmallGoal,
     blank,
     extend_potentials,
+    have_equal_masses,
     potentials_to_user,
     solve_all,
 )
@@ -167,7 +168,8 @@ def solve_packed(chunk: Chunk, goal: BatchGoal) -> tuple[Problems, Answers]:
     """Pack the problems of a chunk and solve them by compiled code, which proves each answer."""
     problems = chunk.packed()
     answers = blank(problems)
-    solve_all(problems, SmallGoal(goal.eps, goal.rtol, chunk.tolerance), answers)
+    trees = None if have_equal_masses(problems) else True
+    solve_all(problems, SmallGoal(goal.eps, goal.rtol, chunk.tolerance), answers, trees)
     return problems, answers
 
 

@@ -62,7 +62,7 @@ def solve_one_small(
         np.zeros(1, np.int64), np.full((1, len(small.NUMBERS)), np.nan), layout.at,
         np.empty((2, n + m), np.int64), np.empty(n + m), np.full(n, np.nan), np.full(m, np.nan),
     )  # fmt: skip
-    small.solve_all(problems, small.SmallGoal(0.0, rtol, totals_rtol), answers)
+    small.solve_all(problems, small.SmallGoal(0.0, rtol, totals_rtol), answers, True)
     size = int(answers.n_arcs[0])
     if size == 0:
         return None
