@@ -1,6 +1,7 @@
 """Wasserstein distances equal SciPy's and POT's, with intervals that hold for the roots."""
 
 import pickle
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -105,7 +106,8 @@ def test_equal_measures_are_at_distance_0(rng):
 def test_roots_are_rounded_outward(rng, p):
     for value in rng.lognormal(sigma=20, size=50):
         low, high = (_root(value, p, is_upper=is_upper) for is_upper in (False, True))
-        assert low <= high <= low + 17 * np.spacing(high)
+        units = 19 + 2 * abs(np.log(value)) / p
+        assert low <= high <= low + units * np.spacing(high)
         if p == int(p) <= 64:
             assert Fraction(low) ** int(p) <= Fraction(value) <= Fraction(high) ** int(p)
             assert high - low <= np.spacing(high)
@@ -171,3 +173,15 @@ def test_concave_costs_on_a_line_are_solved_exactly(rng, n):
     assert result.method != "monotone"
     assert result.value == pytest.approx(cost[linear_sum_assignment(cost)].mean(), rel=1e-11)
     assert result.gap <= 1e-9 * result.value
+
+
+@pytest.mark.parametrize("p", [2.1950868579147316, 1.3, 65.5, 100])
+@pytest.mark.parametrize("value", [1e-300, 1e-44, 3.7, 1.3e44, 1e300])
+def test_roots_of_any_order_and_size_are_rounded_outward(p, value):
+    """The rounding of 1/p changes the last units of roots of very large and very small numbers."""
+    with localcontext() as context:
+        context.prec = 50
+        exact = (Decimal(value).ln() / Decimal(p)).exp()
+    lower, upper = (_root(value, p, is_upper=x) for x in (False, True))
+    assert Decimal(lower) < exact < Decimal(upper)
+    assert upper / lower - 1 < 1e-12

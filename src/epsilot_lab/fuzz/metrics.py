@@ -30,9 +30,10 @@ def metrics(rng: Rng) -> CaseOutcome:
         params.setdefault("p", 2.0)
     if metric in DISTANCES and p >= 1 and rng.random() < 0.3:
         return of_distance(rng, X, Y, metric, params, p, words)
+    kind, accuracy = draw_kind(rng), {"rtol": float(10 ** rng.uniform(-9, -0.5))}
+    p = 1.0 if kind.finite_prices else p  # powers may exceed the prices, to which values are known
     keywords: dict[str, Any] = {"metric": metric, "p": p, "metric_params": params or None}
     keywords["lazy"] = [None, True, False][int(rng.integers(3))]
-    kind, accuracy = draw_kind(rng), {"rtol": float(10 ** rng.uniform(-9, -0.5))}
     a, b = (draw_masses(rng, len(Z)) for Z in (X, Y))
     a, b = a / a.sum(), b / b.sum()
     outcome = CaseOutcome(metric, label=f"{words}; {keywords} {kind.keywords} {accuracy}")
