@@ -34,7 +34,12 @@ TASKS = {
     "Barycentres": ("barycenter", "barycenter_grid", "barycenter_sample"),
     "Check and compare": ("certify", "round_plan", "gromov_bounds", "methods"),
     "Prepare": ("warmup",),
-    "scikit-learn estimators": ("ColorTransfer", "DomainAdapter", "ShapeMatcher"),
+    "scikit-learn estimators": (
+        "ColorTransfer",
+        "DomainAdapter",
+        "PairwiseTransport",
+        "ShapeMatcher",
+    ),
     "Costs": ("Geometry", "Dense", "PointCloud", "Grid", "Sparse"),
 }
 #: Classes of answers whose names do not end so.

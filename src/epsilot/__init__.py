@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .api.wasserstein import Distance, wasserstein, wasserstein_1d, wasserstein_grid
     from .applications.color_transfer import ColorTransfer as ColorTransfer
     from .applications.domain_adaptation import DomainAdapter as DomainAdapter
+    from .applications.pairwise_transport import PairwiseTransport as PairwiseTransport
     from .applications.shape_matching import ShapeMatcher as ShapeMatcher
     from .barycenters.free_support import SampleBarycenterResult
     from .barycenters.result import BarycenterResult
@@ -95,6 +96,7 @@ _HOMES = {
     "graphs.result": ("GraphResult",),
     "api.grid": ("solve_grid",),
     "api.gromov": ("gromov_bounds", "solve_gromov"),
+    "applications.pairwise_transport": ("PairwiseTransport",),
     "applications.shape_matching": ("ShapeMatcher",),
     "gromov.matrix_bounds": ("GromovBounds",),
     "gromov.result": ("GromovResult",),

@@ -26,6 +26,7 @@ STUDIES = {
     "stages": "show where the time of auto goes, by stage",
     "auction-stages": "show where the time of the auction goes, by phase",
     "first-passes": "measure the first passes of a solve",
+    "pot-tests": "run the tests of POT and SciPy on our functions",
     "first-calls": "time the first call of a process, with and without compiling",
     "limits": "measure how late limits and signals end a call",
     "same-bits": "compare the bits of results across processes, threads and processors",

@@ -6,29 +6,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import epsilot
 from epsilot import DomainAdapter
 from epsilot.applications.estimators import interpolate, shepard_weights
-
-
-class SelfAdapter(DomainAdapter):
-    """Adapt data to themselves where the checks give no target."""
-
-    def fit(self, Xs, ys=None, Xt=None, yt=None):
-        return super().fit(Xs, ys, Xs if Xt is None else Xt, yt)
-
-
-def exceptions(estimator):
-    return {"check_fit_score_takes_y": "the public contract names the second argument ys"}
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore:.* points are in neither fitted domain:UserWarning")
-@parametrize_with_checks([SelfAdapter()], expected_failed_checks=exceptions)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

@@ -190,7 +190,7 @@ def test_points_on_a_line(array, metric):
     ours, our_log = epsilot.pot.emd2_1d(x, y, a, b, metric=metric, p=3.0, log=True)
     assert float(ours) == pytest.approx(float(cost), rel=1e-13)
     np.testing.assert_allclose(np.asarray(our_log["G"]), np.asarray(log["G"]), atol=1e-15)
-    assert ("gap" in our_log) == (metric != "minkowski")
+    assert our_log["gap"] <= 1e-11
     plan, entries = epsilot.pot.emd_1d(x, y, a, b, metric=metric, p=2, log=True)
     sparse = epsilot.pot.emd_1d(x, y, a, b, metric=metric, p=2)
     np.testing.assert_allclose(np.asarray(sparse), np.asarray(plan), atol=1e-15)
@@ -215,3 +215,31 @@ def test_costs_do_not_cancel():
     y = np.random.default_rng(3).normal(size=(4, 2))
     for metric in ("sqeuclidean", "euclidean", "cityblock", "cosine", "minkowski", "canberra"):
         np.testing.assert_allclose(epsilot.pot.dist(y, y[:3], metric), ot.dist(y, y[:3], metric))
+
+
+@pytest.mark.parametrize("n", [6, 40])
+@pytest.mark.parametrize("far", [1e12, 1e32])
+def test_a_few_costs_far_above_the_others_do_not_hide_the_optimum(n, far):
+    rng = np.random.default_rng(0)
+    M = rng.random((n, n))
+    M[rng.random((n, n)) < 0.5] = far
+    np.fill_diagonal(M, 1.0)
+    value, log = epsilot.pot.emd2([], [], M, log=True)
+    expected = epsilot.exact(np.where(far <= M, np.inf, M))
+    assert value == pytest.approx(expected.value, rel=1e-12)
+    assert log["gap"] <= 1e-11 * value
+    assert (log["u"][:, None] + log["v"] <= M).all()
+    assert log["warning"] is None
+
+
+def test_a_gap_that_is_the_round_off_of_large_costs_is_reported():
+    M = np.array([[0.3, 0.5, 0.2], [0.4, 0.1, 0.6], [1e25, 1e25, 1e25]])
+    a = np.array([0.5, 0.5 - 1e-12, 1e-12])
+    with pytest.warns(epsilot.pot.UncertifiedWarning, match="round-off"):
+        value, log = epsilot.pot.emd2(a, np.full(3, 1 / 3), M, log=True)
+    assert "round-off" in log["warning"]
+    assert log["gap"] > 1e-9 * value
+    with pytest.warns(epsilot.pot.UncertifiedWarning, match="round-off"):
+        epsilot.pot.emd(a, np.full(3, 1 / 3), M)
+    zeros = epsilot.pot.emd2([], [], np.zeros((3, 3)) + np.eye(3), log=True)[1]
+    assert zeros["warning"] is None

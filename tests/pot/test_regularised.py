@@ -253,6 +253,7 @@ def test_estimators_use_certified_sinkhorn():
     assert fitted.log_["gap"] <= 1e-10
 
 
+@pytest.mark.filterwarnings("ignore::epsilot.pot.UncertifiedWarning")
 @pytest.mark.parametrize("name", ["sinkhorn", "sinkhorn2", "sinkhorn_unbalanced"])
 def test_costs_beyond_our_range_are_left_to_pot(name):
     a, b, M = problem()
@@ -263,3 +264,71 @@ def test_costs_beyond_our_range_are_left_to_pot(name):
         prices = (1.0,) if name == "sinkhorn_unbalanced" else ()
         found.append(np.nan_to_num(function(a, b, M, 0.1, *prices)))
     np.testing.assert_array_equal(*found)
+
+
+def test_refused_calls_are_visible():
+    a, b, M = problem()
+    M[0, 1] = 1e200
+    with pytest.warns(epsilot.pot.UncertifiedWarning, match="sinkhorn: POT answers without bounds"):
+        _, log = epsilot.pot.sinkhorn(a, b, M, 0.1, log=True)
+    assert log["gap"] == np.inf
+    assert log["lower_bound"] == -np.inf
+    assert "reg is 0.1" in log["uncertified"]
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda o, a, b, M: o.sinkhorn(a, b, M, 0.1, numItermax=3, warn=False, log=True), "few"),
+        (lambda o, a, b, M: o.sinkhorn(a, b, M, 0.1, "sinkhorn_kl", log=True), "method"),
+        (lambda o, a, b, M: o.unbalanced.mm_unbalanced(a, b, M, 1, div="l2", log=True), "div"),
+    ],
+)
+def test_logs_of_calls_that_are_left_to_pot_name_the_reason(call, reason):
+    a, b, M = problem()
+    if reason == "method":
+        with pytest.raises(ValueError, match="Unknown method"):
+            call(epsilot.pot, a, b, M)
+        return
+    _, log = call(epsilot.pot, a, b, M)
+    assert reason in log["uncertified"]
+    assert log["gap"] == np.inf
+    assert "uncertified" not in call(ot, a, b, M)[1]
+
+
+@pytest.mark.filterwarnings("ignore:scipy.optimize:DeprecationWarning")
+def test_results_of_calls_that_are_left_to_pot_have_no_bounds():
+    a, b, M = problem()
+    result = epsilot.pot.solve(M, a, b, reg=0.1, reg_type="L2")
+    assert result.log["gap"] == np.inf
+    assert "L2" in result.log["uncertified"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_free_support_barycentres(array, weighted):
+    rng = np.random.default_rng(0)
+    clouds = [rng.normal(size=(n, 2)) + n for n in (6, 7)]
+    masses = [np.full(6, 1 / 6), np.full(7, 1 / 7)]
+    init, b = rng.normal(size=(5, 2)), np.array([0.1, 0.2, 0.3, 0.2, 0.2])
+    weights = array(np.array([0.3, 0.7])) if weighted else None
+    given = [list(map(array, clouds)), list(map(array, masses)), array(init), array(b), weights]
+    theirs = ot.lp.free_support_barycenter(*given)
+    points, log = epsilot.pot.lp.free_support_barycenter(*given, log=True)
+    assert type(points) is type(given[2])
+    np.testing.assert_allclose(np.asarray(points), np.asarray(theirs), atol=1e-8)
+    shares = [0.3, 0.7] if weighted else [0.5, 0.5]
+    cost = sum(
+        w * ot.emd2(b, a, ot.dist(np.asarray(points), x))
+        for w, a, x in zip(shares, masses, clouds, strict=True)
+    )
+    assert log["cost"] == pytest.approx(cost, rel=1e-9)
+    assert 0 <= log["gap"] <= 1e-9 * log["cost"]
+
+
+def test_estimators_keep_their_bounds():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    for name in ("EMDTransport", "SinkhornTransport", "UnbalancedSinkhornTransport"):
+        fitted = getattr(epsilot.pot.da, name)().fit(Xs=X, Xt=X + 1)
+        assert 0 <= fitted.gap_ <= 1e-8
+        assert fitted.lower_bound_ < np.inf
+        assert fitted.log is False

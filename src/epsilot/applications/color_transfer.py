@@ -20,7 +20,8 @@ from .estimators import interpolate, request_of
 from .pixels import Palette, Pixels, clustered, local_affine, reduced, sampled
 
 try:
-    from sklearn.base import BaseEstimator
+    from sklearn.base import BaseEstimator, TransformerMixin
+    from sklearn.utils import Tags
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
     raise MissingExtra("ColorTransfer", "scikit-learn", "sklearn") from error
@@ -30,7 +31,7 @@ LATTICE_SIDE = 33
 _PALETTES = {"cluster": clustered, "sample": sampled}
 
 
-class ColorTransfer(BaseEstimator):  # type: ignore[misc]
+class ColorTransfer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Give a picture the colours of another by transport between their palettes.
 
     Both pictures are reduced to palettes: colours with their shares of the picture. A certified
@@ -160,6 +161,14 @@ class ColorTransfer(BaseEstimator):  # type: ignore[misc]
     def inverse_transform(self, image: ArrayLike) -> Array:
         """Map the colours of a picture from the reference to the source."""
         return self._recolored(image, "back")
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell that inputs are pictures, and that a reference is needed to fit."""
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        tags.input_tags.positive_only = True
+        tags.target_tags.required = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell whether the plan was computed."""

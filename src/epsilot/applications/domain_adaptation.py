@@ -40,8 +40,9 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     Parameters
     ----------
-    X_target : (m, d) array-like, optional
-        Target domain, unless it is passed to ``fit``.
+    X_target : (m, d) array-like or "source", optional
+        Target domain, unless it is passed to ``fit``. "source" is the source itself, which a plan
+        with ``reg`` smooths.
     y_target : (m,) array-like, optional
         Known labels of the target; -1 or None for unknown ones. Ten times the largest cost is added
         to the cost between different known classes.
@@ -103,7 +104,7 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def __init__(
         self,
         *,
-        X_target: ArrayLike | None = None,
+        X_target: ArrayLike | str | None = None,
         y_target: ArrayLike | None = None,
         method: str = "auto",
         eps: float | None = None,
@@ -159,6 +160,9 @@ class DomainAdapter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         """
         self._check_parameters()
         Xt, yt = (self.X_target, self.y_target) if Xt is None else (Xt, yt)
+        if isinstance(Xt, str):
+            check_choice("X_target", Xt, ("source",))
+            Xt = Xs
         if Xt is None:
             raise InvalidProblem(
                 "no target was given; pass its points as X_target=... or as fit(Xs, ys, Xt)."

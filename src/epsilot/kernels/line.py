@@ -103,7 +103,9 @@ def convex_minima(x, y, prices, factor, exponent, place):
             high = place[i + step] if i + step < n else m - 1
             best, found = np.inf, low
             for j in range(low, high + 1):
-                value = prices[j] + factor * power(abs(x[i] - y[j]), exponent)
+                length = abs(x[i] - y[j])
+                cost = length * length if exponent == 2 else power(length, exponent)
+                value = prices[j] + factor * cost
                 if value < best:
                     best, found = value, j
             place[i] = found

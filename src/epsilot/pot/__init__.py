@@ -18,15 +18,17 @@ import ot as _ot
 
 from . import _modules
 from ._barycenters import bregman_barycenter as barycenter
+from ._batch import solve_batch, solve_sample_batch
 from ._entropic import sinkhorn, sinkhorn2
-from ._linear import dist, emd, emd2, emd2_1d, emd2_lazy, emd_1d
-from ._modules import Installation
+from ._linear import dist, emd, emd2, emd2_1d, emd2_lazy, emd_1d, wasserstein_1d
+from ._modules import Installation, UncertifiedWarning
 from ._partial import partial_wasserstein, partial_wasserstein2
 from ._solvers import solve
 from ._unbalanced import sinkhorn_unbalanced, sinkhorn_unbalanced2
 
 __all__ = [
     "Installation",
+    "UncertifiedWarning",
     "barycenter",
     "dist",
     "emd",
@@ -42,6 +44,9 @@ __all__ = [
     "sinkhorn_unbalanced",
     "sinkhorn_unbalanced2",
     "solve",
+    "solve_batch",
+    "solve_sample_batch",
+    "wasserstein_1d",
 ]
 
 

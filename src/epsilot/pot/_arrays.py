@@ -11,6 +11,7 @@ from ot.backend import get_backend
 from ot.utils import check_number_threads, list_to_array
 
 from .._types import Array, Matrix, Potentials, Vector
+from ._modules import leave_if
 from ._tuning import TUNING
 
 
@@ -49,7 +50,7 @@ class Arguments:
             warnings.warn(
                 "the weights are integers; the plan is cast to integers as POT does, and loses "
                 "precision (pass weights of floating point).",
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
@@ -88,6 +89,35 @@ def has_gradients(given: Arguments) -> bool:
 
         return any(isinstance(x, Tracer) for x in given.given)
     return any(getattr(x, "requires_grad", False) for x in given.given)
+
+
+def is_differentiated(x: Any) -> bool:
+    """Tell whether the caller differentiates through a number or an array."""
+    return bool(getattr(x, "requires_grad", False))
+
+
+def leave_gradients(given: Arguments, *others: Any) -> None:
+    """Leave to POT what the caller differentiates through POT's own operations."""
+    is_asked = has_gradients(given) or any(map(is_differentiated, others))
+    leave_if(is_asked, "gradients are those of POT's own operations")
+
+
+def leave_iterations(max_iter: float, tolerance: float) -> None:
+    """Leave to POT a number of its iterations; small numbers of them are no solution."""
+    is_asked = max_iter < TUNING.few_iterations or tolerance <= 0
+    leave_if(
+        is_asked, f"fewer than {TUNING.few_iterations} iterations, or a tolerance of 0, were asked"
+    )
+
+
+def leave_non_entropic(
+    given: Arguments, reg: Any, max_iter: float, tolerance: float, *others: Any
+) -> None:
+    """Leave to POT entropic calls that ask for more than the solution of a dense problem."""
+    leave_gradients(given, reg, *others)
+    leave_iterations(max_iter, tolerance)
+    leave_if(given.is_sparse, "the costs are sparse")
+    leave_if(not float(reg) > 0, "reg is not positive")
 
 
 def read_points(
@@ -136,7 +166,7 @@ def warn_of_threads(n_threads: Any) -> None:
         warnings.warn(
             "numThreads is deprecated and ignored, as in POT; results do not depend on threads.",
             DeprecationWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -9,9 +9,9 @@ from ot.backend import get_backend
 from ot.utils import list_to_array
 from scipy.optimize import OptimizeResult
 
-from ..api.barycenter import barycenter
-from ._entropic import wants_iterations
-from ._modules import original, replaces
+from ..api.barycenter import barycenter, barycenter_sample
+from ._arrays import is_differentiated, leave_iterations
+from ._modules import leave_if, leaving_refusals, replaces
 from ._tuning import TUNING
 
 #: POT's names of algorithms; the certified barycentre is that of all of them.
@@ -67,15 +67,11 @@ def bregman_barycenter(
     nx = get_backend(A, M)
     costs = np.asarray(nx.to_numpy(nx.detach(M)), np.float64)
     histograms = np.asarray(nx.to_numpy(nx.detach(A)), np.float64)
-    if (
-        method.lower() not in METHODS
-        or wants_iterations(numItermax, stopThr)
-        or any(getattr(x, "requires_grad", False) for x in (A, M, weights))
-        or costs.shape[0] != costs.shape[1]
-        or not (costs == costs.T).all()
-    ):
-        options = weights, method, numItermax, stopThr, verbose, log, warn
-        return original(bregman_barycenter)(A, M, reg, *options, **kwargs)
+    leave_if(method.lower() not in METHODS, f"method={method!r} is POT's own")
+    leave_iterations(numItermax, stopThr)
+    leave_if(any(map(is_differentiated, (A, M, weights))), "gradients were asked")
+    is_symmetric = costs.shape[0] == costs.shape[1] and bool((costs == costs.T).all())
+    leave_if(not is_symmetric, "the costs are not symmetric")
     assert weights is None or len(weights) == histograms.shape[1]
     shares = None if weights is None else nx.to_numpy(weights)
     size, mass = max(float(np.abs(costs).max()), float(reg)), float(histograms[:, 0].sum())
@@ -87,3 +83,45 @@ def bregman_barycenter(
         return b
     entries = {"err": [found.marginal_error], "niter": found.n_iter}
     return b, entries | {"lower_bound": found.lower_bound, "gap": found.gap}
+
+
+@replaces("lp.free_support_barycenter")
+def free_support_barycenter(
+    measures_locations: Any,
+    measures_weights: Any,
+    X_init: Any,
+    b: Any = None,
+    weights: Any = None,
+    numItermax: int = 100,
+    stopThr: float = 1e-7,
+    verbose: bool = False,
+    log: Any = None,
+    numThreads: Any = 1,
+) -> Any:
+    """Return points of a free-support barycentre, as :func:`ot.lp.free_support_barycenter` does.
+
+    Exact plans and moves of the points alternate until the cost no longer falls: a local optimum.
+    ``log=True`` also returns ``cost``, ``lower_bound`` and ``gap`` of transport to these points,
+    and ``costs``, one before every move.
+    """
+    given = (*measures_locations, *measures_weights, X_init, b, weights)
+    leave_if(any(map(is_differentiated, given)), "gradients are those of POT's own operations")
+    nx = get_backend(*measures_locations, *measures_weights, X_init)
+    init = np.asarray(nx.to_numpy(X_init), np.float64)
+    end, shares = (
+        None if x is None else np.asarray(nx.to_numpy(x), np.float64) for x in (b, weights)
+    )
+    masses = [np.asarray(nx.to_numpy(x), np.float64) for x in measures_weights]
+    totals = [float(w.sum()) for w in (*masses, end, shares) if w is not None]
+    leave_if(not np.allclose(totals, 1.0), "weights do not sum to 1")
+    clouds = [np.asarray(nx.to_numpy(x), np.float64) for x in measures_locations]
+    keywords: dict[str, Any] = {"masses": masses, "weights": shares, "b": end, "init": init}
+    with leaving_refusals():
+        found = barycenter_sample(
+            clouds, len(init), rtol=TUNING.rtol, decrease=0.0, max_iter=numItermax, **keywords
+        )
+    points = nx.from_numpy(found.points, type_as=X_init)
+    if not log:
+        return points
+    entries = {"cost": found.value, "costs": found.history}
+    return points, entries | {"lower_bound": found.lower_bound, "gap": found.gap}

@@ -9,12 +9,12 @@ import numpy as np
 
 from .._types import Array, Matrix, Potentials, Vector
 from ..api.solve import solve
-from ..errors import InvalidProblem
+from ..engine.scaled_entropic import solve_by_scaling
 from ..frameworks.entropic_starts import newton_potentials
 from ..frameworks.losses import TUNING as LOSS_TUNING
 from ..geometry import Dense
-from ._arrays import Arguments, has_gradients, read
-from ._modules import original, replaces
+from ._arrays import Arguments, leave_non_entropic, read
+from ._modules import leave_if, leaving_refusals, replaces
 from ._tuning import TUNING
 
 #: POT's names of algorithms; the certified solution is that of all of them.
@@ -25,6 +25,8 @@ METHODS = {
     "sinkhorn_stabilized",
     "sinkhorn_epsilon_scaling",
 }
+#: Those that POT's ``sinkhorn2`` knows.
+COST_METHODS = {"sinkhorn", "sinkhorn_log", "sinkhorn_stabilized"}
 
 
 class EntropicPlan(NamedTuple):
@@ -58,22 +60,31 @@ def entropic_plan(
     *,
     start: Potentials | None = None,
     max_iter: float = 1000,
+    error: float = np.inf,
 ) -> EntropicPlan:
     """Solve one balanced entropic problem; the means of both potentials are equal.
 
+    Where Sinkhorn's method is fast, it goes on until the marginals err by at most ``error``. Else
     Newton's method makes the start, and Sinkhorn's at most ``max_iter`` epochs.
     """
-    geometry, tol = Dense(M), tolerance(M, reg, float(a.sum()))
+    error = min(error, TUNING.marginal_error)
+    tol = tolerance(M, reg, float(a.sum()))
+    if start is None:
+        easy = solve_by_scaling(M, a, b, reg, gap=tol, error=error, max_sweeps=max_iter)
+        if easy is not None:
+            plan, potentials, value, lower, missed, n_iter = easy
+            f, g = _balanced(*potentials, a, b)
+            return EntropicPlan(plan, f, g, value, lower, missed, n_iter, is_converged=True)
+    geometry = Dense(M)
     if start is None and max(M.shape) <= LOSS_TUNING.max_newton_start_rows:
         start = newton_potentials(geometry, a, b, reg, tol)
     limits: dict[str, Any] = {"max_iter": int(max_iter), "on_limit": "ignore"}
     result = solve(geometry, a, b, reg=reg, tol=tol, potentials_init=start, **limits)
-    f, g = result.potentials
-    shift = (np.mean(g[b > 0]) - np.mean(f[a > 0])) / 2
+    f, g = _balanced(*result.potentials, a, b)
     return EntropicPlan(
         plan=result.plan,
-        f=f + shift,
-        g=g - shift,
+        f=f,
+        g=g,
         value=result.value,
         lower=result.lower_bound,
         marginal_error=result.marginal_error,
@@ -82,9 +93,10 @@ def entropic_plan(
     )
 
 
-def wants_iterations(numItermax: float, stopThr: float) -> bool:
-    """Tell whether a caller wants a number of POT's iterations instead of the solution."""
-    return numItermax < TUNING.few_iterations or stopThr <= 0
+def _balanced(f: Vector, g: Vector, a: Vector, b: Vector) -> Potentials:
+    """Return potentials with equal means over the points that have mass."""
+    shift = (np.mean(g[b > 0]) - np.mean(f[a > 0])) / 2
+    return f + shift, g - shift
 
 
 def warn_unless_converged(found: EntropicPlan, warn: bool) -> None:
@@ -93,7 +105,7 @@ def warn_unless_converged(found: EntropicPlan, warn: bool) -> None:
         warnings.warn(
             f"Sinkhorn did not converge: the entropic gap is {found.value - found.lower:.3g} "
             "(use a larger reg).",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -106,28 +118,32 @@ def scalings(given: Arguments, f: Array, g: Array, reg: float) -> dict[str, Any]
     return names | {"log_u": logs[0], "log_v": logs[1], "logu": logs[0], "logv": logs[1]}
 
 
-def _is_ours(given: Arguments, reg: Any, method: Any, numItermax: float, stopThr: float) -> bool:
-    """Tell whether we solve a problem: else the caller wants something only POT does."""
-    return (
-        not getattr(reg, "requires_grad", False)
-        and float(reg) > 0
-        and isinstance(method, str)
-        and method.lower() in METHODS
-        and not given.is_sparse
-        and not has_gradients(given)
-        and not wants_iterations(numItermax, stopThr)
-    )
+class SinkhornLimits(NamedTuple):
+    """What ends the iterations of POT, and where they start."""
+
+    max_iter: float
+    tolerance: float
+    warmstart: Any = None  # logarithms of scalings
 
 
-def _found(
-    given: Arguments, M: Matrix, reg: float, warmstart: Any, max_iter: float
-) -> EntropicPlan:
-    """Solve a problem from POT's warm start, which is the logarithms of scalings."""
-    start = None
-    if warmstart is not None:
-        f, g = (reg * np.asarray(given.nx.to_numpy(x), np.float64) for x in warmstart)
+def _solved(
+    given: Arguments, reg: Any, method: Any, limits: SinkhornLimits, *, methods: set[str]
+) -> list[EntropicPlan]:
+    """Solve one problem for each column of b, or leave the call to POT."""
+    is_known = isinstance(method, str) and method.lower() in methods
+    leave_if(not is_known, f"method={method!r} is POT's own")
+    leave_non_entropic(given, reg, limits.max_iter, limits.tolerance)
+    M, start = given.M, None
+    if limits.warmstart is not None and given.b.ndim == 1:
+        f, g = (float(reg) * np.asarray(given.nx.to_numpy(x)) for x in limits.warmstart)
         start = f, g
-    return entropic_plan(M, given.a, given.b, reg, start=start, max_iter=max_iter)
+    keywords: dict[str, Any] = {"start": start, "max_iter": limits.max_iter}
+    columns = np.ascontiguousarray(np.atleast_2d(given.b.T))
+    with leaving_refusals():
+        return [
+            entropic_plan(M, given.a, b, float(reg), error=limits.tolerance, **keywords)
+            for b in columns
+        ]
 
 
 @replaces("bregman.sinkhorn")
@@ -159,19 +175,14 @@ def sinkhorn(
            [0.1345, 0.3655]])
     """
     given = read(a, b, M, check_marginals=False, like_cost=True)
-    if not _is_ours(given, reg, method, numItermax, stopThr):
-        options = method, numItermax, stopThr, verbose, log, warn, warmstart
-        return original(sinkhorn)(a, b, M, reg, *options, **kwargs)
+    limits = SinkhornLimits(numItermax, stopThr, warmstart)
+    found = _solved(given, reg, method, limits, methods=METHODS)
+    for one in found:
+        warn_unless_converged(one, warn)
     if given.b.ndim > 1:
-        return _stacked(given, float(reg), log, warn, numItermax)
-    try:
-        found = _found(given, given.M, float(reg), warmstart, numItermax)
-    except InvalidProblem:  # such as costs beyond the range of float64 for this reg
-        options = method, numItermax, stopThr, verbose, log, warn, warmstart
-        return original(sinkhorn)(a, b, M, reg, *options, **kwargs)
-    warn_unless_converged(found, warn)
-    plan = given.back(found.plan)
-    return (plan, _log(given, found, float(reg))) if log else plan
+        return _stacked(given, found, float(reg), log)
+    plan = given.back(found[0].plan)
+    return (plan, _log(given, found[0], float(reg))) if log else plan
 
 
 @replaces("bregman.sinkhorn2")
@@ -195,23 +206,14 @@ def sinkhorn2(
     would be the plan (``ot.solve(..., reg=reg, grad="envelope").value`` is).
     """
     given = read(a, b, M, check_marginals=False, like_cost=True)
-    if not _is_ours(given, reg, method, numItermax, stopThr) or method.lower() not in {
-        "sinkhorn",
-        "sinkhorn_log",
-        "sinkhorn_stabilized",
-    }:
-        options = method, numItermax, stopThr, verbose, log, warn, warmstart
-        return original(sinkhorn2)(a, b, M, reg, *options, **kwargs)
+    limits = SinkhornLimits(numItermax, stopThr, warmstart)
+    found = _solved(given, reg, method, limits, methods=COST_METHODS)
+    for one in found:
+        warn_unless_converged(one, warn)
     if given.b.ndim > 1:
-        return _stacked(given, float(reg), log, warn, numItermax)
-    try:
-        found = _found(given, given.M, float(reg), warmstart, numItermax)
-    except InvalidProblem:
-        options = method, numItermax, stopThr, verbose, log, warn, warmstart
-        return original(sinkhorn2)(a, b, M, reg, *options, **kwargs)
-    warn_unless_converged(found, warn)
-    cost = given.back(np.vdot(found.plan, given.M))
-    return (cost, _log(given, found, float(reg))) if log else cost
+        return _stacked(given, found, float(reg), log)
+    cost = given.back(np.vdot(found[0].plan, given.M))
+    return (cost, _log(given, found[0], float(reg))) if log else cost
 
 
 def _log(given: Arguments, found: EntropicPlan, reg: float) -> dict[str, Any]:
@@ -224,14 +226,9 @@ def _log(given: Arguments, found: EntropicPlan, reg: float) -> dict[str, Any]:
     }
 
 
-def _stacked(given: Arguments, reg: float, log: bool, warn: bool, max_iter: float) -> Any:
+def _stacked(given: Arguments, found: list[EntropicPlan], reg: float, log: bool) -> Any:
     """Return the costs of one problem for each column of b."""
-    M = given.M
-    columns = map(np.ascontiguousarray, given.b.T)
-    found = [entropic_plan(M, given.a, q, reg, max_iter=max_iter) for q in columns]
-    for one in found:
-        warn_unless_converged(one, warn)
-    costs = given.back(np.array([np.vdot(one.plan, M) for one in found]))
+    costs = given.back(np.array([np.vdot(one.plan, given.M) for one in found]))
     if not log:
         return costs
     f, g = (np.column_stack([getattr(one, name) for one in found]) for name in ("f", "g"))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from ot.backend import get_backend
 from ot.lp.emd_wrap import check_result
 from ot.utils import list_to_array
 
@@ -12,13 +16,19 @@ from .._types import Vector
 from ..errors import InvalidProblem
 from ..geometry import PointCloud, Sparse
 from ..geometry.clouds import cloud_geometry
+from ..geometry.coordinates import as_metric
+from ..metrics import MetricLike
 from ._arrays import Arguments, centred, read, read_points, warn_of_threads
-from ._modules import original, replaces
-from ._optimum import Optimum, optimum
+from ._modules import UncertifiedWarning, leave_if, original, replaces
+from ._optimum import OPTIMAL, UNPROVED, Optimum, optimum, optimum_on_line
 from ._tuning import TUNING
 
 #: Names of metrics on a line, by those of POT.
-LINE_METRICS = {"sqeuclidean": "sqeuclidean", "euclidean": "cityblock", "cityblock": "cityblock"}
+LINE_METRICS: dict[str, MetricLike] = {
+    "sqeuclidean": "sqeuclidean",
+    "euclidean": "cityblock",
+    "cityblock": "cityblock",
+}
 #: Metrics of stored costs that have the same name and meaning in POT.
 METRICS = ("sqeuclidean", "euclidean", "cityblock")
 
@@ -66,15 +76,28 @@ def _sparse_slope(given: Arguments, found: Optimum) -> Any:
     return given.nx.coo_matrix(*parts, shape=found.shape, type_as=given.like)
 
 
+def _warned(found: Optimum) -> str | None:
+    """Warn of a limit as POT does, or of a gap that is round-off; return the sentence."""
+    if found.code == OPTIMAL:
+        return None
+    if found.code != UNPROVED:
+        return str(check_result(found.code))
+    message = (
+        f"the cost {found.value:.6g} has a gap of {found.value - found.lower:.3g}, the round-off "
+        "of the largest costs (pass smaller ones, or inf for pairs that are forbidden)."
+    )
+    warnings.warn(message, UncertifiedWarning, stacklevel=5)
+    return message
+
+
 def _log(given: Arguments, found: Optimum, cost: Any, u: Vector, v: Vector) -> dict[str, Any]:
     """Return POT's dictionary of a solution, with our bounds."""
-    warning = check_result(found.code)
     return {
         "cost": cost,
         "u": given.back(u),
         "v": given.back(v),
-        "warning": warning,
-        "result_code": found.code,
+        "warning": _warned(found),
+        "result_code": OPTIMAL if found.code == UNPROVED else found.code,
         **found.bounds,
     }
 
@@ -118,27 +141,32 @@ def emd(
            [0. , 0.5]])
     """
     given = read(a, b, M, check_marginals=check_marginals)
-    warn_of_threads(numThreads)
-    try:
+    with _leaving_infeasible(given):
         found, u, v = _solved(
             given, _cost(given), given.b, numItermax, center_dual, potentials_init
         )
-    except InvalidProblem:
-        if _is_refused_by_pot(given):
-            return original(emd)(a, b, M, numItermax, log, center_dual, 1, check_marginals)
-        raise
+    warn_of_threads(numThreads)
     if not given.is_sparse:
         given.warn_of_integers()
     plan = _plan(given, found)
     if log:
         return plan, _log(given, found, found.value, u, v)
-    if found.code != 1:
-        check_result(found.code)
+    _warned(found)
     return plan
 
 
+@contextmanager
+def _leaving_infeasible(given: Arguments) -> Iterator[None]:
+    """Leave refused problems to POT if it reports them by a warning, on which callers rely."""
+    try:
+        yield
+    except InvalidProblem as error:
+        leave_if(_is_refused_by_pot(given), str(error))
+        raise
+
+
 def _is_refused_by_pot(given: Arguments) -> bool:
-    """Tell whether POT reports a refused problem by a warning, which its callers rely on."""
+    """Tell whether POT reports a problem that we refuse: arcs, or weights without a plan."""
     weights = given.a, given.b
     return given.is_sparse or not all(np.isfinite(w).all() and w.min() >= 0 for w in weights)
 
@@ -169,7 +197,6 @@ def emd2(
     0.25
     """
     given = read(a, b, M, check_marginals=check_marginals)
-    warn_of_threads(numThreads)
     cost = _cost(given)
 
     def answer(b: Vector) -> Any:
@@ -178,23 +205,17 @@ def emd2(
             given.warn_of_integers()
         value = _cost_with_gradients(given, found, u, v)
         if not (log or return_matrix):
-            if found.code != 1:
-                check_result(found.code)
+            _warned(found)
             return value
         entries = _log(given, found, value, u, v)
         if return_matrix:
             entries["G"] = _plan(given, found)
         return [value, entries]
 
-    try:
-        if given.b.ndim == 1:
-            return answer(given.b)
-        return [answer(np.ascontiguousarray(column)) for column in given.b.T]
-    except InvalidProblem:
-        if _is_refused_by_pot(given):
-            options = numItermax, log, return_matrix, center_dual, 1, check_marginals
-            return original(emd2)(a, b, M, processes, *options)
-        raise
+    with _leaving_infeasible(given):
+        found = [answer(np.ascontiguousarray(column)) for column in np.atleast_2d(given.b.T)]
+    warn_of_threads(numThreads)
+    return found if given.b.ndim > 1 else found[0]
 
 
 @replaces("lp.emd2_lazy")
@@ -213,9 +234,8 @@ def emd2_lazy(
 ) -> Any:
     """Return the optimal cost between points without a stored cost, as ``ot.emd2_lazy`` does."""
     given, x, y = read_points(a, b, X_a, X_b, check_marginals=check_marginals)
-    if metric not in METRICS or x.ndim != 2 or y.shape[1:] != x.shape[1:]:
-        options = metric, numItermax, log, return_matrix, center_dual, check_marginals
-        return original(emd2_lazy)(X_a, X_b, a, b, *options, potentials_init)
+    is_known = metric in METRICS and x.ndim == 2 and y.shape[1:] == x.shape[1:]
+    leave_if(not is_known, f"metric={metric!r} is POT's own")
     cloud = cloud_geometry(x, y, metric, lazy=True)
     found, u, v = _solved(given, cloud, given.b, numItermax, center_dual, potentials_init)
     given.warn_of_integers()
@@ -251,19 +271,13 @@ def emd_1d(
 
     ``log=True`` also returns ``cost, perms_x_a, perms_x_b, lower_bound, gap``.
     """
-    name = {1.0: "cityblock", 2.0: "sqeuclidean"}.get(p) if metric == "minkowski" else metric
-    found = None
-    if log and name in LINE_METRICS:
-        given, x, y = read_points(a, b, x_a, x_b, check_marginals=check_marginals)
-        if x.size == x.shape[0] and y.size == y.shape[0] and not _is_refused_by_pot(given):
-            line = cloud_geometry(x.reshape(-1, 1), y.reshape(-1, 1), LINE_METRICS[name], lazy=True)
-            found = optimum(line, given.a, given.b)
-    if found is None:
-        return original(emd_1d)(x_a, x_b, a, b, metric, p, dense, log, check_marginals)
+    leave_if(not log, "no log was asked")
+    given, x, y = read_points(a, b, x_a, x_b, check_marginals=check_marginals)
+    is_line = x.size == x.shape[0] and y.size == y.shape[0] and not _is_refused_by_pot(given)
+    leave_if(not is_line, "the points are not weighted points on a line")
+    found = optimum_on_line(x.ravel(), y.ravel(), _line_metric(metric, p), given.a, given.b)
     given.like = list_to_array(x_a, x_b)[0]
     plan = given.back(found.dense()) if dense else _sparse_plan(given, found)
-    if not log:
-        return plan
     entries = {"cost": given.back(found.value), **found.bounds}
     entries["perms_x_a"], entries["perms_x_b"] = map(given.nx.from_numpy, (found.i, found.j))
     return plan, entries
@@ -284,11 +298,68 @@ def emd2_1d(
 
     ``log=True`` also returns ``G, lower_bound, gap``.
     """
-    plan, entries = emd_1d(x_a, x_b, a, b, metric, p, dense and log, log=True)
-    cost = entries["cost"]
+    leave_if(not log, "no log was asked")
+    plan, entries = emd_1d(x_a, x_b, a, b, metric, p, dense, log=True)
+    return entries["cost"], {
+        "G": plan,
+        **{k: entries[k] for k in ("lower_bound", "gap") if k in entries},
+    }
+
+
+def _line_metric(metric: Any, p: float) -> MetricLike:
+    """Return the metric on a line that POT means, or leave it to POT."""
+    if metric == "minkowski" and p >= 1:
+        return power_metric(p)
+    leave_if(metric not in LINE_METRICS, f"metric={metric!r} is POT's own")
+    return LINE_METRICS[metric]
+
+
+def power_metric(p: float) -> MetricLike:
+    """Return the metric |x - y|^p on a line."""
+    return "sqeuclidean" if p == 2 else as_metric("cityblock", p)
+
+
+@replaces("lp.wasserstein_1d")
+def wasserstein_1d(
+    u_values: Any,
+    v_values: Any,
+    u_weights: Any = None,
+    v_weights: Any = None,
+    p: float = 1,
+    require_sort: bool = True,
+    return_plans: Any = False,
+    log: bool = False,
+) -> Any:
+    """Return the optimal cost |x - y|^p on a line, as :func:`ot.wasserstein_1d` does.
+
+    ``log=True``, which POT does not have, also returns ``lower_bound`` and ``gap``, one for each
+    column of values; without it this is POT's closed form.
+
+    Examples
+    --------
+    >>> import numpy as np, epsilot.pot as ot
+    >>> x, y = np.array([0.0, 1.0]), np.array([1.0, 3.0])
+    >>> cost, log = ot.wasserstein_1d(x, y, log=True)
+    >>> float(cost), float(log["lower_bound"].round(12))
+    (1.5, 1.5)
+    """
+    options = u_weights, v_weights, p, require_sort, return_plans
+    answer = original(wasserstein_1d)(u_values, v_values, *options)
     if not log:
-        return cost
-    return cost, {"G": plan, **{k: entries[k] for k in ("lower_bound", "gap") if k in entries}}
+        return answer
+    nx = get_backend(u_values, v_values)
+    u, v = (np.asarray(nx.to_numpy(x), np.float64) for x in (u_values, v_values))
+    weights = [
+        None if w is None else np.asarray(nx.to_numpy(w), np.float64)
+        for w in (u_weights, v_weights)
+    ]
+    found = []
+    for k in range(1 if u.ndim == 1 else u.shape[1]):
+        x, y, a, b = (w if w is None or w.ndim == 1 else w[:, k].copy() for w in (u, v, *weights))
+        given, x, y = read_points(a, b, x, y)
+        found.append(optimum_on_line(x, y, power_metric(p), given.a, given.b))
+    value, lower = np.array([(x.value, x.lower) for x in found]).T.reshape(2, *u.shape[1:])
+    return (*(answer if return_plans else (answer,)), {"lower_bound": lower, "gap": value - lower})
 
 
 @replaces("utils.dist")
@@ -308,7 +379,7 @@ def dist(
     differences, where POT subtracts inner products.
     """
     y = x1 if x2 is None else x2
-    if (
+    is_ours = (
         isinstance(metric, str)
         and metric in METRICS
         and backend == "auto"
@@ -316,6 +387,6 @@ def dist(
         and np.isfinite(x1).all()
         and np.isfinite(y).all()
         and 0 not in (*x1.shape, *y.shape)
-    ):
-        return PointCloud(x1, y, metric).matrix()
-    return original(dist)(x1, x2, metric, p, w, backend, nx, use_tensor)
+    )
+    leave_if(not is_ours, "costs of this kind are POT's own")
+    return PointCloud(x1, y, metric).matrix()

@@ -6,16 +6,21 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import math
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import ot
+from ot.utils import OTResult
+
+from ..errors import InvalidProblem
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,18 +39,83 @@ _depth = 0
 _sites: list[tuple[ModuleType, str, Any]] = []  # names to replace: module, name, POT's function
 
 
+class UncertifiedWarning(UserWarning):
+    """POT's own function answered a call that epsilot refused, without bounds."""
+
+
+class LeftToPot(Exception):
+    """One of our functions leaves a call to the function of POT that it replaces."""
+
+    def __init__(self, reason: str, *, is_refusal: bool = False) -> None:
+        super().__init__(reason)
+        self.is_refusal = is_refusal
+
+
+def leave_if(condition: bool, reason: str) -> None:
+    """Leave the call to POT if a condition holds."""
+    if condition:
+        raise LeftToPot(reason)
+
+
+@contextmanager
+def leaving_refusals() -> Iterator[None]:
+    """Leave problems that epsilot refuses to POT, with a warning."""
+    try:
+        yield
+    except InvalidProblem as error:
+        raise LeftToPot(str(error), is_refusal=True) from error
+
+
 def replaces(name: str) -> Callable[[Function], Function]:
-    """Let a function replace one of POT, given by its public name, if this version has it."""
+    """Let a function replace one of POT, given by its public name, if this version has it.
+
+    Calls that it leaves by :class:`LeftToPot` are made to POT's function as they came, with ours
+    inside. Logs of such calls name the reason (``uncertified``), and have an infinite ``gap``.
+    """
 
     def register(function: Function) -> Function:
         module, _, attribute = name.rpartition(".")
-        found = getattr(importlib.import_module(f"ot.{module}"), attribute, None)
+        try:
+            found = getattr(importlib.import_module(f"ot.{module}"), attribute, None)
+        except ModuleNotFoundError:  # in an older version
+            found = None
+
+        @functools.wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            try:
+                return function(*args, **keywords)
+            except LeftToPot as left:
+                if found is None:
+                    raise
+                reason, is_refusal = str(left), left.is_refusal
+            if is_refusal:
+                warnings.warn(
+                    f"{attribute}: POT answers without bounds, because epsilot refuses: {reason}",
+                    UncertifiedWarning,
+                    stacklevel=2,
+                )
+            with with_ours():
+                return _without_bounds(found(*args, **keywords), reason)
+
         if found is not None:
-            _ours[found] = function
-            _originals[function] = found
-        return function
+            _ours[found] = call
+            _originals[call] = found
+        return cast(Function, call)
 
     return register
+
+
+def _without_bounds(answer: Any, reason: str) -> Any:
+    """Mark the logs of an answer of POT as uncertified, and return it."""
+    log = getattr(answer, "log", None)
+    if isinstance(answer, OTResult) and log is None:
+        log = answer._log = {}
+    for part in (*(answer if isinstance(answer, (list, tuple)) else ()), log):
+        if isinstance(part, list):
+            _without_bounds(part, reason)
+        elif isinstance(part, dict) and "gap" not in part:
+            part.update(lower_bound=-math.inf, gap=math.inf, uncertified=reason)
+    return answer
 
 
 def original(function: Callable[..., Any]) -> Any:
@@ -184,8 +254,28 @@ def _estimator(kind: type) -> type:
     for name, method in inspect.getmembers(kind, inspect.isfunction):
         if not name.startswith("_") and (method.__module__ or "").startswith("ot."):
             methods[name] = _with_ours_inside(method)
+    if "log" in inspect.signature(kind).parameters:
+        methods["fit"] = _with_bounds(methods["fit"])
     methods |= {"__module__": _renamed(kind.__module__), "__doc__": kind.__doc__}
     return type(kind.__name__, (kind,), methods)
+
+
+def _with_bounds(fit: Any) -> Any:
+    """Return a fit that keeps the bounds of the plan as ``lower_bound_`` and ``gap_``."""
+
+    @functools.wraps(fit)
+    def call(self: Any, *args: Any, **keywords: Any) -> Any:
+        log, self.log = self.log, True
+        try:
+            fitted = fit(self, *args, **keywords)
+        finally:
+            self.log = log
+        entries = self.log_ if isinstance(getattr(self, "log_", None), dict) else {}
+        self.lower_bound_ = entries.get("lower_bound", -math.inf)
+        self.gap_ = entries.get("gap", math.inf)
+        return fitted
+
+    return call
 
 
 class ModuleMirror(ModuleType):

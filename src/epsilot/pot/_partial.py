@@ -7,9 +7,22 @@ from typing import Any
 import numpy as np
 
 from ..api.solve import solve
-from ._arrays import has_gradients, read
-from ._modules import original, replaces
+from ..engine.result import Result
+from ._arrays import Arguments, leave_gradients, read
+from ._modules import leave_if, leaving_refusals, replaces
 from ._tuning import TUNING
+
+
+def _solved(given: Arguments, m: Any) -> Result:
+    """Solve for the mass m, or leave the call to POT."""
+    totals = float(given.a.sum()), float(given.b.sum())
+    is_possible = m is not None and 0 < m <= min(totals) and given.b.ndim == 1
+    leave_if(not is_possible, "m is not a mass that can be moved")
+    leave_if(given.is_sparse, "the costs are sparse")
+    leave_gradients(given)
+    wanted: dict[str, Any] = {"rtol": TUNING.rtol, "mass": float(m), "on_limit": "ignore"}
+    with leaving_refusals():
+        return solve(given.M, given.a, given.b, **wanted)
 
 
 @replaces("partial.partial_wasserstein")
@@ -22,22 +35,17 @@ def partial_wasserstein(
     gap``. ``nb_dummies`` is accepted; no dummy points are added. ``m=None`` is POT's own.
     """
     given = read(a, b, M, check_marginals=False, like_cost=True, rescale=False)
-    totals = float(given.a.sum()), float(given.b.sum())
-    is_possible = m is not None and 0 < m <= min(totals) and given.b.ndim == 1
-    if not is_possible or given.is_sparse or has_gradients(given):
-        return original(partial_wasserstein)(a, b, M, m, nb_dummies, log, **kwargs)
-    found = solve(
-        given.M, given.a, given.b, mass=float(m), rtol=TUNING.rtol, method="auto", on_limit="ignore"
-    )
+    found = _solved(given, m)
     plan = given.back(found.plan)
     if not log:
         return plan
-    u, v = found.potentials
+    u, v = map(given.back, found.potentials)
+    cost = given.back(np.float64(found.value))
     return plan, {
-        "partial_w_dist": given.back(np.float64(found.value)),
-        "cost": given.back(np.float64(found.value)),
-        "u": given.back(u),
-        "v": given.back(v),
+        "partial_w_dist": cost,
+        "cost": cost,
+        "u": u,
+        "v": v,
         "warning": None if found.converged else str(found.status),
         "result_code": 1 if found.converged else 3,
         "lower_bound": found.lower_bound,

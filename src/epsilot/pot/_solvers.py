@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from ot.utils import OTResult
 
+from .._types import Vector
 from ..kernels.vectors import log
-from ._arrays import Arguments, has_gradients, read
-from ._entropic import entropic_plan, wants_iterations, warn_unless_converged
+from ._arrays import Arguments, has_gradients, is_differentiated, leave_iterations, read
+from ._entropic import entropic_plan, warn_unless_converged
 from ._linear import emd2
-from ._modules import original, replaces, with_ours
+from ._modules import leave_if, leaving_refusals, replaces
 from ._tuning import TUNING
 
 
@@ -47,20 +48,22 @@ def solve(
     (np.float64(0.268941), ['gap', 'lower_bound'])
     """
     is_named = method is None or method in {"sinkhorn", "sinkhorn_log", "mm", "lbfgsb"}
-    if unbalanced is None and is_named and not getattr(reg, "requires_grad", False):
-        if reg is None or float(reg) == 0:
-            limit = TUNING.max_pivots if max_iter is None else max_iter
-            return _linear(M, a, b, limit, n_threads, potentials_init)
-        limits = (1000 if max_iter is None else max_iter), (1e-9 if tol is None else tol)
-        if isinstance(reg_type, str) and reg_type.lower() in {"entropy", "kl"}:
-            given = read(a, b, M, check_marginals=False, like_cost=True)
-            is_envelope = grad in {"envelope", "detach"} or not has_gradients(given)
-            is_one = given.b.ndim == 1 and not given.is_sparse and not _is_traced(given)
-            if is_one and is_envelope and not wants_iterations(*limits):
-                return _entropic(given, float(reg), reg_type.lower(), grad, limits[0])
-    options = reg, c, reg_type, unbalanced, unbalanced_type, method, n_threads, max_iter
-    with with_ours():
-        return original(solve)(M, a, b, *options, plan_init, potentials_init, tol, verbose, grad)
+    leave_if(unbalanced is not None or not is_named, "another function solves it")
+    leave_if(is_differentiated(reg), "gradients are those of POT's own operations")
+    if reg is None or float(reg) == 0:
+        limit = TUNING.max_pivots if max_iter is None else max_iter
+        return _linear(M, a, b, limit, n_threads, potentials_init)
+    is_entropy = isinstance(reg_type, str) and reg_type.lower() in {"entropy", "kl"}
+    leave_if(not is_entropy, f"reg_type={reg_type!r} is POT's own")
+    limits = (1000 if max_iter is None else max_iter), (1e-9 if tol is None else tol)
+    leave_iterations(*limits)
+    given = read(a, b, M, check_marginals=False, like_cost=True)
+    is_one = given.b.ndim == 1 and not given.is_sparse and not _is_traced(given)
+    leave_if(not is_one, "b has columns, the costs are sparse, or JAX traces the call")
+    is_envelope = grad in {"envelope", "detach"} or not has_gradients(given)
+    leave_if(not is_envelope, "gradients are those of POT's own operations")
+    with leaving_refusals():
+        return _entropic(given, float(reg), reg_type.lower(), grad, limits)
 
 
 def _is_traced(given: Arguments) -> bool:
@@ -83,19 +86,15 @@ def _linear(M: Any, a: Any, b: Any, limit: Any, n_threads: Any, start: Any) -> A
     )
 
 
-def _entropic(given: Arguments, reg: float, reg_type: str, grad: str, max_iter: float) -> Any:
+def _entropic(
+    given: Arguments, reg: float, reg_type: str, grad: str, limits: tuple[float, float]
+) -> Any:
     """Solve a balanced entropic problem; the gradient of its minimum is the plan."""
     M, nx = given.M, given.nx
-    found = entropic_plan(M, given.a, given.b, reg, max_iter=max_iter)
+    max_iter, error = limits
+    found = entropic_plan(M, given.a, given.b, reg, max_iter=max_iter, error=error)
     warn_unless_converged(found, warn=True)
-    constant = 0.0
-    if reg_type == "kl":  # KL(X | a b^T) = -H(X) - <a, log a> - <b, log b>
-        weights = (w[w > 0] for w in (given.a, given.b))
-        constant = (
-            -reg
-            * float(given.a.sum())
-            * sum(float(np.vdot(w / w.sum(), log(np.ascontiguousarray(w)))) for w in weights)
-        )
+    constant = kl_constant(given.a, given.b, reg) if reg_type == "kl" else 0.0
     value = given.back(np.float64(found.value + constant))
     plan = given.back(found.plan)
     if grad == "envelope" and has_gradients(given):
@@ -111,3 +110,10 @@ def _entropic(given: Arguments, reg: float, reg_type: str, grad: str, max_iter: 
         log={"lower_bound": found.lower + constant, "gap": found.value - found.lower},
         backend=nx,
     )
+
+
+def kl_constant(a: Vector, b: Vector, reg: float) -> float:
+    """Return the difference of both objectives: KL(X | a bᵀ) = -H(X) - <a, log a> - <b, log b>."""
+    parts = (w[w > 0] for w in (a, b))
+    logs = sum(float(np.vdot(w / w.sum(), log(np.ascontiguousarray(w)))) for w in parts)
+    return -reg * float(a.sum()) * logs

@@ -14,6 +14,14 @@ class AccuracyTuning:
     # Relative difference of totals that counts as round-off: b was scaled to the total of a.
     totals_rtol: float = 1e-9
     tol_share: float = 1e-12  # entropic gap, as a share of the largest cost or the regularisation
+    # Largest l1 error of entropic marginals, as a share of the mass; POT's default is 1e-9 in l2.
+    marginal_error: float = 1e-10
+    # Relative gap of an optimum that the round-off of costs may hide, which are so many times the
+    # largest cost in use.
+    loose_rtol: float = 1e-9
+    dear_ratio: float = 1e6
+    # Most pairs of points on a line for which stored costs are faster than sorting.
+    max_stored_line: int = 1 << 13
     # Iterations below which a caller wants that many of POT's, not the solution.
     few_iterations: int = 10
     barycenter_rtol: float = 1e-8  # relative gap of a barycentre without regularisation

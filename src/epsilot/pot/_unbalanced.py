@@ -13,11 +13,16 @@ from scipy.special import logsumexp
 from .._types import Matrix, Vector
 from ..api.solve import run_request
 from ..engine.request import Request
-from ..errors import InvalidProblem
 from ..kernels.vectors import log as logarithm
-from ._arrays import Arguments, has_gradients, read
-from ._entropic import wants_iterations
-from ._modules import original, replaces
+from ._arrays import (
+    Arguments,
+    is_differentiated,
+    leave_gradients,
+    leave_iterations,
+    leave_non_entropic,
+    read,
+)
+from ._modules import leave_if, leaving_refusals, replaces
 from ._tuning import TUNING
 
 #: Relative gap of problems without regularisation, and the work after which it is not improved.
@@ -48,21 +53,22 @@ def prices_of(given: Arguments, reg_m: Any) -> tuple[float, float] | None:
         pair = [float(x) for x in get_parameter_pair(reg_m)]
     except (TypeError, ValueError):
         return None
-    is_plain = not any(getattr(x, "requires_grad", False) for x in get_parameter_pair(reg_m))
+    is_plain = not any(map(is_differentiated, get_parameter_pair(reg_m)))
     return (pair[0], pair[1]) if is_plain and min(pair) > 0 else None
 
 
-def is_ours(given: Arguments, prices: tuple[float, float] | None, c: Any) -> bool:
-    """Tell whether we solve a problem: one b, positive weights, no gradients."""
-    return (
-        prices is not None
-        and given.b.ndim == 1
-        and not given.is_sparse
-        and not has_gradients(given)
-        and not getattr(c, "requires_grad", False)
-        and bool((given.a > 0).all() and (given.b > 0).all())
-        and (c is None or bool((np.asarray(given.nx.to_numpy(c)) > 0).all()))
-    )
+def checked_prices(given: Arguments, reg_m: Any, c: Any) -> tuple[float, float]:
+    """Return both penalties, or leave what we do not solve to POT."""
+    prices = prices_of(given, reg_m)
+    leave_if(prices is None, "the penalties are not positive numbers without gradients")
+    leave_gradients(given, c)
+    leave_if(given.b.ndim != 1 or given.is_sparse, "b has columns, or the costs are sparse")
+    is_positive = (given.a > 0).all() and (given.b > 0).all()
+    if c is not None:
+        is_positive = is_positive and (np.asarray(given.nx.to_numpy(c)) > 0).all()
+    leave_if(not is_positive, "a weight is 0")
+    assert prices is not None
+    return prices
 
 
 def unbalanced_plan(
@@ -137,26 +143,27 @@ def log_scalings(
 
 def _sinkhorn(
     a: Any, b: Any, M: Any, reg: Any, reg_m: Any, reg_type: Any, c: Any, limits: tuple[Any, Any]
-) -> tuple[Any, dict[str, Any]] | None:
-    """Return plan and log of entropic unbalanced transport, or None if it is left to POT."""
+) -> tuple[Any, dict[str, Any]]:
+    """Return plan and log of entropic unbalanced transport, or leave the call to POT."""
     given = _read(a, b, M)
-    prices = prices_of(given, reg_m)
-    is_known = isinstance(reg_type, str) and reg_type.lower() in {"kl", "entropy"}
-    if not (
-        is_ours(given, prices, c)
-        and is_known
-        and not wants_iterations(*limits)
-        and _is_positive_number(reg)
-    ):
-        return None
-    assert prices is not None
+    prices = checked_prices(given, reg_m, c)
+    leave_non_entropic(given, reg, *limits)
+    leave_if(not _is_known(reg_type), f"reg_type={reg_type!r} is POT's own")
     reference = reference_of(given, reg_type, c)
-    try:
+    with leaving_refusals():
         found = unbalanced_plan(given, prices, reg=float(reg), reference=reference)
-    except InvalidProblem:  # such as costs beyond the range of float64 for this reg
-        return None
     u, v = (given.back(x) for x in log_scalings(given, found, float(reg), prices, reference))
     return given.back(found.plan), {"err": [0.0], "logu": u, "logv": v, **_costs(given, found)}
+
+
+def _is_known(reg_type: Any) -> bool:
+    """Tell whether a regulariser is an entropy."""
+    return isinstance(reg_type, str) and reg_type.lower() in {"kl", "entropy"}
+
+
+def _check_method(method: Any) -> None:
+    """Leave algorithms that solve other problems to POT."""
+    leave_if(method not in SINKHORN_METHODS, f"method={method!r} is POT's own")
 
 
 @replaces("unbalanced.sinkhorn_unbalanced")
@@ -182,12 +189,8 @@ def sinkhorn_unbalanced(
     ``cost``, ``total_cost``, ``logu``, ``logv``, ``lower_bound`` and ``gap``. ``total_cost`` is the
     minimum that the bounds are of.
     """
-    found = None
-    if method in SINKHORN_METHODS:
-        found = _sinkhorn(a, b, M, reg, reg_m, reg_type, c, (numItermax, stopThr))
-    if found is None:
-        options = method, reg_type, c, warmstart, numItermax, stopThr, verbose, log
-        return original(sinkhorn_unbalanced)(a, b, M, reg, reg_m, *options, **kwargs)
+    _check_method(method)
+    found = _sinkhorn(a, b, M, reg, reg_m, reg_type, c, (numItermax, stopThr))
     return found if log else found[0]
 
 
@@ -212,20 +215,12 @@ def sinkhorn_knopp_unbalanced(
     ``ot.solve`` calls it.
     """
     found = _sinkhorn(a, b, M, reg, reg_m, reg_type, c, (numItermax, stopThr))
-    if found is None:
-        options = reg_type, c, warmstart, numItermax, stopThr, verbose, log
-        return original(sinkhorn_knopp_unbalanced)(a, b, M, reg, reg_m, *options, **kwargs)
     return found if log else found[0]
 
 
 def _read(a: Any, b: Any, M: Any) -> Arguments:
     """Return the arguments, with the totals that the caller gave."""
     return read(a, b, M, check_marginals=False, like_cost=True, rescale=False)
-
-
-def _is_positive_number(reg: Any) -> bool:
-    """Tell whether a regularisation is a positive number without gradients."""
-    return not getattr(reg, "requires_grad", False) and bool(float(reg) > 0)
 
 
 def _costs(given: Arguments, found: UnbalancedPlan) -> dict[str, Any]:
@@ -253,14 +248,29 @@ def sinkhorn_unbalanced2(
     **kwargs: Any,
 ) -> Any:
     """Return the cost of entropic unbalanced transport, as POT's function of this name does."""
-    found = None
-    if method in SINKHORN_METHODS and returnCost in {"linear", "total"}:
-        found = _sinkhorn(a, b, M, reg, reg_m, reg_type, c, (numItermax, stopThr))
-    if found is None:
-        options = reg_type, c, warmstart, returnCost, numItermax, stopThr, verbose, log
-        return original(sinkhorn_unbalanced2)(a, b, M, reg, reg_m, method, *options, **kwargs)
+    _check_method(method)
+    leave_if(returnCost not in {"linear", "total"}, f"returnCost={returnCost!r} is POT's own")
+    found = _sinkhorn(a, b, M, reg, reg_m, reg_type, c, (numItermax, stopThr))
     cost = found[1]["cost" if returnCost == "linear" else "total_cost"]
     return (cost, found[1]) if log else cost
+
+
+def _penalised(
+    a: Any, b: Any, M: Any, reg: Any, reg_m: Any, c: Any, reg_div: Any, divergence: str,
+    limits: tuple[Any, Any],
+) -> UnbalancedPlan:  # fmt: skip
+    """Solve an unbalanced problem with or without an entropy, or leave the call to POT."""
+    given = _read(a, b, M)
+    prices = checked_prices(given, reg_m, c)
+    leave_gradients(given, reg)
+    leave_iterations(*limits)
+    is_entropic = float(reg) > 0
+    leave_if(is_entropic and not _is_known(reg_div), f"reg_div={reg_div!r} is POT's own")
+    reference = reference_of(given, reg_div, c) if is_entropic else None
+    with leaving_refusals():
+        return unbalanced_plan(
+            given, prices, reg=float(reg), reference=reference, divergence=divergence
+        )
 
 
 @replaces("unbalanced.mm_unbalanced")
@@ -283,19 +293,9 @@ def mm_unbalanced(
     POT's algorithm ends after ``numItermax`` steps, far from the optimum in many problems; ours has
     no such limit. ``div="l2"`` is POT's own.
     """
+    leave_if(div.lower() != "kl", f"div={div!r} is POT's own")
+    found = _penalised(a, b, M, reg, reg_m, c, "kl", "kl", (numItermax, stopThr))
     given = _read(a, b, M)
-    prices = prices_of(given, reg_m)
-    if (
-        div.lower() != "kl"
-        or not is_ours(given, prices, c)
-        or wants_iterations(numItermax, stopThr)
-        or getattr(reg, "requires_grad", False)
-    ):
-        options = c, reg, div, G0, numItermax, stopThr, verbose, log
-        return original(mm_unbalanced)(a, b, M, reg_m, *options)
-    assert prices is not None
-    reference = reference_of(given, "kl", c) if reg > 0 else None
-    found = unbalanced_plan(given, prices, reg=float(reg), reference=reference)
     plan = given.back(found.plan)
     return (plan, {"err": [0.0], "G": [plan], **_costs(given, found)}) if log else plan
 
@@ -322,24 +322,11 @@ def lbfgsb_unbalanced(
     Ours are KL penalties with ``reg_div`` "kl" or "entropy", or without ``reg``, and "tv" penalties
     without ``reg``. All others are POT's own.
     """
-    given = _read(a, b, M)
-    prices = prices_of(given, reg_m)
-    is_known = isinstance(reg_div, str) and reg_div.lower() in {"kl", "entropy"}
     is_solved = regm_div.lower() == "kl" or (regm_div.lower() == "tv" and float(reg) == 0)
-    if not (
-        is_solved
-        and (is_known or float(reg) == 0)
-        and is_ours(given, prices, c)
-        and not wants_iterations(numItermax, stopThr)
-        and not getattr(reg, "requires_grad", False)
-    ):
-        options = c, reg_div, regm_div, G0, numItermax, stopThr, method, verbose, log
-        return original(lbfgsb_unbalanced)(a, b, M, reg, reg_m, *options)
-    assert prices is not None
-    reference = reference_of(given, reg_div, c) if float(reg) > 0 else None
-    found = unbalanced_plan(
-        given, prices, reg=float(reg), reference=reference, divergence=regm_div.lower()
-    )
+    leave_if(not is_solved, f"regm_div={regm_div!r} is POT's own")
+    limits = numItermax, stopThr
+    found = _penalised(a, b, M, reg, reg_m, c, reg_div, regm_div.lower(), limits)
+    given = _read(a, b, M)
     plan = given.back(found.plan)
     if not log:
         return plan
