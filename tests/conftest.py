@@ -1,4 +1,4 @@
-"""Shared set-up: one kernel cache per worker, Hypothesis profiles, fixtures."""
+"""Shared set-up: Hypothesis profiles, fixtures."""
 
 import faulthandler
 import functools
@@ -7,20 +7,11 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
-
-# Two processes that compile different signatures of one kernel at the same moment can leave an
-# index entry of numba's cache pointing at the other's code, so each xdist worker has its own
-# directory. numba reads the variable when it is imported, which is after this file.
-WORKER = os.environ.get("PYTEST_XDIST_WORKER")
-if WORKER:
-    shared = Path(__file__).parents[1] / ".pytest_cache" / "numba"
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(os.environ.get("NUMBA_CACHE_DIR", shared)) / WORKER)
 
 # Background jobs of a shell start with Ctrl-C ignored; tests send it to themselves and to children.
 is_ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
