@@ -74,6 +74,47 @@ def test_a_package_that_cannot_be_written_compiles_in_memory(open_folder, has_ca
     assert any(cache.iterdir()) == has_cache_folder
 
 
+CALLEE = """
+from epsilot.kernels.compiling import KERNEL, njit
+
+
+@njit(**KERNEL)
+def inner():
+    return {value}
+"""
+CALLER = """
+from epsilot.kernels.callee import inner
+from epsilot.kernels.compiling import KERNEL, njit
+
+
+@njit(**KERNEL)
+def outer():
+    return inner()
+"""
+
+
+def test_an_edited_kernel_is_compiled_again_in_the_kernels_that_call_it(tmp_path):
+    """Numba alone looks at the file of the caller, and would go on with the old callee."""
+    package = tmp_path / "epsilot"
+    shutil.copytree(
+        Path(epsilot.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (package / "kernels" / "callee.py").write_text(CALLEE.format(value=1))
+    (package / "kernels" / "caller.py").write_text(CALLER)
+    variables = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    command = [sys.executable, "-c", "from epsilot.kernels.caller import outer; print(outer())"]
+
+    def answer():
+        environment = {**variables, "PYTHONPATH": str(tmp_path)}
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, cwd="/", check=True
+        ).stdout.strip()
+
+    assert answer() == answer() == "1"
+    (package / "kernels" / "callee.py").write_text(CALLEE.format(value=20))
+    assert answer() == "20"
+
+
 def test_processes_that_compile_at_one_moment_do_not_take_each_others_code(tmp_path):
     first, second = (KeyedCacheFile(str(tmp_path), "kernel", "stamp") for _ in range(2))
     second._load_index = dict  # what the second process has read: nothing yet

@@ -6,6 +6,8 @@ import gc
 import hashlib
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from numba import config, types
@@ -176,9 +178,21 @@ class KeyedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 def _name_files_by_key(cache: Any) -> None:
-    """Make a kernel's cache name its files by key instead of by number."""
-    stamp = cache._impl.locator.get_source_stamp()
+    """Make a kernel's cache name its files by key, and drop them when any kernel has changed."""
+    stamp = (cache._impl.locator.get_source_stamp(), _source_stamp())
     cache._cache_file = KeyedCacheFile(cache._cache_path, cache._impl.filename_base, stamp)
+
+
+@lru_cache(maxsize=1)
+def _source_stamp() -> str:
+    """Return a hash of the times and sizes of all files from which kernels are compiled.
+
+    Numba looks at the file of the kernel only. The kernels that it calls are compiled into it, and
+    most of them stand in other files.
+    """
+    folder = Path(__file__).parent
+    files = [file.stat() for file in (*sorted(folder.glob("*.py")), folder.parent / "metrics.py")]
+    return hashlib.sha256(repr([(x.st_mtime_ns, x.st_size) for x in files]).encode()).hexdigest()
 
 
 def _warn_once() -> None:
