@@ -22,6 +22,7 @@ PAGES += (
 PAGES += ("tutorials/distances_and_plans",)
 #: Pages that need another package.
 NEEDS = {
+    "adapters": "torch",
     "graphs": "networkx",
     "tutorials/losses_in_pytorch": "torch",
     "tutorials/large_and_cluster": "distributed",

@@ -31,6 +31,7 @@ LAYERS = [
     {"frameworks"},
     {"torch", "jax"},  # public names of the adapters among the frameworks
     {"pot", "scipy"},  # names of other libraries
+    {"adapters"},  # parts of other libraries that take our solvers
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -16,6 +16,8 @@ MODULES = {
     "epsilot.torch": ("torch", "gradients"),
     "epsilot.jax": ("jax", "gradients"),
     "epsilot.distributed": ("distributed", "cluster"),
+    "epsilot.adapters.torchcfm": ("torch", "adapters"),
+    "epsilot.adapters.gudhi": ("", "adapters"),
     "epsilot.finite_sum": ("", "finite_sum"),
     "epsilot.theory": ("", "theory"),
 }

@@ -63,3 +63,15 @@ def test_skada(calls):
         ours = predicted()
     assert calls
     np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore:Sinkhorn did not converge")  # POT's, in float32
+def test_fmralign():
+    alignment = pytest.importorskip("fmralign.methods.optimal_transport")
+    X, Y = np.random.default_rng(0).standard_normal((2, 5, 20))
+    theirs = alignment.OptimalTransport(reg=0.1).fit(X, Y)
+    with epsilot.pot.install():
+        ours = alignment.OptimalTransport(reg=0.1).fit(X, Y)
+    assert not np.array_equal(ours.R, theirs.R)  # so that it is ours
+    np.testing.assert_allclose(ours.R, theirs.R, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(ours.transform(X), theirs.transform(X), rtol=0, atol=1e-4)

@@ -131,6 +131,7 @@ def log_scalings(
     shares = [price / (price + reg) if price < np.inf else 1.0 for price in prices]
     ratio = np.ascontiguousarray(found.plan.sum(axis=0) / given.b)
     v = -prices[1] / reg * logarithm(ratio) if prices[1] < np.inf else np.zeros(ratio.size)
+    v[ratio == 0] = 0.0  # of columns whose mass underflows
     u = np.zeros(log_a.size)
     for _ in range(MAX_POLISHING_UPDATES):
         before = v
