@@ -12,7 +12,7 @@ SOURCE = ROOT / "src" / "epsilot"
 
 #: Folders and files that decide no number of a solve.
 OUTSIDE = {
-    *("applications", "cli", "files", "display", "pot"),
+    *("adapters", "applications", "cli", "files", "display", "pot"),
     *("theory", "method_info.py"),
 }
 PATH = sorted(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 #: Calls of generators that belong to the process or have no seed.
 GLOBAL = re.compile(
-    r"(np\.)?random\.((?!default_rng|Generator|Random)\w+\(.*\)|default_rng\(\)|Random\(\))"
+    r"(np\.)?random\.((?!default_rng|Generator|Random|seed\(\d)\w+\(.*\)|default_rng\(\)|Random\(\))"
 )
 
 

@@ -65,7 +65,7 @@ RUNS = [
 #: Those with a test of their own, here or elsewhere.
 ELSEWHERE = {
     *("campaign", "cluster", "exactness", "first-calls", "first-passes"),
-    *("gallery", "gromov", "growth", "large", "regret", "same-bits"),
+    *("gallery", "gromov", "growth", "large", "pot-tests", "regret", "same-bits"),
 }
 
 
@@ -121,6 +121,38 @@ def test_first_calls_compile_and_later_ones_do_not(monkeypatch, capsys):
     assert "| pdasmd | nan | 0 | 2.00 |" in out
     assert "| pairwise | 2.0 | 7 | 2.00 | 2.0 | 7 | 2.00 | 1.00 |" in out
     assert "0.010 s  a function" in out
+
+
+POT_TESTS = """
+import ot
+import pytest
+
+
+def test_bounds():
+    log = ot.emd([0.5, 0.5], [0.5, 0.5], [[0.0, 1.0], [1.0, 0.0]], log=True)[1]
+    assert log["gap"] <= 1e-12
+
+
+def test_wrong():
+    assert ot.emd2([1.0], [1.0], [[1.0]]) == 2
+
+
+@pytest.mark.skip
+def test_skipped():
+    pass
+"""
+
+
+def test_tests_of_pot_run_on_our_functions_and_are_counted(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="does not hold POT's tests"):
+        main(["pot-tests", str(tmp_path)])
+    (tmp_path / "test_ot.py").write_text(POT_TESTS)
+    main(["pot-tests", str(tmp_path), "--files", "test_ot.py", "unbalanced"])
+    assert "| test_ot.py | 1 of 2 | `test_wrong` | 0 | 1 |" in capsys.readouterr().out
+    main(["pot-tests", str(tmp_path), "--files", "test_ot.py", "--plain"])  # POT's logs have no gap
+    assert (
+        "| test_ot.py | 0 of 2 | `test_bounds`, `test_wrong` | 0 | 1 |" in capsys.readouterr().out
+    )
 
 
 def test_large_problems_are_run_once(tmp_path, capsys):

@@ -67,9 +67,9 @@ def test_matched_arcs_are_tight_after_every_search():
     solver = NetworkSimplex()
     left = []
     with small_steps(last_eps=10.0, evictions_per_row=0):
-        state, _ = solver.init(problem, np.random.default_rng())
+        state, _ = solver.init(problem, np.random.default_rng(0))
         while not state.is_done:
-            solver.step(problem, state, np.random.default_rng())
+            solver.step(problem, state, np.random.default_rng(0))
             if state.stage == arc_matching.PATHS:
                 left.append(state.n_waiting)
                 rows = np.flatnonzero(state.matched >= 0)

@@ -115,9 +115,10 @@ def _root(value: float, p: float, *, is_upper: bool) -> float:
     root = float(value ** (1 / p))
     outward, inward = (math.inf, 0.0) if is_upper else (0.0, math.inf)
     # Roots of larger or fractional orders are not checked in fractions. They are moved by 8 units,
-    # and by the rounding of 1/p, which counts as often as the logarithm is large.
+    # and by the rounding of 1/p, which counts as often as the logarithm is large; that is at most
+    # log 2 times the exponent and one.
     if p != int(p) or p > 64:
-        for _ in range(8 + math.ceil(abs(math.log(value)) / p)):
+        for _ in range(8 + math.ceil(0.7 * (abs(math.frexp(value)[1]) + 1) / p)):
             root = math.nextafter(root, outward)
         return root
     exact, order = Fraction(value), int(p)
