@@ -46,7 +46,7 @@ class OTPlanSampler:
     ----------
     method : {"exact", "sinkhorn", "unbalanced", "partial"}
         The plan: of :func:`epsilot.torch.match`, or of ``sinkhorn``, ``sinkhorn_knopp_unbalanced``
-        and ``entropic_partial_wasserstein`` of :mod:`epsilot.pot`, the last of which is POT's.
+        and ``entropic_partial_wasserstein`` of ``epsilot.pot``, the last of which is POT's.
     reg : float
         Weight of the entropy.
     reg_m : float

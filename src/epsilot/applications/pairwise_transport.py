@@ -29,7 +29,7 @@ class PairwiseTransport(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     M : (d, d) array-like, optional
-        Cost between the bins; |i - j| by default. Its units are those of the result.
+        Cost between the bins; ``|i - j|`` by default. Its units are those of the result.
     rtol : float, optional
         Relative gap of every cost; exact by default.
     n_threads : int, optional
