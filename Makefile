@@ -23,9 +23,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 # Without CUDA a few hundred megabytes; the tests that need one of these skip without it.
-FRAMEWORKS ?= torch==2.13.0 jax pandas polars xarray
+FRAMEWORKS ?= torch==2.13.0 jax ott-jax pandas polars xarray
 # Libraries that the adapters are for, without their dependencies: tests need them alone.
-ADAPTED ?= gudhi torchcfm skada
+ADAPTED ?= gudhi torchcfm skada fmralign
 MINUTES ?= 2
 SEED ?= 0
 PYTEST_ARGS ?=
@@ -100,7 +100,7 @@ clean:
 $(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing epsilot[dev] into $(VENV) (a few minutes the first time) ..."
 	@for name in $(FRAMEWORKS); do $(PIP) install $$name || echo "Going on without $$name." >&2; done
-	@$(PIP) install --no-deps $(ADAPTED) || echo "Going on without some of: $(ADAPTED)." >&2
+	@for name in $(ADAPTED); do $(PIP) install --no-deps $$name || echo "Going on without $$name." >&2; done
 	@$(PIP) install --editable ".[dev]"
 	@touch $@
 

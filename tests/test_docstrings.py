@@ -27,7 +27,7 @@ NEEDS |= {
 }
 NEEDS |= {"epsilot.applications.color_transfer": "sklearn"}
 NEEDS |= {"epsilot.frameworks.torch": "torch", "epsilot.frameworks.jax": "jax"}
-NEEDS |= {"epsilot.adapters.torchcfm": "torch"}
+NEEDS |= {"epsilot.adapters.torchcfm": "torch", "epsilot.adapters.ott": "ott"}
 NEEDS |= {"epsilot.frameworks.front": "torch"}  # its examples are in PyTorch
 # Examples whose first line connects to workers; tests/cluster has clusters of its own.
 ELSEWHERE = "epsilot.distributed"

@@ -18,6 +18,7 @@ MODULES = {
     "epsilot.distributed": ("distributed", "cluster"),
     "epsilot.adapters.torchcfm": ("torch", "adapters"),
     "epsilot.adapters.gudhi": ("", "adapters"),
+    "epsilot.adapters.ott": ("ott", "adapters"),
     "epsilot.finite_sum": ("", "finite_sum"),
     "epsilot.theory": ("", "theory"),
 }
