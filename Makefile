@@ -100,7 +100,7 @@ clean:
 $(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing epsilot[dev] into $(VENV) (a few minutes the first time) ..."
 	@for name in $(FRAMEWORKS); do $(PIP) install $$name || echo "Going on without $$name." >&2; done
-	@for name in $(ADAPTED); do $(PIP) install --no-deps $$name || echo "Going on without $$name." >&2; done
+	@for name in $(ADAPTED); do $(PIP) install --no-deps $$name 2>/dev/null || echo "Going on without $$name." >&2; done
 	@$(PIP) install --editable ".[dev]"
 	@touch $@
 
