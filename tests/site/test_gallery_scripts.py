@@ -35,7 +35,8 @@ SIZES: dict[str, dict[str, object]] = {
 }
 #: What must be true of its variables afterwards.
 FACTS = {
-    "audit_of_others": lambda x: all(x["upper"] >= x["exact"].value) and max(x["missed"]) > 0.01,
+    # of the last library: OTT-JAX, or POT without it
+    "audit_of_others": lambda x: all(x["upper"] >= x["exact"].value) and max(x["missed"]) > 1e-3,
     "barycenters_of_digits": lambda x: all(r.converged for r in x["results"].values()),
     "digits_nearest": lambda x: x["batch"].converged.all(),
     "flow_on_a_graph": lambda x: x["result"].converged and x["flows"].data.max() < 1,
