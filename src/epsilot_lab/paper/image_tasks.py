@@ -48,7 +48,7 @@ class ImageTask:
     ``data`` is "synthetic", "mnist" or the path of a file of digits; ``options`` are those of
     the method; a timed task runs alone on the machine. ``cost`` is the number of operations
     it is expected to take, which orders the work and bounds it, and ``speed`` the expected
-    operations a second.
+    operations per second.
     """
 
     data: str
