@@ -230,6 +230,10 @@ REFUSED = {
     "stranger": (lambda: epsilot.solve_graph(PATH, {7: 1.0}, {0: 1.0}), "holds the node 7"),
     "empty": (lambda: epsilot.solve_graph(PATH, [0, 0], [0, 0]), "both must have mass"),
     "rtol": (lambda: epsilot.solve_graph(PATH, [1, 0], [0, 1], rtol=-1), "rtol is -1"),
+    "overflow": (
+        lambda: epsilot.solve_graph(1e180 * PATH, [1e200, 0], [0, 1e200]),
+        "the costs reach 1e\\+180 and the moved mass is 1e\\+200",
+    ),
 }
 
 

@@ -132,6 +132,15 @@ def test_a_mass_far_below_the_weights_is_solved_to_its_own_accuracy(
     assert result.mass_price == pytest.approx(mu, rel=1e-9)
 
 
+@pytest.mark.parametrize("method", [*METHODS, "hybrid_primal_dual", "pdasmd", "apdrcd"])
+@pytest.mark.parametrize("cost", [0.0, 1.0])
+def test_any_plan_meets_an_eps_far_above_the_costs(method, cost):
+    mass = 3e-20
+    result = epsilot.solve([[cost]], [8e-20], [8e-20], mass=mass, eps=1e215, method=method)
+    assert result.converged
+    assert result.value == pytest.approx(cost * mass)
+
+
 def test_the_entropic_problem_of_a_tiny_mass_is_solved_to_its_own_accuracy():
     M = np.random.default_rng(0).random((4, 4))
     for mass in (1e-3, 1e-12, 1e-20, 1e-100):

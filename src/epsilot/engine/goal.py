@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..errors import InvalidProblem
 from ..kernels import proof
-from ..kernels.proof import LARGEST, SMALLEST
+from ..kernels.proof import SMALLEST
 from ..problems.certificate import MIN_DEFAULT_GAP
 from ..problems.objective import RunObjective
 from .request import Request
@@ -17,6 +17,8 @@ from .request import Request
 RTOL = 0.01
 #: Relative gap at and below which exact methods run to their end: see ``Goal.is_exact``.
 EXACT_RTOL = 1e-9
+#: Largest gap that methods compute with, in internal units; every plan meets a larger one.
+LARGEST_GAP = 1e100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ def make_goal(objective: RunObjective, request: Request) -> Goal:
     name, mass, unit = objective.accuracy, objective.mass, objective.unit
     given = getattr(request, name)
     if given is not None:
-        gap = min(float(given) / mass / unit, LARGEST)
+        gap = min(float(given) / mass / unit, LARGEST_GAP)
         _check_reachable(name, gap, objective.scale, mass * unit)
         return Goal(eps=gap, slack=objective.slack)
     if objective.default_gap is not None:

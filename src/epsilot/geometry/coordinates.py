@@ -38,8 +38,8 @@ def check_space(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> None:
     """Reject clouds whose points have different numbers of coordinates."""
     if shape_a[1] != shape_b[1]:
         raise InvalidProblem(
-            f"X_a has {shape_a[1]} coordinates per point and X_b {shape_b[1]}; both clouds must live "
-            "in one space."
+            f"X_a has {shape_a[1]} coordinates per point and X_b {shape_b[1]}; both clouds must "
+            "live in one space."
         )
 
 

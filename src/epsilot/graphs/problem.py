@@ -13,6 +13,7 @@ import numpy as np
 from .._types import Index, Vector
 from ..arguments import check_positive, numeric, plain
 from ..errors import InvalidProblem
+from ..problems.problem import check_size
 from ..wording import named, shown
 
 
@@ -50,7 +51,10 @@ def make_flow_problem(
     """Validate a graph and masses, and convert them to internal units."""
     edges, nodes = _read_graph(G, weight, capacity, directed)
     supply, mass = _supplies(a, b, nodes, normalize)
-    unit = math.ldexp(1.0, math.frexp(float(edges.costs.max(initial=0.0)) or 1.0)[1])
+    size = float(edges.costs.max(initial=0.0))
+    if mass > 0:
+        check_size(size, mass, "the moved mass is")
+    unit = math.ldexp(1.0, math.frexp(size or 1.0)[1])
     edges = edges._replace(costs=edges.costs / unit, capacities=_capacities(edges, mass))
     return FlowProblem(edges, supply, nodes, mass, unit)
 
