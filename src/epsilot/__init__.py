@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from .barycenters.result import BarycenterResult
     from .engine.batch.result import BatchResult
     from .engine.certificate import Certificate
-    from .engine.result import Result, Status
+    from .engine.result import Result
+    from .engine.status import Status
     from .errors import (
         CertificateError,
         ConvergenceWarning,

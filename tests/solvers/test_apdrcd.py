@@ -10,7 +10,7 @@ from by_hand import synthetic
 
 import epsilot
 from epsilot.engine import driver
-from epsilot.engine.result import Status
+from epsilot.engine.status import Status
 from epsilot.kernels import coordinate as kernels
 from epsilot.solvers import make_solver
 from epsilot.solvers.apdrcd import APDGCD, steps_per_epoch

@@ -6,7 +6,7 @@ import pytest
 from by_hand import synthetic
 
 import epsilot
-from epsilot.engine.result import Status
+from epsilot.engine.status import Status
 from epsilot.geometry import Dense
 from epsilot.problems.problem import Entropic
 

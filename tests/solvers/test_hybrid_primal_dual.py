@@ -6,7 +6,7 @@ import pytest
 from accelerated_listings import SHAPES, small, states
 
 import epsilot
-from epsilot.engine.result import Status
+from epsilot.engine.status import Status
 from epsilot.problems.problem import Additive
 from sample_problems import random
 

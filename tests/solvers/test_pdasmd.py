@@ -12,7 +12,7 @@ from by_hand import small as example
 from by_hand import start, synthetic
 
 import epsilot
-from epsilot.engine.result import Status
+from epsilot.engine.status import Status
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.finite_sum import EUCLIDEAN, EntropicTransport, Mirror, euclidean, minimize, p_norm
 from epsilot.finite_sum.algorithm import draw, exponent

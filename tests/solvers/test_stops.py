@@ -5,7 +5,7 @@ import pytest
 from by_hand import synthetic
 
 import epsilot
-from epsilot.engine.result import Status
+from epsilot.engine.status import Status
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.solvers import appendix_c
 from sample_problems import (

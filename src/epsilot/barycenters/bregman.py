@@ -15,10 +15,11 @@ from ..kernels.products import cholesky, cholesky_solve
 from ..kernels.vectors import dot, exp, log
 from ..problems.duals import softmin
 from ..problems.work import Work
+from ..solvers.base import SolverState
 from ..solvers.method_info import MethodInfo
 from ..wording import shown
+from .base import FamilySolver
 from .family import Family
-from .methods import FamilySolver
 from .stages import FamilyTarget
 
 
@@ -45,7 +46,7 @@ def projected(family: Family, G: Matrix, eta: float) -> Projected:
 
 
 @dataclass(slots=True)
-class BregmanState:
+class BregmanState(SolverState):
     r"""Column potentials, and the steps that Anderson's acceleration mixes.
 
     x⁺ = T(x) - Σ γ_j ΔT_j, where γ minimises ‖r - Σ γ_j Δr_j‖ and r = T(x) - x (Anderson 1965,

@@ -17,10 +17,11 @@ from ..errors import InvalidProblem
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Problem
 from ..problems.work import Work
+from ..solvers.base import ResizableState
 from ..solvers.method_info import MethodInfo
+from .base import FamilySolver
 from .bregman import Bregman, BregmanState
 from .family import Family, FamilyCore
-from .methods import FamilySolver
 from .stages import FamilySchedule, FamilySignal, FamilyTarget, Stage
 
 
@@ -47,7 +48,7 @@ DESCENT = Bregman()
 
 
 @dataclass(slots=True)
-class ProgramState:
+class ProgramState(ResizableState):
     """The arcs of the linear program, and its solution; arcs of all histograms in one array."""
 
     columns: Matrix

@@ -19,17 +19,18 @@ from ..engine.clock import Clock, started
 from ..engine.execute import drive, execute
 from ..engine.goal import Goal
 from ..engine.request import Request
-from ..engine.result import Result, Status
+from ..engine.result import Result
 from ..engine.run_plan import RunPlan
 from ..engine.schedules import ConstantSchedule
 from ..engine.starts import COLD
+from ..engine.status import Status
 from ..geometry.clouds import cloud_geometry
 from ..problems.certificate import Evaluation, Proof
 from ..problems.objective import RunObjective, WholeSupport
 from ..problems.plan import Plan
 from ..problems.problem import make_problem
 from ..problems.work import Work
-from ..solvers.base import AnySolver, Signal
+from ..solvers.base import AnySolver, Signal, SolverState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,7 +237,7 @@ class FreeSupport(WholeSupport, RunObjective):
 
 
 @dataclass
-class FreeSupportState:
+class FreeSupportState(SolverState):
     """Points that are solved for, the next ones, and the value of every round."""
 
     points: Matrix

@@ -1,26 +1,22 @@
-"""Solvers of barycentres: their common protocol, their names, and the choice of "auto"."""
+"""Names of the solvers of barycentres, and the choice of "auto"."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
 
-from numpy.random import Generator
-
-from .._types import Matrix, Vector
 from ..arguments import unknown_argument
 from ..engine.goal import Goal
 from ..engine.request import meant_keywords
 from ..errors import InvalidProblem, UnknownMethod
-from ..problems.work import Work
-from ..solvers.method_info import MethodInfo
 from ..solvers.options import converted
 from ..wording import LONGEST_SHOWN, shown
-from .family import Family, FamilyCore
-from .stages import TUNING, FamilySchedule, FamilySignal, FamilyTarget
+from .base import FamilySolver
+from .bregman import Bregman
+from .column_generation import ColumnGeneration
+from .family import Family
+from .semi_dual import LBFGS, BlockPDASMD
 
 #: Names, each with a sentence for users who choose.
 METHODS = {
@@ -44,63 +40,6 @@ class BarycenterChoiceTuning:
 CHOICE = BarycenterChoiceTuning()
 
 
-class FamilyState(Protocol):
-    """State of an iteration: its column potentials, and how far its plans are from a common b."""
-
-    columns: Matrix  # (k, m)
-    violation: float
-
-
-class FamilySolver(ABC):
-    """A solver of barycentres with its options, as the driver runs it.
-
-    A step computes first and changes the state last, so that an abandoned step leaves the state
-    whole.
-    """
-
-    about: ClassVar[MethodInfo]
-    patience: ClassVar[int] = 100_000
-    is_atomic: ClassVar[bool] = True
-
-    def check(self, family: Family) -> None:
-        """Refuse a family that the solver cannot work on."""
-        return
-
-    def remembered_bytes(self, family: Family) -> int:
-        """Return the bytes of the steps that the solver remembers."""
-        return 0
-
-    def schedule(self, family: Family, goal: Goal) -> FamilySchedule:
-        """Return the stages of a run: from coarse grids and large η to the goal."""
-        return FamilySchedule(family, goal, goal)
-
-    @abstractmethod
-    def init(
-        self, target: FamilyTarget, rng: Generator, potentials: tuple[Vector, ...] | None = None
-    ) -> tuple[Any, Work]:
-        """Return the first state, from column potentials as one vector if they are given."""
-
-    @abstractmethod
-    def step(self, target: FamilyTarget, state: Any, rng: Generator) -> Work:
-        """Advance the state in place by one step."""
-
-    def signal(self, target: FamilyTarget, state: Any) -> FamilySignal:
-        """Return the marginal error and the column potentials."""
-        is_finished = target.family.cost_max * state.violation <= TUNING.rounding_share * target.eta
-        return FamilySignal(state.columns, float(state.violation), is_finished)
-
-    def candidates(self, target: FamilyTarget, state: Any) -> list[tuple[FamilyCore, Vector]]:
-        """Return the Gibbs plans of the column potentials; none of a coarser family."""
-        if target.depth > 0:
-            return []
-        G: Matrix = state.columns
-        return [(target.family.gibbs_core(G, target.eta), G.ravel())]
-
-    def potentials(self, target: FamilyTarget, state: FamilyState) -> tuple[Vector]:
-        """Return the column potentials as one vector."""
-        return (state.columns.ravel(),)
-
-
 def choose(family: Family, goal: Goal) -> tuple[str, str]:
     """Return the method that "auto" stands for, and why."""
     entries = family.pass_entries
@@ -120,10 +59,6 @@ def choose(family: Family, goal: Goal) -> tuple[str, str]:
 
 def make_method(name: str, options: dict[str, object]) -> FamilySolver:
     """Return a solver with its options, or raise with its known options."""
-    from .bregman import Bregman
-    from .column_generation import ColumnGeneration
-    from .semi_dual import LBFGS, BlockPDASMD
-
     if name not in METHODS:
         near = difflib.get_close_matches(name[:LONGEST_SHOWN], METHODS, n=1, cutoff=0.5)
         hint = f" (did you mean {near[0]!r}?)" if near else ""

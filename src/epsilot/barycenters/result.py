@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._types import Potentials, Vector
 from ..display.text import compile_note
-from ..engine.result import Status
+from ..engine.status import Status
 from ..problems.plan import Plan
 from ..problems.work import Record, Work
 

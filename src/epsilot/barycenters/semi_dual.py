@@ -29,10 +29,11 @@ from ..problems.duals import softmin
 from ..problems.problem import Problem
 from ..problems.work import Work
 from ..solvers import stochastic_steps as loops
+from ..solvers.base import SolverState
 from ..solvers.method_info import MethodInfo
 from ..solvers.pdasmd import TUNING
+from .base import FamilySolver
 from .family import Family
-from .methods import FamilySolver
 from .stages import FamilyTarget
 
 
@@ -90,7 +91,7 @@ def inner(family: Family, X: Matrix, Y: Matrix) -> float:
 
 
 @dataclass(slots=True)
-class SemiDualState:
+class SemiDualState(SolverState):
     """The last evaluation of the semi-dual, in arrays that a checkpoint saves."""
 
     columns: Matrix

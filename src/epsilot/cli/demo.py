@@ -49,7 +49,7 @@ def demo(
     request = Request(eps=eps, seed=seed, progress=sys.stderr.isatty(), on_limit="ignore")
 
     from ..api.solve import run_request
-    from ..engine.result import Status
+    from ..engine.status import Status
 
     results: dict[str, Result] = {}
     for method in ("auto", "pdasmd") if side <= MAX_DENSE_SIDE else ("auto",):

@@ -14,10 +14,10 @@ from ..errors import InvalidProblem
 from ..files import IMAGE_SUFFIXES, read_array, read_image
 from ..metrics import METRICS, PIXEL_METRICS, POINT_METRICS
 from ..wording import LONGEST_SHOWN, named, shown
-from .options import Source
 
 if TYPE_CHECKING:
     from ..geometry import Geometry
+    from .options import Source
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..files import StrPath
 from ..files.arrays import Arrays, SavedArrays
 from ..problems.objective import RunObjective
 from ..problems.problem import Target
+from ..solvers.base import ResizableState, SolverState
 from ..wording import first_line, named, shown
 from .goal import Goal
 from .observers import Observer
@@ -26,9 +27,6 @@ from .request import Request
 from .run_plan import RunPlan
 from .run_state import AnyMoment, Moment, RunState
 from .storage import load, save, save_or_warn
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 _FORMAT = "epsilot-checkpoint-2"
 _REMEDY = "write one with the argument checkpoint"
@@ -109,29 +107,28 @@ def _level(saved: object) -> Any:
     return saved
 
 
-def _read_state(state: DataclassInstance, arrays: Arrays, target: Target) -> None:
+def _read_state(state: SolverState, arrays: Arrays, target: Target) -> None:
     """Set the fields of a fresh state, of the same types and shapes.
 
-    Lists that are empty at first may have grown, all by the same number. A state whose shapes
-    change in other ways checks them by its method ``fits``. Numbers of which a solver takes roots
-    are listed in ``nonnegative``.
+    Lists that are empty at first may have grown, all by the same number. A resizable state checks
+    its shapes itself.
     """
-    fits, grown = getattr(state, "fits", None), set()
+    is_resizable, grown = isinstance(state, ResizableState), set()
     for name, value in _fields(state).items():
         key, fresh = f"state.{name}", np.asarray(value)
         wanted = fresh.shape
         if key in arrays and fresh.ndim == 1 == arrays[key].ndim:
             if fresh.size == 0:
                 grown.add(arrays[key].size)
-            if fresh.size == 0 or fits is not None:
+            if fresh.size == 0 or is_resizable:
                 wanted = arrays[key].shape
         saved = SavedArrays(arrays).array(key, wanted, fresh.dtype)
         setattr(state, name, saved if isinstance(value, np.ndarray) else type(value)(saved.item()))
-    if not (len(grown) <= 1 if fits is None else fits(target)):
+    if not (state.fits(target) if isinstance(state, ResizableState) else len(grown) <= 1):
         raise ValueError("arrays of the state do not fit together")
-    if not all(getattr(state, name) >= 0 for name in getattr(state, "nonnegative", ())):
+    if not all(getattr(state, name) >= 0 for name in state.nonnegative):
         raise ValueError("a number of the state is negative")
 
 
-def _fields(state: DataclassInstance) -> dict[str, Any]:
+def _fields(state: Any) -> dict[str, Any]:
     return {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}

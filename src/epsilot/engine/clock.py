@@ -17,7 +17,7 @@ from .. import deadline
 from ..arithmetic import keeping_subnormals
 from ..kernels.compile_watch import compile_seconds, solver_clock
 from .interrupts import graceful_interrupts
-from .result import Status
+from .status import Status
 from .tuning import TUNING
 
 

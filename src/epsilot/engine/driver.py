@@ -29,10 +29,10 @@ from .goal import Goal, Limits
 from .interrupts import watch_signals
 from .observers import Observer
 from .reserve import can_be_bounded_below, can_be_certified, reserve
-from .result import Status
 from .run_state import Moment, RunPosition, RunState, certify_crudely, record_of
 from .schedules import Schedule
 from .starts import Started
+from .status import Status
 from .tuning import TUNING
 
 
@@ -343,7 +343,7 @@ class Driver(Generic[T, S]):
 
         Any vector proves a bound, even one from an abandoned step.
         """
-        f: Vector | None = getattr(place.state, "row", None)
+        f: Vector | None = None if place.state is None else place.state.row_potential()
         if f is None and place.state is not None and not place.is_torn:
             f = self.solver.potentials(place.target, place.state)[0]
         if f is None and place.potentials is not None:

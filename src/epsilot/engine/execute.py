@@ -24,11 +24,12 @@ from .goal import Goal, make_goal, make_limits
 from .interrupts import AGAIN
 from .observers import Callback, History, Observer, live_line
 from .request import Request
-from .result import Result, Status
+from .result import Result
 from .run_plan import RunPlan, make_run_plan
 from .run_state import AnyMoment, RunState, certify_crudely, record_of
 from .seeds import generator
 from .starts import Started, coarse_levels
+from .status import Status
 from .warming import warm_up
 
 _NO_LINE: nullcontext[None] = nullcontext()

@@ -29,6 +29,7 @@ from ..arguments import (
 from ..errors import InvalidProblem, UnknownMethod
 from ..files import check_own
 from ..problems import kinds
+from ..problems.kind import Kind, UserProblem
 from ..wording import shown
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class Request:
         "Option of the method; repeatable.",
         is_written=False,
     )
-    kind: kinds.Kind = field(default_factory=kinds.balanced)
+    kind: Kind = field(default_factory=kinds.balanced)
 
     def __post_init__(self) -> None:
         """Convert NumPy scalars, and reject values that no problem can use."""
@@ -256,7 +257,7 @@ class Request:
         normalize: bool,
     ) -> "Problem":
         """Validate a user's problem; the papers' constants are those of the costs as given."""
-        given = kinds.UserProblem(M, a, b, normalize, can_shift=self.stop != "paper")
+        given = UserProblem(M, a, b, normalize, can_shift=self.stop != "paper")
         return self.kind.problem(given)
 
     def written(self) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +23,8 @@ from ..problems.plan import Plan
 from ..problems.problem import Problem
 from ..problems.work import Record, Work
 from .maps import MappedPoints, mapped, potential
+from .saved_result import read_result, save_result
+from .status import Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,30 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..geometry import Geometry
-
-
-class Status(enum.Enum):
-    """How a run ended; the value is a sentence for the user."""
-
-    CERTIFIED = "certified: the gap is within the target"
-    PUBLISHED_STOP = "the method's published stopping rule fired"
-    FINISHED = (
-        "the method has reached its end and the gap is above the target; raise its limits, or use "
-        "a larger target"
-    )
-    MAX_ITER = "stopped by max_iter before the target; raise it, or use a larger target"
-    MAX_OT = "stopped by max_ot before the target; raise it, or use a larger target"
-    MAX_SECONDS = "stopped by max_seconds before the target; raise it, or use a larger target"
-    INTERRUPTED = "interrupted; this is the best certified result so far"
-    CALLBACK = "stopped by the callback; this is the best certified result so far"
-    STALLED = "the gap stopped improving before the target; use a larger target"
-    NOT_FINITE = (
-        "the iterate overflowed; this is the best certified result before that, use a larger target"
-    )
-    REFUSED = "rejected: the input is not a valid problem; see errors for the reason"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class Gradients(NamedTuple):
@@ -388,8 +365,6 @@ class Result:
 
         ``epsilot certify --result result.npz --cost M.npy`` proves the bounds again.
         """
-        from .saved_result import save_result
-
         save_result(self, path)
 
     @classmethod
@@ -424,6 +399,7 @@ class Result:
         >>> result.value, result.plan_sparse.nnz
         (0.0, 3)
         """
-        from .saved_result import load_result
-
-        return load_result(path, M, a, b, keywords)
+        fields, digest = read_result(path, M, a, b, keywords)
+        result = cls(**fields)
+        vars(result)["problem_hash"] = digest  # a cached property
+        return result

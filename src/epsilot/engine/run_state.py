@@ -15,7 +15,7 @@ from ..problems.certificate import Proof
 from ..problems.objective import RunObjective
 from ..problems.work import TABLE, Record, Work
 from ..solvers.base import S, T
-from .result import Status
+from .status import Status
 
 #: Counters that are written as they are: whole numbers, and others.
 _WHOLE = ("n_iter", "evaluated_at", "next_evaluation")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,13 +19,16 @@ from ..geometry.clouds import forms_of
 from ..geometry.unsaved import unsaved_cost
 from ..problems import kinds
 from ..problems.duals import centred_slopes, free_slopes
-from ..problems.kinds import Kind
+from ..problems.kind import Kind, UserProblem
 from ..problems.problem import Problem
 from ..problems.work import Record, Work
 from ..wording import first_line, named, shown
 from .certificate import Certificate, certificate_of
-from .result import Result, Status
+from .status import Status
 from .storage import load, pack_plan, save, unpack_plan
+
+if TYPE_CHECKING:
+    from .result import Result
 
 _FORMAT = "epsilot-result-2"
 _REMEDY = "write one with Result.save"
@@ -79,14 +82,17 @@ def save_result(result: Result, path: StrPath) -> None:
     save(path, _FORMAT, header, arrays)
 
 
-def load_result(
+def read_result(
     path: StrPath,
     M: ArrayLike | Geometry | None,
     a: ArrayLike | None,
     b: ArrayLike | None,
     keywords: dict[str, Any],
-) -> Result:
-    """Read a saved result, on the problem that it solves if that is given."""
+) -> tuple[dict[str, Any], str]:
+    """Return the fields of a saved ``Result`` and the hash of its problem.
+
+    If the problem is given, it must be the one that was solved.
+    """
     header, arrays = load(path, _FORMAT, _REMEDY)
     if M is None and (a is not None or b is not None or keywords):
         raise InvalidProblem(
@@ -94,7 +100,8 @@ def load_result(
         )
     given = None if M is None else _problem_of(header, path, M, a, b, keywords)
     try:
-        return _result(header, SavedArrays(arrays), given, path)
+        fields = _fields(header, SavedArrays(arrays), given, path)
+        return fields, str(header["problem_hash"])
     except (InvalidProblem, KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidProblem(
             f"{named(path)} cannot be read as a result: {first_line(error)} (files of older "
@@ -120,7 +127,7 @@ def _problem_of(
         )
     # The costs are not shifted with stop="paper".
     for cost, can_shift in product(forms_of(M), (True, False)):
-        problem = kind.problem(kinds.UserProblem(cost, a, b, bool(normalize), can_shift))
+        problem = kind.problem(UserProblem(cost, a, b, bool(normalize), can_shift))
         problem = kind.objective(problem, _saved_reg(path, header)).problem
         if header.get("problem_hash") == problem.digest():
             break
@@ -140,8 +147,10 @@ def _saved_reg(path: StrPath, header: Fields) -> float | None:
     return check_positive(f"reg in {named(path)}", header.get("reg")) if is_entropic else None
 
 
-def _result(header: Fields, arrays: SavedArrays, given: Problem | None, path: StrPath) -> Result:
-    """Return the result of a header and arrays, which are not trusted."""
+def _fields(
+    header: Fields, arrays: SavedArrays, given: Problem | None, path: StrPath
+) -> dict[str, Any]:
+    """Return the fields of a result from a header and arrays, which are not trusted."""
     n, m = map(int, header["shape"])
     plain = {name: _typed(name, header[name], kind) for name, kind in _PLAIN.items()}
     scales = dict(zip(_SCALES, arrays.vector("scales", (len(_SCALES),)).tolist(), strict=True))
@@ -154,20 +163,17 @@ def _result(header: Fields, arrays: SavedArrays, given: Problem | None, path: St
     price, units = header["mass_price"], {str(k): int(v) for k, v in header["work"].items()}
     options = plain["options"]  # JSON has no tuples
     plain["options"] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
-    result = Result(
-        **plain,
-        plan_operator=unpack_plan(dict(arrays.arrays), problem).scaled(problem.mass),
-        potentials=(arrays.vector("f", (n,)), arrays.vector("g", (m,))),
-        status=Status[header["status"]],
-        work=Work(units, int(header["certificate_work"])),
-        history=[Record(*row) for row in header["history"]],
-        problem=problem,
-        choice=None if header["choice"] is None else str(header["choice"]),
-        slopes=_SLOPES.get(header["slopes"]),
-        mass_price=None if price is None else float(price),
-    )
-    vars(result)["problem_hash"] = str(header["problem_hash"])  # a cached property
-    return result
+    return plain | {
+        "plan_operator": unpack_plan(dict(arrays.arrays), problem).scaled(problem.mass),
+        "potentials": (arrays.vector("f", (n,)), arrays.vector("g", (m,))),
+        "status": Status[header["status"]],
+        "work": Work(units, int(header["certificate_work"])),
+        "history": [Record(*row) for row in header["history"]],
+        "problem": problem,
+        "choice": None if header["choice"] is None else str(header["choice"]),
+        "slopes": _SLOPES.get(header["slopes"]),
+        "mass_price": None if price is None else float(price),
+    }
 
 
 def _typed(name: str, value: object, kind: type) -> Any:

@@ -28,7 +28,8 @@ from ..engine.batch.problems import StackSource, batch_key, flat
 from ..engine.batch.result import BatchResult, Plans
 from ..engine.goal import EXACT_RTOL
 from ..engine.request import Request
-from ..engine.result import Result, Status
+from ..engine.result import Result
+from ..engine.status import Status
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry, PointCloud
 from ..geometry.clouds import cloud_geometry

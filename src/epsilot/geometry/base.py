@@ -282,12 +282,6 @@ class Geometry(ABC):
         lows, highs = zip(*((C.min(), C.max()) for _, _, C in self.blocks()), strict=True)
         return float(min(lows)), float(max(highs))
 
-    def tilted(self, u: Vector, v: Vector) -> Geometry:
-        """Return the geometry of C_ij + u_i + v_j, whose ``untilted`` is this one."""
-        from .tilted import Tilted
-
-        return Tilted(self, u, v)
-
     @property
     def untilted(self) -> Geometry:
         """The user's cost, where a regularisation has added numbers per row and column to it."""

@@ -16,7 +16,7 @@ from .._types import Array, Index, Vector
 from ..kernels import network
 from ..problems.work import Work
 from ..solvers.arc_simplex import Nodes, are_links
-from ..solvers.base import Signal
+from ..solvers.base import ResizableState, Signal
 from ..solvers.method_info import MethodInfo
 from ..solvers.network_simplex import NetworkSimplex
 from .objective import MAX_MISSING_MASS, Flow, check_cut
@@ -72,7 +72,7 @@ class FlowNetwork(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class FlowState:
+class FlowState(ResizableState):
     """A basis of the network: see kernels.network."""
 
     links: Nodes

@@ -9,11 +9,11 @@ from ..arguments import check_count, check_least
 from ..engine.clock import Clock, started
 from ..engine.execute import drive, facts, proved, report_limit
 from ..engine.request import Request
-from ..engine.result import Status
 from ..engine.run_plan import RunPlan
 from ..engine.run_state import RunState
 from ..engine.schedules import AnySchedule, ConstantSchedule
 from ..engine.starts import COLD
+from ..engine.status import Status
 from ..errors import InvalidProblem, UnknownMethod
 from ..solvers.base import AnySolver
 from ..wording import shown

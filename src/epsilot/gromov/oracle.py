@@ -19,7 +19,7 @@ from .._types import Index, Matrix, Vector
 from ..deadline import OutOfTime
 from ..engine.execute import execute
 from ..engine.request import Request
-from ..engine.result import Status
+from ..engine.status import Status
 from ..geometry import Geometry, as_geometry
 from ..geometry.clouds import cloud_geometry
 from ..kernels import moment_transport as kernels

@@ -13,7 +13,7 @@ from .. import memory
 from .._types import Matrix
 from ..display.text import compile_note
 from ..engine.certificate import Certificate
-from ..engine.result import Status
+from ..engine.status import Status
 from ..errors import CertificateError
 from ..kernels.moment_transport import moment
 from ..problems.certificate import BUG_NOTE

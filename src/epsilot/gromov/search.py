@@ -16,7 +16,7 @@ from .._types import Index, Matrix, Vector
 from ..errors import TooLarge
 from ..problems.plan import Arcs
 from ..problems.work import Work
-from ..solvers.base import Signal
+from ..solvers.base import ResizableState, Signal
 from .cover import Cover
 from .objective import Bracket, GromovGoal, GromovObjective, is_reached
 from .oracle import Answer, TransportOracle
@@ -57,7 +57,7 @@ class GromovTarget(NamedTuple):
 
 
 @dataclass
-class SearchState:
+class SearchState(ResizableState):
     """The best plan, and the starts of descents that are left."""
 
     n_ot: int  # transport problems solved

@@ -8,45 +8,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ..errors import InvalidProblem
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from ..geometry import Geometry
-    from .objective import Objective
-    from .problem import Problem
-
-
-class UserProblem(NamedTuple):
-    """Cost and weights as the user gave them."""
-
-    M: "ArrayLike | Geometry"
-    a: "ArrayLike | None" = None
-    b: "ArrayLike | None" = None
-    normalize: bool = False
-    can_shift: bool = True  # whether costs may be shifted to begin at 0
-
-    @property
-    def options(self) -> dict[str, bool]:
-        """The fields after cost and weights, by name."""
-        return {"normalize": self.normalize, "can_shift": self.can_shift}
-
-
-class Kind(Protocol):
-    """A kind of problem, with the values of its keywords."""
-
-    def problem(self, given: UserProblem) -> "Problem":
-        """Validate a user's cost and weights, or raise ``InvalidProblem`` with one sentence."""
-
-    def objective(self, problem: "Problem", reg: float | None) -> "Objective":
-        """Return the objective to minimise, with an entropy if ``reg`` is given."""
-
-    @property
-    def keywords(self) -> dict[str, object]:
-        """The keywords that select this kind, with their values."""
+from .kind import Kind
 
 
 class KindKeyword(NamedTuple):
@@ -68,7 +33,10 @@ class KindEntry(NamedTuple):
     keywords: Mapping[str, KindKeyword]
 
 
-#: Every kind but the balanced one, which no keyword selects.
+#: The kind that no keyword selects.
+BALANCED = KindEntry("balanced:Balanced", {})
+
+#: Every other kind.
 KINDS: tuple[KindEntry, ...] = (
     KindEntry(
         "partial:Partial",
@@ -106,9 +74,7 @@ REGULARISATION = KindEntry(
 @cache
 def balanced() -> Kind:
     """Return the kind that no keyword selects."""
-    from .balanced import Balanced
-
-    return Balanced()
+    return _made(BALANCED, {})
 
 
 def keywords() -> dict[str, KindKeyword]:

@@ -26,7 +26,7 @@ from ..kernels.vectors import below, dot, exp, log, shortfall, shrink
 from .balanced import DEFAULT_ENTROPIC_GAP, check_regularisation
 from .certificate import BUG_NOTE
 from .duals import free_slopes, softmin
-from .kinds import UserProblem
+from .kind import UserProblem
 from .objective import Objective, Slopes, linear
 from .plan import Core, Correction, Plan
 from .problem import BestPotential, Clipped, Problem, check_size, checked_weights, scaled_problem

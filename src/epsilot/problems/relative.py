@@ -16,9 +16,10 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..arguments import check_choice
+from ..geometry.tilted import Tilted
 from ..kernels.vectors import dot, log
 from .balanced import EntropicObjective
-from .kinds import Kind, UserProblem
+from .kind import Kind, UserProblem
 from .objective import Objective
 from .prices import highest
 from .problem import Problem
@@ -112,7 +113,7 @@ def tilted(objective: Objective, eta: float) -> Objective:
                 objective.cost_size + highest(objective.price_a, objective.price_b)
             )
             u, v = np.where(problem.p > 0, u, far), np.where(problem.q > 0, v, far)
-    geometry = problem.geometry.tilted(u, v)
+    geometry = Tilted(problem.geometry, u, v)
     return replace(objective, problem=replace(problem, geometry=geometry, constant=constant))
 
 

@@ -19,7 +19,7 @@ from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Entropic, Problem
 from ..problems.rounding import round_onto
 from ..problems.work import Work
-from .base import EntropicSolver, Pace, Published, l1, published_parameters
+from .base import EntropicSolver, Pace, Published, SolverState, l1, published_parameters
 from .entropic_dual import (
     block,
     is_near_optimal,
@@ -37,7 +37,7 @@ MAX_TRIALS = 40
 
 
 @dataclass(slots=True, kw_only=True)
-class AAMState:
+class AAMState(SolverState):
     """Points of the method; each holds τ, then λ, in cost units."""
 
     nonnegative: ClassVar[tuple[str, ...]] = ("weight_sum", "smoothness")

@@ -13,7 +13,7 @@ from ..errors import InvalidProblem
 from ..kernels.vectors import exp
 from ..problems.problem import Entropic
 from ..problems.work import Work
-from .base import EntropicSolver, Pace, l1
+from .base import EntropicSolver, Pace, SolverState, l1
 from .entropic_dual import (
     JointPlan,
     block,
@@ -29,7 +29,7 @@ from .options import check_choices
 
 
 @dataclass(slots=True, kw_only=True)
-class AcceleratedSinkhornState:
+class AcceleratedSinkhornState(SolverState):
     """Points of the estimate sequence; each holds τ, then λ, in cost units."""
 
     nonnegative: ClassVar[tuple[str, ...]] = ("theta",)

@@ -19,14 +19,14 @@ from ..problems.plan import Core, Explicit, Gibbs, Plan
 from ..problems.problem import Entropic, Problem
 from ..problems.rounding import round_onto
 from ..problems.work import Work
-from .base import EntropicSolver, Pace, Published, l1
+from .base import EntropicSolver, Pace, Published, SolverState, l1
 from .entropic_dual import is_near_optimal, keeps_average, mix
 from .method_info import PRIMAL_DUAL, MethodInfo, Order
 from .options import check_choices
 
 
 @dataclass(slots=True, kw_only=True)
-class APDAGDState:
+class APDAGDState(SolverState):
     """Dual iterates (τ, λ) in one vector each, and the average of the plans met."""
 
     nonnegative: ClassVar[tuple[str, ...]] = ("beta", "smooth")

@@ -15,13 +15,13 @@ from ..kernels import coordinate as kernels
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Entropic
 from ..problems.work import Work
-from .base import EntropicSolver, Pace, l1
+from .base import EntropicSolver, Pace, SolverState, l1
 from .entropic_dual import is_near_optimal_at, mix
 from .method_info import MethodInfo, Order
 
 
 @dataclass(slots=True, kw_only=True)
-class APDRCDState:
+class APDRCDState(SolverState):
     """Dual iterates (τ, λ) in one vector each, and the weighted average of the plans met."""
 
     lam: Vector  # iterate

@@ -18,6 +18,7 @@ from ..geometry.sweeps import ByRow
 from ..kernels import k_least, network
 from ..problems.plan import MAX_UNSETTLED_MASS
 from ..problems.work import Work
+from .base import ResizableState, RowState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ Nodes: TypeAlias = NDArray[np.uint32]
 
 
 @dataclass(kw_only=True)
-class RoundState:
+class RoundState(RowState, ResizableState):
     """Potentials, the arcs of a restricted problem, and a basis."""
 
     row: Vector  # row potential at the start of the round

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import Field, dataclass
 from typing import (
     Any,
@@ -53,8 +54,41 @@ class Signal(NamedTuple):
         return math.isnan(self.violation)
 
 
+class SolverState:
+    """Base of the states of solvers, which are dataclasses of arrays and numbers."""
+
+    __slots__ = ()
+    #: Numbers of which the solver takes roots.
+    nonnegative: ClassVar[tuple[str, ...]] = ()
+
+    def row_potential(self) -> Vector | None:
+        """Return a row potential that is usable even in the middle of a step, if there is one."""
+        return None
+
+
+class ResizableState(SolverState, ABC):
+    """Base of states whose arrays change their sizes during a run."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def fits(self, target: Any, /) -> bool:
+        """Tell whether arrays from a file have consistent sizes and indices for the target."""
+
+
+class RowState(SolverState):
+    """Base of states that always hold a row potential."""
+
+    __slots__ = ()
+    row: Vector
+
+    def row_potential(self) -> Vector:
+        """Return the row potential."""
+        return self.row
+
+
 T = TypeVar("T", bound=Target)
-S = TypeVar("S")
+S = TypeVar("S", bound=SolverState)
 
 
 class Published(NamedTuple, Generic[T]):

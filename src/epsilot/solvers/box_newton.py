@@ -17,7 +17,7 @@ from ..problems.duals import softmin
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Entropic
 from ..problems.work import Work
-from .base import DualPlan, EntropicSolver, Pace, centred, l1
+from .base import DualPlan, EntropicSolver, Pace, RowState, centred, l1
 from .method_info import MethodInfo, Order
 from .options import HasConstants
 
@@ -179,7 +179,7 @@ def _solve_free(model: Quadratic, fixed: Vector) -> Vector | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class BoxNewtonState:
+class BoxNewtonState(RowState):
     """Potentials, the plan they define, and the trust radius."""
 
     row: Vector  # row potential τ

@@ -14,7 +14,7 @@ from ..kernels import dijkstra as kernels
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
-from .base import DirectSolver, Pace
+from .base import DirectSolver, Pace, SolverState
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants, check_choices
 
@@ -25,7 +25,7 @@ MAX_THETA = float(1 << 50)
 
 
 @dataclass(slots=True, kw_only=True)
-class DijkstraState:
+class DijkstraState(SolverState):
     """Integer costs, duals, masses still to be routed, and the flow as lists of entries."""
 
     c: Integers  # integer costs, in units of ``unit``

@@ -15,7 +15,7 @@ from ..kernels.vectors import dot, exp, log
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
-from .base import DirectSolver, centred
+from .base import DirectSolver, SolverState, centred
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants
 
@@ -31,7 +31,7 @@ class Point(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class DualExtrapolationState:
+class DualExtrapolationState(SolverState):
     """The sum s of operators (in five arrays and numbers), z = Prox(s), and the average of w."""
 
     row_sum: Vector  # sum of μ y_w over rows

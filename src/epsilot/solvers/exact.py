@@ -14,14 +14,14 @@ from ..errors import InvalidProblem
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
-from .base import AnySolver, DirectSolver, Pace
+from .base import AnySolver, DirectSolver, Pace, RowState
 from .cost_features import tie_measure
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo, Order
 
 
 @dataclass(slots=True)
-class VertexState:
+class VertexState(RowState):
     """Optimal potentials and the arcs of an optimal vertex."""
 
     row: Vector  # row potential

@@ -21,14 +21,14 @@ from ..problems.duals import softmin_rows
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Entropic, Problem
 from ..problems.work import Work
-from .base import EntropicSolver, Pace, l1
+from .base import EntropicSolver, Pace, SolverState, l1
 from .entropic_dual import JointPlan, block, log_masses, log_sums, masses
 from .method_info import MethodInfo, Order
 from .options import check_choices
 
 
 @dataclass(slots=True, kw_only=True)
-class CoordinateState:
+class CoordinateState(SolverState):
     """Both potentials and both marginals of the plan, rows first."""
 
     z: Vector  # row potential τ, then column potential λ

@@ -23,7 +23,7 @@ from ..kernels import grid_flow as kernels
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
-from .base import DirectSolver, Pace, Signal
+from .base import DirectSolver, Pace, ResizableState, Signal
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
@@ -52,7 +52,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True, kw_only=True)
-class GridFlowState:
+class GridFlowState(ResizableState):
     """The basis on the current grid; its arrays have the length of the finest grid."""
 
     supply: Integers  # surplus of each cell of the finest grid, in units of mass

@@ -14,14 +14,14 @@ from ..kernels.vectors import dot, log
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Additive, Entropic, Problem, Target
 from ..problems.work import Work
-from .base import DirectSolver, EntropicSolver, Pace, l1
+from .base import DirectSolver, EntropicSolver, Pace, SolverState, l1
 from .entropic_dual import is_near_optimal_at, keeps_average, mix, moments
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import check_choices
 
 
 @dataclass(slots=True, kw_only=True)
-class HybridState:
+class HybridState(SolverState):
     """The primal iterate as its logarithm, -inv C + f⊕g, and the dual iterate w = (u, v)."""
 
     nonnegative: ClassVar[tuple[str, ...]] = ("sigma", "step", "th")

@@ -17,7 +17,7 @@ from ..problems.duals import column_move, semi_dual, softmin
 from ..problems.plan import Core, Gibbs
 from ..problems.problem import Entropic
 from ..problems.work import Work
-from .base import EntropicSolver, Pace, l1
+from .base import EntropicSolver, Pace, SolverState, l1
 from .method_info import MethodInfo, Order
 from .stochastic_steps import TUNING, adapted, coupling, draw_rows, sampled_rows
 
@@ -26,7 +26,7 @@ MAX_MIRROR_STEP = 24.0
 
 
 @dataclass(slots=True, kw_only=True)
-class KatyushaState:
+class KatyushaState(SolverState):
     """The three sequences of Katyusha, and values at the snapshot."""
 
     lam: Vector  # snapshot ṽ

@@ -16,7 +16,7 @@ from ..kernels.vectors import exp, log
 from ..problems.plan import Core, Explicit
 from ..problems.problem import Additive
 from ..problems.work import Work
-from .base import DirectSolver, Pace
+from .base import DirectSolver, Pace, RowState
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants
 
@@ -57,7 +57,7 @@ class Rung(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class PackingState:
+class PackingState(RowState):
     """The two iterates (Z, and Z + g D), their marginals, and the current rung of the ladder."""
 
     Z: Matrix

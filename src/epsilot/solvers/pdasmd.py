@@ -25,7 +25,7 @@ from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Entropic, Problem
 from ..problems.work import Work
 from . import stochastic_steps
-from .base import EntropicSolver, Pace, l1
+from .base import EntropicSolver, Pace, SolverState, l1
 from .entropic_dual import is_near_optimal
 from .method_info import MethodInfo, Order
 from .options import check_choices
@@ -68,7 +68,7 @@ _CHOICES = {
 
 
 @dataclass(slots=True, kw_only=True)
-class PDASMDState:
+class PDASMDState(SolverState):
     """The three sequences of Katyusha, values at the snapshot, and the running sums."""
 
     lam: Vector  # snapshot ṽ

@@ -28,7 +28,7 @@ from ..kernels.vectors import exp, log, power
 from ..problems.duals import softmin, softmin_cols, softmin_rows
 from ..problems.problem import Entropic, Problem
 from ..problems.work import Work
-from .base import DualPlan, EntropicSolver, Pace, l1
+from .base import DualPlan, EntropicSolver, Pace, ResizableState, RowState, l1
 from .cost_models import Offer, cost_model
 from .method_info import MethodInfo, Order
 from .options import check_choices
@@ -101,7 +101,7 @@ def next_omega(omega: float, rate: float) -> float:
 
 
 @dataclass(slots=True, kw_only=True)
-class Relaxed:
+class Relaxed(RowState):
     """Potentials under overrelaxed sweeps, and the data for the choice of ω."""
 
     row: Vector  # row potential τ
@@ -134,7 +134,7 @@ class Relaxed:
 
 
 @dataclass(slots=True, kw_only=True)
-class LogState(Relaxed):
+class LogState(Relaxed, ResizableState):
     """Potentials, and the log-sums for the next half-step."""
 
     lse: Vector  # log-sum-exp of the block to be updated next

@@ -20,7 +20,7 @@ from ..problems.plan import Core, Gibbs
 from ..problems.problem import Penalised
 from ..problems.work import Work
 from . import stochastic_steps
-from .base import Pace, Signal, UnpublishedSolver, l1
+from .base import Pace, Signal, SolverState, UnpublishedSolver, l1
 from .method_info import MethodInfo
 from .options import check_choices
 from .stochastic_steps import Steps, adapted, draw_rows, sampled_rows
@@ -42,7 +42,7 @@ TUNING = UnbalancedPDASMDTuning()
 
 
 @dataclass(slots=True, kw_only=True)
-class UnbalancedPDASMDState:
+class UnbalancedPDASMDState(SolverState):
     """The three sequences of Katyusha, values at the snapshot, the box and the reference."""
 
     lam: Vector  # snapshot ṽ

@@ -28,7 +28,7 @@ from ..problems.plan import Arcs, Core, Gibbs
 from ..problems.prices import Price, balancing_constant, kept, least
 from ..problems.problem import Additive, Clipped, Penalised
 from ..problems.work import Work
-from .base import Pace, Signal, UnpublishedSolver
+from .base import Pace, Signal, SolverState, UnpublishedSolver
 from .method_info import MethodInfo
 from .restricted_simplex import RestrictedSimplex
 
@@ -81,7 +81,7 @@ def cost_size(problem: Penalised) -> float:
 
 
 @dataclass
-class UnbalancedSinkhornState:
+class UnbalancedSinkhornState(SolverState):
     """X = exp(U ⊕ V - κ C), and the potentials of the last sweep."""
 
     U: Vector
@@ -232,7 +232,7 @@ def _shifted(problem: Penalised, f: Vector, g: Vector, eta: float) -> Potentials
 
 
 @dataclass(slots=True, kw_only=True)
-class ClippedSinkhornState:
+class ClippedSinkhornState(SolverState):
     """Potentials within their bounds."""
 
     f: Vector

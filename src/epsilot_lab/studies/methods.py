@@ -24,7 +24,7 @@ import numpy as np
 from rich.console import Console
 
 import epsilot
-from epsilot.engine.result import Status
+from epsilot.engine.status import Status
 from epsilot.solvers.apdrcd import steps_per_epoch
 
 from .. import document

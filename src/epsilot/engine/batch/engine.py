@@ -47,7 +47,8 @@ from ..execute import execute
 from ..goal import RTOL
 from ..interrupts import AGAIN, graceful_interrupts, watch_signals
 from ..request import Request
-from ..result import Result, Status
+from ..result import Result
+from ..status import Status
 from ..storage import save_or_warn
 from ..tuning import TUNING
 from .problems import Chunk, GivenProblem, ListChunk, ProblemSource, places

@@ -24,7 +24,8 @@ from ...wording import shown
 from .. import storage
 from ..goal import make_goal
 from ..request import Request
-from ..result import Result, Status
+from ..result import Result
+from ..status import Status
 from .problems import ProblemSource, places
 
 if TYPE_CHECKING:
