@@ -145,7 +145,7 @@ def cut_defects(
         yield "a cut leaves out a target that its sources reach"
     if kind.name == "partial":
         excess = np.longdouble(kind.mass) - a[~inside].sum() - b[reached].sum()
-    elif kind.name == "balanced":
+    elif kind.name == "balanced" or not kind.finite_prices:  # nothing may stay
         excess = a[inside].sum() - (b * (a.sum() / b.sum()))[reached].sum()
     else:
         yield f"a problem of kind {kind.name} has a plan, whatever is forbidden"
