@@ -35,16 +35,18 @@ def test_scaled_plans_are_those_of_solve(reg, mass):
     assert audit.lower == pytest.approx(found.lower, abs=gap)
 
 
-@pytest.mark.parametrize("case", ["empty point", "fine", "few sweeps", "tight"])
+@pytest.mark.parametrize("case", ["empty point", "forbidden pair", "fine", "few sweeps", "tight"])
 def test_what_scaling_leaves_to_a_run(case):
     M, a, b = problem()
     keywords = {"gap": 1e-10, "error": 1e-10, "max_sweeps": 3 if case == "few sweeps" else 500}
     if case == "empty point":
         a[0] = 0.0
         a /= a.sum()
+    if case == "forbidden pair":
+        M[0, 1] = np.inf
     if case == "tight":
         keywords["gap"] = 0.0
-    reg = M.max() / (2 * TUNING.max_exponent) if case == "fine" else 0.1
+    reg = 1 / (2 * TUNING.max_exponent) if case == "fine" else 0.1
     found = solve_by_scaling(M, a, b, reg, **keywords)
     assert found is None or (case == "tight" and found.value == found.lower)
 

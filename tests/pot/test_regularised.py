@@ -3,6 +3,7 @@
 import numpy as np
 import ot
 import pytest
+from scipy.special import xlogy
 
 import epsilot.pot
 
@@ -19,11 +20,12 @@ METHODS = [
 ]
 
 
-def problem(n=8, m=9, seed=0):
-    """Return weights and costs of a small problem."""
+def problem(n=8, m=9, seed=0, mask=0.0):
+    """Return weights and costs of a small problem; a share of the pairs is forbidden."""
     rng = np.random.default_rng(seed)
     a, b = rng.random(n) + 0.1, rng.random(m) + 0.1
-    return a / a.sum(), b / b.sum(), rng.random((n, m))
+    M = rng.random((n, m))
+    return a / a.sum(), b / b.sum(), np.where(rng.random((n, m)) < mask, np.inf, M)
 
 
 @pytest.fixture(params=BACKENDS)
@@ -221,6 +223,55 @@ def test_partial_transport(array):
     assert (np.asarray(entries["T"]) == np.asarray(plan)).all()
     with pytest.raises(ValueError, match="infeasible"):
         epsilot.pot.partial.partial_wasserstein(a, b, M, m=2)
+
+
+@pytest.mark.parametrize("name", ["", "_logscale"])
+@pytest.mark.parametrize("mass", [0.4, None])
+def test_entropic_partial_transport(array, name, mass):
+    a, b, M = map(array, problem())
+    ours = getattr(epsilot.pot.partial, f"entropic_partial_wasserstein{name}")
+    plan, log = ours(a, b, M, 0.1, mass, log=True)
+    assert type(plan) is type(M)
+    theirs = ot.partial.entropic_partial_wasserstein(*problem(), 0.1, mass)
+    np.testing.assert_allclose(np.asarray(plan), theirs, atol=1e-7)
+    assert 0 <= log["gap"] <= 1e-12
+    assert float(log["partial_w_dist"]) == pytest.approx(float((plan * M).sum()))
+    with pytest.raises(ValueError, match="infeasible"):
+        ours(a, b, M, 0.1, 2)
+
+
+def test_entropic_partial_transport_ends_at_the_limit_with_a_true_gap():
+    a, b, M = problem(40, 40)
+    with pytest.warns(UserWarning, match="entropic gap"):
+        plan, log = epsilot.pot.partial.entropic_partial_wasserstein(a, b, M, 1e-4, 0.5, log=True)
+    value = (plan * M).sum() + 1e-4 * xlogy(plan, plan).sum()
+    assert log["lower_bound"] == pytest.approx(value - log["gap"], abs=1e-12)
+    assert 1e-12 < log["gap"] < 1e-3
+
+
+def test_gradients_of_entropic_partial_transport_are_left_to_pot():
+    a, b, M = (torch.tensor(x, requires_grad=True) for x in problem())
+    _, log = epsilot.pot.partial.entropic_partial_wasserstein(a, b, M, 0.1, 0.4, log=True)
+    assert "gradients" in log["uncertified"]
+    log["partial_w_dist"].backward()
+    assert M.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("reg", [1.0, 0.01])
+def test_forbidden_pairs_are_certified(array, reg):
+    a, b, M = problem(mask=0.3)
+    expected = ot.sinkhorn(a, b, M, reg, method="sinkhorn_log", stopThr=1e-12, numItermax=10_000)
+    given = [array(x) for x in (a, b, M)]
+    plan, log = epsilot.pot.sinkhorn(*given, reg, log=True)
+    np.testing.assert_allclose(np.asarray(plan), expected, atol=1e-6)
+    assert 0 <= log["gap"] <= 1e-11
+    cost = np.vdot(expected, np.where(np.isfinite(M), M, 0.0))  # POT's is NaN
+    assert float(epsilot.pot.sinkhorn2(*given, reg)) == pytest.approx(cost, rel=1e-6)
+    result = epsilot.pot.solve(given[2], *given[:2], reg=reg)
+    assert float(result.value_linear) == pytest.approx(cost, rel=1e-6)
+    assert result.log["gap"] <= 1e-11
+    batch = epsilot.pot.batch.solve_batch(given[2][None], reg, given[0][None], given[1][None])
+    assert float(batch.value_linear[0]) == pytest.approx(cost, rel=1e-6)
 
 
 def test_barycentres():

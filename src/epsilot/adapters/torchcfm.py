@@ -46,7 +46,7 @@ class OTPlanSampler:
     ----------
     method : {"exact", "sinkhorn", "unbalanced", "partial"}
         The plan: of :func:`epsilot.torch.match`, or of ``sinkhorn``, ``sinkhorn_knopp_unbalanced``
-        and ``entropic_partial_wasserstein`` of ``epsilot.pot``, the last of which is POT's.
+        and ``entropic_partial_wasserstein`` of ``epsilot.pot``.
     reg : float
         Weight of the entropy.
     reg_m : float
@@ -82,7 +82,7 @@ class OTPlanSampler:
             "exact": pot.emd,
             "sinkhorn": partial(pot.sinkhorn, reg=reg),
             "unbalanced": partial(pot.unbalanced.sinkhorn_knopp_unbalanced, reg=reg, reg_m=reg_m),
-            "partial": partial(ot.partial.entropic_partial_wasserstein, reg=reg),
+            "partial": partial(pot.partial.entropic_partial_wasserstein, reg=reg),
         }
         if method not in plans:
             raise InvalidProblem(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Matrix, Potentials, Vector
+from ..geometry import Geometry
 from ..kernels.dense import gibbs
 from ..kernels.scaling import scale
 from ..kernels.vectors import log
@@ -46,7 +47,14 @@ class ScaledPlan(NamedTuple):
 
 
 def solve_by_scaling(
-    M: Matrix, a: Vector, b: Vector, reg: float, *, gap: float, error: float, max_sweeps: float
+    M: Matrix | Geometry,
+    a: Vector,
+    b: Vector,
+    reg: float,
+    *,
+    gap: float,
+    error: float,
+    max_sweeps: float,
 ) -> ScaledPlan | None:
     """Solve min <M, X> - reg H(X); return None where sweeps are slow or do not reach the gap.
 
@@ -58,6 +66,7 @@ def solve_by_scaling(
     p, q, (n, m) = problem.p, problem.q, problem.shape
     if (
         n * m > TUNING.max_entries
+        or problem.geometry.allowed is not None  # forbidden pairs, whose cost is inf
         or not problem.cost_max <= TUNING.max_exponent * eta
         or min(p.min(), q.min()) <= 0
     ):

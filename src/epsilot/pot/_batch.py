@@ -73,7 +73,7 @@ def solve_batch(
     plan, value = (np.stack([getattr(x, name) for x in found]) for name in ("plan", "value"))
     f, g = (np.stack([getattr(x, name) for x in found]) / (share or 1.0) for name in ("f", "g"))
     lower = np.array([x.lower for x in found])
-    linear = (plan * costs).sum(axis=(1, 2))
+    linear = np.array([x.price(C) for x, C in zip(found, costs, strict=True)])
     plan, *numbers = (nx.from_numpy(x, type_as=M) for x in (plan, linear, value + constant, f, g))
     if grad == "envelope" and is_graded:  # the gradient of the minimum in M is the plan
         slope = nx.sum(M * plan, axis=(1, 2))

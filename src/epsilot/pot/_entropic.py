@@ -12,7 +12,7 @@ from ..api.solve import solve
 from ..engine.scaled_entropic import solve_by_scaling
 from ..frameworks.entropic_starts import newton_potentials
 from ..frameworks.losses import TUNING as LOSS_TUNING
-from ..geometry import Dense
+from ..geometry import Dense, Geometry, as_geometry
 from ._arrays import Arguments, leave_non_entropic, read
 from ._modules import leave_if, leaving_refusals, replaces
 from ._tuning import TUNING
@@ -46,10 +46,15 @@ class EntropicPlan(NamedTuple):
         """The entries of a log that POT does not have."""
         return {"lower_bound": self.lower, "gap": self.value - self.lower}
 
+    def price(self, M: Matrix) -> float:
+        """Return <M, X>; forbidden pairs, whose cost is inf, carry nothing."""
+        is_finite = np.isfinite(M.max(initial=0.0))
+        return float(np.vdot(self.plan, M if is_finite else np.where(self.plan > 0, M, 0.0)))
 
-def tolerance(M: Matrix, reg: float, mass: float) -> float:
+
+def tolerance(M: Geometry, reg: float, mass: float) -> float:
     """Return the entropic gap to reach."""
-    return TUNING.tol_share * max(float(np.abs(M).max()), reg) * mass
+    return TUNING.tol_share * max(*map(abs, M.bounds), reg) * mass
 
 
 def entropic_plan(
@@ -68,15 +73,16 @@ def entropic_plan(
     Newton's method makes the start, and Sinkhorn's at most ``max_iter`` epochs.
     """
     error = min(error, TUNING.marginal_error)
-    tol = tolerance(M, reg, float(a.sum()))
+    geometry = as_geometry(M)
+    tol = tolerance(geometry, reg, float(a.sum()))
     if start is None:
-        easy = solve_by_scaling(M, a, b, reg, gap=tol, error=error, max_sweeps=max_iter)
+        easy = solve_by_scaling(geometry, a, b, reg, gap=tol, error=error, max_sweeps=max_iter)
         if easy is not None:
             plan, potentials, value, lower, missed, n_iter = easy
             f, g = _balanced(*potentials, a, b)
             return EntropicPlan(plan, f, g, value, lower, missed, n_iter, is_converged=True)
-    geometry = Dense(M)
-    if start is None and max(M.shape) <= LOSS_TUNING.max_newton_start_rows:
+    is_dense = isinstance(geometry, Dense)
+    if start is None and is_dense and max(M.shape) <= LOSS_TUNING.max_newton_start_rows:
         start = newton_potentials(geometry, a, b, reg, tol)
     limits: dict[str, Any] = {"max_iter": int(max_iter), "on_limit": "ignore"}
     result = solve(geometry, a, b, reg=reg, tol=tol, potentials_init=start, **limits)
@@ -212,7 +218,7 @@ def sinkhorn2(
         warn_unless_converged(one, warn)
     if given.b.ndim > 1:
         return _stacked(given, found, float(reg), log)
-    cost = given.back(np.vdot(found[0].plan, given.M))
+    cost = given.back(np.float64(found[0].price(given.M)))
     return (cost, _log(given, found[0], float(reg))) if log else cost
 
 
@@ -228,7 +234,7 @@ def _log(given: Arguments, found: EntropicPlan, reg: float) -> dict[str, Any]:
 
 def _stacked(given: Arguments, found: list[EntropicPlan], reg: float, log: bool) -> Any:
     """Return the costs of one problem for each column of b."""
-    costs = given.back(np.array([np.vdot(one.plan, given.M) for one in found]))
+    costs = given.back(np.array([one.price(given.M) for one in found]))
     if not log:
         return costs
     f, g = (np.column_stack([getattr(one, name) for one in found]) for name in ("f", "g"))

@@ -105,7 +105,7 @@ def _entropic(
     return OTResult(
         potentials=(given.back(found.f / reg), given.back(found.g / reg)),
         value=value,
-        value_linear=given.back(np.float64(np.vdot(found.plan, M))),
+        value_linear=given.back(np.float64(found.price(M))),
         plan=plan,
         log={"lower_bound": found.lower + constant, "gap": found.value - found.lower},
         backend=nx,
