@@ -173,12 +173,17 @@ def test_sparse_costs_are_arcs(name):
         np.testing.assert_allclose(cost.grad.to_dense().numpy(), plan.to_dense().numpy())
 
 
-def test_infeasible_sparse_costs_are_reported_by_pot():
-    cost = coo_array(([1.0], ([0], [0])), shape=(2, 2))
+@pytest.mark.parametrize(
+    "cost",
+    [coo_array(([1.0], ([0], [0])), shape=(2, 2)), np.array([[1.0, np.inf], [np.inf, np.inf]])],
+    ids=["sparse", "dense"],
+)
+def test_infeasible_costs_are_reported_by_pot(cost):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _, log = epsilot.pot.emd(np.full(2, 0.5), np.full(2, 0.5), cost, log=True)
     assert log["result_code"] != 1
+    assert "no plan exists" in log["uncertified"]
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock", "minkowski"])
@@ -195,6 +200,14 @@ def test_points_on_a_line(array, metric):
     sparse = epsilot.pot.emd_1d(x, y, a, b, metric=metric, p=2)
     np.testing.assert_allclose(np.asarray(sparse), np.asarray(plan), atol=1e-15)
     assert entries["gap"] <= 1e-11
+
+
+def test_points_on_a_line_may_be_lists():
+    x, y = [0.0, 1.0, 2.0], [0.5, 1.0, 3.0]
+    assert epsilot.pot.emd2_1d(x, y) == ot.emd2_1d(x, y)
+    assert epsilot.pot.emd2_1d(x, y, log=True)[0] == pytest.approx(ot.emd2_1d(x, y))
+    with epsilot.pot.install():
+        assert ot.emd2_1d(x, y) == epsilot.pot.emd2_1d(x, y)
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])

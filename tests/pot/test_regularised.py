@@ -46,6 +46,23 @@ def test_entropic_plans_are_those_of_pot(array, method):
     assert log["err"][-1] <= 1e-6
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda o, a, b, M: o.sinkhorn2(a, b, M, 1.0),
+        lambda o, a, b, M: o.solve(M, a, b, reg=1.0).value,
+        lambda o, a, b, M: o.solve(M, a, b, reg=1.0).value_linear,
+        lambda o, a, b, M: o.unbalanced.sinkhorn_unbalanced2(a, b, M, 1.0, 1.0),
+        lambda o, a, b, M: o.unbalanced.mm_unbalanced2(a, b, M, 1.0),
+        lambda o, a, b, M: o.partial.partial_wasserstein2(a, b, M, m=0.5),
+    ],
+    ids=["sinkhorn2", "value", "value_linear", "unbalanced2", "mm2", "partial2"],
+)
+def test_numbers_have_the_precision_of_the_arguments(call):
+    given = [x.astype(np.float32) for x in problem()]
+    assert call(epsilot.pot, *given).dtype == np.float32
+
+
 @pytest.mark.parametrize("method", METHODS[:2])
 def test_entropic_costs(array, method):
     a, b, M = map(array, problem())
@@ -330,7 +347,10 @@ def test_refused_calls_are_visible():
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        (lambda o, a, b, M: o.sinkhorn(a, b, M, 0.1, numItermax=3, warn=False, log=True), "few"),
+        (
+            lambda o, a, b, M: o.sinkhorn(a, b, M, 0.1, numItermax=3, warn=False, log=True),
+            "at most",
+        ),
         (lambda o, a, b, M: o.sinkhorn(a, b, M, 0.1, "sinkhorn_kl", log=True), "method"),
         (lambda o, a, b, M: o.unbalanced.mm_unbalanced(a, b, M, 1, div="l2", log=True), "div"),
     ],

@@ -44,6 +44,10 @@ class Arguments:
         """Return an array, or a number, in the caller's type."""
         return self.nx.from_numpy(x, type_as=self.like)
 
+    def number(self, x: float) -> Any:
+        """Return a sum in the caller's type and precision, which ``back`` of a float is not."""
+        return self.back(np.asarray(x))[()]
+
     def warn_of_integers(self) -> None:
         """Warn, as POT does, where plans are cast to integers."""
         if not self.nx.is_floating_point(self.like):
@@ -52,6 +56,13 @@ class Arguments:
                 "precision (pass weights of floating point).",
                 stacklevel=5,
             )
+
+
+def as_arrays(*values: Any) -> list[Any]:
+    """Convert lists to arrays of the others' type; None stays."""
+    given = [x for x in values if x is not None]
+    made = iter(list_to_array(*given, given[0]))  # POT returns a list for two or more
+    return [None if x is None else next(made) for x in values]
 
 
 def read(
@@ -68,7 +79,7 @@ def read(
     Results have the type of the weights, or with ``like_cost`` that of M. ``rescale`` scales b to
     the total of a.
     """
-    a, b, M = list_to_array(a, b, M)
+    a, b, M = as_arrays(a, b, M)
     nx = get_backend(a, b, M)
     n, m = M.shape
     like = M if a is None or like_cost else a
@@ -124,7 +135,7 @@ def read_points(
     a: Any, b: Any, X_a: Any, X_b: Any, *, check_marginals: bool = True
 ) -> tuple[Arguments, Matrix, Matrix]:
     """Return the arguments of a problem between points, and the points."""
-    a, b, X_a, X_b = list_to_array(a, b, X_a, X_b)
+    a, b, X_a, X_b = as_arrays(a, b, X_a, X_b)
     nx = get_backend(a, b, X_a, X_b)
     x, y = (np.asarray(nx.to_numpy(X), np.float64) for X in (X_a, X_b))
     shape = x.shape[0], y.shape[0]

@@ -218,7 +218,7 @@ def sinkhorn2(
         warn_unless_converged(one, warn)
     if given.b.ndim > 1:
         return _stacked(given, found, float(reg), log)
-    cost = given.back(np.float64(found[0].price(given.M)))
+    cost = given.number(found[0].price(given.M))
     return (cost, _log(given, found[0], float(reg))) if log else cost
 
 

@@ -13,7 +13,7 @@ from ot.lp.emd_wrap import check_result
 from ot.utils import list_to_array
 
 from .._types import Vector
-from ..errors import InvalidProblem
+from ..errors import Infeasible, InvalidProblem
 from ..geometry import PointCloud, Sparse
 from ..geometry.clouds import cloud_geometry
 from ..geometry.coordinates import as_metric
@@ -161,7 +161,7 @@ def _leaving_infeasible(given: Arguments) -> Iterator[None]:
     try:
         yield
     except InvalidProblem as error:
-        leave_if(_is_refused_by_pot(given), str(error))
+        leave_if(isinstance(error, Infeasible) or _is_refused_by_pot(given), str(error))
         raise
 
 
@@ -296,9 +296,11 @@ def emd2_1d(
 ) -> Any:
     """Return the optimal cost between points on a line, as :func:`ot.emd2_1d` does.
 
-    ``log=True`` also returns ``G, lower_bound, gap``.
+    ``log=True`` also returns ``G, lower_bound, gap``; without it this is POT's closed form.
     """
-    leave_if(not log, "no log was asked")
+    if not log:
+        options = a, b, metric, p, False, True
+        return original(emd_1d)(x_a, x_b, *options)[1]["cost"]
     plan, entries = emd_1d(x_a, x_b, a, b, metric, p, dense, log=True)
     return entries["cost"], {
         "G": plan,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from ..api.solve import solve
 from ..engine.result import Result
 from ..geometry import as_geometry
@@ -50,10 +48,9 @@ def partial_wasserstein(
     if not log:
         return plan
     u, v = map(given.back, found.potentials)
-    cost = given.back(np.float64(found.value))
     return plan, {
-        "partial_w_dist": cost,
-        "cost": cost,
+        "partial_w_dist": given.number(found.value),
+        "cost": found.value,
         "u": u,
         "v": v,
         "warning": None if found.converged else str(found.status),
@@ -123,7 +120,7 @@ def entropic_partial_wasserstein(
     if not log:
         return plan
     entries = {"lower_bound": found.lower_bound, "gap": found.gap}
-    cost = given.back(np.float64(found.value_linear))
+    cost = given.number(found.value_linear)
     return plan, {"err": [found.marginal_error], "partial_w_dist": cost, **entries}
 
 

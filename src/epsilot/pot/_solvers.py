@@ -95,7 +95,7 @@ def _entropic(
     found = entropic_plan(M, given.a, given.b, reg, max_iter=max_iter, error=error)
     warn_unless_converged(found, warn=True)
     constant = kl_constant(given.a, given.b, reg) if reg_type == "kl" else 0.0
-    value = given.back(np.float64(found.value + constant))
+    value = given.number(found.value + constant)
     plan = given.back(found.plan)
     if grad == "envelope" and has_gradients(given):
         f, g = (np.where(np.isfinite(x), x, 0.0) for x in (found.f, found.g))
@@ -105,7 +105,7 @@ def _entropic(
     return OTResult(
         potentials=(given.back(found.f / reg), given.back(found.g / reg)),
         value=value,
-        value_linear=given.back(np.float64(found.price(M))),
+        value_linear=given.number(found.price(M)),
         plan=plan,
         log={"lower_bound": found.lower + constant, "gap": found.value - found.lower},
         backend=nx,

@@ -226,8 +226,8 @@ def _read(a: Any, b: Any, M: Any) -> Arguments:
 
 def _costs(given: Arguments, found: UnbalancedPlan) -> dict[str, Any]:
     """Return the entries of a log that hold costs."""
-    linear = given.back(np.vdot(found.plan, given.M))
-    return {"cost": linear, "total_cost": given.back(np.float64(found.value)), **found.bounds}
+    linear = given.number(float(np.vdot(found.plan, given.M)))
+    return {"cost": linear, "total_cost": given.number(found.value), **found.bounds}
 
 
 @replaces("unbalanced.sinkhorn_unbalanced2")

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -373,9 +374,12 @@ def pot_names(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
             "emd2_1d with log": ("emd2_1d", tuple(line), {"log": True}),
             "sinkhorn, reg 0.1": ("sinkhorn", (a, b, M, 0.1), {}),
             "sinkhorn, reg 0.01": ("sinkhorn", (a, b, M, 0.01), {}),
-        }
+            "entropic partial, reg 0.1": (
+                "partial.entropic_partial_wasserstein", (a, b, M, 0.1, 0.5), {}
+            ),
+        }  # fmt: skip
         for name, pattern in patterns.items():
-            if n > MAX_ENTROPIC_ROWS and name.startswith(("sinkhorn", "emd2_1d")):
+            if n > MAX_ROWS.get(pattern[0], math.inf):
                 continue
             calls: Calls = {
                 "theirs": _quietly(partial(_repeated_call, ot, *pattern, n)),
@@ -386,15 +390,18 @@ def pot_names(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
             yield name, f"{n}", f"{each * theirs:.3g}", f"{each * ours:.3g}", f"{theirs / ours:.2f}"
 
 
-#: Calls of small problems are repeated; large ones are not entropic or on a line.
-REPEATED_ROWS, MAX_ENTROPIC_ROWS = 2000, 1000
+#: Calls of small problems are repeated.
+REPEATED_ROWS = 2000
+#: Most points of a function that is not measured on large problems.
+MAX_ROWS = {"sinkhorn": 1000, "emd2_1d": 1000, "partial.entropic_partial_wasserstein": 100}
 
 
 def _repeated_call(
     library: Any, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any], n: int
 ) -> None:
+    function = attrgetter(name)(library)
     for _ in range(max(1, REPEATED_ROWS // n)):
-        getattr(library, name)(*arguments, **keywords)
+        function(*arguments, **keywords)
 
 
 # -- updates of entropic solvers -------------------------------------------------------------------
