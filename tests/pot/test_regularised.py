@@ -349,7 +349,7 @@ def test_refused_calls_are_visible():
     [
         (
             lambda o, a, b, M: o.sinkhorn(a, b, M, 0.1, numItermax=3, warn=False, log=True),
-            "at most",
+            "few",
         ),
         (lambda o, a, b, M: o.sinkhorn(a, b, M, 0.1, "sinkhorn_kl", log=True), "method"),
         (lambda o, a, b, M: o.unbalanced.mm_unbalanced(a, b, M, 1, div="l2", log=True), "div"),
