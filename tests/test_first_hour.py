@@ -134,3 +134,19 @@ def test_10_data_frames_in_a_notebook(rng):
     assert "optimum" in shown["text/html"]
     figure, _ = formatters.DisplayFormatter().format(result.plot())
     assert "image/png" in figure
+
+
+def test_mistakes_of_the_first_hour_are_answered_by_the_remedy(rng):
+    pandas = pytest.importorskip("pandas")
+    towns = pandas.DataFrame({"lon": [0.0, 1.0], "name": ["Bern", "Chur"]})
+    with pytest.raises(epsilot.InvalidProblem, match="column 'name', whose entries are not all"):
+        epsilot.solve_sample(towns, towns)
+    for metric, known in {
+        "manhattan": "cityblock",
+        "l2": "euclidean",
+        "euclid": "euclidean",
+    }.items():
+        with pytest.raises(epsilot.InvalidProblem, match=f"did you mean {known}"):
+            epsilot.solve_sample(rng.random((3, 2)), rng.random((3, 2)), metric=metric)
+    with pytest.raises(AttributeError, match=r"are in epsilot\.pot"):
+        _ = epsilot.emd

@@ -162,6 +162,10 @@ __all__ = [
 ]
 
 
+#: Names that scripts written for POT look for.
+_NAMES_OF_POT = ("da", "dist", "emd", "emd2", "sinkhorn", "sinkhorn2", "unif")
+
+
 def __getattr__(name: str) -> object:
     if name in _HOME:
         value = getattr(import_module(f".{_HOME[name]}", __name__), name)
@@ -173,7 +177,8 @@ def __getattr__(name: str) -> object:
         return value
     if name in _MODULES:
         return import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    hint = "; the functions of POT are in epsilot.pot" if name in _NAMES_OF_POT else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -49,10 +49,29 @@ def numeric(x: object, name: str) -> Vector:
         raise
     except (TypeError, ValueError, OverflowError, AttributeError, RuntimeError, BufferError):
         kind = getattr(x, "dtype", type(x).__name__)
+        text = _text_column(x)
+        if text is not None:
+            raise InvalidProblem(
+                f"{name} has the column {shown(text)}, whose entries are not all numbers (leave "
+                f"the column out, as {name}[[...]] does, or convert it)."
+            ) from None
         raise InvalidProblem(
             f"{name} is of type {named(kind)}; it must be a rectangular array of real numbers "
             "(convert it with numpy.asarray(..., dtype=float))."
         ) from None
+
+
+def _text_column(x: Any) -> object | None:
+    """Return the name of the first column of a data frame that does not hold numbers."""
+    names = getattr(x, "columns", ())
+    if callable(names) or not hasattr(x, "__getitem__"):
+        return None
+    for name in names:
+        try:
+            np.asarray(x[name], dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            return str(name)
+    return None
 
 
 def as_numpy(x: object, name: str) -> object:

@@ -7,6 +7,7 @@ other metric is computed in blocks by :mod:`epsilot.geometry.metric_cloud`.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._types import Matrix, Vector
+from .wording import LONGEST_SHOWN
 
 #: A function of numbers and arrays that is compiled.
 Compiled = Callable[..., Any]
@@ -378,6 +380,21 @@ POINT_METRICS = (*METRICS, *CDIST_METRICS, *BOOLEAN_METRICS)
 GRID_METRICS = _default_first("cityblock", (name for name, x in METRICS.items() if x.is_separable))
 LOSS_METRICS = tuple(name for name, x in METRICS.items() if x.has_slope)
 PIXEL_METRICS = _default_first("cityblock", (name for name, x in METRICS.items() if x.degree > 0))
+#: Names of metrics in other libraries.
+OTHER_NAMES = {
+    **dict.fromkeys(("l1", "manhattan", "taxicab"), "cityblock"),
+    "l2": "euclidean",
+    "squared_euclidean": "sqeuclidean",
+    **dict.fromkeys(("linf", "max", "maximum", "infinity"), "chebyshev"),
+}
+
+
+def nearest_name(metric: str, known: Iterable[str]) -> str | None:
+    """Return the known name of a metric that is meant by another name or misspelt."""
+    known, metric = tuple(known), metric[:LONGEST_SHOWN].lower()
+    near = [OTHER_NAMES[metric]] if metric in OTHER_NAMES else []
+    near += difflib.get_close_matches(metric, known, n=1)
+    return next((name for name in near if name in known), None)
 
 
 # -- circles -------------------------------------------------------------------------------------

@@ -169,5 +169,6 @@ def _plain_warnings() -> Iterator[None]:
 
 def _refuse(sentence: str, code: int = 2) -> None:
     """Print a sentence on standard error and exit."""
-    typer.echo(f"epsilot: {' '.join(sentence.split()).removesuffix('.')}.", err=True)
+    sentence = " ".join(sentence.split()).replace("normalize=True", "--normalize")
+    typer.echo(f"epsilot: {sentence.removesuffix('.')}.", err=True)
     raise SystemExit(code)
