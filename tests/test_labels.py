@@ -20,6 +20,14 @@ COST = pandas.DataFrame(M, index=TOWNS, columns=TOWNS)
 H = pandas.DataFrame(RNG.dirichlet(np.ones(4), 3), columns=TOWNS)
 
 CLOUDS = {
+    "PointCloud": lambda x, y: epsilot.solve(epsilot.PointCloud(x, y)).value,
+    "PointCloud of a rare metric": lambda x, y: (
+        epsilot.solve(epsilot.PointCloud(x, y, "canberra")).value
+    ),
+    "solve_sample_batch": lambda x, y: epsilot.solve_sample_batch(x, y).value[0],
+    "solve_sample_batch of lists": lambda x, y: epsilot.solve_sample_batch(
+        x, [y, y], rtol=1e-9
+    ).value[1],
     "solve_sample": lambda x, y: epsilot.solve_sample(x, y).value,
     "wasserstein": lambda x, y: epsilot.wasserstein(x, y),
     "barycenter_sample": lambda x, y: epsilot.barycenter_sample([x, y], 3, init=X[:3]).value,
@@ -81,3 +89,27 @@ def test_counts_are_no_labels():
     weights = pandas.Series(np.ones(4)), pandas.Series(np.ones(4))
     assert weights_like(COST, *weights) == weights
     assert weights_like(M, H.iloc[0], None)[0] is not None
+
+
+def test_batches_match_weights_with_the_labels_of_the_cost():
+    expected = epsilot.solve_batch(M, H.to_numpy(), H.to_numpy()[0]).value
+    mixed = H[["d", "b", "a", "c"]]
+    listed = [row for _, row in mixed.iterrows()]
+    for cost, a in ((COST, mixed), (COST, listed), ([COST] * 3, listed)):
+        found = epsilot.solve_batch(cost, a, mixed.iloc[0], rtol=1e-9).value
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_frame_that_does_not_fit_fails_its_own_problem():
+    found = epsilot.solve_sample_batch(FIRST, [SECOND, RENAMED, OTHER_ORDER], on_error="collect")
+    assert found.value[0] == found.value[2] == epsilot.solve_sample_batch(X, Y).value[0]
+    assert np.isnan(found.value[1])
+    assert "columns 'u', 'v', 'z'" in str(found.errors[1])
+
+
+def test_a_batch_of_other_frames_is_not_resumed(tmp_path):
+    path, clouds = tmp_path / "batch.npz", [SECOND] * 3
+    epsilot.solve_sample_batch(FIRST, clouds, checkpoint=path)
+    epsilot.solve_sample_batch(FIRST, clouds, resume=path)
+    with pytest.raises(epsilot.InvalidProblem, match="problem"):
+        epsilot.solve_sample_batch(FIRST + 1, clouds, resume=path)

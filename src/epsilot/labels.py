@@ -27,7 +27,7 @@ def columns_like(x: Any, like: Any, name: str, other: str) -> Any:
 def columns_as(x: Any, wanted: list[Any] | None, name: str, other: str) -> Any:
     """Return a table with its columns in the order of labels, if both have names."""
     names = None if is_of_dask(x) else labels_of(getattr(x, "columns", None))
-    order = _order(names, wanted, f"{name} has the columns", other)
+    order = order_of(names, wanted, f"{name} has the columns", other)
     return x if order is None else numeric(x, name)[:, order]
 
 
@@ -37,7 +37,7 @@ def weights_like(M: Any, a: Any, b: Any) -> tuple[Any, Any]:
     ordered = []
     for w, name, axis, side in sides:
         wanted, names = labels_of(getattr(M, axis, None)), labels_of(getattr(w, "index", None))
-        order = _order(names, wanted, f"{name} has the labels", f"the {side} of M have")
+        order = order_of(names, wanted, f"{name} has the labels", f"the {side} of M have")
         ordered.append(w if order is None else np.asarray(w)[order])
     return ordered[0], ordered[1]
 
@@ -50,7 +50,7 @@ def labels_of(axis: Iterable[Any] | None) -> list[Any] | None:
     return None if names == list(range(len(names))) else names
 
 
-def _order(
+def order_of(
     names: list[Any] | None, wanted: list[Any] | None, what: str, other: str
 ) -> list[int] | None:
     """Return the places of labels in the order that is wanted; None if they are in this order."""
@@ -60,7 +60,7 @@ def _order(
     if len(place) < len(names) or len(names) != len(wanted) or place.keys() != set(wanted):
         raise InvalidProblem(
             f"{what} {_listed(names)} and {other} {_listed(wanted)}; both must be the same labels, "
-            "each once, in any order (rename them, or pass NumPy arrays by .to_numpy())."
+            "each once, in any order (rename them, or leave them out, as .to_numpy() does)."
         )
     return [place[label] for label in wanted]
 

@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
+import epsilot
 from epsilot.cli import inputs
 
 COST = ["--cost", "M.npy"]
@@ -25,7 +26,7 @@ BAD = [
     (["solve", "--cost", "nan.npy"], "costs must be finite"),
     (["solve", *COST, "--a", "M.npy"], "shape (6, 8); a vector is required"),
     (["solve", *COST, "--a", "b.csv"], "are a and b swapped?"),
-    (["solve", *COST, "--a", "a2.npy", "--b", "b.csv"], "totals must be equal"),
+    (["solve", *COST, "--a", "a2.npy", "--b", "b.csv"], "(pass --normalize to rescale both to 1)"),
     (["solve", *COST, "--metric", "euclidean"], "--metric euclidean was given with --cost"),
     (["solve", "--points", "x.csv", "y.txt", "--metric", "euclid"], "did you mean euclidean?"),
     (["solve", "--points", "x.csv", "M.npy"], "2 and 8 coordinates"),
@@ -106,6 +107,18 @@ def bad_folder(folder):
         archive.writestr("x.npy", b"\x93NUMPY\x01\x00\x05\x00hello")
     np.save("nan.npy", np.array([[1.0, 2.0], [np.nan, 1.0]]))
     return folder
+
+
+def test_named_columns_of_two_tables_are_matched(run, folder):
+    X, Y = np.loadtxt("x.csv", delimiter=",", skiprows=1), np.loadtxt("y.txt")
+    np.savetxt("turned.csv", Y[:, ::-1], delimiter=",", header="y,x", comments="")
+    expected = epsilot.solve_sample(X, Y).value
+    answer = run("solve", "--points", "x.csv", "turned.csv", "--json").json
+    assert answer["value"] == pytest.approx(expected)
+    np.savetxt("other.csv", Y, delimiter=",", header="u,v", comments="")
+    refused = run("solve", "--points", "x.csv", "other.csv")
+    assert refused.code == 2
+    assert "other.csv has the columns 'u', 'v' and x.csv has 'x', 'y'" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +10,10 @@ import numpy as np
 
 from .._types import Array, Matrix, Vector
 from ..errors import InvalidProblem
-from ..files import IMAGE_SUFFIXES, read_array, read_image
-from ..metrics import METRICS, PIXEL_METRICS, POINT_METRICS
-from ..wording import LONGEST_SHOWN, named, shown
+from ..files import IMAGE_SUFFIXES, column_names, read_array, read_image
+from ..labels import order_of
+from ..metrics import METRICS, PIXEL_METRICS, POINT_METRICS, nearest_name
+from ..wording import named, shown
 
 if TYPE_CHECKING:
     from ..geometry import Geometry
@@ -68,7 +68,7 @@ def load_problem(source: Source) -> Inputs:
             )
         return _from_images(*images, metric or PIXEL_METRICS[0])
     if points is not None:
-        X, Y = (as_points(read(name), name) for name in points)
+        X, Y = read_clouds(*points)
         power = 1.0 if source.power is None else source.power
         cost_of = _cost_from_points(X, Y, metric or POINT_METRICS[0], power, near)
         return Inputs(cost_of, *_both_weights(source.a, source.b))
@@ -87,6 +87,14 @@ def read(name: str) -> Array:
     if mark and head.lower().endswith(".npz"):
         return read_array(head, key)
     return read_array(name)
+
+
+def read_clouds(first: str, second: str) -> tuple[Matrix, Matrix]:
+    """Read two tables of points; columns that have names in both are matched by them."""
+    X, Y = (as_points(read(name), name) for name in (first, second))
+    wanted, names = (column_names(name) for name in (first, second))
+    order = order_of(names, wanted, f"{named(second)} has the columns", f"{named(first)} has")
+    return X, Y if order is None else Y[:, order]
 
 
 def read_vector(name: str) -> Vector:
@@ -130,12 +138,12 @@ def as_points(array: Array, name: str) -> Matrix:
 def _checked_metric(metric: str, known: tuple[str, ...]) -> str:
     """Check the name of a metric, and suggest the nearest if it is unknown."""
     if metric not in known:
-        near = difflib.get_close_matches(metric[:LONGEST_SHOWN], known, n=1)
+        near = nearest_name(metric, known)
         names = ", ".join(name for name in known if name in METRICS)
         others = "" if known == PIXEL_METRICS else ", or another name of scipy's cdist"
         raise InvalidProblem(
             f"--metric is {shown(metric)}; it must be one of {names}{others} "
-            f"({f'did you mean {near[0]}?' if near else f'{known[0]} is the default'})"
+            f"({f'did you mean {near}?' if near else f'{known[0]} is the default'})"
         )
     return metric
 

@@ -341,14 +341,9 @@ def _read_text(path: Path) -> Array:
             f"{named(path)} is not a text file in UTF-8; a table of numbers is required "
             "(save it as CSV in UTF-8)"
         ) from None
-    rows = [
-        (number, content)
-        for number, line in enumerate(text.splitlines(), start=1)
-        if (content := line.partition("#")[0].strip())
-    ]
+    rows = _contents(text)
     delimiter = _delimiter(rows)
-    if len(rows) > 1 and not any(map(_is_number, _cells(rows[0][1], delimiter))):
-        rows = rows[1:]
+    rows = rows[_names_columns(rows, delimiter) :]
     if not rows:
         raise InvalidProblem(
             f"{named(path)} holds no numbers; a table of numbers is required (check what was saved)"
@@ -359,6 +354,33 @@ def _read_text(path: Path) -> Array:
         )
     except ValueError as error:
         raise _bad_cell(path, rows, delimiter, error) from error
+
+
+def column_names(path: StrPath) -> list[str] | None:
+    """Return the names in the first line of a table, or None if the file has no such line."""
+    path = Path(path)
+    if path.suffix.lower() not in TEXT_SUFFIXES:
+        return None
+    with path.open(encoding="utf-8-sig") as file:
+        rows: list[tuple[int, str]] = []
+        while len(rows) < 2 and (line := file.readline()):
+            rows += _contents(line)
+    delimiter = _delimiter(rows)
+    return _cells(rows[0][1], delimiter) if _names_columns(rows, delimiter) else None
+
+
+def _contents(text: str) -> list[tuple[int, str]]:
+    """Return the lines of a text that are not empty, without comments, and their numbers."""
+    return [
+        (number, content)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if (content := line.partition("#")[0].strip())
+    ]
+
+
+def _names_columns(rows: Sequence[tuple[int, str]], delimiter: str | None) -> bool:
+    """Tell whether the first line of a table names its columns."""
+    return len(rows) > 1 and not any(map(_is_number, _cells(rows[0][1], delimiter)))
 
 
 def _bad_cell(
@@ -375,9 +397,10 @@ def _bad_cell(
                     "with a decimal point is required (correct or remove the cell)"
                 )
         if len(cells) != width:
+            plural = "" if len(cells) == 1 else "s"
             return InvalidProblem(
-                f"{named(path)}, line {number} holds {len(cells)} values and line {first} holds "
-                f"{width}; all lines must have as many (fill or remove the line)"
+                f"{named(path)}, line {number} holds {len(cells)} value{plural} and line {first} "
+                f"holds {width}; all lines must have as many (fill or remove the line)"
             )
     return InvalidProblem(
         f"{named(path)} is not a table of numbers ({first_line(error)}); plain decimal numbers are "

@@ -14,7 +14,7 @@ from .._types import Index, Matrix, Vector
 from ..arguments import check_flag
 from ..metrics import GRID_METRICS, METRICS, MetricLike, NamedMetric, as_named, compiled_metric
 from .base import Geometry, Lattice, Places, PublicCall
-from .coordinates import as_metric, as_points, metric_keywords, reach
+from .coordinates import as_metric, as_pair, metric_keywords, reach
 from .dense import Dense
 from .grid import Grid
 from .metric_cloud import MetricCloud
@@ -35,7 +35,7 @@ def cloud_geometry(
     """Return the cost between two clouds: stored when small, computed on the fly when large."""
     check_flag("lazy", lazy)
     metric = as_metric(metric, p, metric_params)
-    X, Y = as_points(X_a, "X_a"), as_points(X_b, "X_b")
+    X, Y = as_pair(X_a, X_b)
     n, m = len(X), len(Y)
     is_function = callable(as_named(metric).name)
     is_stored = (is_function or n * m <= TUNING.max_stored_entries) if lazy is None else not lazy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -13,8 +12,9 @@ from numpy.typing import ArrayLike
 from .._types import Matrix, Vector
 from ..arguments import check_positive, numeric, plain
 from ..errors import InvalidProblem
-from ..metrics import METRICS, POINT_METRICS, MetricLike, NamedMetric, as_named
-from ..wording import LONGEST_SHOWN, shown
+from ..labels import columns_like
+from ..metrics import METRICS, POINT_METRICS, MetricLike, NamedMetric, as_named, nearest_name
+from ..wording import shown
 from .tuning import TUNING
 
 
@@ -32,6 +32,11 @@ def as_points(X: ArrayLike, name: str) -> Matrix:
             f"{name}[{i}] has a coordinate that is not finite; remove or repair that point."
         )
     return points
+
+
+def as_pair(X_a: ArrayLike, X_b: ArrayLike) -> tuple[Matrix, Matrix]:
+    """Return copies of two clouds; the columns of data frames are matched by their names."""
+    return as_points(X_a, "X_a"), as_points(columns_like(X_b, X_a, "X_b", "X_a"), "X_b")
 
 
 def check_space(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> None:
@@ -156,8 +161,8 @@ def as_metric(metric: object, p: object = 1.0, params: object = None) -> MetricL
         _check_takes_two_points(metric)
         return metric if power == 1 else NamedMetric(metric, power)
     if not isinstance(metric, str) or metric not in POINT_METRICS:
-        near = difflib.get_close_matches(str(metric)[:LONGEST_SHOWN], POINT_METRICS, n=1)
-        hint = f" (did you mean {near[0]}?)" if near and isinstance(metric, str) else ""
+        near = nearest_name(metric, POINT_METRICS) if isinstance(metric, str) else None
+        hint = f" (did you mean {near}?)" if near else ""
         raise InvalidProblem(
             f"metric is {shown(metric)}; it must be one of {', '.join(METRICS)}, another name of "
             f"scipy's cdist, or a callable f(u, v) -> cost{hint}."

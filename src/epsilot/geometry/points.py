@@ -26,7 +26,7 @@ from . import sweeps
 from .base import Coarsening, Geometry, LogSums, Places, PublicCall, log_total
 from .coordinates import (
     as_metric,
-    as_points,
+    as_pair,
     box,
     check_range,
     check_space,
@@ -63,7 +63,7 @@ class PointCloud(Geometry):
     X_a : (n, d) array-like
         Sources; a vector is n points on a line.
     X_b : (m, d) array-like
-        Targets.
+        Targets. The columns of data frames are matched by their names.
     metric : str or callable
         A name of ``epsilot.metrics.POINT_METRICS``: "sqeuclidean" (default), "euclidean" or
         another of SciPy's. A callable f(u, v) returns the cost of two points; it runs in Python and
@@ -94,7 +94,7 @@ class PointCloud(Geometry):
         single: bool = False,
     ) -> None:
         metric = as_metric(metric, p, metric_params)
-        self._check_and_set(as_points(X_a, "X_a"), as_points(X_b, "X_b"), metric, single)
+        self._check_and_set(*as_pair(X_a, X_b), metric, single)
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
         """Return a :class:`MetricCloud` for a metric without compiled kernels."""
@@ -105,7 +105,7 @@ class PointCloud(Geometry):
     def of_points(
         cls, X: Matrix, Y: Matrix, metric: MetricLike, *, single: bool = False
     ) -> PointCloud | MetricCloud:
-        """Return the cost between points that :func:`as_points` has checked."""
+        """Return the cost between points that ``as_points`` has checked."""
         if compiled_metric(metric) is None:
             return MetricCloud(X, Y, as_named(metric))
         out: PointCloud = object.__new__(cls)
@@ -498,4 +498,4 @@ def _metric_cloud(
     metric = as_metric(metric, p, metric_params)
     if compiled_metric(metric) is not None:
         return None
-    return MetricCloud(as_points(X_a, "X_a"), as_points(X_b, "X_b"), as_named(metric))
+    return MetricCloud(*as_pair(X_a, X_b), as_named(metric))

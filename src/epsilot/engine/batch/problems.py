@@ -26,6 +26,7 @@ from ...kernels import small
 from ...kernels.points import cloud_costs
 from ...kernels.small import Histograms, Problems
 from ...kernels.small_simplex import MAX_NODES
+from ...labels import columns_as, columns_like, labels_of, weights_like
 from ...metrics import MetricKey, MetricLike, compiled_metric
 from ...problems import support
 from ...problems.problem import make_problem, totals_rtol
@@ -113,6 +114,10 @@ def digest_of(parts: Iterable[object]) -> str:
     """Return a hash of arrays and other objects."""
     h = hashlib.sha256()
     for x in parts:
+        if isinstance(x, tuple):
+            h.update(digest_of(x).encode())
+            continue
+        x = as_numpy(x, "an argument")
         if isinstance(x, Geometry):
             h.update(x.digest().encode())
         elif isinstance(x, np.ndarray) and x.dtype.kind != "O":
@@ -302,11 +307,12 @@ class ListChunk:
 
     def costs(self) -> list[Matrix | None]:
         """Return the cost of each problem, or None if ``solve`` must validate it."""
-        return [as_matrix(x.M) for x in self.problems]
+        return [None if _is_table(x.M) else as_matrix(x.M) for x in self.problems]
 
     def given(self, k: int) -> GivenProblem:
         """Return the arguments of the k-th problem of the chunk."""
-        return self.problems[k]
+        M, a, b = self.problems[k]
+        return GivenProblem(M, *weights_like(M, a, b)) if _is_table(M) else GivenProblem(M, a, b)
 
 
 #: Makes a chunk from the number of its first problem and the problems.
@@ -399,7 +405,10 @@ def _shape(M: Unchecked) -> tuple[int, int]:
 
 def source_of_parts(given: dict[str, tuple[Unchecked, int]], make: MakeChunk) -> ProblemSource:
     """Return the problems of named arguments; ``given`` has each with its number of dimensions."""
-    parts = {name: part(as_numpy(x, name), name, depth) for name, (x, depth) in given.items()}
+    parts = {
+        name: part(x if _is_labelled(x) else as_numpy(x, name), name, depth)
+        for name, (x, depth) in given.items()
+    }
     size = n_problems(parts)
     known = tuple(x for x in parts.values() if not isinstance(x, FromIterator))
     return (
@@ -415,7 +424,13 @@ def source_of(M: Unchecked, a: Unchecked, b: Unchecked, normalize: bool) -> Prob
     def make(first: int, problems: Sequence[GivenProblem]) -> ListChunk:
         return ListChunk(first, problems, normalize)
 
-    M, a, b = as_numpy(M, "M"), as_numpy(a, "a"), as_numpy(b, "b")
+    if _is_table(M):
+        a, b = weights_like(M, a, b)
+        a = columns_as(a, labels_of(getattr(M, "index", None)), "a", "the rows of M have")
+        b = columns_as(b, labels_of(M.columns), "b", "the columns of M have")
+    costs = M if isinstance(M, (list, tuple)) else [M]
+    if not any(map(_is_table, costs)) or not any(isinstance(x, (list, tuple)) for x in (M, a, b)):
+        M, a, b = as_numpy(M, "M"), as_numpy(a, "a"), as_numpy(b, "b")
     source = source_of_parts({"M": (M, 2), "a": (a, 1), "b": (b, 1)}, make)
     if source.size is None or source.size == 0 or not all(map(_is_stackable, (M, a, b))):
         return source
@@ -522,10 +537,7 @@ class CloudChunk(ListChunk):
         key = batch_key(self.metric)
         if key is None:
             return [self._dense(k) for k in range(len(self))]
-        clouds = [
-            (as_matrix(x.M[0]), as_matrix(x.M[1])) if _is_small(x) else (None, None)
-            for x in self.problems
-        ]
+        clouds = [_matrices(*x.M) if _is_small(x) else (None, None) for x in self.problems]
         kept = [
             (X, Y)
             for X, Y in clouds
@@ -552,6 +564,26 @@ class CloudChunk(ListChunk):
         except InvalidProblem:
             return None
         return geometry.matrix() if geometry.is_dense else None
+
+
+def _is_table(x: object) -> bool:
+    """Tell whether an argument is a data frame, whose columns may have names."""
+    return hasattr(x, "columns") and not isinstance(x, Geometry)
+
+
+def _is_labelled(x: object) -> bool:
+    """Tell whether an argument is a data frame or a series."""
+    return _is_table(x) or not callable(getattr(x, "index", callable))
+
+
+def _matrices(X_a: Unchecked, X_b: Unchecked) -> tuple[Matrix | None, Matrix | None]:
+    """Return two clouds as arrays, or None if :func:`cloud_geometry` must validate them."""
+    if _is_table(X_a) and _is_table(X_b):
+        try:
+            X_b = columns_like(X_b, X_a, "X_b", "X_a")
+        except InvalidProblem:
+            return None, None
+    return as_matrix(X_a), as_matrix(X_b)
 
 
 def _is_small(problem: GivenProblem) -> bool:
