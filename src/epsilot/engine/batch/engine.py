@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -51,7 +51,7 @@ from ..result import Result
 from ..status import Status
 from ..storage import save_or_warn
 from ..tuning import TUNING
-from .problems import Chunk, GivenProblem, ListChunk, ProblemSource, places
+from .problems import Chunk, ProblemSource, places
 from .result import (
     CODES,
     Answer,
@@ -441,8 +441,6 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
         graceful_interrupts() as interrupted,
         _counter(request.progress, source.size, results.size) as show,
     ):
-        if config.solver is solve_here and config.goal.is_compiled:
-            _warm_up(config.goal.potentials)
         watch_signals()
         began, saved = solver_clock(), time.perf_counter()
         clock = Clock(request.max_seconds, interrupted)
@@ -467,13 +465,6 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
         raise Interrupted("the batch was interrupted; .result holds what is done", result)
     _report(result, config.on_error, AGAIN if is_interrupted else "")
     return result
-
-
-@cache
-def _warm_up(with_potentials: bool) -> None:
-    """Compile on a tiny problem, so that no limit sees the compiler."""
-    tiny = ListChunk(0, [GivenProblem(np.zeros((1, 1)), np.ones(1), None)], normalize=False)
-    solve_chunk(tiny, BatchGoal(0.0, 1.0, potentials=with_potentials))
 
 
 def _digest(source: ProblemSource) -> str:
