@@ -113,11 +113,18 @@ def line_axis(x: AxisScale, foot: float, label: str) -> list[str]:
 
 def _label(value: float, scale: AxisScale) -> str:
     """Return the text of a tick, with just enough digits to tell ticks apart."""
+    span = math.floor(math.log10(scale.high - scale.low))
     if scale.is_log and not 1e-2 <= value < 1e3:
-        return scientific(value, 0).removeprefix("1·")
-    digits = 2 if scale.is_log else max(0, 1 - math.floor(math.log10(scale.high - scale.low)))
-    text = f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.4g}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+        digits = max(0, math.floor(math.log10(value)) - span + 1)
+        mantissa, times, power = scientific(value, digits).partition("·")
+        return f"{_short(mantissa)}{times}{power}".removeprefix("1·")
+    digits = max(2 if scale.is_log else 0, 1 - span)
+    return _short(f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.4g}")
+
+
+def _short(number: str) -> str:
+    """Return a number without the zeros that end its decimals."""
+    return number.rstrip("0").rstrip(".") if "." in number else number
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:

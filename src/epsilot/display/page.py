@@ -20,7 +20,7 @@ from .outward import outward
 from .plan_samples import MovedMass, Solved
 from .plotting import AXES, gap_floor, history_columns
 from .report import Drawable, Judged, Pageable, result_lines
-from .text import cost_words, distance_note, is_counted
+from .text import accuracy_note, cost_words, distance_note, is_counted
 
 _STYLE = """
 .verdict { padding: 1rem 1.25rem; border-left: 5px solid; border-radius: 4px;
@@ -136,7 +136,9 @@ def verdict(result: Judged, verb: str = "costs", plan: str = "plan") -> str:
         f"most {upper}: no {plan} is better by more than {gap}{share}."
     )
     kind, title = ("good", "Certified") if result.converged else ("bad", "Target not reached")
-    title += f": gap {gap} (target {result.target:.3g})"
+    exact = accuracy_note(result.quantity, result.value, result.lower_bound).startswith("exact")
+    said = "exact to rounding" if exact or result.gap <= 0 else f"gap {gap}"
+    title += f": {said} (target {result.target:.3g})"
     if not result.converged:
         sentence += f" Status: {result.status}."
     return (
@@ -179,7 +181,7 @@ def _allowed_gap(result: Drawable, units: str) -> str:
     alt = f"The gap {gap:.3g} beside the target {target:.3g}"
     caption = (
         "The bounds were computed once, at the end of the run. The optimum is between the lower "
-        "bound, at 0, and this plan, the orange dot. The shaded part is what was asked for."
+        "bound, at 0, and this plan, the orange dot. The shaded range is within the target."
     )
     height = foot + charts.BOTTOM
     figure = html.figure(charts.drawing(parts, alt, plan_figures.LINE_WIDTH, height), caption)

@@ -33,6 +33,7 @@ STYLE = """
 .pictures .scroll { margin: 0 } .pictures table { width: 100% }
 .pictures td { text-align: right } .wide { grid-column: 1 / -1; overflow-x: auto }
 .wide svg { min-width: 38rem }
+@media (max-width: 40rem) { .wide svg { min-width: 0 } .wide svg text { font-size: 19px } }
 svg .arrows { fill: none; stroke: #111; stroke-width: 1.1; stroke-linecap: round }
 """
 #: Width of a picture of points on a line, which has the page to itself, in SVG units.
