@@ -86,8 +86,8 @@ def solve_gromov(
     >>> X = np.random.default_rng(0).normal(size=(40, 2)) * [2, 1]
     >>> turned = X[::-1] @ np.array([[0.6, 0.8], [-0.8, 0.6]]) + 5
     >>> result = epsilot.solve_gromov(X, turned + 0.1 * np.cos(turned))
-    >>> result.converged, bool(result.gap <= 0.01 * result.lower_bound)
-    (True, True)
+    >>> print(f"{result.lower_bound:.4f} {result.value:.4f}")
+    0.6366 0.6366
     """
     if metric != "sqeuclidean":
         raise InvalidProblem(

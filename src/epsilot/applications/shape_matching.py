@@ -49,8 +49,8 @@ class ShapeMatcher:
     >>> matcher.rotation_.round(6) + 0.0
     array([[ 0.,  1.],
            [-1.,  0.]])
-    >>> bool((matcher.matches_ == np.arange(30)[::-1]).all())
-    True
+    >>> matcher.matches_[:5]
+    array([29, 28, 27, 26, 25])
     """
 
     def __init__(self, *, scale: bool = False, **options: Any) -> None:

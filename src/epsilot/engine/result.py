@@ -224,8 +224,10 @@ class Result:
         >>> import numpy as np, epsilot
         >>> result = epsilot.solve_sample([[0.0], [1.0]], [[1.0], [3.0]])
         >>> f, g = result.potentials
-        >>> np.allclose(result.potential([[0.0], [1.0]]), f)
-        True
+        >>> f
+        array([ 0., -1.])
+        >>> result.potential([[0.0], [0.5], [1.0]])
+        array([ 0.  , -0.75, -1.  ])
         """
         return potential(self, X_new)
 

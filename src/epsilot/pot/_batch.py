@@ -51,8 +51,8 @@ def solve_batch(
     >>> import epsilot.pot as ot, numpy as np
     >>> M = np.random.default_rng(0).random((3, 5, 6))
     >>> result = ot.batch.solve_batch(M)
-    >>> result.plan.shape, bool((result.log["gap"] <= 1e-11).all())
-    ((3, 5, 6), True)
+    >>> result.value.round(6), result.log["lower_bound"].round(6)
+    (array([0.204639, 0.19115 , 0.3241  ]), array([0.204639, 0.19115 , 0.3241  ]))
     """
     is_graded = any(map(is_differentiated, (M, a, b)))
     is_ours = grad in GRADS if is_graded else grad in GRADS | ITERATION_GRADS
