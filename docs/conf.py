@@ -50,6 +50,7 @@ html_math_renderer = "mathml"
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 bibtex_bibfiles = ["references.bib"]

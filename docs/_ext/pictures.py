@@ -29,4 +29,4 @@ def missing(script: Path) -> set[str]:
 def missing_scripts(gallery: Path) -> str:
     """Return a pattern of the scripts that cannot run here, which the gallery then leaves out."""
     names = [path.name for path in sorted(gallery.glob("*.py")) if missing(path)]
-    return "|".join([r"__init__\.py", *(rf"/{re.escape(name)}$" for name in names)])
+    return "|".join([r"__init__\.py", *(rf"(^|/){re.escape(name)}$" for name in names)])

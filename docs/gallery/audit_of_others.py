@@ -38,7 +38,7 @@ def ott(reg):
 
 
 # %%
-# Every plan is rounded onto its marginals, priced, and set beside a proved lower bound.
+# ``certify`` rounds every plan onto its marginals, and compares its cost with a proved lower bound.
 
 exact = epsilot.exact(M, a, b)
 libraries = {"POT": pot, "OTT-JAX": ott} if find_spec("ott") else {"POT": pot}

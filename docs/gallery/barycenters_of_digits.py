@@ -33,7 +33,7 @@ def sheet(drawing):
 chosen = {digit: np.array([sheet(A) for A in drawings[labels == digit][:EACH]]) for digit in DIGITS}
 
 # %%
-# One call a digit: filters along the axes, no cost matrix.
+# One call per digit. It filters along the axes and needs no cost matrix.
 
 results = {
     digit: epsilot.barycenter_grid(A, metric="sqeuclidean", rtol=0.02)
@@ -43,10 +43,10 @@ for digit, result in results.items():
     print(f"{digit}: at most {result.gap / result.lower_bound:.2%} above the best")
 
 # %%
-# Three of the drawings, the mean of pixels, and the barycentre.
+# Each row shows three of the five drawings, their mean of pixels, and their barycentre.
 
 figure, axes = plt.subplots(len(DIGITS), 5, figsize=(6.4, 6.6), squeeze=False, layout="constrained")
-titles = ["drawn", "drawn", "drawn", "mean of pixels", "barycentre"]
+titles = ["image 1", "image 2", "image 3", "mean of pixels", "barycentre"]
 for row, digit in zip(axes, DIGITS, strict=True):
     A = chosen[digit]
     for ax, image, title in zip(

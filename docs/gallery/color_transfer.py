@@ -19,7 +19,8 @@ model = epsilot.ColorTransfer(n_colors=COLORS, eps=1e-3).fit(china, flower)
 print(f"cost {model.cost_:.4f}, proved to {model.gap_:.1e}")
 
 # %%
-# Both directions, and how the palette moves in the cube of colours (red and blue axes).
+# The pictures show both directions. The right panel shows how the palette moves, by its red and
+# blue values.
 
 pictures = {
     "a temple": china,

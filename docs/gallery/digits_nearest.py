@@ -23,14 +23,15 @@ M = np.minimum(np.linalg.norm(pixels[:, None] - pixels, axis=2), 3.0)
 H = images / images.sum(axis=1, keepdims=True)
 
 # %%
-# All pairs, each with a proof.
+# ``pairwise`` solves all pairs, and proves a bound on each error.
 
 batch = epsilot.pairwise(H, M)
 print(f"{len(batch.value):,} problems; largest gap {batch.gap.max():.1e}")
 D = batch.to_matrix()
 
 # %%
-# Queries with their nearest neighbours, and a map that keeps distances as well as a plane can.
+# The left panel shows digits with their nearest neighbours. The right one is a map that keeps the
+# distances as well as a plane can.
 
 figure = plt.figure(figsize=(12, 5.4), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=[1, 1.25])

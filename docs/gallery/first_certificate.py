@@ -13,7 +13,7 @@ import numpy as np
 import epsilot
 
 # %%
-# The problem, and one call. ``eps`` is in units of the cost.
+# One call solves the problem. ``eps`` is in units of the cost.
 
 x = np.linspace(0, 1, 90)
 a = np.exp(-(((x - 0.22) / 0.09) ** 2)) + 0.7 * np.exp(-(((x - 0.55) / 0.06) ** 2)) + 0.02
@@ -25,7 +25,7 @@ res = epsilot.solve(M, a, b, eps=1e-4)
 print(res)
 
 # %%
-# What it proves, seen at once.
+# Draw the plan over the slack of the potentials.
 
 f, g = res.potentials
 slack = M - f[:, None] - g

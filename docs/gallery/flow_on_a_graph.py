@@ -31,21 +31,22 @@ limits = np.where(rng.random(len(edges)) < 2 / 3, 0.04, np.inf)
 capacity = sparse.coo_array((limits, tuple(edges.T)), shape=shape)
 
 # %%
-# Masses are two bumps.
+# Move one bump of mass to the other.
 
 a, b = (np.exp(-((X - centre) ** 2).sum(axis=1) / 0.02) for centre in ([0.3, 0.5], [1.7, 0.5]))
 result = epsilot.solve_graph(G, a, b, capacity=capacity, directed=False, normalize=True)
 print(f"{result.lower_bound:.6f} <= optimum <= {result.value:.6f}")
 
 # %%
-# Widths are flows.
+# The width of a line shows the flow along an edge.
 
 flows = result.flows.tocoo()
-figure, axes = plt.subplots(figsize=(9, 4.5))
+figure, axes = plt.subplots(figsize=(9, 5.2), layout="constrained")
 axes.add_collection(LineCollection(X[edges], colors="0.85", linewidths=0.6))
 used = np.stack([X[flows.row], X[flows.col]], axis=1)
 axes.add_collection(LineCollection(used, colors="tab:blue", linewidths=0.3 + 60 * flows.data))
-axes.scatter(*X.T, s=1 + 2000 * a / a.sum(), color="tab:orange", label="before")
-axes.scatter(*X.T, s=1 + 2000 * b / b.sum(), color="tab:green", label="after", alpha=0.6)
+axes.scatter(*X.T, s=1 + 2000 * a / a.sum(), color="tab:orange", label="mass before")
+axes.scatter(*X.T, s=1 + 2000 * b / b.sum(), color="tab:green", label="mass after", alpha=0.6)
 axes.set(aspect="equal", xticks=[], yticks=[], title="Minimum-cost flow with capacities")
-axes.legend(loc="upper center")
+axes.set_axis_off()
+figure.legend(loc="outside lower center", ncols=2, frameon=False)

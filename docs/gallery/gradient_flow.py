@@ -43,7 +43,7 @@ def flow(loss, start, target):
 
 
 # %%
-# Three flows from one start.
+# The three flows start from the same points.
 
 rng = np.random.default_rng(0)
 start = torch.tensor(0.25 * rng.normal(size=(N, 2)) + [0.5, 1.4])

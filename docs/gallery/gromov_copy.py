@@ -34,19 +34,19 @@ print(f"{right:.0%} of the points are matched to their own copies")
 # The search finds the coupling early. Its proof takes longer: the bound is 0, as for any sum of
 # squares, until the pieces of the search space are small. Then it meets the value.
 
-figure, (left, middle, last) = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
+figure, (left, middle, last) = plt.subplots(1, 3, figsize=(9.6, 3.4), layout="constrained")
 left.scatter(*X.T, 6, t, cmap="twilight")
 left.scatter(*Y.T, 6, t[order], cmap="twilight")
 left.set(title="two clouds", aspect="equal")
 moved = matcher.transform(X)
 middle.scatter(*moved.T, 14, "C0", alpha=0.5, label="first, turned")
 middle.scatter(*Y.T, 4, "C1", label="second")
-middle.set(title="by the cross moment", aspect="equal")
-middle.legend(loc="lower right")
+middle.set(title="first cloud turned onto second", aspect="equal")
+middle.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
 passes = [record.operations / N**2 for record in result.history]
 last.plot(passes, [record.upper for record in result.history], "C1.-", label="coupling")
 last.plot(passes, [record.lower for record in result.history], "C0.-", label="lower bound")
 last.set_yscale("symlog", linthresh=result.value)
-last.set(title="bounds", xlabel="passes over the costs")
+last.set(title="bounds", xlabel="passes over the costs", ylabel="cost")
 last.legend()
 plt.show()

@@ -3,8 +3,8 @@ Image warping
 =============
 
 A letter is interpolated to another along the optimal plan between their ink: squared distances on a
-grid, without a matrix, and with a certificate. Half way the ink is a shape of its own, not a blend
-of the two letters.
+grid, without a matrix, and with a certificate. Half way, the ink has a shape of its own. It is not
+a blend of the two letters.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +30,7 @@ def letter(text):
 
 
 # %%
-# One call; the plan is a list of arcs between pixels.
+# One call returns the plan as a list of arcs between pixels.
 
 A, B = letter("e"), letter("ε")
 res = epsilot.solve_grid(A, B, metric="sqeuclidean", rtol=1e-6, normalize=True)
@@ -48,7 +48,7 @@ def at_time(t):
 
 
 # %%
-# Above along the plan, below faded.
+# The upper row follows the plan. The lower row fades one image into the other.
 
 figure, axes = plt.subplots(2, 6, figsize=(11, 4), layout="constrained")
 for column, t in zip(axes.T, np.linspace(0, 1, 6), strict=True):

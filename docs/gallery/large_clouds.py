@@ -26,7 +26,7 @@ ring = 0.55 * np.column_stack([np.cos(2 * np.pi * which / 5), np.sin(2 * np.pi *
 Y = ring + 0.42 * np.column_stack([np.cos(turn), np.sin(turn)]) + 0.025 * rng.normal(size=(N, 2))
 
 # %%
-# Exact, since 10⁻⁹ is.
+# With ``rtol=1e-9`` the plan is exact.
 
 res = epsilot.solve_sample(X, Y, rtol=1e-9)
 print(res)
@@ -34,7 +34,7 @@ arcs = res.plan_operator.tosparse().tocoo()
 X, Y = X[arcs.row], Y[arcs.col]
 
 # %%
-# Before, on the way, after.
+# The panels show the points before, half way, and after.
 
 way = Y - X
 hue = np.arctan2(way[:, 1], way[:, 0]) / (2 * np.pi) % 1
@@ -50,6 +50,6 @@ for ax, t in zip(axes, (0.0, 0.5, 1.0), strict=True):
     ax.scatter(*(X + t * way)[order].T, s=1, c=color[order], lw=0, alpha=0.85)
     ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal")
     ax.set_axis_off()
-figure.suptitle(f"{N:,} points, {arcs.nnz:,} arcs, gap {res.gap / res.value:.0e} of the value",
-                color="#c9d1d9", fontsize=11)  # fmt: skip
+title = f"{N:,} points, {arcs.nnz:,} arcs: a plan proved optimal to 9 digits"
+figure.suptitle(title, color="#c9d1d9", fontsize=11)
 plt.show()

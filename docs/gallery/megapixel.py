@@ -2,8 +2,8 @@
 Transport of megapixel images
 =============================
 
-Two images have a million pixels each and l1 costs: the matrix would have 10¹² entries. On a grid
-nothing of it is stored, and the certificate takes no longer than the solution.
+Two images have a million pixels each. Their matrix of l1 costs would have 10¹² entries. On a grid
+epsilot stores no matrix, and the certificate takes no longer than the solution.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +15,7 @@ import epsilot
 SIDE = 1024
 
 # %%
-# Clouds of noise at several scales, and another with a hole.
+# The images are smoothed noise at several scales. The second one has a hole.
 
 rng = np.random.default_rng(2)
 

@@ -19,14 +19,14 @@ a, b = (image.ravel() for image in synthetic_pair(SIDE, 5))
 M = grid_cost((SIDE, SIDE))
 
 # %%
-# The registry names the methods; those of one step, and those for other problems, do not race.
+# Compare the methods of the registry, except those of one step and those for other problems.
 
 racing = [m for m in epsilot.methods() if m.family != "exact" and m.costs == "any"]
 limits = {"eps": 0.003, "max_seconds": SECONDS, "on_limit": "ignore"}
 runs = {m: epsilot.solve(M, a, b, method=m.name, **limits) for m in racing}
 
 # %%
-# Colours are families.
+# Each family of methods has a colour.
 
 figure, ax = plt.subplots(figsize=(11, 6.4), layout="constrained")
 families = list(dict.fromkeys(method.family for method in racing))

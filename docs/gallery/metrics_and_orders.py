@@ -29,7 +29,7 @@ for distance in distances.values():
     print(repr(distance))
 
 # %%
-# Lines are the matching. The outline in the corner is the unit circle of the metric.
+# Lines show the matching. The outline in the corner is the unit circle of the metric.
 
 angle = np.linspace(0, 2 * np.pi, 400)
 ray = np.column_stack([np.cos(angle), np.sin(angle)])

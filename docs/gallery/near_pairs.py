@@ -40,10 +40,10 @@ result = epsilot.solve_sample(
 pairs = result.plan_operator.tosparse().tocoo()
 print(f"{pairs.nnz} pairs, {result.lower_bound:.6f} <= optimum <= {result.value:.6f}")
 
-figure, axes = plt.subplots(figsize=(9, 4.5))
+figure, axes = plt.subplots(figsize=(9, 5.5), layout="constrained")
 for i, j in zip(pairs.row, pairs.col, strict=True):
     axes.plot(*np.array([before[i], after[j]]).T, color="0.6", linewidth=1)
 axes.scatter(*before.T, s=12, color="tab:orange", label="first frame")
 axes.scatter(*after.T, s=12, color="tab:green", label="second frame")
 axes.set(aspect="equal", xticks=[], yticks=[], title=f"Matches within a radius of {RADIUS}")
-axes.legend(loc="upper right")
+figure.legend(loc="outside lower center", ncols=2, frameon=False)

@@ -29,14 +29,14 @@ X = np.vstack([heart, rng.uniform([-2.5, -1.5], [-1.6, 1.5], (STRAYS, 2))])
 Y = np.vstack([bent, rng.uniform([1.6, -1.5], [2.5, 1.5], (STRAYS, 2))])
 
 # %%
-# One call a share. Tangents of slope ``mass_price`` are lower bounds for every other share.
+# Solve once per share. Tangents of slope ``mass_price`` are lower bounds for every other share.
 
 runs = {s: epsilot.solve_sample(X, Y, mass=s, rtol=1e-6) for s in SHARES}
 share = SHARES[np.argmin([abs(s - N / (N + STRAYS)) for s in SHARES])]
 print(runs[share])
 
 # %%
-# Every line is mass that moves; hollow points stay.
+# Every line shows mass that moves. Hollow points stay.
 
 figure, axes = plt.subplots(
     1, 3, figsize=(13, 4), width_ratios=[1.45, 1.45, 1], layout="constrained"

@@ -33,7 +33,7 @@ def loops(eps, B, seed):
 
 
 # %%
-# Every point is a run on a pair of the paper's synthetic images.
+# Every point shows a run on a pair of the paper's synthetic images.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True, layout="constrained")
 sweeps = [

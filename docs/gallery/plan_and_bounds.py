@@ -2,8 +2,8 @@
 A plan, and the bounds that prove it
 ====================================
 
-A ring of points is moved onto a star. ``result.plot()`` draws who goes where,
-``result.plot_convergence()`` the bounds between which the least possible cost lies.
+A ring of points is moved onto a star. ``result.plot()`` draws the plan, and
+``result.plot_convergence()`` draws the bounds between which the least possible cost lies.
 """
 
 import matplotlib.pyplot as plt

@@ -13,7 +13,7 @@ import numpy as np
 import epsilot
 
 # %%
-# The problem: places in a town, the bread of each bakery, and the bread that each café needs.
+# Place bakeries and cafés in a town, and say how much bread each makes or needs.
 
 N = 12
 rng = np.random.default_rng(4)
@@ -26,9 +26,10 @@ slow = epsilot.solve_sample(
 )
 
 # %%
-# Left: the optimal plan. Middle: what the trip between each pair earns (the sum of two potentials)
-# against its cost. No pair is above the diagonal, so the potentials prove a lower bound; the pairs
-# that the plan uses lie on it. Right: a slower method improves both bounds step by step.
+# The left panel shows the optimal plan. The middle one compares the earnings of each trip (the sum
+# of two potentials) with its cost. No pair is above the diagonal, so the potentials prove a lower
+# bound. The pairs that the plan uses lie on the diagonal. On the right, a slower method improves
+# both bounds step by step.
 
 M = np.linalg.norm(bakeries[:, None] - cafes, axis=2)
 f, g = exact.potentials

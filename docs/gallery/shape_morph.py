@@ -26,7 +26,7 @@ shapes = [
 images = [shape / shape.sum() for shape in shapes]
 
 # %%
-# Weights are bilinear in the place of a panel.
+# The weights of a panel are bilinear in its row and column.
 
 results = {}
 for i, s in enumerate(np.linspace(0, 1, STEPS)):
@@ -38,7 +38,7 @@ gaps = [r.gap / r.lower_bound for place, r in results.items() if place not in co
 print(f"{len(results)} barycentres; largest relative gap {max(gaps):.2%}")
 
 # %%
-# The corners are the shapes themselves.
+# The corners show the four shapes.
 
 figure, axes = plt.subplots(STEPS, STEPS, figsize=(6.4, 6.4), layout="constrained")
 for place, result in results.items():

@@ -27,7 +27,7 @@ optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
 test = torch.randn(1500, 2)
 
 # %%
-# Train, and keep what the network makes of the same noise at several moments.
+# Train, and keep the images of the same noise at several steps.
 
 shown = np.unique(np.geomspace(1, STEPS, 5).astype(int))
 values, frames, began = [], [], time.process_time()
@@ -46,7 +46,7 @@ for step in range(1, STEPS + 1):
 print(f"{time.process_time() - began:.1f} s of processor time")
 
 # %%
-# What it makes, and the certified cost on the way.
+# Draw the generated points at these steps, and the certified cost of every step.
 
 figure, axes = plt.subplots(2, 3, figsize=(11, 5), layout="constrained")
 for ax, step, frame in zip(axes.flat, shown, frames, strict=False):

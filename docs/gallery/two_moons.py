@@ -24,14 +24,15 @@ Xt, yt = make_moons(N, noise=0.05, random_state=1)
 Xs, Xt = Xs - Xs.mean(axis=0), (Xt - Xt.mean(axis=0)) @ turn
 
 # %%
-# A little entropy averages over targets that are nearly as good.
+# A small ``reg`` averages over targets that are nearly as good.
 
 adapter = epsilot.DomainAdapter(reg=0.3).fit(Xs, Xt=Xt)
 moved = adapter.transform(Xs)
 print(adapter.result_)
 
 # %%
-# Decision regions without and with the move; hollow points are the target, wrong ones are black.
+# Decision regions are drawn before and after the move. Hollow points are the target; wrong ones
+# are black.
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained", sharey=True)
 x, y = np.meshgrid(np.linspace(-2.2, 2.2, 200), np.linspace(-1.8, 1.8, 200))

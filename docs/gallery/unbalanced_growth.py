@@ -29,7 +29,7 @@ a = colonies((0.45, 0.15, 0.035), (0.3, 0.53, 0.03), (0.25, 0.8, 0.03)) + 1e-6
 b = colonies((0.4, 0.21, 0.04), (0.9, 0.88, 0.035)) + 1e-6
 
 # %%
-# Totals differ; the balanced problem is of both scaled to 1, as if all had grown alike.
+# The totals differ. The balanced problem scales both to 1, as if all colonies had grown alike.
 
 runs = {
     "balanced": epsilot.solve(M, a, b, rtol=1e-3, normalize=True),
@@ -40,7 +40,7 @@ for name, run in runs.items():
     print(f"{name}: {run.plan.sum():.3f} of mass moves; value {run.value:.5f}, gap {run.gap:.1e}")
 
 # %%
-# Time runs upwards. Mass goes straight, and grows or fades on its way.
+# Time runs upwards. Mass moves along straight lines, and grows or fades on its way.
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 4.4), layout="constrained", sharey=True)
 for ax, (name, run) in zip(axes, runs.items(), strict=True):

@@ -29,7 +29,7 @@ for eps, run in runs.items():
     print(f"eps = {eps:<6} proved gap {run.gap:.5f}, {run.work.operations:.2g} operations")
 
 # %%
-# Bounds against operations, and the three plans.
+# Draw the bounds against operations, and the three plans.
 
 figure = plt.figure(figsize=(11, 7), layout="constrained")
 axes = figure.subplot_mosaic([["bounds"] * 3, list(TARGETS)], height_ratios=[1, 1.25])
@@ -40,7 +40,7 @@ ax.fill_between(work, lower, upper, color=SOURCE, alpha=0.15, lw=0)
 ax.plot(work, upper, color=TARGET, marker=".", label="cost of the plan")
 ax.plot(work, lower, color=SOURCE, marker=".", label="lower bound")
 ax.set(xscale="log", xlabel="operations", ylabel="transport cost", ylim=(0.26, 0.52))
-ax.set_xlim(work[0] / 1.25, work[-1] * 1.1)
+ax.set_xlim(work[0] / 1.5, work[-1] * 1.1)
 ax.legend(loc="lower right", frameon=False)
 for eps, run in runs.items():
     ax.axvline(run.work.operations, color="0.4", lw=0.8, ls=":")
