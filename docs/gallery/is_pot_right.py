@@ -56,6 +56,5 @@ axes[0].set(xscale="log", xlabel="coordinate of the far point", ylabel="cost")
 axes[1].plot(STEPS, upper, "o-", color="#1f5fa8", label="ot.unbalanced.mm_unbalanced")
 axes[1].axhline(best["lower_bound"], color="#c0392b", label="lower bound of epsilot.pot")
 axes[1].set(xscale="log", yscale="log", xlabel="numItermax (1000 by default)", ylabel="cost")
-axes[0].legend(loc="upper left", frameon=False)
-axes[1].legend(loc="upper right", frameon=False)
+_ = [ax.legend(loc=f"upper {side}") for ax, side in zip(axes, ("left", "right"), strict=True)]
 plt.show()

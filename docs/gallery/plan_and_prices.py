@@ -26,10 +26,9 @@ slow = epsilot.solve_sample(
 )
 
 # %%
-# The left panel shows the optimal plan. The middle one compares the earnings of each trip (the sum
-# of two potentials) with its cost. No pair is above the diagonal, so the potentials prove a lower
-# bound. The pairs that the plan uses lie on the diagonal. On the right, a slower method improves
-# both bounds step by step.
+# Left: the optimal plan. The middle panel compares the earnings of each trip (the sum of two
+# potentials) with its cost. No pair is above the diagonal, so the potentials prove a lower bound.
+# The pairs of the plan lie on the diagonal. On the right, a slower method improves both bounds.
 
 M = np.linalg.norm(bakeries[:, None] - cafes, axis=2)
 f, g = exact.potentials
