@@ -137,6 +137,13 @@ def test_seed_matters_only_to_the_stochastic_method():
         assert is_same == (method != "stochastic_sinkhorn")
 
 
+@pytest.mark.parametrize("method", FAMILY)
+def test_the_published_rule_ends_with_costs_of_zero(method):
+    result = epsilot.solve(np.zeros((4, 5)), eps=0.1, method=method, stop="paper")
+    assert result.converged
+    assert result.value == 0
+
+
 @pytest.mark.parametrize("method", ["greenkhorn", "stochastic_sinkhorn"])
 def test_the_published_rule_is_tested_after_every_update(method):
     M, a, b = random(9, 9, seed=3)

@@ -133,7 +133,10 @@ class CoordinateDescent(JointPlan[CoordinateState], EntropicSolver[CoordinateSta
         if self.tested != "update" or self.is_normalized:
             return -1.0
         n, m = problem.shape
-        return problem.eta * float(log(float(max(n * m, 2)))) / (8 * problem.geometry.bounds[1])
+        largest = problem.geometry.bounds[1]
+        if largest == 0:  # every plan is optimal
+            return math.inf
+        return problem.eta * float(log(float(max(n * m, 2)))) / (8 * largest)
 
     def _sum_afresh(self, problem: Entropic, state: CoordinateState) -> None:
         state.sums = exp(log_sums(problem, state.z)[0])
