@@ -130,16 +130,22 @@ def test_a_limit_below_the_fewest_pivots_is_a_certified_plan_with_a_warning():
 
 def test_threads_are_checked_and_ignored():
     a, b, M = problem()
-    with pytest.warns(DeprecationWarning, match="numThreads"):
-        epsilot.pot.emd(a, b, M, numThreads="max")
+    for function in (epsilot.pot.emd, epsilot.pot.emd2):
+        with pytest.warns(DeprecationWarning, match="numThreads") as caught:
+            function(a, b, M, numThreads="max")
+        assert caught[0].filename == __file__
     with pytest.raises(ValueError, match="numThreads"):
         epsilot.pot.emd(a, b, M, numThreads="many")
 
 
 def test_integer_weights_are_reported():
+    weights = np.array([1, 1])
+    for function in (epsilot.pot.emd, epsilot.pot.emd2):
+        with pytest.warns(UserWarning, match="integers") as caught:
+            function(weights, weights, np.eye(2))
+        assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match="integers"):
-        plan = epsilot.pot.emd(np.array([1, 1]), np.array([1, 1]), np.eye(2))
-    assert plan.dtype.kind == "i"
+        assert epsilot.pot.emd(weights, weights, np.eye(2)).dtype.kind == "i"
 
 
 def test_large_problems_start_from_given_potentials():

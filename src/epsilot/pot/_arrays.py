@@ -54,7 +54,7 @@ class Arguments:
             warnings.warn(
                 "the weights are integers; the plan is cast to integers as POT does, and loses "
                 "precision (pass weights of floating point).",
-                stacklevel=5,
+                stacklevel=4,
             )
 
 
@@ -177,7 +177,7 @@ def warn_of_threads(n_threads: Any) -> None:
         warnings.warn(
             "numThreads is deprecated and ignored, as in POT; results do not depend on threads.",
             DeprecationWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
 
 

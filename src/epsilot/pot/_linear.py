@@ -201,8 +201,6 @@ def emd2(
 
     def answer(b: Vector) -> Any:
         found, u, v = _solved(given, cost, b, numItermax, center_dual, potentials_init)
-        if not given.is_sparse:
-            given.warn_of_integers()
         value = _cost_with_gradients(given, found, u, v)
         if not (log or return_matrix):
             _warned(found)
@@ -215,6 +213,8 @@ def emd2(
     with _leaving_infeasible(given):
         found = [answer(np.ascontiguousarray(column)) for column in np.atleast_2d(given.b.T)]
     warn_of_threads(numThreads)
+    if not given.is_sparse:
+        given.warn_of_integers()
     return found if given.b.ndim > 1 else found[0]
 
 
