@@ -1,6 +1,7 @@
 """Every script of docs/gallery runs, some of them at smaller size, and leaves a picture."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,14 @@ def test_a_script_is_short_and_has_a_title(script):
     assert len(lines) <= 60
     title, line = lines[1:3]
     assert line == "=" * len(title)
+
+
+def test_scripts_that_cannot_run_are_left_out_by_name_and_by_path(monkeypatch):
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    pattern = re.compile(pictures.missing_scripts(DOCS / "gallery"))
+    for name in ("train_network.py", "gallery/train_network.py"):
+        assert pattern.search(name)
+    assert not pattern.search("two_moons.py")
 
 
 def test_a_size_that_no_script_has_is_refused():
