@@ -107,9 +107,12 @@ def test_a_frame_that_does_not_fit_fails_its_own_problem():
     assert "columns 'u', 'v', 'z'" in str(found.errors[1])
 
 
-def test_a_batch_of_other_frames_is_not_resumed(tmp_path):
-    path, clouds = tmp_path / "batch.npz", [SECOND] * 3
-    epsilot.solve_sample_batch(FIRST, clouds, checkpoint=path)
-    epsilot.solve_sample_batch(FIRST, clouds, resume=path)
+def test_a_batch_of_other_clouds_is_not_resumed(tmp_path):
+    path, clouds = tmp_path / "batch.npz", [SECOND[["u", "v"]]] * 2
+    many = pandas.DataFrame(RNG.random((600, 2)), columns=["u", "v"])
+    other = many.copy()
+    other.iloc[300] += 1.0  # in the part that its text leaves out
+    epsilot.solve_sample_batch(many, clouds, checkpoint=path)
+    epsilot.solve_sample_batch(many, clouds, resume=path)
     with pytest.raises(epsilot.InvalidProblem, match="problem"):
-        epsilot.solve_sample_batch(FIRST + 1, clouds, resume=path)
+        epsilot.solve_sample_batch(other, clouds, resume=path)
