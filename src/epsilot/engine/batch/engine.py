@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -39,6 +40,7 @@ from ...kernels.small import (
     have_equal_masses,
     potentials_to_user,
     solve_all,
+    uniform_histograms,
 )
 from ...problems.balanced import Balanced
 from ...wording import named
@@ -51,7 +53,7 @@ from ..result import Result
 from ..status import Status
 from ..storage import save_or_warn
 from ..tuning import TUNING
-from .problems import Chunk, ProblemSource, places
+from .problems import Chunk, ProblemSource, flat, own, places
 from .result import (
     CODES,
     Answer,
@@ -444,7 +446,15 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
         watch_signals()
         began, saved = solver_clock(), time.perf_counter()
         clock = Clock(request.max_seconds, interrupted)
-        chunks = until_ending(source.chunks(results.size, config.goal.slowdown), clock)
+        chunks = source.chunks(results.size, config.goal.slowdown)
+        is_here = config.solver is solve_here and config.goal.is_compiled
+        if is_here and config.goal.potentials not in _loaded:
+            first = next(chunks, None)
+            if first is not None:
+                spent = _warm_up(first, config.goal.potentials)
+                chunks, began = chain((first,), chunks), began + spent
+                clock.pause(spent)
+        chunks = until_ending(chunks, clock)
         try:
             for answers in config.solver(chunks, config.goal, request, clock):
                 results.add(answers)
@@ -465,6 +475,28 @@ def run_batch(source: ProblemSource, config: BatchConfig) -> BatchResult:
         raise Interrupted("the batch was interrupted; .result holds what is done", result)
     _report(result, config.on_error, AGAIN if is_interrupted else "")
     return result
+
+
+#: Whether the kernels of a batch are loaded: without potentials, and with them.
+_loaded: set[bool] = set()
+
+
+def _warm_up(first: Chunk, with_potentials: bool) -> float:
+    """Load the kernels that a chunk needs, by a tiny problem; return the seconds that this takes.
+
+    Only these are compiled if there is no cache: assignments need fewer.
+    """
+    began = solver_clock()
+    trees = None if have_equal_masses(first.packed()) else True
+    one = np.ones(1, np.int64)
+    sides = uniform_histograms(one), uniform_histograms(one)
+    tiny = Problems(flat(np.zeros(1)), places(one), *sides, own(1))
+    answers = blank(tiny)
+    solve_all(tiny, SmallGoal(0.0, 1.0, 0.0), answers, trees)
+    if with_potentials:
+        _packed_potentials(tiny, answers)
+    _loaded.add(with_potentials)
+    return solver_clock() - began
 
 
 def _digest(source: ProblemSource) -> str:
