@@ -74,15 +74,6 @@ def verdict(holds: bool | None) -> str:
     return {True: "holds", False: "does not hold", None: "not measured yet"}[holds]
 
 
-def tally(claims: Sequence[Claim]) -> str:
-    """Return how many claims hold, and name those that do not."""
-    tested = [claim for claim in claims if claim.verdict != verdict(None)]
-    failed = [f"{claim.text} {claim.where}" for claim in tested if claim.verdict == verdict(False)]
-    n_holding = sum(claim.verdict == verdict(True) for claim in tested)
-    text = f"{n_holding} of {len(tested)} tested claims hold."
-    return f"{text} These do not: {'; '.join(failed)}." if failed else text
-
-
 def claim_table(claims: Iterable[Claim], caption: str) -> Table:
     """Return the table of claims."""
     columns = ("claim", "where", "measured", "verdict")

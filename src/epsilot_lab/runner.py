@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from epsilot import parallel
 
-from .store import Expected, Line, Store, Task
+from .store import Expected, KeyedTask, Line, Store, Task
 from .worker import ONE_BLAS_THREAD, Worker, follow_parent, replies
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Expected)
 T = TypeVar("T", bound=Task)
+K = TypeVar("K", bound=KeyedTask)
 #: Solve tasks; yield each with its line, or with None if the solve was skipped.
 Way = Callable[[Sequence[E]], Generator[tuple[E, Line | None]]]
 
@@ -58,6 +62,19 @@ def in_processes(jobs: int) -> Way[T]:
         count = min(jobs, len(shared))
         yield from _parallel(shared, count) if count > 1 else _serial(shared, 1)
         yield from _serial([task for task in missing if task.is_timed], None)
+
+    return solved
+
+
+def in_own_processes(study: str) -> Way[K]:
+    """Return a function that solves each task in a new process, ``STUDY --child FIELDS``."""
+
+    def solved(missing: Sequence[K]) -> Generator[tuple[K, Line | None]]:
+        for task in missing:
+            fields = json.dumps(list(vars(task).values()))
+            command = [sys.executable, "-m", "epsilot_lab", study, "--child", fields]
+            made = subprocess.run(command, capture_output=True, text=True, check=True)
+            yield task, json.loads(made.stdout.splitlines()[-1])
 
     return solved
 

@@ -8,13 +8,13 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 from epsilot._types import Fields
 from epsilot.engine.interrupts import graceful_interrupts
 from epsilot.errors import InvalidProblem
 from epsilot.files import write_atomically
-from epsilot.version import NUMERICS
+from epsilot.version import NUMERICS, __version__
 
 # -- the file ----------------------------------------------------------------------------------
 
@@ -215,3 +215,43 @@ class Task(Expected, Protocol):
 
     def line(self) -> Line:
         """Solve and return the line."""
+
+
+class KeyedTask:
+    """A task whose fields identify its line; nothing of it is compiled or timed, unless it says so.
+
+    ``KEY`` names the fields, and ends with ``version``.
+    """
+
+    KEY: ClassVar[tuple[str, ...]]
+
+    @property
+    def identity(self) -> Line:
+        """The fields that distinguish its line from all others."""
+        own = {name: getattr(self, name) for name in self.KEY if name != "version"}
+        own = {k: list(v) if isinstance(v, tuple) else v for k, v in own.items()}  # as JSON has it
+        return {**own, "version": __version__} if "version" in self.KEY else own
+
+    @classmethod
+    def of_line(cls, line: Line) -> Self:
+        """Return the task of a line."""
+        lists = {name: line[name] for name in cls.KEY if name != "version"}
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in lists.items()})
+
+    @property
+    def label(self) -> str:
+        """A few words for the progress line."""
+        return ", ".join(str(value) for value in self.identity.values())
+
+    @property
+    def seconds(self) -> float:
+        """Expected time; by default all tasks of a study are alike."""
+        return 1.0
+
+    @property
+    def is_timed(self) -> bool:
+        """Tell whether its running time counts."""
+        return False
+
+    def warm_up(self) -> None:
+        """Compile nothing."""

@@ -9,9 +9,7 @@ from epsilot_lab.paper.fig1 import Fig1Scale
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    monkeypatch.setattr(
-        fig1, "QUICK", Fig1Scale((2, 3), (3,), (1,), seeds=1, eps=0.5, certified_eps=(0.3,))
-    )
+    monkeypatch.setattr(fig1, "QUICK", Fig1Scale((2, 3), (3,), (1,), seeds=1, eps=0.5))
 
 
 def test_a_panel_is_made_where_it_was_asked_for(run, folder):
@@ -19,8 +17,7 @@ def test_a_panel_is_made_where_it_was_asked_for(run, folder):
     done = run("reproduce", "fig1", *own)
     assert done.code == 0, done.err
     made = sorted(path.name for path in (folder / "here" / "fig1").iterdir())
-    names = ("fig1-synthetic-certificate", "fig1-synthetic-n")
-    pictures = [f"{name}.{kind}" for name in names for kind in ("png", "svg")]
+    pictures = [f"figure1.{kind}" for kind in ("png", "svg")]
     assert made == [*pictures, "report.html", "solves.jsonl", "summary.md"]
     assert done.out.splitlines() == [f"here/fig1/{name}" for name in made]
     assert (

@@ -1,11 +1,9 @@
-"""The walk-through of the documentation, and the benchmark at toy size."""
+"""The walk-through of the documentation."""
 
 import os
 import re
 import subprocess
 import sys
-from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -44,18 +42,3 @@ def test_the_two_terminals_of_the_page(tmp_path):
             program.terminate()
             program.wait(600)
     assert "certified" in done.stdout, done.stderr
-
-
-def test_the_benchmark_at_toy_size(client, cluster, workers, monkeypatch, tmp_path, capsys):
-    script = import_module("epsilot_lab.studies.cluster")
-
-    @contextmanager
-    def shared(n_workers):
-        yield cluster, client
-
-    monkeypatch.setattr(script, "cluster_of", shared)
-    script.main(["--toy", "--out", str(tmp_path)])
-    out = capsys.readouterr().out
-    for words in ("two workers", "every bit the same", "3,000 points, auction", "GiB | 2 GiB |"):
-        assert words in out
-    assert (tmp_path / "summary.md").read_text().startswith("# A Dask cluster")

@@ -6,7 +6,6 @@ from epsilot_lab.document import (
     Picture,
     Table,
     markdown_row,
-    tally,
     to_markdown,
 )
 from epsilot_lab.judging import JudgedClaim
@@ -45,14 +44,6 @@ def test_blocks_become_one_page_that_asks_for_nothing(tmp_path):
 
 def test_a_bar_in_a_cell_ends_no_cell():
     assert markdown_row(["a|b", "c"]) == r"| a\|b | c |"
-
-
-def test_the_tally_counts_what_was_tested():
-    made = [
-        Claim("x", "here", "1", word) for word in ("holds", "does not hold", "not measured yet")
-    ]
-    assert tally(made) == "1 of 2 tested claims hold. These do not: x here."
-    assert tally(made[:1]) == "1 of 1 tested claims hold."
 
 
 def test_pages_become_one_report_with_every_claim_once(tmp_path):

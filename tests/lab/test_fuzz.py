@@ -22,11 +22,11 @@ from epsilot_lab.fuzz import (
     batches,
     campaign,
     gromov,
-    kinds,
     limits,
     problems,
     proofs,
     resume,
+    solves,
 )
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "campaign.py"
@@ -66,7 +66,7 @@ def test_a_slice_of_the_campaign_shows_no_defect(part):
     assert {line["case"]: line["defects"] for line in lines if "defects" in line} == {}
 
 
-# -- the oracles -------------------------------------------------------------------------------
+# -- the bracket of a solve --------------------------------------------------------------------
 
 
 def two_by_two(reg):
@@ -87,42 +87,15 @@ def two_by_two(reg):
 
 
 @pytest.mark.parametrize("reg", [10.0, 1.0, 0.1, 0.05])
-@pytest.mark.parametrize("mass", [1.0, 3.0])
-def test_the_entropic_bracket_holds_the_optimum_narrowly(reg, mass):
+def test_the_bracket_holds_the_entropic_optimum(reg):
     C, a, b, value = two_by_two(reg)
-    truth = proofs.entropic(C, np.longdouble(mass * a), np.longdouble(mass * b), reg)
-    expected = mass * (value + reg * np.log(mass))
-    assert truth.low - 1e-12 <= expected <= truth.high + 1e-12
-    assert truth.high - truth.low <= 1e-12
-
-
-@pytest.mark.parametrize("reg", [1e-3, 1e-6, 1e-12, 1e-25, 1e-200])
-def test_the_entropic_bracket_tends_to_the_transport_cost(reg):
-    C, a, b = (
-        problems.COSTS["uniform"](np.random.default_rng(0), 6, 5),
-        np.ones(6) / 6,
-        np.ones(5) / 5,
-    )
-    linear = proofs.transport(C, np.longdouble(a), np.longdouble(b))
-    truth = proofs.entropic(C, np.longdouble(a), np.longdouble(b), reg)
-    assert linear.low - reg * np.log(30) <= truth.high
-    assert truth.low <= linear.high
-    assert truth.high - truth.low <= 1e-12 + 1e-9 * reg
-
-
-@pytest.mark.parametrize("by_highs", [False, True])
-@pytest.mark.parametrize("scale", [1.0, 1e300, 1e-300])
-def test_the_transport_bracket_is_narrow_at_every_scale(scale, by_highs):
-    C = scale * problems.COSTS["squared"](np.random.default_rng(1), 12, 9)
-    a, b = np.full(12, np.longdouble(1) / 12), np.full(9, np.longdouble(1) / 9)
-    truth = proofs.transport(C, a, b, by_highs=by_highs)
-    assert 0 < truth.low <= truth.high + 1e-18 * scale
-    assert truth.high - truth.low <= 1e-12 * scale
+    kind = proofs.FuzzKind(reg=reg)
+    low, high = proofs.bracket(kind, *(np.longdouble(x) for x in (C, a, b)))
+    assert low - 1e-12 <= value <= high + 1e-12
+    assert high - low <= 2e-6 * max(reg, 1.0)
 
 
 # -- the checks --------------------------------------------------------------------------------
-
-GOAL = proofs.DrawnGoal(eps=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -141,14 +114,16 @@ def solved():
         (lambda r: {"lower_bound": r.lower_bound - 0.1}, "converged with gap"),
         (lambda r: {"value_linear": r.value_linear + 1e-9}, "value_linear"),
         (lambda r: {"potentials": (r.potentials[0] + 1e-9, r.potentials[1])}, "exceed the cost"),
-        (lambda r: {"plan_operator": r.plan_operator.scaled(1 + 1e-9)}, "marginals of plan"),
+        (lambda r: {"plan_operator": r.plan_operator.scaled(1 + 1e-9)}, "marginals: rows off"),
         (lambda r: {"method": "exact", "plan_operator": Plan(Explicit(r.plan))}, "nonzeros"),
+        (lambda r: {"history": [r.history[0]._replace(lower=9.0)]}, "of record 0: 9.0 above"),
+        (lambda r: {"history": [r.history[0]._replace(upper=-9.0)]}, "of record 0: -9.0 below"),
     ],
 )
 def test_a_false_claim_is_found(solved, change, words):
     problem, result = solved
     claimed = epsilot.Result(**{**fields(result), **change(result)})
-    found = list(proofs.result_defects(claimed, problem, GOAL, proofs.truth_of(problem, None)))
+    found = solves.drawn_defects(claimed, problem, {"eps": 0.05})
     assert any(words in text for text in found) if words else found == []
 
 
@@ -303,7 +278,7 @@ def lowered(result):
 def test_true_bounds_show_no_defect(claimed):
     kind, problem, result = claimed
     assert list(proofs.claim_defects(kind, *problem, claim_of(result))) == []
-    assert kinds.result_defects(result, kind, *problem) == []
+    assert list(proofs.result_defects(result, kind, *problem)) == []
 
 
 @pytest.mark.parametrize(
@@ -331,7 +306,7 @@ def test_a_bound_that_its_plan_and_potentials_do_not_prove_is_found(claimed, cha
 def test_a_negative_gap_called_converged_is_found(claimed):
     kind, problem, result = claimed
     wrong = replace(result, value=result.lower_bound - 1e-9, converged=True)
-    assert "negative gap" in " ".join(kinds.target_defects(wrong, kind, *problem, {"rtol": 1.0}))
+    assert "negative gap" in " ".join(proofs.target_defects(wrong, kind, *problem, {"rtol": 1.0}))
 
 
 def test_an_operator_unlike_the_plan_is_found(claimed):
@@ -344,7 +319,7 @@ def test_an_operator_unlike_the_plan_is_found(claimed):
         lower_bound=result.lower_bound,
         potentials=result.potentials,
     )
-    found = " ".join(kinds.result_defects(wrong, kind, *problem))
+    found = " ".join(proofs.result_defects(wrong, kind, *problem))
     assert "plan and its products differ" in found
 
 

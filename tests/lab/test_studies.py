@@ -3,30 +3,25 @@
 import os
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from epsilot_lab.__main__ import STUDIES, main
-from epsilot_lab.studies import first_calls, large, methods, prototypes
+from epsilot_lab.store import read_lines
+from epsilot_lab.studies import first_calls, large, methods
 
 ROOT = Path(__file__).parents[2]
 
 #: study, arguments, what it prints
 RUNS = [
-    ("methods", "sinkhorn --toy", ["| Sinkhorn | 36 | ε = 0.2 | 202 | 234 |"]),
-    ("methods", "accelerated --toy", ["| apdgcd | 36 | ε = 0.2 |", "| apdagd | 144 | ε = 0.05 |"]),
-    ("methods", "direct --toy", ["| DE-adapt | 16 |", "| LMR |", "| PR |", "| BCN-exact |"]),
+    ("methods", "sinkhorn --toy", ["| images | 36 | ε = 0.2 | 234 / "]),
+    ("methods", "accelerated --toy", ["stop='paper'", "| images | 36 | ε = 0.2 |"]),
+    ("methods", "direct --toy", ["| packing_lp |", "| images | 16 | ε = 0.2 |"]),
     ("methods", "options --toy", ["| images | 36 | η = 0.02, gap 1e-6 |"]),
-    ("methods", "hard --toy", ["| half the masses zero | 16 |", "| m = 2n | 16 |"]),
     ("methods", "hybrid --toy", ["| random | 16 | ε = 0.005 |", "geometric means"]),
     ("methods", "pdasmd --toy", ["Exponents of n", "exponents of B: loops, operations"]),
-    ("methods", "batches --toy", ["| images | 36 | all threads, ε = 0.02 |", " ms |"]),
     ("methods", "unbalanced --toy", ["| images | 16 | λ = 0.05, η = 0.02 |", "proved steps"]),
-    ("races", "simplex --toy --seeds 1", ["| 64 | 2-d points, Euclidean |"]),
-    ("races", "unusual-costs --toy", ["| clusters | 64 |", "| products | 64 |"]),
     ("races", "line grid-or-matrix --toy", ["| 300 | euclidean | random |", "| Shapes | 9 |"]),
     ("races", "metrics wasserstein-1d --toy", ["| canberra | 20 |", "| 30 | 3 |"]),
     ("races", "partial unbalanced --toy", ["| images, l1 | 36 |", "| random costs | 16 | 5 |"]),
@@ -34,41 +29,30 @@ RUNS = [
     ("races", "updates --toy", ["| Greenkhorn update | 20 |", "| log-domain Sinkhorn"]),
     ("again", "docs/results fig1 --sample 1 --most 0.02 --untimed",
      ["| experiment | lines | solved again | equal counts |"]),
-    ("auction-stages", "--scale 0.005 --set min_phase_ratio=1",
-     ["500 rows:", "pivots,", "s in all, gap"]),
-    ("auction-stages", "--shapes --points 60",
-     ["| 2-d squared, uniform |", "| Euclidean, squares apart |"]),
     ("barycenters", "--toy", ["| cityblock | POT, reg 0.01, sinkhorn |", "| 12 x 12 |"]),
-    ("batches", "--toy", ["| points in 20-d | 8 |", "uniform weights | 32 |", "| 500 |"]),
+    ("batches", "--toy", ["| points in 20-d | 8 |", "uniform weights | 8 |", "| 120 pairs |"]),
     ("calibrate", "--quick", ["n = 256:", '"restricted_simplex": {']),
-    ("color-transfer", "--quick --methods auto", ["at least 70%: yes", "peak memory"]),
-    ("digits", "--train 20 --test 10", ["390 distances", "right by transport"]),
-    ("dotmark", "--sides 32 --classes Shapes --draws 1", ["| Shapes | 32 | 1,088 / 2,385"]),
-    ("geometry", "--quick --part grid", ["24 x 24", "ot.emd2 ms"]),
-    ("geometry", "--quick --part square", ["32 x 32", "peak GiB"]),
-    ("geometry", "--quick --part points", ["2000 in 2-d"]),
-    ("geometry", "--quick --part sweep", ["half-sweep at n = 4000"]),
     ("gradients", "--toy", ["| 2 | 16 | epsilot |", "| 64 | 16 | ot.emd2 |"]),
     ("kernels", "--size 64 --rounds 1", ["row c-transform", "float32 in cache"]),
-    ("kernels", "--epochs 48", ["n = 48: 3n² exponentials", "NumPy listing"]),
     ("limits", "--scale 0.001 --only KL --limit 0.2 --signal 0.2",
-     ["| cloud 2-d, KL | 30 | max_seconds |", "| SIGINT | "]),
-    ("priced", "--problems 40", ["or with a negative gap: 0 []", "largest difference from HiGHS"]),
+     ["| KL cloud | max_seconds | 0.2 |", "| dense KL | SIGINT |"]),
     ("registry", "--quick",
      ["sinkhorn                 7", "exact                    not counted"]),
-    ("results", "docs/results", ["| table1 | 0.1.0, 0.2.0 | ", "| bench-emd2 | 0.2.0 |"]),
+    ("results", "docs/results", ["| fig1 | 0.1.0, 0.2.0 | ", "| bench-emd2 | 0.2.0 |"]),
     ("sparse", "--arcs 300 --grids 4 --only random", ["| random arcs, uniform | 30 |"]),
     ("sparse", "--check 8", ["cut: ", "optimum: "]),
+    ("stages", "--shapes --sizes 60",
+     ["| 2-d squared, uniform |", "| Euclidean, squares apart |"]),
     ("stages", "--problems points2 --sizes 64 --seeds 1 --budget 0.01",
      ["| 64 | 2-d points, Euclidean | 1e-06 |", "certificates"]),
 ]  # fmt: skip
 #: Those with a test of their own, here or elsewhere.
 ELSEWHERE = {
-    *("campaign", "cluster", "exactness", "first-calls", "first-passes"),
-    *("gallery", "gromov", "growth", "large", "pot-tests", "regret", "same-bits"),
+    *("campaign", "first-calls", "gromov", "growth", "large", "pot-tests", "regret", "same-bits"),
 }
 
 
+@pytest.mark.filterwarnings("ignore:JAXopt:DeprecationWarning")  # which OTT-JAX imports
 @pytest.mark.parametrize(("name", "arguments", "printed"), RUNS, ids=lambda x: str(x)[:40])
 def test_a_study_runs_at_toy_size(name, arguments, printed, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
@@ -163,7 +147,7 @@ def test_large_problems_are_run_once(tmp_path, capsys):
         )
         out = capsys.readouterr().out
         assert "| 2-d squared, random weights | small_simplex | 1e-09 |" in out
-    assert [line["converged"] for line in large.read(path)] == [True, True]
+    assert [line["converged"] for line in read_lines(path)] == [True, True]
 
 
 def test_regrets_are_measured_once(tmp_path, capsys):
@@ -214,43 +198,12 @@ def test_section_6_is_tabulated_drawn_and_resumed(tmp_path, monkeypatch, capsys)
     assert (tmp_path / "section6.svg").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize(("what", "size"), [("points", 150), ("morph", 12)])
-def test_pictures_of_plans_are_drawn(what, size, tmp_path):
-    path = tmp_path / "picture.jpg"
-    main(["gallery", what, str(path), "--size", str(size)])
-    assert path.stat().st_size > 10_000
-
-
-def test_sinkhorn_takes_the_iterations_of_its_prototype():
+def test_sinkhorn_takes_the_iterations_of_a_prototype_in_numpy():
     table = methods.STUDIES["sinkhorn"][0]
     case = ("images", 36, "ε = 0.2")
     lines = [table.task(case, "Sinkhorn", seed).line() for seed in range(5)]
-    assert methods.median(lines, "loops") == table.expected["Sinkhorn", *case[1:]][0] == 202
+    assert methods.median(lines, "loops") == 202
     assert all(line["has_ended"] and line["gap"] <= 1 for line in lines)
-
-
-def test_direct_methods_certify_their_target():
-    problem = methods.PROBLEMS["images"](16, 0)
-    for name in prototypes.SPECIFIED:
-        assert prototypes.run(name, problem, 0.2, 0)["gap"] <= 1
-
-
-def test_regot_is_not_needed(capsys, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    import_module("epsilot_lab.studies.races").main(["regot", "--toy"])
-    assert "regot is not installed" in capsys.readouterr().out
-
-
-def test_regot_is_timed_in_turns(capsys, monkeypatch):
-    def peer(M, a, b, reg, tol, max_iter):
-        return SimpleNamespace(mar_errs=[0.5**k for k in range(max_iter)])
-
-    monkeypatch.setitem(sys.modules, "regot", SimpleNamespace(sinkhorn_apdagd=peer))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    import_module("epsilot_lab.studies.races").main(["regot", "--toy"])
-    out = capsys.readouterr().out
-    assert "| 12 | regot | 10 |" in out
-    assert "| 12 | epsilot, 1 thread |" in out
 
 
 def test_measured_operations_are_written_beside_what_was_known(tmp_path, capsys):

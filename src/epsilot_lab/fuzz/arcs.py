@@ -252,20 +252,18 @@ def graphs(rng: Rng) -> CaseOutcome:
     outcome = CaseOutcome(type(graph.given).__name__, "network_simplex", label=label)
     limits = {"max_seconds": SAFETY_SECONDS, "on_limit": "ignore"}
     answer = ask(epsilot.solve_graph, graph.given, a, b, **graph.keywords, **accuracy, **limits)
-    outcome.blame(*answer.defects)
     a, b = np.longdouble(a), np.longdouble(b)
     surplus = a - b * (a.sum() / b.sum())
-    if isinstance(answer.error, epsilot.Infeasible):
+    sizes = [a.sum(), *([graph.costs.max()] if graph.costs.any() else [])]
+    is_infeasible = isinstance(answer.error, epsilot.Infeasible)
+    is_due = not is_infeasible and all(is_near(x, ORDINARY) for x in sizes)
+    result = outcome.settled(answer, is_due)
+    if is_infeasible:
         outcome.ending = "infeasible"
-        return outcome.blame(*graph_cut_defects(answer.error, graph, surplus, a.sum()))
-    if answer.error is not None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        sizes = [a.sum(), *([graph.costs.max()] if graph.costs.any() else [])]
-        if answer.is_refused and all(is_near(x, ORDINARY) for x in sizes):
-            outcome.blame(f"refused a valid problem: {answer.error}")
-        return outcome
-    outcome.ending = answer.value.status.name.lower()
-    return outcome.blame(*flow_defects(answer.value, graph, surplus, a.sum()))
+        outcome.blame(*graph_cut_defects(answer.error, graph, surplus, a.sum()))
+    elif result is not None:
+        outcome.blame(*flow_defects(result, graph, surplus, a.sum()))
+    return outcome
 
 
 def flow_defects(result: Any, graph: Graph, surplus: Array, mass: np.longdouble) -> Iterator[str]:

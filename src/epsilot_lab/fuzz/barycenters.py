@@ -12,7 +12,7 @@ import epsilot
 
 from .kinds import INSIDE, ORDINARY, REACHABLE, at_scale, at_total, draw_masses, is_near
 from .problems import COSTS, METRICS, Array, CaseOutcome, Rng, ask, number, pick
-from .proofs import ROUND_OFF, TINY, FuzzKind
+from .proofs import ROUND_OFF, TINY, FuzzKind, allowed_gap
 
 LIMITS = {"max_seconds": 3.0, "on_limit": "ignore"}
 METHODS = ("anderson", "ibp", "lbfgs", "pdasmd", "exact")
@@ -90,14 +90,9 @@ def _solved(
         limits["max_iter"] = int(10 ** rng.uniform(0, 2.5))
     outcome = CaseOutcome(kind, method, label=f"{label}, weights {weights}; {accuracy}, {limits}")
     answer = ask(call, *args, weights, **accuracy, method=method, **limits)
-    outcome.blame(*answer.defects)
-    if answer.value is None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        if answer.is_refused and _is_due(costs, A, weights, accuracy, method):
-            outcome.blame(f"refused a valid problem: {answer.error}")
+    result = outcome.settled(answer, _is_due(costs, A, weights, accuracy, method))
+    if result is None:
         return outcome
-    result = answer.value
-    outcome.ending = result.status.name.lower()
     exact = [np.longdouble(C) for C in costs]
     kind_of = FuzzKind(reg=accuracy.get("reg"))
     shares = np.full(len(A), 1.0) if weights is None else weights
@@ -107,13 +102,7 @@ def _solved(
     gap, lower = np.longdouble(result.gap), np.longdouble(result.lower_bound)
     mass = np.longdouble(A[0]).sum()
     size = max(np.longdouble(unit), np.longdouble(accuracy.get("reg", 0))) * mass
-    if "eps" in accuracy or "tol" in accuracy:
-        allowed = np.longdouble(accuracy.get("eps", accuracy.get("tol")))
-    elif "reg" in accuracy:
-        allowed = 1.001e-6 * size
-    else:
-        rtol = np.longdouble(accuracy.get("rtol", 0.01))
-        allowed = rtol * max(abs(lower), max(np.longdouble(1e-9), 1e-13 / rtol) * size)
+    allowed = allowed_gap(accuracy, lower, size, is_entropic="reg" in accuracy)
     if result.converged and not gap <= allowed * (1 + 1e-9) + ROUND_OFF * size + TINY:
         outcome.blame(f"converged with gap {result.gap!r} above the target {allowed!s}")
     return outcome
@@ -178,15 +167,10 @@ def of_sample(rng: Rng) -> CaseOutcome:
     answer = ask(
         epsilot.barycenter_sample, clouds, n_points, masses=masses, weights=weights, **keywords
     )
-    outcome.blame(*answer.defects)
-    if answer.value is None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        extreme = weights is not None and not weights.max() < 1e7 * max(weights.min(), 1e-300)
-        if answer.is_refused and not extreme and is_near(scale, (1e-60, 1e60)):
-            outcome.blame(f"refused a valid problem: {answer.error}")
+    is_tame = weights is None or weights.max() < 1e7 * max(weights.min(), 1e-300)
+    result = outcome.settled(answer, is_tame and is_near(scale, (1e-60, 1e60)))
+    if result is None:
         return outcome
-    result = answer.value
-    outcome.ending = result.status.name.lower()
     Y = np.longdouble(result.points)
     costs = [METRICS["sqeuclidean"](np.longdouble(X), Y) for X in clouds]
     A = [np.longdouble(w) / np.longdouble(w).sum() for w in masses]

@@ -26,8 +26,7 @@ from .problems import (
     pick,
     sentence_defects,
 )
-from .proofs import ROUND_OFF, TINY, BoundClaim, FuzzKind, claim_defects
-from .solves import bit_defects
+from .proofs import ROUND_OFF, TINY, BoundClaim, FuzzKind, allowed_gap, bit_defects, claim_defects
 
 # -- batches -----------------------------------------------------------------------------------
 
@@ -60,13 +59,8 @@ def checked(rng: Rng, draw: Any, **more: Any) -> CaseOutcome:
     outcome = CaseOutcome(many.call.__name__, label=f"{many.words}; {accuracy}")
     outcome.problems = len(many.problems)
     answer = ask(many.call, *many.args, **accuracy, **LIMITS, **more)
-    outcome.blame(*answer.defects)
-    if answer.value is None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        if answer.is_refused and all(is_due(*problem, accuracy) for problem in many.problems):
-            outcome.blame(f"refused valid problems: {answer.error}")
+    if outcome.settled(answer, all(is_due(*p, accuracy) for p in many.problems)) is None:
         return outcome
-    outcome.ending = "solved"
     outcome.events["refused problems"] = len(answer.value.errors)
     outcome.blame(*batch_defects(answer, many, accuracy))
     if rng.random() < 0.15:
@@ -122,13 +116,7 @@ def group_defects(
     yield from claim_defects(FuzzKind(), C, a, b, BoundClaim(value, lower, plans, (f, g)))
     gap = np.longdouble(value) - np.longdouble(lower)
     unit = np.abs(C).max(axis=(-1, -2)) * a.sum(axis=-1)
-    rtol = np.longdouble(accuracy.get("rtol", 0.01))
-    tiny = np.maximum(np.longdouble(1e-9), 1e-13 / rtol) * unit
-    allowed = (
-        np.longdouble(accuracy["eps"])
-        if "eps" in accuracy
-        else rtol * np.maximum(np.abs(lower), tiny)
-    )
+    allowed = allowed_gap(accuracy, np.longdouble(lower), unit, is_entropic=False)
     is_done = batch.converged[members]
     late = is_done & ~(gap <= allowed * (1 + 1e-9) + ROUND_OFF * unit + TINY)
     if late.any():
@@ -310,13 +298,10 @@ def of_batch(rng: Rng) -> CaseOutcome:
     keywords = {**accuracy, **LIMITS}
     far = ask(many.call, *many.args, **keywords, client=local_client())
     here = ask(many.call, *many.args, **keywords)
-    outcome.blame(*far.defects)
-    if far.value is None or here.value is None:
-        outcome.ending = "refused" if far.is_refused else "raised"
+    if outcome.settled(far) is None or here.value is None:
         if str(far.error) != str(here.error):
             outcome.blame(f"refused on the cluster ({far.error}), here: {here.error}")
         return outcome
-    outcome.ending = "solved"
     outcome.blame(*batch_defects(far, many, accuracy))
     for name in ("value", "lower_bound", "codes"):
         there, local = (getattr(answer.value, name) for answer in (far, here))
@@ -338,12 +323,9 @@ def of_cloud(rng: Rng) -> CaseOutcome:
     label = f"{n} x {m} in {d}-d, {metric}; {keywords}"
     outcome = CaseOutcome("solve_sample with client", method, label=label)
     far = ask(epsilot.solve_sample, X, Y, metric=metric, **keywords, client=local_client())
-    outcome.blame(*far.defects)
-    if far.value is None:
-        outcome.ending = "refused" if far.is_refused else "raised"
+    result = outcome.settled(far)
+    if result is None:
         return outcome
-    result = far.value
-    outcome.ending = result.status.name.lower()
     C = METRICS[metric](np.longdouble(X), np.longdouble(Y))
     a, b = np.full(n, np.longdouble(1) / n), np.full(m, np.longdouble(1) / m)
     f, g = result.potentials

@@ -33,8 +33,16 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from epsilot.files import write_atomically
-
+from ..document import (
+    Block,
+    Command,
+    Heading,
+    Paragraph,
+    Table,
+    environment_table,
+    to_markdown,
+    write_text,
+)
 from ..environment import machine, versions
 from ..store import Line, Store
 from ..worker import ONE_BLAS_THREAD, Late, Reply, Worker, follow_parent, replies
@@ -62,7 +70,6 @@ PARTS = {
     "estimators": "estimators:estimators",
     "cluster": "batches:cluster",
     "limits": "limits:limits",
-    "places": "places:places",
     "abuse": "abuse:abuse",
     "commands": "commands:commands",
 }
@@ -239,69 +246,51 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> None:
     """Write ``summary.md`` and ``counts.json``."""
     folder.mkdir(parents=True, exist_ok=True)
     found = counts(lines)
-    environment = {"command": command, "versions": versions(), "machine": machine()}
-    compact = [[row[key] for key in (*KEYS, "count")] for row in found["cases"]]
     data = {
-        **environment,
+        "command": command,
+        "versions": versions(),
+        "machine": machine(),
         "events": found["events"],
         "problems": found["problems"],
         "columns": [*KEYS, "count"],
-        "cases": compact,
+        "cases": [[row[key] for key in (*KEYS, "count")] for row in found["cases"]],
         "defects": found["defects"][:LISTED],
     }
-    for name, text in {
-        "summary.md": document(found, lines, environment),
-        "counts.json": json.dumps(data, indent=0, ensure_ascii=False) + "\n",
-    }.items():
-        content = text.encode()
-        write_atomically(folder / name, lambda file, content=content: file.write(content))
+    write_text(folder / "summary.md", page(found, lines, command))
+    write_text(folder / "counts.json", json.dumps(data, indent=0, ensure_ascii=False) + "\n")
 
 
-def document(found: dict[str, Any], lines: Sequence[Line], environment: dict[str, Any]) -> str:
+def page(found: dict[str, Any], lines: Sequence[Line], command: str) -> str:
     """Return the summary as text."""
     with_defects = sum("defects" in line for line in lines)
-    used = ", ".join(f"{name} {number}" for name, number in environment["versions"].items())
-    machine = environment["machine"]
-    parts = [
-        "# Campaign",
-        f"{sum(found['problems'].values()):,} problems in {len(lines):,} cases"
-        f"{_events(found['events'])}, **{with_defects:,} with a defect**.",
-        f"`{environment['command']}`",
-        f"{used}; {machine['processor']}, {machine['cores']} cores, {machine['system']}.",
-        "## Defects",
-        _defects(found["defects"]),
-        "## Parts",
-        _parts(found),
-        *_tables(found["cases"]),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _events(events: dict[str, int]) -> str:
-    """Return the signals sent, in words."""
-    return "".join(f", {count:,} {name}" for name, count in sorted(events.items()))
-
-
-def _parts(found: dict[str, Any]) -> str:
-    """Return a table of cases and problems by part."""
-    table: Counter[str] = Counter()
+    events = "".join(f", {count:,} {name}" for name, count in sorted(found["events"].items()))
+    cases: Counter[str] = Counter()
     for row in found["cases"]:
-        table[row["part"]] += row["count"]
-    body = [f"| {part} | {n:,} | {found['problems'][part]:,} |" for part, n in table.items()]
-    return "\n".join(["| part | cases | problems |", "| --- | --- | --- |", *body])
+        cases[row["part"]] += row["count"]
+    blocks: list[Block] = [
+        Paragraph(
+            f"{sum(found['problems'].values()):,} problems in {len(lines):,} cases{events}, "
+            f"**{with_defects:,} with a defect**."
+        ),
+        Command(command),
+        Heading("Defects"),
+        _defects(found["defects"]),
+        Heading("Parts"),
+        Table(
+            ("part", "cases", "problems"),
+            tuple((part, f"{n:,}", f"{found['problems'][part]:,}") for part, n in cases.items()),
+        ),
+    ]
+    for part in cases:
+        own = [row for row in found["cases"] if row["part"] == part]
+        blocks.append(Heading(part))
+        varied = [c for c in ("kind", "method") if len({row[c] for row in own}) > 1]
+        blocks += [_table(own, column) for column in varied]
+    blocks += [Heading("Environment"), environment_table([])]
+    return to_markdown("Campaign", blocks)
 
 
-def _tables(rows: Sequence[Line]) -> Iterator[str]:
-    """Yield the counts of each part: how cases ended, by kind and by method."""
-    for part in dict.fromkeys(row["part"] for row in rows):
-        own = [row for row in rows if row["part"] == part]
-        yield f"## {part}"
-        for column in ("kind", "method"):
-            if len({row[column] for row in own}) > 1:
-                yield _table(own, column)
-
-
-def _table(rows: Sequence[Line], column: str) -> str:
+def _table(rows: Sequence[Line], column: str) -> Table:
     """Return a table of counts by a column and by ending."""
     table: Counter[tuple[str, str]] = Counter()
     for row in rows:
@@ -310,22 +299,19 @@ def _table(rows: Sequence[Line], column: str) -> str:
     body = []
     for name in names:
         cells = [table[name, ending] for ending in endings]
-        body.append([name, f"{sum(cells):,}", *(f"{n:,}" if n else "" for n in cells)])
-    head = [[column, "cases", *endings], ["---"] * (len(endings) + 2)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in head + body)
+        body.append((name, f"{sum(cells):,}", *(f"{n:,}" if n else "" for n in cells)))
+    return Table((column, "cases", *endings), tuple(body))
 
 
-def _defects(rows: Sequence[Line]) -> str:
+def _defects(rows: Sequence[Line]) -> Block:
     if not rows:
-        return "None."
-    body = [
-        f"| {row['part']} | {row['count']:,} | {row['defect'].replace('|', '¦')} "
-        f"| {', '.join(row['cases'])} |"
+        return Paragraph("None.")
+    body = tuple(
+        (row["part"], f"{row['count']:,}", row["defect"], ", ".join(row["cases"]))
         for row in rows[:LISTED]
-    ]
-    left = len(rows) - LISTED
-    more = [f"\nand {left} more kinds."] if left > 0 else []
-    return "\n".join(["| part | cases | defect | for example |", "|---" * 4 + "|", *body, *more])
+    )
+    more = f"and {len(rows) - LISTED} more kinds." if len(rows) > LISTED else ""
+    return Table(("part", "cases", "defect", "for example"), body, more)
 
 
 # -- the command -------------------------------------------------------------------------------
@@ -347,7 +333,6 @@ SHARES = {
     "estimators": 10,
     "cluster": 3,
     "limits": 2,
-    "places": 1,
     "solves": 50,
     "scales": 30,
     "resume": 20,

@@ -20,8 +20,8 @@ from PIL import Image
 from epsilot.cli import main
 
 from .problems import CaseOutcome, Rng, first_line
-from .resume import COMMAND
 
+COMMAND = (sys.executable, "-c", "from epsilot.cli import main; main()")
 NUMBERS = ("0.1", "1", "3", "0", "-1", "nan", "inf", "x", "", "1e400", "1e-320", "1.5", "1e3")
 COSTS = (
     "M.npy", "M.npy", "M.npy", "M.csv", "all.npz:M", "all.npz", "all.npz:c", "none.npy", ".", "",

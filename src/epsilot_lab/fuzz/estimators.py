@@ -110,16 +110,9 @@ def picture(rng: Rng, shape: tuple[int, ...], kind: str) -> Array:
 
 def answered(outcome: CaseOutcome, answer: Any, unit: float, accuracy: dict[str, float]) -> bool:
     """Tell whether there is an answer; a refusal that is not due is a defect."""
-    outcome.blame(*answer.defects)
-    if answer.value is not None:
-        outcome.ending = answer.value.result_.status.name.lower()
-        return True
-    outcome.ending = "refused" if answer.is_refused else "raised"
     is_due = is_near(unit, INSIDE) and is_near(accuracy.get("reg", unit) / unit, ORDINARY)
     is_due &= accuracy.get("eps", np.inf) > REACHABLE * unit
-    if answer.is_refused and is_due:
-        outcome.blame(f"refused a valid problem: {answer.error}")
-    return False
+    return outcome.settled(answer, is_due) is not None
 
 
 def plan_defects(

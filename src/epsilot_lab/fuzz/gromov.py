@@ -40,15 +40,11 @@ def of_points(rng: Rng) -> CaseOutcome:
     keywords |= {"max_ot": int(10 ** rng.uniform(0, 2))} if rng.random() < 0.2 else {}
     outcome = CaseOutcome("fused" if fused else "clouds", label=f"{words}; {keywords}")
     answer = ask(epsilot.solve_gromov, X, Y, a, b, **keywords, **LIMITS)
-    outcome.blame(*answer.defects)
-    if answer.error is not None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        inside = all(INSIDE[0] < np.abs(Z - Z.mean(axis=0)).max() < INSIDE[1] for Z in (X, Y))
-        if answer.is_refused and inside:
-            outcome.blame(f"refused a valid problem: {answer.error}")
+    is_due = all(INSIDE[0] < np.abs(Z - Z.mean(axis=0)).max() < INSIDE[1] for Z in (X, Y))
+    result = outcome.settled(answer, is_due)
+    if result is None:
         return outcome
-    result = answer.value
-    outcome.method, outcome.ending = result.method, result.status.name.lower()
+    outcome.method = result.method
     share = np.longdouble(fused.get("alpha", 1.0))
     linear = np.zeros((len(X), len(Y)))
     if M is not None:
@@ -70,11 +66,8 @@ def of_matrices(rng: Rng) -> CaseOutcome:
     M = scale**2 * rng.normal(size=(n, m)) if rng.random() < 0.3 else None
     outcome = CaseOutcome("matrices", label=f"{n} and {m}, times {scale:.0e}")
     answer = ask(epsilot.gromov_bounds, A, B, a, b, M=M, max_seconds=2.0)
-    outcome.blame(*answer.defects)
-    if answer.error is not None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        return outcome.blame(f"refused a valid problem: {answer.error}")
-    outcome.ending = "bounded"
+    if outcome.settled(answer, is_due=True) is None:
+        return outcome
     linear = np.zeros((n, m)) if M is None else M
     p = np.full(n, 1 / n) if a is None else a / a.sum()
     q = np.full(m, 1 / m) if b is None else b / b.sum()

@@ -13,11 +13,11 @@ from .problems import COSTS, Array, CallRecord, CaseOutcome, Rng, ask, number, p
 from .proofs import (
     ROUND_OFF,
     TINY,
-    BoundClaim,
     FuzzKind,
-    claim_defects,
+    balanced_weights,
     largest_cost,
-    priced,
+    result_defects,
+    target_defects,
     unit_of,
 )
 from .solves import METHODS as BALANCED
@@ -68,15 +68,10 @@ def judged(
     may_refuse: bool = False,
 ) -> CaseOutcome:
     """Add the defects of an answer to a problem of any kind."""
-    outcome.blame(*answer.defects)
     is_plain = is_ordinary(kind, C, a, b, accuracy) and not may_refuse
-    if answer.error is not None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        if answer.is_refused and is_plain:
-            outcome.blame(f"refused a valid problem: {answer.error}")
+    result = outcome.settled(answer, is_plain)
+    if result is None:
         return outcome
-    result = answer.value
-    outcome.ending = result.status.name.lower()
     extended = tuple(np.longdouble(x) for x in (C, a, b))
     outcome.blame(*result_defects(result, kind, *extended))
     outcome.blame(*target_defects(result, kind, *extended, accuracy))
@@ -87,26 +82,6 @@ def judged(
     return outcome
 
 
-def result_defects(result: Any, kind: FuzzKind, C: Array, a: Array, b: Array) -> list[str]:
-    """Say which bounds a result does not prove, and which forms of its plan differ."""
-    a, b = balanced_weights(kind, a, b)
-    claim = BoundClaim(result.value, result.lower_bound, result.plan, result.potentials)
-    found = list(claim_defects(kind, C, a, b, claim))
-    found += form_defects(result, max(a.sum(), b.sum()))
-    terms = priced(C, np.longdouble(result.plan))
-    linear, unit = terms.sum(), np.abs(terms).sum() + unit_of(kind, C, a, b)
-    if not abs(linear - np.longdouble(result.value_linear)) <= 1e-12 * unit + TINY:
-        found.append(f"value_linear {result.value_linear!r} is not <M, plan> = {linear!s}")
-    return found
-
-
-def balanced_weights(kind: FuzzKind, a: Array, b: Array) -> tuple[Array, Array]:
-    """Return the weights as the library reads them: equal totals where both are kept."""
-    if kind.is_hard and kind.name != "partial":
-        return a, b * (a.sum() / b.sum())
-    return a, b
-
-
 def is_certifiable(result: Any, kind: FuzzKind, C: Array, a: Array, b: Array) -> bool:
     """Tell whether a gap is neither round-off nor that of a regularisation too small to sweep."""
     misfit = max(kind.finite_prices, default=np.longdouble(0)) * (a.sum() + b.sum())
@@ -115,49 +90,6 @@ def is_certifiable(result: Any, kind: FuzzKind, C: Array, a: Array, b: Array) ->
     # Exponents of plans for KL penalties end at a multiple of the largest cost, as sweeps do.
     end = REACHABLE * largest * max(a.sum(), b.sum()) if kind.name == "kl" else 0.0
     return not is_sharp and result.gap > 1e-12 * abs(result.lower_bound) + 1e-14 * misfit + end
-
-
-def form_defects(result: Any, total: Any) -> list[str]:
-    """Say which forms of a plan differ from the array."""
-    X, plan = np.longdouble(result.plan), result.plan_operator
-    n, m = X.shape
-    kept = plan.tosparse()
-    total = max(total, X.sum())
-    forms = {
-        "products": (plan @ np.ones(m), plan.T @ np.ones(n)),
-        "marginals": plan.marginals(),
-        "tosparse": (kept @ np.ones(m), kept.T @ np.ones(n)),
-    }
-    found = []
-    for name, (rows, cols) in forms.items():
-        error = np.abs(X.sum(axis=1) - rows).sum() + np.abs(X.sum(axis=0) - cols).sum()
-        if not error <= 1e-12 * total + TINY:
-            found.append(f"plan and its {name} differ by {float(error / total):.1e} of the mass")
-    return found
-
-
-def target_defects(
-    result: Any, kind: FuzzKind, C: Array, a: Array, b: Array, accuracy: dict[str, float]
-) -> list[str]:
-    """Report a run that calls itself converged with a gap above its target."""
-    gap, lower = np.longdouble(result.gap), np.longdouble(result.lower_bound)
-    unit = unit_of(kind, C, a, b)
-    room = 1e-12 * (unit + abs(lower)) + TINY
-    if "eps" in accuracy or "tol" in accuracy:
-        allowed = np.longdouble(accuracy.get("eps", accuracy.get("tol")))
-    elif kind.reg is not None:
-        reg = np.longdouble(kind.reg)
-        size = max(largest_cost(C), reg, *kind.finite_prices) or np.longdouble(1)
-        allowed = 1.001e-6 * size * (np.longdouble(kind.mass or 0) or a.sum() + b.sum())
-    else:
-        rtol = np.longdouble(accuracy.get("rtol", 0.01))
-        tiny = max(np.longdouble(1e-9), 1e-13 / rtol) * 2 * unit
-        allowed = rtol * max(abs(lower), tiny)
-    if result.converged and not gap <= allowed * (1 + 1e-9) + room:
-        return [f"converged with gap {result.gap!r} above the target {allowed!s}"]
-    if result.converged and not gap >= -room:
-        return [f"converged with the negative gap {result.gap!r}"]
-    return []
 
 
 # -- draws -------------------------------------------------------------------------------------
@@ -337,19 +269,15 @@ def audits(rng: Rng) -> CaseOutcome:
     plan, potentials, given = draw_proposal(rng, C, a, b)
     outcome = CaseOutcome(kind.label, label=f"{words}; {kind.keywords}; {given}")
     answer = ask(epsilot.certify, C, a, b, plan=plan, potentials=potentials, **kind.keywords)
-    outcome.blame(*answer.defects)
     is_plain = is_ordinary(kind, C, a, b, {}) and is_tame(C, a, plan, potentials)
-    if answer.value is None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        if answer.is_refused and is_plain:
-            outcome.blame(f"refused a valid audit: {answer.error}")
+    if outcome.settled(answer, is_plain) is None:
         return outcome
     outcome.ending = "feasible" if answer.value.is_feasible else "infeasible"
     solved = ask(epsilot.solve, C, a, b, max_seconds=2.0, on_limit="ignore", **kind.keywords)
     if solved.value is None:
         return outcome
     C, a, b = (np.longdouble(x) for x in (C, a, b))
-    if result_defects(solved.value, kind, C, a, b):
+    if any(result_defects(solved.value, kind, C, a, b)):
         return outcome  # what the part `kinds` is for
     return outcome.blame(*certificate_defects(answer.value, kind, C, a, b, solved.value))
 

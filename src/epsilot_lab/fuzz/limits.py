@@ -7,12 +7,14 @@ if that is what is tested.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ import numpy as np
 import epsilot
 from epsilot.engine.interrupts import forget_interrupts
 
-from .problems import Array, CaseOutcome, Rng, ask, pick
+from .problems import CallRecord, CaseOutcome, Rng, ask, pick
 
 #: Seconds by which a limit may be missed, whatever it is, and as a share of it.
 LATE, SHARE = 1.0, 0.1
@@ -40,112 +42,76 @@ print((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), flush=True
 """
 
 
-def points(rng: Rng, n: int, d: int) -> tuple[Array, Array]:
-    """Return two clouds of n points."""
-    return rng.normal(size=(n, d)), rng.normal(size=(n, d)) + 0.5
+#: What a call solves: the function, and the arguments for a size.
+Draw = Callable[[Rng, int], tuple[Callable[..., Any], tuple[Any, ...]]]
 
 
-def cloud(n: int, d: int, **keywords: Any) -> Callable[[Rng, float], Any]:
-    """Return a function that makes a call on clouds; the size is scaled down to compile."""
+def cloud(d: int) -> Draw:
+    """Return a draw of weighted clouds."""
 
-    def make(rng: Rng, share: float) -> Any:
-        X, Y = points(rng, max(20, int(n * share)), d)
-        weights = [rng.dirichlet(np.ones(len(X))) for _ in range(2)]
+    def draw(rng: Rng, n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        X, Y = rng.normal(size=(n, d)), rng.normal(size=(n, d)) + 0.5
+        return epsilot.solve_sample, (X, Y, *rng.dirichlet(np.ones(n), 2))
 
-        def call(**limit: Any) -> Any:
-            return epsilot.solve_sample(X, Y, *weights, on_limit="ignore", **keywords, **limit)
-
-        return call
-
-    return make
+    return draw
 
 
-def dense(n: int, **keywords: Any) -> Callable[[Rng, float], Any]:
-    """Return a function that makes a call on a stored cost."""
-
-    def make(rng: Rng, share: float) -> Any:
-        size = max(20, int(n * share))
-        M, a, b = rng.random((size, size)), *(rng.dirichlet(np.ones(size)) for _ in range(2))
-
-        def call(**limit: Any) -> Any:
-            return epsilot.solve(M, a, b, on_limit="ignore", **keywords, **limit)
-
-        return call
-
-    return make
+def dense(rng: Rng, n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Draw a stored cost."""
+    return epsilot.solve, (rng.random((n, n)), *rng.dirichlet(np.ones(n), 2))
 
 
-def grid(side: int, **keywords: Any) -> Callable[[Rng, float], Any]:
-    """Return a function that makes a call on images."""
-
-    def make(rng: Rng, share: float) -> Any:
-        shape = (max(6, int(side * share**0.5)),) * 2
-        images = [rng.dirichlet(np.ones(shape[0] ** 2)).reshape(shape) for _ in range(2)]
-
-        def call(**limit: Any) -> Any:
-            return epsilot.solve_grid(*images, on_limit="ignore", **keywords, **limit)
-
-        return call
-
-    return make
+def grid(rng: Rng, n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Draw two images of about n cells."""
+    side = max(6, math.isqrt(n))
+    return epsilot.solve_grid, tuple(rng.dirichlet(np.ones(side**2), 2).reshape(2, side, side))
 
 
-def barycenter(n: int, **keywords: Any) -> Callable[[Rng, float], Any]:
-    """Return a function that makes a call for a barycentre of histograms."""
-
-    def make(rng: Rng, share: float) -> Any:
-        size = max(12, int(n * share))
-        x = rng.random((size, 2))
-        M = ((x[:, None] - x[None]) ** 2).sum(axis=2)
-        A = rng.dirichlet(np.ones(size), 4)
-
-        def call(**limit: Any) -> Any:
-            return epsilot.barycenter(A, M, on_limit="ignore", **keywords, **limit)
-
-        return call
-
-    return make
+def barycenter(rng: Rng, n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Draw four histograms on n points of a square."""
+    x = rng.random((n, 2))
+    M = ((x[:, None] - x[None]) ** 2).sum(axis=2)
+    return epsilot.barycenter, (rng.dirichlet(np.ones(n), 4), M)
 
 
-def batch(count: int, n: int) -> Callable[[Rng, float], Any]:
-    """Return a function that makes a call for many problems."""
-
-    def make(rng: Rng, share: float) -> Any:
-        M = rng.random((max(4, int(count * share)), n, n))
-
-        def call(**limit: Any) -> Any:
-            return epsilot.solve_batch(M, rtol=1e-9, **limit)
-
-        return call
-
-    return make
+def batch(n: int) -> Draw:
+    """Return a draw of many problems of n rows."""
+    return lambda rng, count: (epsilot.solve_batch, (rng.random((count, n, n)),))
 
 
 FIRST_ORDER = ("sinkhorn", "apdagd", "pdasmd", "box_newton", "dual_extrapolation", "packing_lp")
 #: call -> how it is made; each takes longer than its limit
-CALLS: dict[str, Callable[[Rng, float], Any]] = {
-    "cloud in 50-d": cloud(8000, 50, rtol=1e-3),
-    "weighted Euclidean cloud": cloud(20000, 3, metric="euclidean", rtol=1e-6),
-    "TV cloud": cloud(20000, 3, unbalanced=0.5, unbalanced_type="tv", rtol=1e-6),
-    "KL cloud": cloud(20000, 3, unbalanced=0.5, rtol=1e-6),
-    "partial cloud": cloud(20000, 3, mass=0.7, rtol=1e-6),
-    "cloud with reg": cloud(20000, 3, reg=1e-4, tol=1e-9),
-    "exact": dense(4000, method="exact"),
-    "restricted_simplex": dense(2000, method="restricted_simplex", rtol=1e-9),
-    "auction": cloud(20000, 3, method="auction", rtol=1e-9),
-    "dense KL": dense(1500, unbalanced=0.5, rtol=1e-8),
-    "dense TV": dense(1500, unbalanced=0.05, unbalanced_type="tv", rtol=1e-8),
-    "dense partial": dense(1500, mass=0.7, rtol=1e-8),
-    "dense with reg": dense(2000, reg=1e-4, tol=1e-10),
-    "grid": grid(256, rtol=1e-9),
-    "squared grid": grid(400, metric="sqeuclidean", rtol=1e-6),
-    "barycenter": barycenter(400, rtol=1e-8),
-    "exact barycenter": barycenter(600, method="exact", rtol=1e-9),
-    "lbfgs barycenter": barycenter(400, method="lbfgs", rtol=1e-8),
-    "batch": batch(40000, 60),
-    "batch of large problems": batch(200, 700),
-    **{f"dense {name}": dense(1500, method=name, rtol=1e-8) for name in FIRST_ORDER},
+CALLS: dict[str, tuple[Draw, int, dict[str, Any]]] = {
+    "cloud in 50-d": (cloud(50), 8000, {"rtol": 1e-3}),
+    "weighted Euclidean cloud": (cloud(3), 20_000, {"metric": "euclidean", "rtol": 1e-6}),
+    "TV cloud": (cloud(3), 20_000, {"unbalanced": 0.5, "unbalanced_type": "tv", "rtol": 1e-6}),
+    "KL cloud": (cloud(3), 20_000, {"unbalanced": 0.5, "rtol": 1e-6}),
+    "partial cloud": (cloud(3), 20_000, {"mass": 0.7, "rtol": 1e-6}),
+    "cloud with reg": (cloud(3), 20_000, {"reg": 1e-4, "tol": 1e-9}),
+    "exact": (dense, 4000, {"method": "exact"}),
+    "restricted_simplex": (dense, 2000, {"method": "restricted_simplex", "rtol": 1e-9}),
+    "auction": (cloud(3), 20_000, {"method": "auction", "rtol": 1e-9}),
+    "dense KL": (dense, 1500, {"unbalanced": 0.5, "rtol": 1e-8}),
+    "dense TV": (dense, 1500, {"unbalanced": 0.05, "unbalanced_type": "tv", "rtol": 1e-8}),
+    "dense partial": (dense, 1500, {"mass": 0.7, "rtol": 1e-8}),
+    "dense with reg": (dense, 2000, {"reg": 1e-4, "tol": 1e-10}),
+    "grid": (grid, 256**2, {"rtol": 1e-9}),
+    "squared grid": (grid, 400**2, {"metric": "sqeuclidean", "rtol": 1e-6}),
+    "barycenter": (barycenter, 400, {"rtol": 1e-8}),
+    "exact barycenter": (barycenter, 600, {"method": "exact", "rtol": 1e-9}),
+    "lbfgs barycenter": (barycenter, 400, {"method": "lbfgs", "rtol": 1e-8}),
+    "batch": (batch(60), 40_000, {"rtol": 1e-9}),
+    "batch of large problems": (batch(700), 200, {"rtol": 1e-9}),
+    **{f"dense {m}": (dense, 1500, {"method": m, "rtol": 1e-8}) for m in FIRST_ORDER},
 }
+
+
+def drawn(name: str, rng: Rng, share: float) -> Callable[..., Any]:
+    """Return a call at a share of its size."""
+    draw, size, keywords = CALLS[name]
+    solve, arguments = draw(rng, max(12, int(share * size)))
+    more = {} if solve is epsilot.solve_batch else {"on_limit": "ignore"}
+    return partial(solve, *arguments, **keywords, **more)
 
 
 def limits(rng: Rng) -> CaseOutcome:
@@ -155,19 +121,9 @@ def limits(rng: Rng) -> CaseOutcome:
     seconds = float(rng.uniform(0.2, 2.0))
     n_threads = int(rng.integers(1, 3))
     outcome = CaseOutcome(way, name, label=f"{name}, {seconds:.2f} s, {n_threads} threads")
-    call = CALLS[name](rng, 1.0)
-    for made in (CALLS[name](rng, 0.01), call):  # compiles what the small and the large one need
-        ask(made, max_seconds=0.3, n_threads=n_threads)
-    keywords: dict[str, Any] = {"n_threads": n_threads}
-    if way == "max_seconds":
-        keywords["max_seconds"] = seconds
-    number = signal.SIGINT if way == "SIGINT" else 0
-    forget_interrupts()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        late, answer = overshoot(lambda: ask(call, **keywords), seconds, number)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    call = drawn(name, rng, 1.0)
+    ask(drawn(name, rng, 0.01), max_seconds=0.3, n_threads=n_threads)  # compiles
+    late, answer = ended(call, way, seconds, n_threads)
     outcome.events["limits"] = int(late is not None)
     if late is not None and not late <= max(LATE, SHARE * seconds) + ROOM:
         outcome.blame(f"{name} returned {late:.2f} processor seconds after its limit")
@@ -181,6 +137,24 @@ def limits(rng: Rng) -> CaseOutcome:
         outcome.ending = "in time" if late is None else "stopped"
         outcome.blame(*rough_defects(result))
     return outcome
+
+
+def ended(
+    call: Callable[..., Any], way: str, seconds: float, n_threads: int | None
+) -> tuple[float | None, CallRecord | None]:
+    """End a call by its limit or by SIGINT; return how late it came back, and its answer."""
+    ask(call, max_seconds=0.3, n_threads=n_threads)  # compiles what a large problem needs
+    limit = {"max_seconds": seconds} if way == "max_seconds" else {}
+    forget_interrupts()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return overshoot(
+            lambda: ask(call, n_threads=n_threads, **limit),
+            seconds,
+            signal.SIGINT if way == "SIGINT" else 0,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def rough_defects(result: Any) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 from .batches import costs_of, weights_of
 from .kinds import INSIDE, ORDINARY, REACHABLE, is_near
 from .problems import METRICS, Array, CaseOutcome, Rng, ask, number, pick
-from .proofs import ROUND_OFF, TINY, BoundClaim, FuzzKind, claim_defects, entropic, slack, transport
+from .proofs import ROUND_OFF, TINY, BoundClaim, FuzzKind, bracket, claim_defects, slack
 
 LARGEST = 8
 #: Problems of a case, without and with an entropy.
@@ -154,18 +154,11 @@ def of_clouds(rng: Rng, framework: str) -> CaseOutcome:
 
 def _answered(outcome: CaseOutcome, answer: Any, unit: float, keywords: dict[str, float]) -> bool:
     """Tell whether there is an answer; a refusal that is not due is a defect."""
-    outcome.blame(*answer.defects)
-    if answer.value is not None:
-        outcome.ending = "answered"
-        return True
-    outcome.ending = "refused" if answer.is_refused else "raised"
     size = max(unit or 1.0, keywords.get("reg", 0.0))
     wanted = [keywords[name] for name in ("eps", "tol") if name in keywords]
     is_due = is_near(unit or 1.0, INSIDE) and all(x > REACHABLE * size for x in wanted)
     is_due &= is_near(keywords.get("reg", size) / (unit or 1.0), ORDINARY)
-    if answer.is_refused and is_due:
-        outcome.blame(f"refused a valid problem: {answer.error}")
-    return False
+    return outcome.settled(answer, is_due) is not None
 
 
 def draw_weights(rng: Rng, count: int, n: int, m: int) -> tuple[Any, Any]:
@@ -234,12 +227,12 @@ def point_defects(
         )
         for name, slope, step, weights, (X, Y) in moves:
             cost = np.asarray(METRICS["sqeuclidean"](np.longdouble(X), np.longdouble(Y)))
-            truth = transport(cost, p, q) if reg is None else entropic(cost, p, q, reg)
+            least, _ = bracket(FuzzKind(reg=reg), cost, p, q)
             slope, step = np.longdouble(slope), np.longdouble(step)
             bound = np.longdouble(found.value[k]) + (slope * step).sum()
             bound += (weights[:, None] * step**2).sum()
             room = 1e-11 * (cost.max() + abs(bound)) + TINY
             if reg is not None:  # the sum of the plan is its mass, up to round-off of the entropy
                 room += 1e-11 * np.longdouble(reg) * (1 + np.log(np.longdouble(cost.size)))
-            if not truth.low <= bound + room:
-                yield f"the gradient in {name} allows {bound!s}, moved points cost {truth.low!s}"
+            if not least <= bound + room:
+                yield f"the gradient in {name} allows {bound!s}, moved points cost {least!s}"

@@ -57,11 +57,9 @@ def of_distance(
         epsilot.wasserstein, X, Y, p=p, metric=metric, metric_params=params or None, rtol=rtol,
         **LIMITS,
     )  # fmt: skip
-    outcome.blame(*answer.defects)
-    if answer.value is None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        return outcome.blame(f"refused a valid problem: {answer.error}")
-    distance = answer.value
+    distance = outcome.settled(answer, is_due=True)
+    if distance is None:
+        return outcome
     C = lifted(costs(X, Y, metric, params) ** p)
     a, b = (np.full(len(Z), 1 / len(Z)) for Z in (X, Y))
     transport = ask(lambda: distance.result)

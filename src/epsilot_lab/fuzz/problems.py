@@ -40,6 +40,18 @@ class CaseOutcome:
         self.defects.extend(defects)
         return self
 
+    def settled(self, answer: CallRecord, is_due: bool = False) -> Any:
+        """Note how a call ended, and return its result; refusing what is due is a defect."""
+        self.blame(*answer.defects)
+        if answer.error is None:
+            status = getattr(answer.value, "status", None)
+            self.ending = status.name.lower() if hasattr(status, "name") else "answered"
+            return answer.value
+        self.ending = "refused" if answer.is_refused else "raised"
+        if answer.is_refused and is_due:
+            self.blame(f"refused a valid problem: {answer.error}")
+        return None
+
 
 @dataclass(frozen=True)
 class CallRecord:
@@ -155,6 +167,11 @@ class Drawn:
         a = np.full(n, mass / n) if a is None else a
         b = np.full(m, mass / m) if b is None else b * (mass / b.sum())
         return a, b
+
+    @property
+    def extended(self) -> tuple[Array, Array, Array]:
+        """Cost and both weights in extended precision."""
+        return np.longdouble(self.cost), *self.weights
 
     @property
     def mass(self) -> np.longdouble:

@@ -1,28 +1,24 @@
 """Prove bounds in extended precision, without code of epsilot.
 
 A feasible plan bounds the optimum from above, feasible potentials bound it from below (weak
-duality), so that recomputing both values needs no second solver. The oracles take plans and
-potentials from POT, HiGHS or Newton steps and make them feasible in ``np.longdouble``. A poor
-oracle can only widen its bounds. Functions named ``*_defects`` yield one sentence per false claim.
-Arrays may have leading axes, one per problem of a stack.
+duality), so that recomputing both values in ``np.longdouble`` needs no second solver. Functions
+named ``*_defects`` yield one sentence per false claim. Arrays may have leading axes, one per
+problem of a stack.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import ot
-from scipy.optimize import linprog
 
 import epsilot
 from epsilot.problems.plan import Gibbs
 
-from .problems import Drawn
+from .problems import ask
 
 # -- values and duals of every kind ------------------------------------------------------------
 
@@ -330,312 +326,128 @@ def _where(bad: Any, text: str, *numbers: Any) -> Iterator[str]:
     yield text.format(*shown) + more
 
 
-# -- oracles -----------------------------------------------------------------------------------
+def bracket(kind: FuzzKind, C: Array, a: Array, b: Array) -> tuple[np.longdouble, np.longdouble]:
+    """Return bounds of a balanced problem's optimum, proved by the plan and potentials of a solve.
 
-#: A bracket narrower than this (in units of the cost's range) needs no second opinion.
-NARROW = 1e-12
-NEWTON_STEPS = 12
-#: Below this η (of the cost's range) the simplex's plan and potentials give the narrower bracket.
-LEAST_ETA = 1e-9
-#: Entries from which it is not followed far: a tenth of a second would become several.
-LARGE = 6000
-
-
-class Truth(NamedTuple):
-    """The optimum lies in [low, high], in the user's units."""
-
-    low: np.longdouble
-    high: np.longdouble
-
-
-class Unit(NamedTuple):
-    """A problem in units of its own: costs in [0, 1], mass 1, no empty row or column."""
-
-    C: Array  # longdouble
-    p: Array
-    q: Array
-    offset: np.longdouble
-    spread: np.longdouble
-    mass: np.longdouble
-
-    def to_user(self, low: np.longdouble, high: np.longdouble) -> Truth:
-        """Return a bracket of the transport cost in the user's units."""
-        return Truth(*(self.mass * (self.offset + self.spread * x) for x in (low, high)))
-
-
-def unit_problem(cost: Array, a: Array, b: Array) -> Unit:
-    """Shift and scale a problem; weights have equal totals up to rounding."""
-    rows, cols = a > 0, b > 0
-    offset = np.longdouble(cost.min())
-    spread = np.longdouble(cost.max()) - offset or np.longdouble(1)
-    C = (cost[np.ix_(rows, cols)] - offset) / spread
-    p, q = np.longdouble(a[rows]), np.longdouble(b[cols])
-    return Unit(C, p / p.sum(), q / q.sum(), offset, spread, np.longdouble(a.sum()))
-
-
-def transport(cost: Array, a: Array, b: Array, *, by_highs: bool = False) -> Truth:
-    """Bracket the optimal transport cost."""
-    unit = unit_problem(cost, a, b)
-    low, high = _transport(unit, by_highs)
-    return unit.to_user(low, high)
-
-
-def _transport(unit: Unit, by_highs: bool = False) -> tuple[np.longdouble, np.longdouble]:
-    C, p, q = unit.C, unit.p, unit.q
-    if 1 in C.shape:
-        value = np.longdouble((C * np.outer(p, q)).sum())
-        return value, value
-    ways = (_highs, _emd) if by_highs else (_emd, _highs)
-    low, high = np.longdouble(-np.inf), np.longdouble(np.inf)
-    for way in ways:
-        X, f = way(C, p, q)
-        low = max(low, dual_value(C, p, q, f))
-        high = min(high, (C * feasible(X, p, q)).sum())
-        if high - low <= NARROW or C.size > 2000:
-            break
-    return low, high
-
-
-def _emd(C: Array, p: Array, q: Array) -> tuple[Array, Array]:
-    """Return a plan and row potentials by POT's network simplex."""
-    rows, cols = (np.asarray(w, dtype=np.float64) for w in (p, q))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cost = np.ascontiguousarray(C, dtype=np.float64)
-        X, log = ot.emd(rows, cols, cost, numItermax=10**6, log=True)
-    return np.longdouble(X), np.longdouble(log["u"])
-
-
-def _highs(C: Array, p: Array, q: Array) -> tuple[Array, Array]:
-    """Return a plan and row potentials by the simplex of HiGHS."""
-    n, m = C.shape
-    A = np.vstack([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        rhs = np.concatenate([p, q]).astype(float)
-        found = linprog(C.astype(float).ravel(), A_eq=A, b_eq=rhs, method="highs-ds")
-    if found.x is None:
-        return np.outer(p, q), np.zeros_like(p)
-    return np.longdouble(found.x.reshape(n, m)), np.longdouble(found.eqlin.marginals[:n])
-
-
-def dual_value(C: Array, p: Array, q: Array, f: Array) -> np.longdouble:
-    """Return <f, p> + <g, q> after two c-transforms: a lower bound for any f."""
-    g = (C - f[:, None]).min(axis=0)
-    f = (C - g).min(axis=1)
-    return np.longdouble(p @ f + q @ g)
-
-
-def feasible(X: Array, p: Array, q: Array) -> Array:
-    """Round a matrix onto the plans from p to q."""
-    X = np.maximum(X, 0)
-    r = X.sum(axis=1)
-    X = X * np.minimum(1, p / np.where(r > 0, r, 1))[:, None]
-    c = X.sum(axis=0)
-    X = X * np.minimum(1, q / np.where(c > 0, c, 1))
-    e, d = np.maximum(p - X.sum(axis=1), 0), np.maximum(q - X.sum(axis=0), 0)
-    total = max(e.sum(), d.sum())
-    return X + np.outer(e, d) / total if total > 0 else X
-
-
-# -- the entropic problem ----------------------------------------------------------------------
-
-
-def entropic(cost: Array, a: Array, b: Array, reg: float) -> Truth:
-    """Bracket min <M, X> - reg H(X) over plans X of the user's mass, H(X) = -sum X log X."""
-    unit = unit_problem(cost, a, b)
-    C, p, q = unit.C, unit.p, unit.q
-    eta = np.longdouble(reg) / unit.spread
-    low, high = _entropic(C, p, q, eta)
-    # In the user's units X = mass Y, and sum X log X = mass (sum Y log Y + log mass).
-    shift = unit.offset + np.longdouble(reg) * np.log(unit.mass)
-    return Truth(*(unit.mass * (shift + unit.spread * x) for x in (low, high)))
-
-
-def _entropic(
-    C: Array, p: Array, q: Array, eta: np.longdouble
-) -> tuple[np.longdouble, np.longdouble]:
-    if 1 in C.shape:  # there is only one plan
-        value = _entropic_value(C, np.outer(p, q), eta)
-        return value, value
-    pairs = [_emd(C, p, q)]
-    if eta > (LEAST_ETA if C.size < LARGE else 1e-3):
-        pairs.append(_centred(C, p, q, eta))
-    low = max(entropic_dual(C, p, q, f, eta) for _, f in pairs)
-    return low, min(_entropic_value(C, feasible(X, p, q), eta) for X, _ in pairs)
-
-
-def _entropic_value(C: Array, X: Array, eta: np.longdouble) -> np.longdouble:
-    return np.longdouble((C * X).sum() + eta * plain_entropy(X))
-
-
-def plain_entropy(X: Array) -> np.longdouble:
-    """Return sum X log X in extended precision."""
-    kept = X[X > 0]
-    return np.longdouble((kept * np.log(kept)).sum())
-
-
-def entropic_dual(C: Array, p: Array, q: Array, f: Array, eta: np.longdouble) -> np.longdouble:
-    """Return the dual value after one update of the columns: a lower bound for any f.
-
-    The plan of the updated potentials has mass one, so nothing is subtracted.
+    The library only proposes them; nothing is known of what it refuses.
     """
-    scaled = (f[:, None] - C) / eta
-    top = scaled.max(axis=0)
-    g = eta * (np.log(q) - top - np.log(np.exp(scaled - top).sum(axis=0)))
-    return np.longdouble(p @ f + q @ g)
-
-
-def _centred(C: Array, p: Array, q: Array, eta: np.longdouble) -> tuple[Array, Array]:
-    """Return plan and row potential, followed from η = 1 down by sweeps and Newton steps."""
-    f, g, level = np.zeros_like(p), np.zeros_like(q), np.longdouble(4)
-    while level != eta:
-        level = max(level / 4, eta) if eta < 1 else eta
-        for _ in range(2):
-            f, g = _sweep(C, p, q, f, level)
-        f, g = _newton(C, p, q, f, g, level)
-    f, g = _sweep(C, p, q, f, eta)
-    return _gibbs(C, f, g, eta), f
-
-
-def _sweep(C: Array, p: Array, q: Array, f: Array, eta: np.longdouble) -> tuple[Array, Array]:
-    """Return potentials after one exact update of the columns and one of the rows."""
-    g = eta * (np.log(q) - _log_sum_exp((f[:, None] - C) / eta, 0))
-    return eta * (np.log(p) - _log_sum_exp((g - C) / eta, 1)), g
-
-
-def _log_sum_exp(x: Array, axis: int) -> Array:
-    top = x.max(axis=axis, keepdims=True)
-    return np.log(np.exp(x - top).sum(axis=axis)) + np.squeeze(top, axis)
-
-
-def _gibbs(C: Array, f: Array, g: Array, eta: np.longdouble) -> Array:
-    return np.exp((f[:, None] + g - C) / eta)
-
-
-def _newton(
-    C: Array, p: Array, q: Array, f: Array, g: Array, eta: np.longdouble
-) -> tuple[Array, Array]:
-    """Maximise <f, p> + <g, q> - η sum X by damped Newton steps; residuals are extended."""
-    X = _gibbs(C, f, g, eta)
-    for _ in range(NEWTON_STEPS):
-        miss = np.concatenate([p - X.sum(axis=1), q - X.sum(axis=0)])
-        if not 1e-18 < np.abs(miss).sum() < np.inf:
-            break
-        step = eta * _newton_step(X, miss)
-        slope, value = miss @ step, p @ f + q @ g - eta * X.sum()
-        for k in range(12):
-            df, dg = np.split(step / 2**k, [p.size])
-            X = _gibbs(C, f + df, g + dg, eta)
-            if p @ (f + df) + q @ (g + dg) - eta * X.sum() >= value + 1e-4 * slope / 2**k:
-                break
-        else:
-            break
-        f, g = f + df, g + dg
-    return f, g
-
-
-def _newton_step(X: Array, miss: Array) -> Array:
-    """Solve [diag(r) X; Xᵀ diag(c)] step = miss, scaled to a unit diagonal."""
-    sums = np.concatenate([X.sum(axis=1), X.sum(axis=0)])
-    root = np.sqrt(np.maximum(sums, 1e-300))
-    n = len(X)
-    off = np.asarray(X / np.outer(root[:n], root[n:]), dtype=np.float64)
-    # A small ridge stands for the direction (1, -1), in which nothing changes.
-    H = np.block([[np.eye(n), off], [off.T, np.eye(len(off.T))]]) + 1e-13 * np.eye(len(sums))
-    return np.linalg.solve(H, np.asarray(miss / root, dtype=np.float64)) / root
-
-
-def linear_cost(cost: Array, X: Array) -> np.longdouble:
-    """Return <cost, X> in extended precision."""
-    return np.longdouble((np.longdouble(1) * cost * X).sum())
-
-
-def entropy(X: Array) -> np.longdouble:
-    """Return H(X) = -sum X log X in extended precision."""
-    return -plain_entropy(np.longdouble(1) * X)
+    goal = {"rtol": 1e-9} if kind.reg is None else kind.keywords
+    arrays = (np.asarray(x, dtype=np.float64) for x in (C, a, b))
+    solved = ask(epsilot.solve, *arrays, **goal, max_seconds=1.0, on_limit="ignore").value
+    if solved is None:
+        return np.longdouble(-np.inf), np.longdouble(np.inf)
+    f, g = (np.longdouble(x) for x in solved.potentials)
+    if kind.reg is None:  # with the best constant any potentials are feasible
+        f = f + slack(C, f, g).min()
+    low = kind.dual_value(C, a, b, f, g).value
+    return low, kind.plan_value(C, a, b, np.longdouble(solved.plan)).value
 
 
 # -- claims of a result ------------------------------------------------------------------------
 
+#: Methods whose plans are vertices.
 EXACT = ("exact", "small_simplex", "restricted_simplex")
 
 
-@dataclass(frozen=True)
-class DrawnGoal:
-    """The target of a call of `solve`: exactly one of eps, rtol and reg."""
-
-    eps: float | None = None
-    rtol: float | None = None
-    reg: float | None = None
-    tol: float | None = None
-    stop: str = "certificate"
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """The arguments that say so."""
-        return {k: v for k, v in vars(self).items() if v is not None}
-
-    def allowed(self, problem: Drawn, lower: float) -> np.longdouble:
-        """Return the gap within which a run may call itself converged."""
-        largest, mass = problem.largest, problem.mass
-        if self.eps is not None:
-            return np.longdouble(self.eps)
-        if self.reg is not None:
-            default = 1e-6 * (largest or 1) * mass
-            return np.longdouble(default if self.tol is None else self.tol)
-        rtol = np.longdouble(0.01 if self.rtol is None else self.rtol)
-        tiny = max(np.longdouble(1e-9), 1e-13 / rtol) * largest * mass
-        return np.longdouble(rtol * max(abs(np.longdouble(lower)), tiny))
-
-
-@dataclass(frozen=True)
-class Scales:
-    """The units of round-off of a problem."""
-
-    mass: np.longdouble
-    value: np.longdouble
-
-    @classmethod
-    def of(cls, problem: Drawn, reg: float | None) -> Scales:
-        """Return them; an entropy of mass m counts about log(m) and log(size) of reg."""
-        mass, unit = problem.mass, problem.largest
-        if reg is not None:
-            unit = unit + np.longdouble(reg) * (
-                abs(np.log(mass)) + np.log(np.longdouble(problem.cost.size)) + 1
-            )
-        return cls(mass, mass * unit)
-
-
-def truth_of(problem: Drawn, reg: float | None, *, by_highs: bool = False) -> Truth:
-    """Bracket the optimum of a problem."""
-    a, b = problem.weights
-    if reg is None:
-        return transport(problem.cost, a, b, by_highs=by_highs)
-    return entropic(problem.cost, a, b, reg)
-
-
 def result_defects(
-    result: epsilot.Result,
-    problem: Drawn,
-    goal: DrawnGoal,
-    truth: Truth,
-    *,
-    with_history: bool = True,
-    max_iter: int | None = None,
+    result: Any, kind: FuzzKind, C: Array, a: Array, b: Array, *, with_history: bool = False
 ) -> Iterator[str]:
-    """Yield every claim of a result that is false; ``max_iter`` is the limit of its run."""
-    scales = Scales.of(problem, goal.reg)
-    numbers = (result.value, result.value_linear, result.lower_bound, result.gap)
-    if not np.isfinite(numbers).all():
-        yield f"not finite: value {result.value!r}, lower bound {result.lower_bound!r}"
+    """Yield which bounds a result does not prove, and which forms of its plan differ.
+
+    The bounds of the history must hold the ones that were proved at the end.
+    """
+    a, b = balanced_weights(kind, a, b)
+    claim = BoundClaim(result.value, result.lower_bound, result.plan, result.potentials)
+    found = list(claim_defects(kind, C, a, b, claim))
+    yield from found
+    yield from form_defects(result, max(a.sum(), b.sum()))
+    X = np.longdouble(result.plan)
+    terms = priced(C, X)
+    linear, unit = terms.sum(), np.abs(terms).sum() + unit_of(kind, C, a, b)
+    if not abs(linear - np.longdouble(result.value_linear)) <= ROUND_OFF * unit + TINY:
+        yield f"value_linear {result.value_linear!r} is not <M, plan> = {linear!s}"
+    if found or not with_history:
         return
-    yield from bound_defects(result, truth, scales, with_history)
-    yield from target_defects(result, goal, problem, scales)
-    yield from plan_defects(result, problem, goal, scales)
-    yield from potential_defects(result, problem, goal, scales)
-    if result.method in EXACT and not was_cut_short(result, max_iter):
-        yield from vertex_defects(result, problem, goal)
+    room = ROUND_OFF * (unit + kind.plan_value(C, a, b, X).size) + TINY
+    for k, record in enumerate(result.history):
+        if not record.lower <= result.value + room:
+            yield f"wrong lower bound of record {k}: {record.lower!r} above {result.value!r}"
+        if not record.upper >= result.lower_bound - room:
+            yield f"wrong upper bound of record {k}: {record.upper!r} below {result.lower_bound!r}"
+
+
+def balanced_weights(kind: FuzzKind, a: Array, b: Array) -> tuple[Array, Array]:
+    """Return the weights as the library reads them: equal totals where both are kept."""
+    if kind.is_hard and kind.name != "partial":
+        return a, b * (a.sum() / b.sum())
+    return a, b
+
+
+def form_defects(result: Any, total: Any) -> Iterator[str]:
+    """Yield which forms of a plan differ from the array."""
+    X, plan = np.longdouble(result.plan), result.plan_operator
+    n, m = X.shape
+    kept = plan.tosparse()
+    total = max(total, X.sum())
+    forms = {
+        "products": (plan @ np.ones(m), plan.T @ np.ones(n)),
+        "marginals": plan.marginals(),
+        "tosparse": (kept @ np.ones(m), kept.T @ np.ones(n)),
+    }
+    for name, (rows, cols) in forms.items():
+        error = np.abs(X.sum(axis=1) - rows).sum() + np.abs(X.sum(axis=0) - cols).sum()
+        if not error <= ROUND_OFF * total + TINY:
+            yield f"plan and its {name} differ by {float(error / total):.1e} of the mass"
+
+
+def target_defects(
+    result: Any, kind: FuzzKind, C: Array, a: Array, b: Array, accuracy: dict[str, Any]
+) -> Iterator[str]:
+    """Yield where a run calls itself converged with a gap above its target, or below zero."""
+    gap, lower = np.longdouble(result.gap), np.longdouble(result.lower_bound)
+    unit = unit_of(kind, C, a, b)
+    room = ROUND_OFF * (unit + abs(lower)) + TINY
+    size = 2 * unit
+    if kind.reg is not None:
+        largest = max(largest_cost(C), np.longdouble(kind.reg), *kind.finite_prices)
+        size = (largest or 1) * (np.longdouble(kind.mass or 0) or a.sum() + b.sum())
+    allowed = allowed_gap(accuracy, lower, size, is_entropic=kind.reg is not None)
+    if result.converged and not gap <= allowed * (1 + 1e-9) + room:
+        yield f"converged with gap {result.gap!r} above the target {allowed!s}"
+    if result.converged and not gap >= -room:
+        yield f"converged with the negative gap {result.gap!r}"
+
+
+def allowed_gap(accuracy: dict[str, Any], lower: Array, size: Array, *, is_entropic: bool) -> Array:
+    """Return the gap within which runs may call themselves converged, for values of a size."""
+    if "eps" in accuracy or "tol" in accuracy:
+        return np.longdouble(accuracy.get("eps", accuracy.get("tol")))
+    if is_entropic:
+        return np.asarray(1.001e-6 * size)
+    rtol = np.longdouble(accuracy.get("rtol", 0.01))
+    tiny = np.maximum(np.longdouble(1e-9), 1e-13 / rtol) * size
+    return np.asarray(rtol * np.maximum(np.abs(lower), tiny))
+
+
+def vertex_defects(
+    result: epsilot.Result, C: Array, goal: dict[str, Any], max_iter: int | None = None
+) -> Iterator[str]:
+    """Yield why the plan of a simplex is not a vertex with tight arcs."""
+    if result.method not in EXACT or was_cut_short(result, max_iter):
+        return
+    X = result.plan
+    most = sum(X.shape) - 1
+    for count in (np.count_nonzero(X), result.plan_operator.tosparse().nnz):
+        if count > most:
+            yield f"an exact plan with {count} nonzeros, more than {most}"
+    is_fine = goal.get("rtol", 1.0) <= 1e-9
+    if not (is_fine or result.method in ("exact", "small_simplex")) or not result.converged:
+        return
+    f, g = (np.longdouble(x) for x in result.potentials)
+    room = slack(C, f, g)[X > 0]
+    if room.size and not room.max() <= 1e-11 * largest_cost(C) + TINY:
+        worst = float(room.max() / largest_cost(C))
+        yield f"an exact plan is positive on an arc with slack {worst:.1e} of the largest cost"
 
 
 def was_cut_short(result: epsilot.Result, max_iter: int | None = None) -> bool:
@@ -648,133 +460,15 @@ def was_cut_short(result: epsilot.Result, max_iter: int | None = None) -> bool:
     return is_of_sweeps or result.status.name in limits or result.n_iter == max_iter
 
 
-def bound_defects(
-    result: epsilot.Result, truth: Truth, scales: Scales, with_history: bool
-) -> Iterator[str]:
-    """Yield what is wrong with the bracket or with those of the history."""
-    slack = ROUND_OFF * scales.value + TINY
-    records = [(result.lower_bound, result.value, "the result")]
-    if with_history:
-        records += [(r.lower, r.upper, f"record {k}") for k, r in enumerate(result.history)]
-    for lower, upper, where in records:
-        if not lower <= truth.high + slack:
-            yield f"wrong lower bound of {where}: {lower!r} above the optimum {truth.high!s}"
-            return
-        if not upper >= truth.low - slack:
-            yield f"wrong upper bound of {where}: {upper!r} below the optimum {truth.low!s}"
-            return
-
-
-def target_defects(
-    result: epsilot.Result, goal: DrawnGoal, problem: Drawn, scales: Scales
-) -> Iterator[str]:
-    """Yield where a run calls itself converged and is not, or the reverse."""
-    room = 1e-3 * ROUND_OFF * scales.value + TINY
-    allowed = goal.allowed(problem, result.lower_bound)
-    if result.converged and not result.gap <= allowed * (1 + 1e-9) + room:
-        yield f"converged with gap {result.gap!r} above the target {allowed!s}"
-    is_reached = result.gap <= result.target
-    if result.converged != is_reached and not abs(result.gap - result.target) <= room:
-        yield f"converged is {result.converged} with gap {result.gap!r}, target {result.target!r}"
-
-
-def plan_defects(
-    result: epsilot.Result, problem: Drawn, goal: DrawnGoal, scales: Scales
-) -> Iterator[str]:
-    """Yield what is wrong with the plan in any of its forms, or with its price."""
-    X = result.plan
-    if not (np.isfinite(X).all() and (X >= 0).all()):
-        yield f"the plan has the entry {X[~(X >= 0)].flat[0] if (~(X >= 0)).any() else X.max()!r}"
-        return
-    for name, rows, cols in plan_forms(result, X):
-        yield from marginal_defects(name, rows, cols, problem, scales)
-    slack = ROUND_OFF * scales.value + TINY
-    linear = linear_cost(problem.cost, X)
-    if not abs(linear - np.longdouble(result.value_linear)) <= slack:
-        yield f"value_linear {result.value_linear!r} is not <M, plan> = {linear!s}"
-    expected = linear if goal.reg is None else linear - goal.reg * entropy(X)
-    if not abs(expected - np.longdouble(result.value)) <= slack:
-        yield f"value {result.value!r} is not that of the plan, {expected!s}"
-
-
-def plan_forms(result: epsilot.Result, X: Array) -> Iterator[tuple[str, Array, Array]]:
-    """Yield the marginals of the plan as each of its forms has them."""
-    plan = result.plan_operator
-    n, m = X.shape
-    exact = np.longdouble(1) * X
-    yield "plan", exact.sum(axis=1), exact.sum(axis=0)
-    yield "plan_operator products", plan @ np.ones(m), plan.T @ np.ones(n)
-    yield "plan_operator.marginals", *plan.marginals()
-    kept = plan.tosparse()
-    yield "tosparse", kept @ np.ones(m), kept.T @ np.ones(n)
-
-
-def marginal_defects(
-    name: str, rows: Array, cols: Array, problem: Drawn, scales: Scales
-) -> Iterator[str]:
-    """Yield the sides on which a plan misses its weights."""
-    for side, found, wanted in zip(("rows", "columns"), (rows, cols), problem.weights, strict=True):
-        error = np.abs(np.longdouble(1) * found - wanted).sum()
-        if not error <= ROUND_OFF * scales.mass + TINY:
-            yield f"marginals of {name}: {side} off by {float(error / scales.mass):.1e} of the mass"
-
-
-def potential_defects(
-    result: epsilot.Result, problem: Drawn, goal: DrawnGoal, scales: Scales
-) -> Iterator[str]:
-    """Yield where the potentials are not feasible or do not give the lower bound."""
-    f, g = result.potentials
-    a, b = problem.weights
-    if goal.reg is None:
-        # Costs that the library computes may differ from ours in the last place.
-        room = 0.0 if problem.is_stored else float(1e-15 * problem.largest)
-        with np.errstate(invalid="ignore", over="ignore"):
-            excess = (f[:, None] + g[None, :]) - problem.cost
-        if not (excess <= room).all():
-            yield f"potentials exceed the cost by {float(np.nanmax(excess) / problem.largest):.1e}"
-    elif goal.stop != "certificate" or abs(scales.mass - 1) > 1e-9:
-        return
-    value = sum(
-        (w[w > 0] * x[w > 0]).sum() for w, x in ((a, np.longdouble(f)), (b, np.longdouble(g)))
-    )
-    used = [np.abs(x[w > 0]).max() for w, x in ((a, f), (b, g))]
-    slack = ROUND_OFF * (scales.value + scales.mass * max(used)) + TINY
-    if not abs(value - np.longdouble(result.lower_bound)) <= slack:
-        yield f"the lower bound {result.lower_bound!r} is not <f, a> + <g, b> = {value!s}"
-
-
-def vertex_defects(result: epsilot.Result, problem: Drawn, goal: DrawnGoal) -> Iterator[str]:
-    """Yield why the plan of a simplex is not a vertex with tight arcs."""
-    n, m = problem.shape
-    X = result.plan
-    count = int(np.count_nonzero(X))
-    if count > n + m - 1:
-        yield f"an exact plan with {count} nonzeros, more than {n + m - 1}"
-    stored = result.plan_operator.tosparse().nnz
-    if stored > n + m - 1:
-        yield f"a sparse exact plan with {stored} entries, more than {n + m - 1}"
-    is_fine = goal.rtol is not None and goal.rtol <= 1e-9
-    if not (is_fine or result.method in ("exact", "small_simplex")) or not result.converged:
-        return
-    f, g = (np.longdouble(x) for x in result.potentials)
-    slack = (problem.cost - f[:, None] - g[None, :])[X > 0]
-    if slack.size and not slack.max() <= 1e-11 * problem.largest + TINY:
-        worst = float(slack.max() / problem.largest)
-        yield f"an exact plan is positive on an arc with slack {worst:.1e} of the largest cost"
-
-
-def certify_defects(result: epsilot.Result, problem: Drawn, truth: Truth) -> Iterator[str]:
-    """Yield where an audit of the result's own plan and potentials disagrees with it."""
-    audit = epsilot.certify(
-        problem.M, problem.a, problem.b, plan=result.plan, potentials=result.potentials
-    )
-    scale = Scales.of(problem, None).value
-    slack = ROUND_OFF * scale + TINY
-    if not abs(np.longdouble(audit.upper) - np.longdouble(result.value_linear)) <= slack:
-        yield f"certify finds the upper bound {audit.upper!r}, not {result.value_linear!r}"
-    if not np.longdouble(audit.lower) >= np.longdouble(result.lower_bound) - slack:
-        yield f"certify finds the lower bound {audit.lower!r} below {result.lower_bound!r}"
-    if not audit.lower <= truth.high + slack:
-        yield f"certify: wrong lower bound {audit.lower!r} above the optimum {truth.high!s}"
-    if not audit.is_feasible:
-        yield f"certify calls the plan infeasible (marginal error {audit.marginal_error!r})"
+def bit_defects(first: Any, second: Any, what: str) -> list[str]:
+    """Say where two results that must be equal to the last bit are not."""
+    names = ("value", "value_linear", "lower_bound", "n_iter", "status", "marginal_error")
+    different = [name for name in names if getattr(first, name) != getattr(second, name)]
+    pairs = [(first.plan, second.plan), *zip(first.potentials, second.potentials, strict=True)]
+    if any(x.tobytes() != y.tobytes() for x, y in pairs):
+        different.append("plan or potentials")
+    if [r._replace(seconds=0.0) for r in first.history] != [
+        r._replace(seconds=0.0) for r in second.history
+    ]:
+        different.append("history")
+    return [f"{what} differs in {', '.join(different)}"] if different else []

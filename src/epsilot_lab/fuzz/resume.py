@@ -6,8 +6,6 @@ import io
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import zipfile
@@ -19,13 +17,10 @@ import numpy as np
 
 import epsilot
 from epsilot.engine import storage
-from epsilot.engine.saved_result import recertify
-from epsilot.problems.balanced import Balanced
-from epsilot.problems.problem import make_problem
 
 from .problems import CallRecord, CaseOutcome, Drawn, Rng, ask, is_free_of_clock, ordinary, pick
-from .proofs import ROUND_OFF, DrawnGoal, Scales, result_defects, truth_of
-from .solves import METHODS, NEEDS_DENSE, NEEDS_LATTICE, NEEDS_ROWS, bit_defects
+from .proofs import bit_defects
+from .solves import METHODS, NEEDS_DENSE, NEEDS_LATTICE, NEEDS_ROWS, Goal, drawn_defects
 
 # -- damaged files -----------------------------------------------------------------------------
 
@@ -38,6 +33,7 @@ DTYPES = ("float32", "float16", "int64", "int8", "complex128", "bool", "U4", "lo
 BOMB = 1 << 28  # bytes that a few kilobytes unpack to
 
 Fields = dict[str, Any]
+Keywords = dict[str, Any]
 
 
 def spoil(rng: Rng, path: Path) -> str:
@@ -269,6 +265,8 @@ FORGEABLE = [name for name in WAYS if name.startswith(("field", "header", "bound
 # -- interrupted runs --------------------------------------------------------------------------
 
 LIMITS: dict[str, Any] = {"max_seconds": 5.0, "on_limit": "ignore"}
+#: Keywords of a target.
+GOAL = ("eps", "rtol", "reg", "tol", "stop")
 #: Epochs of the whole run and, at most, of its interrupted part.
 EPOCHS, FIRST = 400, 60
 
@@ -278,13 +276,11 @@ def resume(rng: Rng) -> CaseOutcome:
     problem = ordinary(rng)
     goal = draw_goal(rng)
     method = draw_method(rng, problem, goal)
-    keywords = {**goal.keywords, "method": method, "seed": int(rng.integers(100)), **LIMITS}
-    way = pick(rng, {"same call": 2, "another call": 4, "spoilt checkpoint": 4, "spoilt result": 3})
-    outcome = CaseOutcome(way, method, label=f"{problem.label}; {goal.keywords}")
+    keywords = {**goal, "method": method, "seed": int(rng.integers(100)), **LIMITS}
+    way = pick(rng, {"same call": 2, "another call": 4, "spoilt checkpoint": 4})
+    outcome = CaseOutcome(way, method, label=f"{problem.label}; {goal}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.npz"
-        if way == "spoilt result":
-            return _spoilt_result(rng, outcome, path, problem, goal, keywords)
         stop = {"max_iter": int(rng.integers(1, FIRST))}
         if rng.random() < 0.3:
             stop = {"max_iter": EPOCHS, "callback": lambda record: rng.random() < 0.5}
@@ -294,7 +290,14 @@ def resume(rng: Rng) -> CaseOutcome:
             outcome.ending = "no checkpoint"
             return outcome
         keywords |= {"max_iter": EPOCHS, "resume": str(path)}
-        return CONTINUATIONS[way](rng, outcome, path, problem, goal, keywords)
+        if way == "same call":
+            return _same(outcome, problem, goal, keywords)
+        if way == "another call":
+            return _another(rng, outcome, problem, goal, keywords)
+        how = spoil(rng, path)
+        outcome.kind += f", {how.partition(':')[0]}"
+        outcome.label += f"; {how}"
+        return _judged(outcome, ask(solve, problem, keywords), problem, goal)
 
 
 def solve(problem: Drawn, keywords: dict[str, Any]) -> epsilot.Result:
@@ -302,23 +305,23 @@ def solve(problem: Drawn, keywords: dict[str, Any]) -> epsilot.Result:
     return epsilot.solve(problem.M, problem.a, problem.b, **keywords)
 
 
-def draw_goal(rng: Rng) -> DrawnGoal:
+def draw_goal(rng: Rng) -> Goal:
     """Draw a target that takes some hundred epochs; costs are at most about one."""
     kind = pick(rng, {"eps": 3, "rtol": 2, "reg": 3, "paper": 1})
     if kind == "eps":
-        return DrawnGoal(eps=float(10 ** rng.uniform(-7, -1)))
+        return {"eps": float(10 ** rng.uniform(-7, -1))}
     if kind == "rtol":
-        return DrawnGoal(rtol=float(10 ** rng.uniform(-6, -1)))
+        return {"rtol": float(10 ** rng.uniform(-6, -1))}
     if kind == "paper":
-        return DrawnGoal(eps=float(10 ** rng.uniform(-1.5, -0.5)), stop="paper")
-    tol = float(10 ** rng.uniform(-10, -4)) if rng.random() < 0.7 else None
-    return DrawnGoal(reg=float(10 ** rng.uniform(-3, 0)), tol=tol)
+        return {"eps": float(10 ** rng.uniform(-1.5, -0.5)), "stop": "paper"}
+    tol = {"tol": float(10 ** rng.uniform(-10, -4))} if rng.random() < 0.7 else {}
+    return {"reg": float(10 ** rng.uniform(-3, 0)), **tol}
 
 
-def draw_method(rng: Rng, problem: Drawn, goal: DrawnGoal) -> str:
+def draw_method(rng: Rng, problem: Drawn, goal: Goal) -> str:
     """Draw a method that can reach the goal."""
     names = ["auto", *METHODS]
-    if goal.reg is not None:
+    if "reg" in goal:
         names = [name for name in names if name == "auto" or METHODS[name].solves_entropic]
     unfit = {"dense": (), "lazy cloud": NEEDS_DENSE, "grid": NEEDS_ROWS}[problem.kind]
     if getattr(problem.M, "lattice", None) is None:
@@ -329,40 +332,28 @@ def draw_method(rng: Rng, problem: Drawn, goal: DrawnGoal) -> str:
 # -- ways to go on -----------------------------------------------------------------------------
 
 
-def _same(
-    rng: Rng,
-    outcome: CaseOutcome,
-    path: Path,
-    problem: Drawn,
-    goal: DrawnGoal,
-    keywords: dict[str, Any],
-) -> CaseOutcome:
+def _same(outcome: CaseOutcome, problem: Drawn, goal: Goal, keywords: Keywords) -> CaseOutcome:
+    """Go on by the same call, and compare with a run that nothing interrupted."""
     resumed = ask(solve, problem, keywords)
     whole = ask(solve, problem, {k: v for k, v in keywords.items() if k != "resume"})
-    for answer in (resumed, whole):
-        outcome.blame(*answer.defects)
+    outcome.blame(*whole.defects)
+    _judged(outcome, resumed, problem, goal)
     if resumed.value is None or whole.value is None:
-        outcome.ending = "raised"
         return outcome.blame(*([f"not resumed: {resumed.error}"] if resumed.is_refused else []))
-    outcome.ending = "continued"
     if is_free_of_clock(LIMITS["max_seconds"], resumed, whole):
         outcome.blame(*bit_defects(resumed.value, whole.value, "the resumed run"))
-    return outcome.blame(*_wrong(resumed.value, problem, goal))
+    return outcome
 
 
 def _another(
-    rng: Rng,
-    outcome: CaseOutcome,
-    path: Path,
-    problem: Drawn,
-    goal: DrawnGoal,
-    keywords: dict[str, Any],
+    rng: Rng, outcome: CaseOutcome, problem: Drawn, goal: Goal, keywords: Keywords
 ) -> CaseOutcome:
+    """Go on by a call that differs in its goal, its method, its seed or its problem."""
     what = str(rng.choice(["goal", "goal", "goal", "method", "seed", "M", "a", "scaled M"]))
     if what == "goal":
         goal = draw_goal(rng)
-        kept = {k: v for k, v in keywords.items() if k not in vars(DrawnGoal())}
-        keywords = {**kept, **goal.keywords}
+        kept = {k: v for k, v in keywords.items() if k not in GOAL}
+        keywords = {**kept, **goal}
     elif what == "method":
         keywords["method"] = draw_method(rng, problem, goal)
     elif what == "seed":
@@ -370,7 +361,7 @@ def _another(
     else:
         problem = changed(rng, problem, what)
     outcome.kind += f", other {what}"
-    outcome.label += f" then {goal.keywords}, {keywords['method']}"
+    outcome.label += f" then {goal}, {keywords['method']}"
     return _judged(outcome, ask(solve, problem, keywords), problem, goal)
 
 
@@ -387,74 +378,14 @@ def changed(rng: Rng, problem: Drawn, what: str) -> Drawn:
     return problem.with_new(M=cost, cost=cost, kind="dense")
 
 
-def _spoilt(
-    rng: Rng,
-    outcome: CaseOutcome,
-    path: Path,
-    problem: Drawn,
-    goal: DrawnGoal,
-    keywords: dict[str, Any],
-) -> CaseOutcome:
-    how = spoil(rng, path)
-    outcome.kind += f", {how.partition(':')[0]}"
-    outcome.label += f"; {how}"
-    return _judged(outcome, ask(solve, problem, keywords), problem, goal)
-
-
-def _judged(
-    outcome: CaseOutcome, answer: CallRecord, problem: Drawn, goal: DrawnGoal
-) -> CaseOutcome:
+def _judged(outcome: CaseOutcome, answer: CallRecord, problem: Drawn, goal: Goal) -> CaseOutcome:
     """Accept a refusal, or a result that is right."""
-    outcome.blame(*answer.defects)
-    if answer.value is None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
+    result = outcome.settled(answer)
+    if result is None:
         return outcome
-    outcome.ending = "continued"
-    return outcome.blame(*_wrong(answer.value, problem, goal))
-
-
-def _wrong(result: epsilot.Result, problem: Drawn, goal: DrawnGoal) -> list[str]:
-    truth = truth_of(problem, goal.reg)
-    found = list(result_defects(result, problem, goal, truth, with_history=False))
+    outcome.blame(*drawn_defects(result, problem, goal, with_history=False))
     if not (result.n_iter >= 0 and 0 <= result.seconds < np.inf and result.work.operations >= 0):
-        found.append(f"counters {result.n_iter!r}, {result.seconds!r}, {result.work.operations!r}")
-    return found
-
-
-CONTINUATIONS = {"same call": _same, "another call": _another, "spoilt checkpoint": _spoilt}
-
-
-def _spoilt_result(
-    rng: Rng,
-    outcome: CaseOutcome,
-    path: Path,
-    problem: Drawn,
-    goal: DrawnGoal,
-    keywords: dict[str, Any],
-) -> CaseOutcome:
-    """Save a result, spoil the file and have it proved again."""
-    answer = ask(solve, problem, {**keywords, "max_iter": FIRST})
-    outcome.blame(*answer.defects)
-    if answer.value is None:
-        outcome.ending = "raised"
-        return outcome
-    answer.value.save(path)
-    how = spoil(rng, path)
-    outcome.kind += f", {how.partition(':')[0]}"
-    outcome.label += f"; {how}"
-    again = ask(recertify, path, make_problem(problem.M, problem.a, problem.b), Balanced())
-    outcome.blame(*again.defects)
-    outcome.ending = "refused" if again.is_refused else "raised"
-    if again.value is None:
-        return outcome
-    outcome.ending = "proved again"
-    header, found = again.value
-    reg = header["reg"] if header["is_entropic"] else None
-    truth, slack = truth_of(problem, reg), ROUND_OFF * Scales.of(problem, reg).value
-    if not found.lower <= truth.high + slack:
-        outcome.blame(f"wrong lower bound {found.lower!r} above the optimum {truth.high!s}")
-    if not found.upper >= truth.low - slack:
-        outcome.blame(f"wrong upper bound {found.upper!r} below the optimum {truth.low!s}")
+        outcome.blame(f"counters {result.n_iter}, {result.seconds}, {result.work.operations}")
     return outcome
 
 
@@ -471,12 +402,9 @@ KILLED_METHODS = (
     "box_newton",
 )
 KILLED_EPOCHS = 300
-#: Parts of a saved result that hold its clock.
-CLOCKS = ("header", "digest")
 MOST_KILLS = 4
 #: Exit code of a forked run whose signal found no handler of the library.
 RUDE = 77
-COMMAND = (sys.executable, "-c", "from epsilot.cli import main; main()")
 
 
 def kills(rng: Rng) -> CaseOutcome:
@@ -491,10 +419,9 @@ def kills(rng: Rng) -> CaseOutcome:
         "seed": int(rng.integers(100)),
         **goal,
     }
-    how = pick(rng, {"forked": 9, "command": 1})
-    outcome = CaseOutcome(how, method, label=f"{n} x {m} {keywords}")
+    outcome = CaseOutcome("forked", method, label=f"{n} x {m} {keywords}")
     with tempfile.TemporaryDirectory() as folder:
-        run = RUNS[how](Path(folder), M, a, b, keywords)
+        run = Forked(Path(folder), M, a, b, keywords)
         seconds = run.reference()
         for _ in range(int(rng.integers(1, MOST_KILLS + 1))):
             name = pick(rng, SIGNALS)
@@ -570,62 +497,6 @@ class Forked:
             return found or [f"not resumed: {answer.error}"]
         found += bit_defects(answer.value, self.result, "the resumed run")
         return found + draft_defects(self.folder, {"run.npz"})
-
-
-class KilledCommand(Forked):
-    """A run of ``epsilot solve``."""
-
-    def _arguments(self, **files: Path) -> list[str]:
-        names = {**{k.replace("_", "-"): v for k, v in self.keywords.items()}, **files}
-        pairs = [text for name, value in names.items() for text in (f"--{name}", str(value))]
-        sources = ["--cost", "problem.npz:M", "--a", "problem.npz:a", "--b", "problem.npz:b"]
-        return [*COMMAND, "solve", *sources, "--threads", "1", "--json", *pairs]
-
-    def _run(self, **files: Path) -> None:
-        done = subprocess.run(
-            self._arguments(**files), cwd=self.folder, capture_output=True, text=True
-        )
-        if done.returncode not in (0, 1):
-            raise RuntimeError(f"exit code {done.returncode}: {done.stderr[-200:]}")
-
-    def _files(self) -> dict[str, Path]:
-        saved = {"resume": self.checkpoint} if self.checkpoint.exists() else {}
-        return {"checkpoint": self.checkpoint, "out": self.folder / "out.npz", **saved}
-
-    def reference(self) -> float:
-        """Solve without interruption and return the seconds that takes."""
-        M, a, b = self.problem
-        np.savez(self.folder / "problem.npz", M=M, a=a, b=b)
-        began = time.perf_counter()
-        self._run(out=self.folder / "whole.npz")
-        return time.perf_counter() - began
-
-    def killed(self, number: int, after: float) -> list[str]:
-        """Run as a process, send a signal, and look at what it left behind."""
-        with subprocess.Popen(
-            self._arguments(**self._files()),
-            cwd=self.folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as child:
-            time.sleep(after)
-            child.send_signal(number)
-        return file_defects(self.checkpoint) + file_defects(self.folder / "out.npz")
-
-    def finished(self) -> list[str]:
-        """Finish the run and compare the saved results, but for their clocks."""
-        self._run(**self._files())
-        found = draft_defects(self.folder, {"problem.npz", "whole.npz", "run.npz", "out.npz"})
-        with np.load(self.folder / "whole.npz") as whole, np.load(self.folder / "out.npz") as out:
-            names = sorted(whole.files)
-            if names != sorted(out.files) or any(
-                whole[name].tobytes() != out[name].tobytes() for name in names if name not in CLOCKS
-            ):
-                found.append("the resumed run differs in the saved result")
-        return found
-
-
-RUNS = {"forked": Forked, "command": KilledCommand}
 
 
 def file_defects(path: Path) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,19 @@ import numpy as np
 import epsilot
 
 from .problems import CallRecord, CaseOutcome, Drawn, Rng, ask, draw_problem, error_defects, pick
-from .proofs import EXACT, DrawnGoal, certify_defects, result_defects, truth_of
+from .proofs import (
+    EXACT,
+    ROUND_OFF,
+    TINY,
+    FuzzKind,
+    bit_defects,
+    result_defects,
+    target_defects,
+    vertex_defects,
+)
+
+#: Keywords of a target: eps, rtol, reg, tol, stop.
+Goal = dict[str, Any]
 
 #: Methods for balanced problems with a cost for every pair, which the oracles can solve.
 OTHER_COSTS = "unbalanced|partial|sparse"
@@ -44,20 +57,18 @@ def solves(rng: Rng) -> CaseOutcome:
         return CaseOutcome("cloud", ending="refused").blame(*error_defects(error))
     goal = draw_goal(rng, problem)
     method = draw_method(rng, goal)
-    keywords = {**goal.keywords, **draw_keywords(rng, problem, method), "method": method}
+    keywords = {**goal, **draw_keywords(rng, problem, method), "method": method}
     shown = ", ".join(f"{k}={_short(v)}" for k, v in keywords.items())
     outcome = CaseOutcome(problem.kind, method, label=f"{problem.label}; {shown}")
     before = copy.deepcopy((_bytes(problem.M), _bytes(problem.a), _bytes(problem.b)))
     answer = ask(epsilot.solve, problem.M, problem.a, problem.b, **keywords)
-    outcome.blame(*answer.defects)
+    is_due = not may_be_refused(problem, goal, method)
+    result = outcome.settled(answer, is_due)
     if not problem.cost_error < COST_ERROR and answer.error is None:
         outcome.blame(f"the costs of the cloud are off by {problem.cost_error:.1e} of the largest")
     if before != (_bytes(problem.M), _bytes(problem.a), _bytes(problem.b)):
         outcome.blame("the inputs were changed")
-    if answer.error is not None:
-        outcome.ending = "refused" if answer.is_refused else "raised"
-        if answer.is_refused and not may_be_refused(problem, goal, method):
-            outcome.blame(f"refused a valid problem: {answer.error}")
+    if result is None:
         return outcome
     return _checked(rng, outcome, answer, problem, goal, keywords)
 
@@ -67,17 +78,13 @@ def _checked(
     outcome: CaseOutcome,
     answer: CallRecord,
     problem: Drawn,
-    goal: DrawnGoal,
+    goal: Goal,
     keywords: Any,
 ) -> CaseOutcome:
     result = answer.value
-    outcome.ending = result.status.name.lower()
-    by_highs = problem.cost.size <= 900 and rng.random() < 0.1
-    truth = truth_of(problem, goal.reg, by_highs=by_highs)
-    limit = keywords.get("max_iter")
-    outcome.blame(*result_defects(result, problem, goal, truth, max_iter=limit))
-    if goal.reg is None and rng.random() < 0.3:
-        audit = ask(lambda: list(certify_defects(result, problem, truth)))
+    outcome.blame(*drawn_defects(result, problem, goal, keywords.get("max_iter")))
+    if "reg" not in goal and rng.random() < 0.3:
+        audit = ask(lambda: list(certify_defects(result, problem)))
         outcome.blame(*(audit.value or []), *(f"certify {text}" for text in audit.defects))
     # A run that the clock ended may be certified by its last look, and ends elsewhere next time.
     quick = 0.3 * SAFETY_SECONDS
@@ -91,45 +98,68 @@ def _checked(
     return outcome
 
 
-def bit_defects(first: Any, second: Any, what: str) -> list[str]:
-    """Say where two results that must be equal to the last bit are not."""
-    names = ("value", "value_linear", "lower_bound", "n_iter", "status", "marginal_error")
-    different = [name for name in names if getattr(first, name) != getattr(second, name)]
-    pairs = [(first.plan, second.plan), *zip(first.potentials, second.potentials, strict=True)]
-    if any(x.tobytes() != y.tobytes() for x, y in pairs):
-        different.append("plan or potentials")
-    if [r._replace(seconds=0.0) for r in first.history] != [
-        r._replace(seconds=0.0) for r in second.history
-    ]:
-        different.append("history")
-    return [f"{what} differs in {', '.join(different)}"] if different else []
+def drawn_defects(
+    result: epsilot.Result,
+    problem: Drawn,
+    goal: Goal,
+    max_iter: int | None = None,
+    *,
+    with_history: bool = True,
+) -> list[str]:
+    """Say which claims of a result are false; ``max_iter`` is the limit of its run."""
+    kind, extended = FuzzKind(reg=goal.get("reg")), problem.extended
+    return [
+        *result_defects(result, kind, *extended, with_history=with_history),
+        *target_defects(result, kind, *extended, goal),
+        *vertex_defects(result, extended[0], goal, max_iter),
+    ]
+
+
+def certify_defects(result: epsilot.Result, problem: Drawn) -> Iterator[str]:
+    """Yield where an audit of the result's own plan and potentials disagrees with it."""
+    audit = epsilot.certify(
+        problem.M, problem.a, problem.b, plan=result.plan, potentials=result.potentials
+    )
+    room = ROUND_OFF * problem.largest * problem.mass + TINY
+    if not abs(np.longdouble(audit.upper) - np.longdouble(result.value_linear)) <= room:
+        yield f"certify finds the upper bound {audit.upper!r}, not {result.value_linear!r}"
+    if not np.longdouble(audit.lower) >= np.longdouble(result.lower_bound) - room:
+        yield f"certify finds the lower bound {audit.lower!r} below {result.lower_bound!r}"
+    if not audit.lower <= audit.upper + room:
+        yield f"certify finds the lower bound {audit.lower!r} above the value {audit.upper!r}"
+    if not audit.is_feasible:
+        yield f"certify calls the plan infeasible (marginal error {audit.marginal_error!r})"
 
 
 # -- goals and methods -----------------------------------------------------------------------------
 
 
-def draw_goal(rng: Rng, problem: Drawn) -> DrawnGoal:
+def draw_goal(rng: Rng, problem: Drawn) -> Goal:
     """Draw a target in the problem's units."""
     unit = float(np.ptp(problem.cost / 2) * 2) or float(problem.largest) or 1.0
     mass = float(problem.mass)
     kind = pick(rng, {"rtol": 3, "eps": 3, "reg": 3, "tiny reg": 0.5, "paper": 1.5, "default": 0.5})
     if kind == "rtol":
-        return DrawnGoal(rtol=float(10 ** rng.uniform(-7, -0.5)))
+        return {"rtol": float(10 ** rng.uniform(-7, -0.5))}
     if kind == "eps":
-        return DrawnGoal(eps=float(10 ** rng.uniform(-8, -0.5) * unit * mass))
+        return {"eps": float(10 ** rng.uniform(-8, -0.5) * unit * mass)}
     if kind == "paper":
-        return DrawnGoal(eps=float(10 ** rng.uniform(-1.7, -0.3) * unit * mass), stop="paper")
+        return {"eps": float(10 ** rng.uniform(-1.7, -0.3) * unit * mass), "stop": "paper"}
     if kind == "default":
-        return DrawnGoal()
-    reg = float(unit * 10 ** (rng.uniform(-4, 0.7) if kind == "reg" else rng.uniform(-200, -4)))
-    tol = float(10 ** rng.uniform(-9, -1) * unit * mass) if rng.random() < 0.5 else None
-    return DrawnGoal(reg=reg, tol=tol)
+        return {}
+    reg = {
+        "reg": float(
+            unit * 10 ** (rng.uniform(-4, 0.7) if kind == "reg" else rng.uniform(-200, -4))
+        )
+    }
+    with_tol = {**reg, "tol": float(10 ** rng.uniform(-9, -1) * unit * mass)}
+    return with_tol if rng.random() < 0.5 else reg
 
 
-def draw_method(rng: Rng, goal: DrawnGoal) -> str:
+def draw_method(rng: Rng, goal: Goal) -> str:
     """Draw a method; rarely one that cannot reach the goal."""
     names = ["auto", *METHODS]
-    if goal.reg is not None and rng.random() < 0.95:
+    if "reg" in goal and rng.random() < 0.95:
         names = [name for name in names if name == "auto" or METHODS[name].solves_entropic]
     return str(rng.choice(names))
 
@@ -156,9 +186,9 @@ def draw_keywords(rng: Rng, problem: Drawn, method: str) -> dict[str, Any]:
     return keywords
 
 
-def may_be_refused(problem: Drawn, goal: DrawnGoal, method: str) -> bool:
+def may_be_refused(problem: Drawn, goal: Goal, method: str) -> bool:
     """Tell whether a refusal is right: meaningless, beyond float64, or not for this geometry."""
-    if goal.reg is not None and method != "auto" and not METHODS[method].solves_entropic:
+    if "reg" in goal and method != "auto" and not METHODS[method].solves_entropic:
         return True
     if (
         method in NEEDS_DENSE
@@ -173,19 +203,19 @@ def may_be_refused(problem: Drawn, goal: DrawnGoal, method: str) -> bool:
     if method in NEEDS_ROWS and problem.kind == "grid":
         return True
     finest = 2.1e-15 if problem.kind == "grid" else 1.1e-17
-    if goal.reg is not None and not finest <= goal.reg / (problem.largest or 1) <= 0.9e30:
+    if "reg" in goal and not finest <= goal["reg"] / (problem.largest or 1) <= 0.9e30:
         return True
     unit = problem.largest * problem.mass
-    if goal.reg is not None:
-        unit = max(problem.largest, np.longdouble(goal.reg)) * problem.mass
-    target = goal.eps if goal.eps is not None else goal.tol
+    if "reg" in goal:
+        unit = max(problem.largest, np.longdouble(goal["reg"])) * problem.mass
+    target = goal.get("eps", goal.get("tol"))
     unreachable = target is not None and target < 1.1e-13 * unit
     return problem.is_extreme or unreachable or _is_extreme(goal)
 
 
-def _is_extreme(goal: DrawnGoal) -> bool:
+def _is_extreme(goal: Goal) -> bool:
     """Tell whether a target is at the end of float64's range."""
-    targets = [x for x in (goal.eps, goal.reg, goal.tol) if x is not None]
+    targets = [goal[name] for name in ("eps", "reg", "tol") if name in goal]
     return any(not 1e-290 < x < 1e300 for x in targets)
 
 

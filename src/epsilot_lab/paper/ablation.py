@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epsilot.version import __version__
-
 from ..document import Block, Command, Heading, Paragraph, Table, environment_table
 from ..environment import machine, versions
 from ..judging import interval
 from ..report import Page, publish
 from ..runner import in_processes, run_tasks
-from ..store import Line, Store
+from ..store import KeyedTask, Line, Store
 from . import momentum
 from .ensembles import Ensemble, Variant
 from .ensembles import run as run_ensemble
@@ -54,25 +52,15 @@ TITLE = "What each part of PDASMD does"
 
 
 @dataclass(frozen=True)
-class AblationTask:
+class AblationTask(KeyedTask):
     """A variant on all pairs of one size."""
 
+    KEY = KEY
     variant: str
     side: int
     eps: float = EPS
     pairs: int = PAIRS
     max_loops: int = MAX_LOOPS
-
-    @property
-    def identity(self) -> Line:
-        """The fields that distinguish its line from all others."""
-        return {
-            "variant": self.variant,
-            "side": self.side,
-            "eps": self.eps,
-            "pairs": self.pairs,
-            "version": __version__,
-        }
 
     @property
     def label(self) -> str:
@@ -83,14 +71,6 @@ class AblationTask:
     def seconds(self) -> float:
         """Expected time."""
         return 1e-6 * self.max_loops * self.side**2 * (20 + self.pairs * self.side**2 / 50)
-
-    @property
-    def is_timed(self) -> bool:
-        """Tell that running times do not count."""
-        return False
-
-    def warm_up(self) -> None:
-        """Do nothing: nothing is compiled."""
 
     def line(self) -> Line:
         """Run all pairs at once; the same draws for every variant of one l."""

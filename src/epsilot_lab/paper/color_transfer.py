@@ -15,7 +15,6 @@ from epsilot.applications.pixels import Palette, Pixels, clustered, histogram
 from epsilot.display.plotting import new_figure
 from epsilot.errors import InvalidProblem
 from epsilot.files import write_atomically
-from epsilot.version import __version__
 
 from ..document import (
     Block,
@@ -32,7 +31,7 @@ from ..environment import machine, versions
 from ..judging import JudgedClaim, count, statement_table, table_of_tests
 from ..report import Page, publish
 from ..runner import in_processes, run_tasks
-from ..store import Line, Store, refuse_interrupted
+from ..store import KeyedTask, Line, Store, refuse_interrupted
 from .numpy_pdasmd import Iterate, Settings, outer_loop
 from .two_moons import one, scikit_learn
 
@@ -65,24 +64,14 @@ Image = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class TransferTask:
+class TransferTask(KeyedTask):
     """A plan between the palettes of the two photographs, applied in both directions."""
 
+    KEY = KEY
     method: str
     n_colors: int = N_COLORS
     smoothing: float = 0.01
     is_small: bool = False
-
-    @property
-    def identity(self) -> Line:
-        """The fields that distinguish its line from all others."""
-        return {
-            "method": self.method,
-            "n_colors": self.n_colors,
-            "smoothing": self.smoothing,
-            "is_small": self.is_small,
-            "version": __version__,
-        }
 
     @property
     def label(self) -> str:

@@ -12,13 +12,12 @@ from numpy.random import Generator
 
 from epsilot import theory
 from epsilot._types import Matrix, Vector
-from epsilot.version import __version__
 
 from ..document import Block, Command, Heading, Paragraph, Table, environment_table
 from ..environment import machine, versions
 from ..report import Page, publish
 from ..runner import in_processes, run_tasks
-from ..store import Line, Store
+from ..store import KeyedTask, Line, Store
 from .ensembles import Ensemble, Variant
 from .ensembles import run as run_ensemble
 
@@ -33,19 +32,15 @@ TITLE = "Theorems 1 and 3 in expectation"
 
 
 @dataclass(frozen=True)
-class ExpectationTask:
+class ExpectationTask(KeyedTask):
     """A statement on the first pair of images of a side, over independent runs."""
 
+    KEY = KEY
     statement: str
     loops: int = 0
     side: int = SIDE
     eps: float = EPS
     runs: int = RUNS
-
-    @property
-    def identity(self) -> Line:
-        """The fields that distinguish its line from all others."""
-        return {name: getattr(self, name) for name in KEY[:-1]} | {"version": __version__}
 
     @property
     def label(self) -> str:
@@ -58,17 +53,9 @@ class ExpectationTask:
         return 1.0 + 2e-6 * self.runs * self.loops * self.side**6 / 10
 
     @property
-    def is_timed(self) -> bool:
-        """Tell that running times do not count."""
-        return False
-
-    @property
     def variant(self) -> tuple[str, ...]:
         """Nothing is compiled."""
         return ()
-
-    def warm_up(self) -> None:
-        """Do nothing: nothing is compiled."""
 
     def line(self) -> Line:
         """Run all seeds at once."""

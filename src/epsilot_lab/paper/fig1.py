@@ -24,7 +24,7 @@ from ..document import (
     claim_table,
     environment_table,
 )
-from ..figures import Panel, draw_panels, write_figure
+from ..figures import write_figure
 from ..fitting import Curve, Fit, curve, fit_power, select
 from ..instances import authors_synthetic
 from ..judging import (
@@ -111,10 +111,7 @@ class Fig1Scale:
     numpy_sides: tuple[int, ...] = ()
     seeds: int = 5
     budget: float = 10.0
-    certificate_budget: float = 4.0
     eps: float = 0.05
-    #: Accuracies under the certificate: too small for a first guess to qualify.
-    certified_eps: tuple[float, ...] = (0.005, 0.001)
     #: Side -> pairs of synthetic images on which Stochastic Sinkhorn is compared with PDASMD.
     crossover: tuple[tuple[int, int], ...] = ()
 
@@ -124,14 +121,13 @@ class Fig1Scale:
         return QUICK if quick else FULL
 
 
-QUICK = Fig1Scale((4, 6, 8, 10, 12, 16), (8,), (1, 2, 4, 8, 16), (6,), certified_eps=(0.005,))
+QUICK = Fig1Scale((4, 6, 8, 10, 12, 16), (8,), (1, 2, 4, 8, 16), (6,))
 FULL = Fig1Scale(
     (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32),
     (8, 12, 16),
     (1, 2, 4, 8, 16, 32),
     (8, 12),
     budget=150.0,
-    certificate_budget=20.0,
     crossover=(*((m, 30) for m in (7, 10, 14, 20, 24, 28, 32)), (48, 3)),
 )
 
@@ -160,16 +156,6 @@ def kind_of(letter: str) -> str:
     return "abcd"["abcdefgh".index(letter) % 4]
 
 
-def certified(series: Series) -> Series:
-    """Return a series as it runs under the certificate, where options are left to the method."""
-    return replace(series, options=(), label=series.label.partition(",")[0])
-
-
-def certified_series(kind: str) -> tuple[Series, ...]:
-    """Return the lines of a panel under the certificate."""
-    return tuple(certified(s) for s in ONE_CRITERION[kind] if s is not PDASMD_SHARP)
-
-
 # -- solves ------------------------------------------------------------------------------------
 
 
@@ -182,8 +168,7 @@ def tasks_of(scale: Fig1Scale, panels: dict[str, str], seeds: int) -> Iterator[F
         for task in made:
             for seed in range(seeds):
                 own = replace(task, seed=seed)
-                limit = scale.budget if _stop(own) == "paper" else scale.certificate_budget
-                if own not in seen and own.seconds <= limit:
+                if own not in seen and own.seconds <= scale.budget:
                     seen.add(own)
                     yield own
     if "b" in panels:
@@ -201,34 +186,24 @@ def crossover_tasks(scale: Fig1Scale) -> Iterator[ImageTask]:
                 )
 
 
-def _stop(task: Fig1Task) -> str:
-    return task.stop if isinstance(task, ImageTask) else "paper"
-
-
 def _of_sizes(scale: Fig1Scale, kind: str, data: str) -> Iterator[ImageTask]:
     """Yield the solves against n of the first pair of images."""
     published = dict.fromkeys(ONE_CRITERION[kind] + (OWN_RULES if kind == "a" else ()))
-    goals = [(series, "paper", scale.eps) for series in published]
-    goals += [
-        (series, "certificate", eps)
-        for eps in scale.certified_eps
-        for series in certified_series(kind)
-    ]
-    for series, stop, eps in goals:
+    for series in published:
         for side in scale.sides:
             if data == "synthetic" or side <= 28:
-                task = ImageTask(data, side, 0, series.method, stop, eps, options=series.options)
-                yield priced(task)
+                options = series.options
+                yield priced(
+                    ImageTask(data, side, 0, series.method, "paper", scale.eps, options=options)
+                )
 
 
 def _of_batches(scale: Fig1Scale, kind: str, data: str) -> Iterator[Fig1Task]:
     """Yield the solves against B of the first pair of images, all of them timed."""
-    goals = [("paper", scale.eps, options) for options in CONSTANTS.values()]
-    goals += [("certificate", eps, PRINTED) for eps in scale.certified_eps[:1]]
-    for stop, eps, options in goals:
+    for options in CONSTANTS.values():
         for side, batch in _sizes_and_batches(scale.batch_sides, scale.batches):
             given = (("batch_size", batch), *options)
-            task = ImageTask(data, side, 0, "pdasmd", stop, eps, options=given, is_timed=True)
+            task = ImageTask(data, side, 0, "pdasmd", "paper", scale.eps, given, is_timed=True)
             yield priced(task)
     if kind == "d":
         for side, batch in _sizes_and_batches(scale.numpy_sides, scale.batches):
@@ -255,53 +230,42 @@ def loops(line: Line) -> float:
     return float(line["n_iter"])
 
 
-def series_lines(
-    lines: Sequence[Line], series: Series, data: str, stop: str, eps: float | None = None
-) -> list[Line]:
-    """Return the solves of a series against n; under the certificate those to one ε."""
-    own = select(
+def series_lines(lines: Sequence[Line], series: Series, data: str) -> list[Line]:
+    """Return the solves of a series against n."""
+    return select(
         lines,
         data=source_name(data),
-        stop=stop,
+        stop="paper",
         is_timed=False,
         method=series.method,
         given=dict(series.options),
     )
-    return own if eps is None else select(own, eps=eps)
 
 
-def size_curves(
-    lines: Sequence[Line],
-    shown: Sequence[Series],
-    data: str,
-    stop: str,
-    eps: float | None = None,
-) -> tuple[Curve, ...]:
+def size_curves(lines: Sequence[Line], shown: Sequence[Series], data: str) -> tuple[Curve, ...]:
     """Return operations against n for each line of a panel."""
     return tuple(
-        curve(
-            series.label,
-            series_lines(lines, series, data, stop, eps),
-            lambda line: line["n"],
-            operations,
-        )
+        curve(series.label, series_lines(lines, series, data), lambda line: line["n"], operations)
         for series in shown
     )
 
 
 def batch_lines(
-    lines: Sequence[Line],
-    data: str,
-    stop: str,
-    options: Options,
-    is_numpy: bool = False,
+    lines: Sequence[Line], data: str, options: Options, is_numpy: bool = False
 ) -> list[Line]:
-    """Return the timed solves of PDASMD-B with the given options."""
-    method = NAME if is_numpy else "pdasmd"
+    """Return the solves of PDASMD-B against B with the given options."""
+    own = select(
+        lines,
+        data=source_name(data),
+        stop="paper",
+        is_timed=True,
+        method=NAME if is_numpy else "pdasmd",
+    )
+    wanted = dict(options)
     return [
         line
-        for line in select(lines, data=source_name(data), stop=stop, is_timed=True, method=method)
-        if {k: v for k, v in line["given"].items() if k != "batch_size"} == dict(options)
+        for line in own
+        if {k: v for k, v in line["given"].items() if k != "batch_size"} == wanted
     ]
 
 
@@ -320,11 +284,6 @@ def batch_curves(own: Sequence[Line], what: Measure, least: int = 1) -> tuple[Cu
         )
         for n in sorted({line["n"] for line in own})
     )
-
-
-def certified_eps(lines: Sequence[Line]) -> list[float]:
-    """Return the accuracies that were certified, the largest first."""
-    return sorted({line["eps"] for line in lines if line["stop"] == "certificate"}, reverse=True)
 
 
 # -- claims of the paper -----------------------------------------------------------------------
@@ -406,8 +365,8 @@ def fewer(series: Series) -> str:
 def _headline(lines: Sequence[Line], every: Iterable[str]) -> Iterator[Claim]:
     """Compare outer loops in the two norms, with L̄ = 1/η in both, on the same draws."""
     for data in every:
-        l2 = series_lines(lines, PDASGD, data, "paper")
-        linf = series_lines(lines, PDASMD_SHARP, data, "paper")
+        l2 = series_lines(lines, PDASGD, data)
+        linf = series_lines(lines, PDASMD_SHARP, data)
         pairs = paired(linf, l2, loops)
         sizes = cast("list[int]", [n for n, group in pairs.ratios.items() for _ in group])
         trend = fit_power(sizes, pairs.all)
@@ -420,7 +379,7 @@ def _growths(lines: Sequence[Line], every: Iterable[str]) -> Iterator[Claim]:
     for data in every:
         for constant, options in CONSTANTS.items():
             series = Series("", "pdasmd", options)
-            (found,) = size_curves(lines, (series,), data, "paper")
+            (found,) = size_curves(lines, (series,), data)
             yield _growth(found.fit, f"{_name(data)}, {constant}")
 
 
@@ -441,8 +400,8 @@ def _comparisons(
             for constant, options in CONSTANTS.items():
                 other = Series("", "pdasmd", options)
                 pairs = paired(
-                    [x for x in series_lines(lines, own, data, "paper") if x["n"] <= largest],
-                    series_lines(lines, other, data, "paper"),
+                    [x for x in series_lines(lines, own, data) if x["n"] <= largest],
+                    series_lines(lines, other, data),
                     operations,
                 )
                 where = f"{_name(data)}, {constant}, {rule}, n ≤ {largest}"
@@ -455,8 +414,8 @@ def crossover(lines: Sequence[Line], every: Iterable[str]) -> Table:
     for data in every:
         for constant, options in CONSTANTS.items():
             pairs = paired(
-                series_lines(lines, STOCHASTIC_SINKHORN, data, "paper"),
-                series_lines(lines, Series("", "pdasmd", options), data, "paper"),
+                series_lines(lines, STOCHASTIC_SINKHORN, data),
+                series_lines(lines, Series("", "pdasmd", options), data),
                 operations,
             )
             for n, group in pairs.ratios.items():
@@ -467,29 +426,13 @@ def crossover(lines: Sequence[Line], every: Iterable[str]) -> Table:
     return Table(columns, tuple(rows), "Stochastic Sinkhorn beside PDASMD.")
 
 
-def certificate_claims(lines: Sequence[Line], panels: dict[str, str], eps: float) -> list[Claim]:
-    """Return the same statements under the certificate, of which the paper says nothing."""
-    found = []
-    for data in _data_of(panels, "ab"):
-        where = f"{_name(data)}, ε = {eps:g}"
-        own = series_lines(lines, certified(PDASMD), data, "certificate", eps)
-        (grown,) = size_curves(lines, (certified(PDASMD),), data, "certificate", eps)
-        found.append(_growth(grown.fit, where))
-        for series, kind in (BELOW | OTHERS).items():
-            if data in _data_of(panels, kind):
-                theirs = series_lines(lines, certified(series), data, "certificate", eps)
-                pairs = paired(theirs, own, operations)
-                found.append(Claim(fewer(series), where, str(pairs), pairs.verdict))
-    return found
-
-
 def crossover_pairs(lines: Sequence[Line], data: str) -> dict[int, tuple[float, ...]]:
     """Return n -> operations of Stochastic Sinkhorn over those of PDASMD, with L̄ = 1/η.
 
     Sizes with few pairs are left out if there are others with many, but for the largest ones.
     """
-    own = series_lines(lines, STOCHASTIC_SINKHORN, data, "paper")
-    found = paired(own, series_lines(lines, PDASMD_SHARP, data, "paper"), operations).ratios
+    own = series_lines(lines, STOCHASTIC_SINKHORN, data)
+    found = paired(own, series_lines(lines, PDASMD_SHARP, data), operations).ratios
     ratios = {cast("int", n): group for n, group in found.items()}
     last = max((n for n, group in ratios.items() if len(group) >= MANY_PAIRS), default=None)
     return {
@@ -541,7 +484,7 @@ def _batches(lines: Sequence[Line], every: Iterable[str]) -> Iterator[Claim]:
     """Judge the outer loops, which are random; what a loop costs is a known function of B."""
     for data in every:
         for constant, options in CONSTANTS.items():
-            curves = batch_curves(batch_lines(lines, data, "paper", options), loops)
+            curves = batch_curves(batch_lines(lines, data, options), loops)
             where = f"outer loops, {_name(data)}, {constant}"
             yield Claim(ROOT_OF_B, where, slopes(curves), all_within(curves))
 
@@ -551,7 +494,7 @@ def operations_against_B(lines: Sequence[Line], panels: dict[str, str]) -> Table
     rows = []
     for data in _data_of(panels, "c"):
         for constant, options in CONSTANTS.items():
-            own = batch_lines(lines, data, "paper", options)
+            own = batch_lines(lines, data, options)
             cells = (slopes(batch_curves(own, operations, least)) for least in (1, 2))
             rows.append((f"{_name(data)}, {constant}", *cells))
     return Table(("", "from B = 1 on", "from B = 2 on"), tuple(rows), "Operations against B.")
@@ -570,19 +513,8 @@ def slopes(curves: Sequence[Curve]) -> str:
 def _timed(lines: Sequence[Line], every: Iterable[str]) -> Iterator[tuple[str, list[Line]]]:
     """Yield the timed solves in NumPy, which the paper's claims are about."""
     for data in every:
-        own = batch_lines(lines, data, "paper", SHARP, is_numpy=True)
+        own = batch_lines(lines, data, SHARP, is_numpy=True)
         yield f"{_name(data)}, L̄ = 1/η, NumPy", own
-
-
-def compiled_times(lines: Sequence[Line], panels: dict[str, str]) -> list[Claim]:
-    """Return the same of the compiled kernel, of which the paper says nothing."""
-    return [
-        Claim(text, f"{_name(data)}, {constant}, compiled", *test(own))
-        for data in _data_of(panels, "d")
-        for constant, options in CONSTANTS.items()
-        for own in [batch_lines(lines, data, "paper", options)]
-        for text, test in TIMING.items()
-    ]
 
 
 def _speedup(own: Sequence[Line]) -> tuple[str, str]:
@@ -620,72 +552,19 @@ def _minimum(curve: Curve) -> str:
 # -- slopes of all ------------------------------------------------------------------------------
 
 
-def slope_table(lines: Sequence[Line], panels: dict[str, str], certified_to: list[float]) -> Table:
-    """Return the exponent of n of every method, under every stop and on all data."""
+def slope_table(lines: Sequence[Line], panels: dict[str, str]) -> Table:
+    """Return the exponent of n of every method, under both rules and on all data."""
     every = _data_of(panels, "ab")
     rows = []
     for series in dict.fromkeys(s for kind in "ab" for s in ONE_CRITERION[kind]):
         cells = [series.label]
         for data in every:
-            fits = [
-                size_curves(lines, (shown,), data, "paper")[0].fit
-                for shown in (series, OWN.get(series, series))
-            ]
-            if series is not PDASMD_SHARP:
-                fits += [
-                    size_curves(lines, (certified(series),), data, "certificate", eps)[0].fit
-                    for eps in certified_to
-                ]
-            missing = len(certified_to) + 2 - len(fits)
-            cells += [*map(str, fits), *["as above"] * missing]
+            shown = (series, OWN.get(series, series))
+            cells += [str(found.fit) for found in size_curves(lines, shown, data)]
         rows.append(tuple(cells))
-    stops = ("one criterion", "own rule", *(f"certificate, ε = {e:g}" for e in certified_to))
-    columns = ("method", *(f"{_name(data)}: {stop}" for data in every for stop in stops))
+    rules = ("one criterion", "own rule")
+    columns = ("method", *(f"{_name(data)}: {rule}" for data in every for rule in rules))
     return Table(columns, tuple(rows), "Exponents of n with 95 % intervals.")
-
-
-# -- operations of the prototypes --------------------------------------------------------------
-
-#: (method, given options) -> n -> operations of verified prototypes, ε = 0.05, synthetic images.
-PROTOTYPE_OPERATIONS: dict[tuple[str, str], dict[int, float]] = {
-    ("pdasmd", ""): {36: 7.3e7, 144: 1.3e9},
-    ("pdasmd", "smoothness=sharp"): {36: 3.2e7, 144: 5.8e8},
-    ("pdasgd", ""): {144: 5.4e8},
-    ("apdagd", "rule=violation"): {36: 2.8e7, 144: 4.8e8},
-    ("apdagd", "rule=duality"): {144: 1.4e8},
-    ("apdrcd", ""): {36: 1.6e8, 144: 5.2e9},
-    ("sinkhorn", ""): {36: 1.0e7, 64: 5.0e7, 100: 6.4e7, 144: 1.9e8},
-    ("stochastic_sinkhorn", ""): {36: 1.6e7, 64: 6.5e7, 100: 1.5e8, 144: 2.8e8},
-    ("aam", ""): {36: 2.9e6, 64: 1.2e7, 100: 2.8e7, 144: 6.2e7},
-}
-
-
-def reference_table(lines: Sequence[Line]) -> Table:
-    """Return measured medians beside those of the prototypes."""
-    rows = []
-    own = select(lines, data="synthetic", stop="paper", is_timed=False, has_ended=True)
-    for (method, given), expected in PROTOTYPE_OPERATIONS.items():
-        for n, expected_count in expected.items():
-            found = [
-                operations(line)
-                for line in select(own, method=method, n=n)
-                if ",".join(f"{k}={v}" for k, v in line["given"].items()) == given
-            ]
-            values = [value for value in found if value is not None]
-            if values:
-                middle = float(np.median(values))
-                name = f"{method} ({given})" if given else method
-                rows.append(
-                    (
-                        name,
-                        str(n),
-                        f"{middle:.2e}",
-                        f"{expected_count:.1e}",
-                        f"{middle / expected_count:.2f}",
-                    )
-                )
-    columns = ("method", "n", "measured", "independent program", "ratio")
-    return Table(columns, tuple(rows))
 
 
 # -- text of the summary -----------------------------------------------------------------------
@@ -738,23 +617,6 @@ BATCHES = (
     "√B; operations grow more slowly, most of all with B = 1 among the points, and approach √B "
     "for large B."
 )
-TIMES = (
-    "Why the two codes differ in panels d and h: the paper's experiments ran in NumPy, where an "
-    "inner step is a dozen calls with a price of their own, about a microsecond each, which a "
-    "batch shares among its rows. A vectorised NumPy version of the same algorithm, on the same "
-    "random draws, is timed beside the compiled kernel. The kernel pays nothing for a call, so "
-    "that it has nothing to share: its time grows with B as its outer loops do."
-)
-CERTIFICATE = (
-    "The paper makes no claim for this stop. The same statements are tested, since this is what "
-    "a user of the library pays: a method chooses its η, starts warm, takes the constants that "
-    "are proved to be sharp, and stops as soon as the gap is proved to be within ε. The "
-    "operations of the proofs are included. "
-)
-PROTOTYPES = (
-    "Medians of operations on the synthetic images under the paper's stop beside those of "
-    "independent programs for the same algorithms (3 or 5 pairs of images, ε = 0.05)."
-)
 AUTHORS_EXPLAINED = (
     "The paper leaves sizes, ε, images and batches open. Here they are those of the authors' "
     "public code, and so are the images, to the bit, and the convention by which operations are "
@@ -770,23 +632,7 @@ FIGURE_CAPTION = (
 )
 
 
-def accuracies(lines: Sequence[Line]) -> str:
-    """Say how small the certified ε are beside the optima."""
-    own = [line for line in lines if line["stop"] == "certificate" and not line["is_timed"]]
-    texts = []
-    for eps in certified_eps(own):
-        shares = [eps / line["value"] for line in own if line["eps"] == eps]
-        middle, least, most = np.median(shares), min(shares), max(shares)
-        texts.append(
-            f"ε = {eps:g} is {middle:.1%} of the cost in the median ({least:.1%} to {most:.1%})"
-        )
-    return f"{'; '.join(texts)}." if texts else ""
-
-
 # -- the experiment ----------------------------------------------------------------------------
-
-
-PROTOCOLS = ("authors", "extended")
 
 
 def run(
@@ -874,31 +720,19 @@ def write(out: Path, lines: Sequence[Line], panels: dict[str, str], command: str
         Paragraph(count(found)),
         statement_table(found),
     ]
+    file = write_figure(figure1.draw(lines), out, "figure1")
+    blocks += [Heading("Figure 1"), Picture(file, FIGURE_CAPTION)]
     if theirs:
-        blocks += [Heading("Figure 1 by the authors' settings"), Paragraph(AUTHORS_EXPLAINED)]
-        file = write_figure(figure1.draw(lines), out, "figure1")
-        blocks.append(Picture(file, FIGURE_CAPTION))
+        blocks += [Heading("By the authors' settings"), Paragraph(AUTHORS_EXPLAINED)]
         blocks += authors.blocks(theirs)
         examples = [(m, authors_synthetic(m, 0)[0]) for m in (7, 9, 11, 12)]
         file = write_figure(figure1.draw_examples(examples), out, "figure1-images")
         blocks.append(Picture(file, "Synthetic images, made as in the authors' code."))
     blocks += [Heading("Every test"), *_tests(out, own, panels, found)]
     if own:
-        pictures: list[Block] = []
-        for data in dict.fromkeys(panels.values()):
-            kinds = {kind_of(letter) for letter, each in panels.items() if each == data}
-            pictures += _pictures(out, own, data, kinds)
         blocks += [
             Heading("Slopes of all methods"),
-            slope_table(own, panels, certified_eps(own)),
-            Heading("The same under our certificate"),
-            Paragraph(CERTIFICATE + accuracies(own)),
-            *_certificates(own, panels),
-            Heading("Figures of the extended protocol"),
-            *pictures,
-            Heading("Beside independent programs"),
-            Paragraph(PROTOTYPES),
-            reference_table(own),
+            slope_table(own, panels),
         ]
     blocks += [Heading("Environment"), environment_table(lines)]
     title = "Figure 1 of the paper, reproduced"
@@ -929,126 +763,4 @@ def _tests(
     if _data_of(panels, "c"):
         yield Paragraph(BATCHES)
         yield operations_against_B(lines, panels)
-    if timed := compiled_times(lines, panels):
-        yield Paragraph(TIMES)
-        yield claim_table(timed, "The compiled kernel.")
     yield Paragraph(soundness(lines))
-
-
-def _certificates(lines: Sequence[Line], panels: dict[str, str]) -> Iterator[Block]:
-    for eps in certified_eps(lines):
-        if claims := certificate_claims(lines, panels, eps):
-            yield claim_table(claims, f"Under our certificate, ε = {eps:g}.")
-
-
-# -- pictures ------------------------------------------------------------------------------------
-
-
-def _pictures(out: Path, lines: Sequence[Line], data: str, kinds: set[str]) -> Iterator[Picture]:
-    """Draw the chosen panels of one data set: against n, against B, under the certificate."""
-    group = "synthetic" if data == "synthetic" else "mnist"
-    name = NAMES.get(data, source_name(data))
-    eps = ", ".join(f"{e:g}" for e in sorted({x["eps"] for x in lines if x["stop"] == "paper"}))
-    drawn = (
-        ("n", size_panels(lines, data, kinds), f"operations against n, ε = {eps}"),
-        ("B", batch_panels(lines, data, kinds), f"PDASMD-B against B, ε = {eps}"),
-        ("certificate", certificate_panels(lines, data, kinds), "under our certificate"),
-    )
-    for suffix, rows, what in drawn:
-        if rows:
-            figure = draw_panels(rows, f"Figure 1: {name}, {what}", suffix == "n")
-            file = write_figure(figure, out, f"fig1-{group}-{suffix}")
-            yield Picture(
-                file,
-                f"{name[0].upper()}{name[1:]}, {what}. Medians over the pairs of marginals with "
-                "their range; slopes with 95 % intervals; ε in units of the largest cost.",
-            )
-
-
-_TITLES = {"a": "PDASMD and deterministic methods", "b": "PDASMD and stochastic methods"}
-_NUMBER = "n (pixels of an image)"
-_COUNT = "arithmetic operations"
-
-
-def size_panels(lines: Sequence[Line], data: str, kinds: set[str]) -> list[list[Panel]]:
-    """Return the panels against n: under one criterion, and a under the methods' own rules."""
-    rows = []
-    for kind in sorted(kinds & {"a", "b"}):
-        title = f"({_letter(data, kind)}) {_TITLES[kind]}"
-        row = [_against_n(lines, f"{title}: one criterion", ONE_CRITERION[kind], data)]
-        if kind == "a":
-            row.append(_against_n(lines, f"{title}: own rules", OWN_RULES, data))
-        rows.append(row)
-    return rows
-
-
-def _against_n(lines: Sequence[Line], title: str, shown: Sequence[Series], data: str) -> Panel:
-    curves = size_curves(lines, shown, data, "paper")
-    return Panel(title, _NUMBER, _COUNT, curves, 2.0, tuple(series.style for series in shown))
-
-
-def _letter(data: str, kind: str) -> str:
-    return LETTERS["synthetic" if data == "synthetic" else "mnist"]["abcd".index(kind)]
-
-
-def batch_panels(lines: Sequence[Line], data: str, kinds: set[str]) -> list[list[Panel]]:
-    """Return the panels against B: operations for both constants, times for both codes."""
-    rows = []
-    if "c" in kinds:
-        rows.append(
-            [
-                Panel(
-                    f"({_letter(data, 'c')}) operations, {constant}",
-                    "batch size B",
-                    _COUNT,
-                    batch_curves(batch_lines(lines, data, "paper", options), operations),
-                    0.5,
-                )
-                for constant, options in CONSTANTS.items()
-            ]
-        )
-    if "d" in kinds:
-        letter = _letter(data, "d")
-        rows.append(
-            [
-                _times(
-                    f"({letter}) {what}, L̄ = 1/η", batch_lines(lines, data, "paper", SHARP, code)
-                )
-                for what, code in (("compiled kernel", False), ("vectorised NumPy", True))
-            ]
-        )
-    return rows
-
-
-def _times(title: str, own: Sequence[Line]) -> Panel:
-    curves = batch_curves(own, seconds)
-    return Panel(title, "batch size B", "running time (seconds)", curves)
-
-
-def certificate_panels(lines: Sequence[Line], data: str, kinds: set[str]) -> list[list[Panel]]:
-    """Return the panels under the certificate: against n for each ε, and against B."""
-    rows = []
-    proved = f"{_COUNT}, certificates included"
-    for kind in sorted(kinds & {"a", "b"}):
-        shown = certified_series(kind)
-        title = f"({_letter(data, kind)}) {_TITLES[kind]}"
-        rows.append(
-            [
-                Panel(
-                    f"{title}: ε = {eps:g}",
-                    _NUMBER,
-                    proved,
-                    size_curves(lines, shown, data, "certificate", eps),
-                    2.0,
-                    tuple(series.style for series in shown),
-                )
-                for eps in certified_eps(lines)
-            ]
-        )
-    own = batch_lines(lines, data, "certificate", PRINTED)
-    if kinds & {"c", "d"}:
-        title = f"({_letter(data, 'c')}) PDASMD-B"
-        work = batch_curves(own, operations)
-        rows.append([Panel(f"{title}, operations", "batch size B", proved, work, 0.5)])
-        rows[-1].append(_times(f"({_letter(data, 'd')}) PDASMD-B, compiled", own))
-    return [row for row in rows if row]

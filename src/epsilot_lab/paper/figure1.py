@@ -98,7 +98,7 @@ def _against_n(
     }
     places = [float(x["n"]) for x in theirs]
     for label in labels:
-        (found,) = fig1.size_curves(lines, (series[label],), data, "paper")
+        (found,) = fig1.size_curves(lines, (series[label],), data)
         _hollow(ax, found, STYLES[label])
         places += found.x
     ax.set_xlabel("n (pixels of an image)")

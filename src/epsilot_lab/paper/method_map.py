@@ -19,17 +19,16 @@ from epsilot.display.text import is_counted
 from epsilot.errors import InvalidProblem
 from epsilot.files.images import grid_cost
 from epsilot.problems.work import Record
-from epsilot.version import __version__
 
 from .. import dotmark
 from ..document import Block, Command, Heading, Paragraph, Picture, Table, environment_table
-from ..environment import machine, versions
+from ..environment import versions
 from ..figures import write_figure
 from ..fitting import fit_power
 from ..instances import FAMILIES, Instance, clouds, images
 from ..report import Page, publish
 from ..runner import in_processes, run_tasks
-from ..store import Line, Store, refuse_interrupted
+from ..store import KeyedTask, Line, Store, refuse_interrupted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,19 +89,15 @@ PROBLEMS: dict[str, tuple[str, Callable[[int, int], Instance]]] = {
 
 
 @dataclass(frozen=True)
-class MapTask:
+class MapTask(KeyedTask):
     """A method on a problem, certified to ε times the largest cost."""
 
+    KEY = KEY
     family: str
     n: int
     eps: float
     seed: int
     method: str
-
-    @property
-    def identity(self) -> Line:
-        """The fields that distinguish its line from all others."""
-        return {name: getattr(self, name) for name in KEY[:-1]} | {"version": __version__}
 
     @property
     def label(self) -> str:
@@ -118,11 +113,6 @@ class MapTask:
     def seconds(self) -> float:
         """Expected time: about a thousand passes at most."""
         return 0.01 + 1e-9 * min(self.limit, 300 * self.n**2 / self.eps)
-
-    @property
-    def is_timed(self) -> bool:
-        """Tell that it need not run alone: seconds are those of the processor."""
-        return False
 
     @property
     def variant(self) -> tuple[str, ...]:
@@ -155,8 +145,7 @@ class MapTask:
             "n_iter": result.n_iter,
             "gap": float(f"{result.gap:.4g}"),
             "has_ended": bool(result.gap <= self.eps),
-            "versions": {name: versions()[name] for name in ("epsilot", "numerics", "numba")},
-            "machine": {"processor": machine()["processor"]},
+            "versions": {name: versions()[name] for name in ("epsilot", "numerics")},
         }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from epsilot.version import __version__
 
 from ..document import Table
 from ..environment import machine, versions
-from ..store import Line
+from ..store import KeyedTask, Line
 from .method_map import ACCURACIES, PROBLEMS
 
 #: The name of these tasks among the variants of the ablation.
@@ -25,7 +26,7 @@ SIDE, MAX_STEPS = 8, 40_000
 
 
 @dataclass(frozen=True)
-class MomentumTask:
+class MomentumTask(KeyedTask):
     """Accelerated Sinkhorn under the paper's stop, on the first problems of a family."""
 
     family: str
@@ -45,6 +46,12 @@ class MomentumTask:
             "version": __version__,
         }
 
+    @classmethod
+    def of_line(cls, line: Line) -> Self:
+        """Return the task of a line."""
+        family = line["variant"].removeprefix(MOMENTUM)
+        return cls(family, line["eps"], line["pairs"], side=line["side"])
+
     @property
     def label(self) -> str:
         """A few words for the progress line."""
@@ -54,11 +61,6 @@ class MomentumTask:
     def seconds(self) -> float:
         """Expected time."""
         return 2e-4 * self.pairs * min(self.max_steps, 50 / self.eps)
-
-    @property
-    def is_timed(self) -> bool:
-        """Tell that running times do not count."""
-        return False
 
     @property
     def variant(self) -> tuple[str, ...]:

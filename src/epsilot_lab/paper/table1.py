@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,9 +25,7 @@ from ..document import (
     Picture,
     Table,
     environment_table,
-    to_markdown,
     verdict,
-    write_text,
 )
 from ..figures import write_figure
 from ..fitting import Curve, Fit, curve, fit_power, select
@@ -53,7 +49,6 @@ from .fig1 import SLOPE_N, Measure, seconds
 from .image_tasks import KEY, STOPS, ImageTask, operations, priced, soundness, source_name
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.console import Console
 
@@ -373,83 +368,9 @@ def draw_shares(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-# -- figure of the exponents -------------------------------------------------------------------
-
-_STYLES = {
-    "paper": ("the paper's stop", COLOURS[0], "o", -0.16),
-    "certificate": ("our certificate", COLOURS[1], "s", 0.16),
-}
-
-
-def draw_exponents(rows: Sequence[Row], published: Mapping[str, MethodInfo]) -> Figure:
-    """Draw one line for each method and data set, one half for n and one for 1/ε."""
-    several = len({row.data for row in rows}) > 1
-    names = list(dict.fromkeys(_name(row, several) for row in rows))
-    figure: Figure = new_figure(11.0, 1.9 + 0.42 * len(names))
-    left, right = figure.subplots(1, 2, sharey=True)
-    for ax, axis, label in (
-        (left, "n", "exponent of n without log factors (with them: pale)"),
-        (right, "eps", "exponent of 1/ε"),
-    ):
-        for row in rows:
-            place = names.index(_name(row, several))
-            _draw_row(ax, row, axis, place)
-            if row.method in published:
-                bound = getattr(published[row.method].orders[0], axis)
-                reach = [place - 0.38, place + 0.38]
-                ax.plot([bound, bound], reach, color="0.25", lw=2.2)
-                ax.fill_betweenx(reach, bound, 9.0, color="0.93", lw=0, zorder=0)
-        low, _ = ax.get_xlim()
-        ax.set_xlim(max(low, -1.0), 4.0 if axis == "n" else 2.5)
-        ax.set_xlabel(label)
-        ax.grid(True, axis="both", color="0.9", lw=0.6)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
-    left.set_yticks(range(len(names)), names)
-    left.set_ylim(len(names) - 0.4, -0.6)
-    _legend(figure, left)
-    figure.suptitle("Table 1: growth of operations, measured", x=0.01, ha="left", fontsize=14)
-    return figure
-
-
 def _name(row: Row, several: bool) -> str:
     name = f"{row.method} ({row.data})" if several else row.method
     return name if row.is_counted else f"{name}, time"
-
-
-def _draw_row(ax: Axes, row: Row, axis: str, place: int) -> None:
-    """Draw an exponent with its interval; of n without logarithms, and with them, pale."""
-    fit = row.without_logs if axis == "n" else row.eps.fit
-    if math.isnan(fit.slope):
-        return
-    _, colour, marker, shift = _STYLES[row.stop]
-    if axis == "n":
-        raw = [row.n.fit.slope], [place + shift]
-        ax.plot(*raw, color=colour, marker=marker, ms=4, alpha=0.3, ls="", zorder=1)
-    reach = None
-    if not math.isnan(fit.low):
-        reach = [[fit.slope - fit.low], [fit.high - fit.slope]]
-    ax.errorbar(
-        [fit.slope],
-        [place + shift],
-        xerr=reach,
-        color=colour,
-        marker=marker,
-        ms=5,
-        capsize=3,
-        elinewidth=1.3,
-        ls="",
-        zorder=2,
-    )
-
-
-def _legend(figure: Figure, ax: Axes) -> None:
-    handles = [
-        ax.plot([], [], color=colour, marker=marker, ls="", label=label)[0]
-        for label, colour, marker, _ in _STYLES.values()
-    ]
-    handles += ax.plot([], [], color="0.25", lw=2.2, label="published bound, a ceiling")
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
 
 
 # -- the experiment ----------------------------------------------------------------------------
@@ -488,16 +409,10 @@ def run(
 
 
 def write(out: Path, lines: Sequence[Line], data: Sequence[str], command: str) -> Page:
-    """Write the table in three forms, the figure, summary and report from the lines alone."""
+    """Write the figure, summary and report from the lines alone."""
     rows = rows_of(lines, data)
     found = statements(rows)
     measured = table(rows, lines)
-    write_text(out / "table1.md", to_markdown("Table 1, measured", [measured]))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([measured.columns, *measured.rows])
-    write_text(out / "table1.csv", text.getvalue())
-    file = write_figure(draw_exponents(rows, published()), out, "table1")
     shares = write_figure(draw_shares(rows), out, "table1-bounds")
     blocks: list[Block] = [
         Paragraph(_INTRODUCTION),
@@ -513,9 +428,7 @@ def write(out: Path, lines: Sequence[Line], data: Sequence[str], command: str) -
         measured,
         Paragraph(_READING),
         _what_was_run(rows),
-        Heading("Figure"),
         Paragraph(_EXPONENTS),
-        Picture(file, "Exponents of n and of 1/ε with 95 % intervals, below published ceilings."),
         Paragraph(soundness(lines)),
         Heading("Environment"),
         environment_table(lines),

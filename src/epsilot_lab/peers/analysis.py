@@ -1,20 +1,18 @@
-"""Aggregate lines into cells: medians, ratios to ours, failures, crossovers, targets."""
+"""Aggregate lines into cells: medians, ratios to ours, failures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
-from ..document import Claim, verdict
 from ..fitting import select
 from ..store import Line
-from .selection import fastest_accurate
-from .solvers import OURS, REFERENCE, SOLVERS
+from .selection import fastest_accurate, spent
+from .solvers import OURS, SOLVERS
 
 # -- cells -------------------------------------------------------------------------------------
 
@@ -136,17 +134,6 @@ class Cells:
             return f"failed: {broken[0]['message']}"
         return "not run"
 
-    def crossover(self, family: str, rtol: float) -> float | None:
-        """Return the n from which on we are faster than the network simplex."""
-        pairs = [
-            (ours.n, 1.0, theirs.ratio)  # as the targets count: problem by problem
-            for size in self.sizes(family)
-            for ours in [self.cell(family, size, rtol, OURS)]
-            for theirs in [self.cell(family, size, rtol, REFERENCE)]
-            if not ours.failure and not theirs.failure
-        ]
-        return crossover(pairs)
-
 
 def _eligible(lines: Sequence[Line], rtol: float) -> list[Line]:
     """Return the lines that may serve an accuracy: a certified solver's own, or any."""
@@ -173,50 +160,13 @@ def is_certified(line: Line) -> bool:
 
 
 def _seconds(run: Sequence[Line]) -> float:
-    return float(np.median([line["seconds"] for line in run]))
+    return float(np.median([spent(line) for line in run]))
 
 
 def _setting(line: Line) -> str:
     if line["reg"] is None:
         return ""
     return f"reg {line['reg']:g}, tol {line['tol']:g}"
-
-
-def crossover(pairs: Sequence[tuple[float, float, float]]) -> float | None:
-    """Return the n from which on the first time is below the second, or None if it is not.
-
-    Between two sizes the ratio is taken for a power of n.
-
-    Parameters
-    ----------
-    pairs
-        (n, our seconds, their seconds).
-
-    Examples
-    --------
-    >>> crossover([(100, 2.0, 1.0), (400, 1.0, 2.0)])
-    200.0
-    """
-    ordered = sorted(pairs)
-    if not ordered or ordered[-1][1] >= ordered[-1][2]:
-        return None
-    (first, *_), *_ = ordered
-    crossing = float(first)
-    for (n0, ours0, theirs0), (n1, ours1, theirs1) in pairwise(ordered):
-        if ours0 >= theirs0 and ours1 < theirs1:
-            below, above = math.log(ours0 / theirs0), math.log(ours1 / theirs1)
-            share = below / (below - above)
-            crossing = round(n0 * (n1 / n0) ** share, 6)
-    return crossing
-
-
-# -- targets against ot.emd2 -------------------------------------------------------------------
-
-RTOLS = (0.01, 1e-6)
-SMALL, SLOWDOWN = 512, 1.15
-#: size -> how many times faster, on images and on points of the plane
-SPEEDUPS = {1024: 1.3, 2304: 2.5, 4096: 5.0, 8192: 6.0}
-FAMILIES = ("images", "points2-squared", "points2")
 
 
 def accuracy_text(rtol: float) -> str:
@@ -230,48 +180,13 @@ def accuracy_text(rtol: float) -> str:
     return f"{100 * rtol:g} %" if rtol > 1e-5 else f"{rtol:.0e} (exact)".replace("e-0", "e-")
 
 
-def judged(cells: Cells, lines: Sequence[Line]) -> list[Claim]:
-    """Return every target with what was measured."""
-    return [claim for rtol in RTOLS for claim in _speed(cells, rtol)] + [_soundness(lines)]
-
-
-def _speed(cells: Cells, rtol: float) -> Iterator[Claim]:
-    where = accuracy_text(rtol)
-    small = [(f, s) for f, s, _ in cells.places if s <= SMALL]
-    text = f"at most {SLOWDOWN:g}x slower than ot.emd2 at n ≤ {SMALL}, all problems"
-    yield _claim(text, where, _reference_cells(cells, rtol, small), 1 / SLOWDOWN)
-    for size, speedup in SPEEDUPS.items():
-        places = [(f, s) for f, s, _ in cells.places if s == size and f in FAMILIES]
-        text = f"at least {speedup:g}x faster at n = {size}, images and 2-d points"
-        yield _claim(text, where, _reference_cells(cells, rtol, places), speedup)
-
-
-def _reference_cells(cells: Cells, rtol: float, places: Sequence[tuple[str, int]]) -> list[Cell]:
-    if rtol not in cells.rtols:
-        return []
-    return [cells.cell(family, size, rtol, REFERENCE) for family, size in places]
-
-
-def _claim(text: str, where: str, found: Sequence[Cell], least: float) -> Claim:
-    """Return the claim that all ratios are at least so large; a ratio we lack fails it."""
-    if not found:
-        return Claim(text, where, "–", verdict(None))
-    measured = "; ".join(f"{faster(cell.ratio)} ({cell.family}, {cell.n})" for cell in found)
-    return Claim(text, where, measured, verdict(all(cell.ratio >= least for cell in found)))
-
-
-def faster(ratio: float) -> str:
-    """Return a ratio of times, theirs over ours, in words."""
-    if ratio != ratio:
-        return "no time of ours"
-    return f"{ratio:.2f}x faster" if ratio >= 1 else f"{1 / ratio:.2f}x slower"
-
-
-def _soundness(lines: Sequence[Line]) -> Claim:
-    text = "every result of ours is certified and within rtol of the exact value"
+def soundness(lines: Sequence[Line]) -> str:
+    """Return how many of our results prove their target and agree with the exact value."""
     ours = [line for line in lines if line["solver"] == OURS]
-    good = [line for line in ours if is_certified(line)]
     ended = [line for line in ours if line["status"] == "done"]
+    good = sum(map(is_certified, ended))
     worst = max((line["error"] / line["rtol"] for line in ended), default=0.0)
-    measured = f"{len(good)} of {len(ours)} solves; largest error {worst:.2g} rtol"
-    return Claim(text, "all", measured, verdict(len(good) == len(ours) if ours else None))
+    return (
+        f"{good} of {len(ours)} solves of ours are certified and within rtol of the exact value; "
+        f"their largest error is {worst:.2g} rtol."
+    )

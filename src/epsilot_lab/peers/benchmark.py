@@ -131,7 +131,7 @@ def _measure(pipe: Connection, prepare: Adapter, job: Job) -> Line:
     pipe.send("end")
     peak = recent_peak()
     more = repeated(prepared.solve, SHORT_SECONDS - seconds.wall, least=0, most=SHORT_RUNS - 1)
-    runs = [seconds.wall, *(again.wall for again in more.seconds)]
+    runs = [seconds, *more.seconds]
     answer = prepared.answer(out)
     line = audit(M, a, b, answer, potentials)
     if job.is_reference and answer.potentials is not None:
@@ -139,7 +139,8 @@ def _measure(pipe: Connection, prepare: Adapter, job: Job) -> Line:
         np.savez(job.folder / "reference.npz", value=line["value"], f=f, g=g)
     return {
         "status": "done",
-        "seconds": float(np.median(runs)),
+        "seconds": float(np.median([run.wall for run in runs])),
+        "processor": float(np.median([run.processor for run in runs])),
         "peak_mib": None if baseline is None or peak is None else _mebibytes(peak - baseline),
         **line,
     }

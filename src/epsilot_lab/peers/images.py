@@ -33,19 +33,6 @@ EXACT, LOOSE = 1e-9, 0.01
 #: Seconds that a solve of ours may take, and that repeats of one share.
 LIMIT, REPEATS = 60.0, 0.5
 KEY = ("images", "class", "side", "pair", "metric", "solver", "version")
-#: (solver, machine, source) and its seconds by side, squared l2, from the least to the most class.
-PUBLISHED = {
-    ("GridOT", "i7-8700K", "data files of its repository"): {
-        32: (0.005, 0.007),
-        64: (0.039, 0.060),
-        128: (0.421, 0.766),
-    },
-    ("MultiScaleOT", "i7-8700K", "the same files"): {
-        32: (0.018, 0.021),
-        64: (0.143, 0.205),
-        128: (1.017, 3.126),
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -237,8 +224,6 @@ def blocks_of(lines: Sequence[Line], command: str) -> list[Block]:
         for side in sorted({line["side"] for line in lines}):
             own = [x for x in lines if x["side"] == side and x["metric"] == metric]
             found.append(_table(own, side))
-        if metric == "sqeuclidean":
-            found += [Heading("Published by others, squared l2", 3), _published()]
     found += [
         Paragraph(_agreement(lines)),
         Heading("Environment"),
@@ -284,14 +269,3 @@ def _cell(lines: Sequence[Line]) -> str:
     goals = {"epsilot": EXACT, "epsilot 1 %": LOOSE}
     is_missed = any(x.get("gap", 0.0) > goals.get(x["solver"], math.inf) for x in lines)
     return f"{statistics.median(x['processor'] for x in lines):.3g}{'*' if is_missed else ''}"
-
-
-def _published() -> Table:
-    sides = sorted({side for seconds in PUBLISHED.values() for side in seconds})
-    rows = [
-        (*who, *(f"{low:g} to {high:g}" for low, high in (seconds[side] for side in sides)))
-        for who, seconds in PUBLISHED.items()
-    ]
-    columns = ("solver", "machine", "source", *(f"{side} x {side}" for side in sides))
-    caption = "Seconds as published, on another machine: not measured here. DOTmark's images."
-    return Table(columns, tuple(rows), caption)

@@ -26,8 +26,6 @@ SEEDS_UP_TO = 2304
 REPEATS = ((1024, 3), (4096, 2))
 #: A peer may take so many times as long as we do, and always a little while.
 PATIENCE = 10.0
-#: Expected seconds until a process that was killed is ready again.
-RESTART = 2.0
 #: Entropic solvers are not driven beyond this accuracy, at which they are not meant to work.
 FINEST_ENTROPIC = 1e-4
 
@@ -128,7 +126,7 @@ class Selection:
                 for name in names:
                     if k < len(settings[name]):
                         setting = settings[name][k]
-                        seconds = self._expected(name, size, seed, setting, repeat)
+                        seconds = self._expected(size, setting)
                         yield PeerTask(family, size, seed, name, setting, repeat, seconds)
 
     def _settings(self, name: str, family: str, size: int, seed: int) -> list[RelativeSetting]:
@@ -139,39 +137,14 @@ class Selection:
             is_left_out |= family not in HEADLINE and size > self.entropic_families_up_to
         return [] if is_left_out else self.tuning.settings(solver, self.rtols)
 
-    def _expected(
-        self, name: str, size: int, seed: int, setting: RelativeSetting, repeat: int
-    ) -> float:
+    def _expected(self, size: int, setting: RelativeSetting) -> float:
         """Return a guess of the seconds, auditing included; it only moves the progress bar."""
-        around = 0.03 + 0.06 * (size / 1024) ** 2
-        if setting.reg is not None:
-            if not self._is_slow(size, setting.reg):
-                return (0.3 if repeat else 1.0) * (around + _guessed(size, setting.reg))
-            # what fails does so once: not again on larger problems, nor with finer settings
-            before = [other for other in self.sizes if other < size]
-            coarser = [reg for reg in self.tuning.regs if reg > setting.reg]
-            is_first = seed == repeat == 0 and setting.tol == max(self.tuning.tols)
-            is_first &= not any(self._is_slow(other, setting.reg) for other in before)
-            is_first &= not any(self._is_slow(size, reg) for reg in coarser)
-            return self.limit(_guessed(size)) + RESTART if is_first else 0.0
-        runs = 5 if size <= 256 else 2 if size <= 1024 else 1
-        is_exact = SOLVERS[name].kind == "exact"
-        seconds = 0.13 * math.pow(size / 1024, 2.6) if is_exact else _guessed(size)
-        return around + runs * seconds
-
-    def _is_slow(self, size: int, reg: float) -> bool:
-        return _guessed(size, reg) > self.limit(_guessed(size))
+        around = 0.1 + 0.2 * math.pow(size / 1024, 2.3)
+        return around if setting.reg is None else around + 0.2 * self.limit(around)
 
     def limit(self, ours: float) -> float:
         """Return the seconds a peer may take where we took ``ours``."""
         return min(self.time_limit, max(self.least_limit, PATIENCE * ours))
-
-
-def _guessed(size: int, reg: float | None = None) -> float:
-    """Return about how long we take, or an entropic solver with a setting."""
-    if reg is None:
-        return 0.07 * math.pow(size / 1024, 2.1)
-    return 0.03 / reg * math.pow(size / 1024, 2)
 
 
 def is_worth_trying(task: PeerTask, lines: Sequence[Line], rtols: Sequence[float]) -> bool:
@@ -216,7 +189,12 @@ def entropic_aims(rtols: Sequence[float]) -> list[float]:
 def fastest_accurate(lines: Sequence[Line], rtol: float) -> Line | None:
     """Return the fastest of the lines whose audited value is within rtol of the optimum."""
     accurate = [line for line in lines if line["status"] == "done" and line["error"] <= rtol]
-    return min(accurate, key=lambda line: line["seconds"], default=None)
+    return min(accurate, key=spent, default=None)
+
+
+def spent(line: Line) -> float:
+    """Return the processor seconds of a solve; lines of older versions have wall seconds only."""
+    return float(line["processor"] if "processor" in line else line["seconds"])
 
 
 # -- selections and their checks ---------------------------------------------------------------

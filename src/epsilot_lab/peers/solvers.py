@@ -244,7 +244,6 @@ class BenchmarkSolver:
     adapter: str  # module:function, imported by the process that runs it
     package: str  # as it is imported
     distribution: str  # as it is installed
-    style: tuple[int, str] | None = None  # colour and dashes in the figure
     largest: int | None = None
 
     @property
@@ -263,20 +262,18 @@ def _ours(name: str, label: str, kind: Kind, function: str, **more: object) -> B
     return BenchmarkSolver(name, label, kind, adapter, "epsilot", "epsilot", **more)  # type: ignore[arg-type]
 
 
-def _peer(
-    name: str, label: str, function: str, package: str, distribution: str, style: tuple[int, str]
-) -> BenchmarkSolver:
+def _peer(name: str, label: str, function: str, package: str, distribution: str) -> BenchmarkSolver:
     adapter = f"epsilot_lab.peers.solvers:{function}"
     kind: Kind = "exact" if name == REFERENCE else "entropic"
-    return BenchmarkSolver(name, label, kind, adapter, package, distribution, style)
+    return BenchmarkSolver(name, label, kind, adapter, package, distribution)
 
 
 #: Our variants show what auto chooses between, up to the sizes where the choice is clear.
 SOLVERS: dict[str, BenchmarkSolver] = {
     solver.name: solver
     for solver in (
-        _ours(OURS, "epsilot", "certified", "epsilot_auto", style=(0, "-")),
-        _peer(REFERENCE, "ot.emd2", "emd2", "ot", "POT", (1, "-")),
+        _ours(OURS, "epsilot", "certified", "epsilot_auto"),
+        _peer(REFERENCE, "ot.emd2", "emd2", "ot", "POT"),
         _ours("epsilot-exact", "epsilot exact", "exact", "epsilot_exact", largest=1024),
         _ours(
             "epsilot-restricted",
@@ -285,14 +282,14 @@ SOLVERS: dict[str, BenchmarkSolver] = {
             "epsilot_restricted",
             largest=512,
         ),
-        _peer("sinkhorn", "ot.sinkhorn", "pot_sinkhorn", "ot", "POT", (2, "-")),
-        _peer("sinkhorn_log", "ot sinkhorn_log", "pot_sinkhorn_log", "ot", "POT", (2, "--")),
-        _peer("regot-bcd", "regot BCD", "regot_bcd", "regot", "regot", (3, "-")),
-        _peer("regot-lbfgs", "regot L-BFGS", "regot_lbfgs", "regot", "regot", (3, "--")),
-        _peer("regot-splr", "regot SPLR", "regot_splr", "regot", "regot", (4, "-")),
-        _peer("regot-ssns", "regot SSNS", "regot_ssns", "regot", "regot", (4, "--")),
-        _peer("ott", "OTT-JAX", "ott", "ott", "ott-jax", (5, "-")),
-        _peer("geomloss", "GeomLoss", "geomloss", "geomloss", "geomloss", (6, ":")),
+        _peer("sinkhorn", "ot.sinkhorn", "pot_sinkhorn", "ot", "POT"),
+        _peer("sinkhorn_log", "ot sinkhorn_log", "pot_sinkhorn_log", "ot", "POT"),
+        _peer("regot-bcd", "regot BCD", "regot_bcd", "regot", "regot"),
+        _peer("regot-lbfgs", "regot L-BFGS", "regot_lbfgs", "regot", "regot"),
+        _peer("regot-splr", "regot SPLR", "regot_splr", "regot", "regot"),
+        _peer("regot-ssns", "regot SSNS", "regot_ssns", "regot", "regot"),
+        _peer("ott", "OTT-JAX", "ott", "ott", "ott-jax"),
+        _peer("geomloss", "GeomLoss", "geomloss", "geomloss", "geomloss"),
     )
 }
 

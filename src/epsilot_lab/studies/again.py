@@ -62,25 +62,16 @@ def _image(line: Line, data: str) -> Task:
     )
 
 
-def _moons(line: Line) -> Task:
-    name, value = line["goal"]
-    words = line["angle"], line["seed"], line["method"], (name, value), line["n_moon"]
-    return two_moons.MoonTask(*words)
-
-
 def _transfer(line: Line) -> Task:
-    kind = color_transfer.TransferTask
-    if line["method"] == color_transfer.SCRIPT:
-        kind = color_transfer.ScriptTask
-    return kind(*(line[name] for name in color_transfer.KEY[:-1]))
+    is_script = line["method"] == color_transfer.SCRIPT
+    kind = color_transfer.ScriptTask if is_script else color_transfer.TransferTask
+    return kind.of_line(line)
 
 
 def _ablation(line: Line) -> Task:
-    fields = {name: line[name] for name in ablation.KEY[1:4]}
     if line["variant"].startswith(momentum.MOMENTUM):
-        family = line["variant"].removeprefix(momentum.MOMENTUM)
-        return momentum.MomentumTask(family, fields["eps"], fields["pairs"], side=fields["side"])
-    return ablation.AblationTask(line["variant"], **fields)
+        return momentum.MomentumTask.of_line(line)
+    return ablation.AblationTask.of_line(line)
 
 
 def _method(line: Line) -> Task:
@@ -88,24 +79,16 @@ def _method(line: Line) -> Task:
     return methods.MethodTask(line["problem"], line["n"], line["seed"], target, setting)
 
 
-def _same_fields(kind: type, fields: tuple[str, ...]) -> Callable[[Line], Task]:
-    """Return a function that makes a task whose fields are those of its line."""
-    return lambda line: cast("Task", kind(**{name: line[name] for name in fields[:-1]}))
-
-
 #: Folder -> the fields that identify its lines, and the task of a line.
 EXPERIMENTS: dict[str, tuple[tuple[str, ...], Callable[[Line], Task]]] = {
     "fig1": (image_tasks.KEY, lambda line: _image(line, line["data"])),
     "table1": (image_tasks.KEY, lambda line: _image(line, line["data"])),
-    "table2": (two_moons.KEY, _moons),
-    "two-moons": (two_moons.KEY, _moons),
+    "table2": (two_moons.KEY, two_moons.MoonTask.of_line),
+    "two-moons": (two_moons.KEY, two_moons.MoonTask.of_line),
     "color-transfer": (color_transfer.KEY, _transfer),
     "ablation": (ablation.KEY, _ablation),
-    "expectations": (
-        expectations.KEY,
-        _same_fields(expectations.ExpectationTask, expectations.KEY),
-    ),
-    "map": (method_map.KEY, _same_fields(method_map.MapTask, method_map.KEY)),
+    "expectations": (expectations.KEY, expectations.ExpectationTask.of_line),
+    "map": (method_map.KEY, method_map.MapTask.of_line),
     "section6": (methods.KEY, _method),
 }
 #: Data that need no file.

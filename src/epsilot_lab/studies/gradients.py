@@ -1,6 +1,7 @@
 """Time a transport loss and its gradient beside POT, GeomLoss and OTT, with audits.
 
-python -m epsilot_lab gradients [--out docs/results/gradients] [--sizes 64 256] [--toy]
+    python -m epsilot_lab gradients --out docs/results/gradients
+    python -m epsilot_lab gradients match --sizes 64 256
 
 All libraries get the same points, 2-d and 64-d, and return the value and its gradient in the points
 of one side. Milliseconds of processor time are medians of interleaved rounds, each framework on one
@@ -12,10 +13,9 @@ all distances.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,25 +24,19 @@ import torch
 
 import epsilot
 import epsilot.torch
-from epsilot.files import write_atomically
 
-from ..document import markdown_row
-from ..environment import machine, versions
 from ..measuring import in_turns
+from .races import Race, Row, run_races
 
-SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
 DIMENSIONS = (2, 64)
-#: Distributions of the other libraries.
-FRAMEWORKS = ("torch", "geomloss", "ott-jax", "jax")
-#: Sizes and dimensions of minibatches: points in the plane, and pictures of 32 x 32 in colours.
-MINIBATCHES = [(n, d) for d in (2, 3072) for n in (64, 256, 1024, 4096)]
+#: Dimensions of minibatches: points in the plane, and pictures of 32 x 32 in colours.
+MATCHED_DIMENSIONS = (2, 3072)
+#: Above this size at most three rounds are made.
+LARGE = 2048
 #: Seconds of a turn: calls that take less are repeated, as training repeats them.
 SHORTEST = 0.05
 #: Regularisation of entropic libraries, as a share of the mean cost.
 SHARE = 0.01
-#: Times POT's time that were aimed at: below this size, and from it on.
-AIM_FROM, AIM_BELOW = 256, 1.2
-
 LossCall = Callable[[], tuple[float, Any]]
 
 
@@ -128,105 +122,88 @@ LIBRARIES: dict[str, tuple[Callable[[Any, Any, float], LossCall], str, int]] = {
 }
 
 
-def rows_of(n: int, d: int, rounds: int) -> list[tuple[str, ...]]:
-    """Return a row for each library on clouds of n points in d dimensions."""
-    rng = np.random.default_rng([n, d])
-    x, y = rng.normal(size=(n, d)), rng.normal(size=(n, d)) + 0.5
-    reg = SHARE * 2 * d
-    result = epsilot.solve_sample(x, y, rtol=1e-9)
-    plan = result.plan_operator.tosparse()
-    slope = 2 * (plan.sum(axis=1)[:, None] * x - plan @ y)
-    ready = {
-        name: prepare(x, y, reg)
-        for name, (prepare, package, largest) in LIBRARIES.items()
-        if n <= largest and find_spec(package) is not None
-    }
-    for call in ready.values():
-        call()
-    runs = in_turns(ready, rounds, SHORTEST)
-    base = runs["ot.emd2"].median.processor
-    rows = []
-    for name, run in runs.items():
-        value, found = run.result
-        took = run.median.processor
-        verdict = ""
-        if name == "epsilot":
-            aim = 1.0 if n >= AIM_FROM else AIM_BELOW
-            verdict = f"at most {aim:g}: {'yes' if took <= aim * base else 'no'}"
-        rows.append(
-            (
+def losses(sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Yield a row for each library on clouds of n points in d dimensions."""
+    torch.set_num_threads(1)
+    for d in DIMENSIONS:
+        for n in sizes:
+            rng = np.random.default_rng([n, d])
+            x, y = rng.normal(size=(n, d)), rng.normal(size=(n, d)) + 0.5
+            result = epsilot.solve_sample(x, y, rtol=1e-9)
+            plan = result.plan_operator.tosparse()
+            slope = 2 * (plan.sum(axis=1)[:, None] * x - plan @ y)
+            ready = {
+                name: prepare(x, y, SHARE * 2 * d)
+                for name, (prepare, package, largest) in LIBRARIES.items()
+                if n <= largest and find_spec(package) is not None
+            }
+            for call in ready.values():
+                call()
+            runs = in_turns(ready, rounds if n < LARGE else min(rounds, 3), SHORTEST)
+            base = runs["ot.emd2"].median.processor
+            for name, run in runs.items():
+                assert run.result is not None
+                value, found = run.result
+                took = run.median.processor
+                yield (
+                    *(str(d), str(n), name, f"{1e3 * took:.2f}", f"{took / base:.2f}"),
+                    f"{abs(value - result.value) / result.value:.1e}",
+                    f"{np.linalg.norm(found - slope) / np.linalg.norm(slope):.1e}",
+                )
+
+
+def matches(sizes: Sequence[int], rounds: int) -> Iterator[Row]:
+    """Yield rows on the coupling of two minibatches of n points in d dimensions."""
+    torch.set_num_threads(1)
+    for d in MATCHED_DIMENSIONS:
+        for n in sizes:
+            rng = np.random.default_rng([n, d])
+            x, y = (torch.from_numpy(rng.normal(size=(n, d)).astype(np.float32)) for _ in range(2))
+            calls = {"match": partial(_paired, x, y), "ot.emd": partial(_planned, x, y)}
+            for call in calls.values():
+                call()
+            runs = in_turns(calls, rounds if n < LARGE else min(rounds, 3), SHORTEST)
+            took, base = (runs[name].median.processor for name in calls)
+            plan = runs["ot.emd"].result
+            partners = runs["match"].result, torch.from_numpy(plan.argmax(axis=1))
+            value, other = (
+                ((x.double() - y[j].double()) ** 2).sum(-1).mean().item() for j in partners
+            )
+            apart = f"{(value - other) / other:.0e}"
+            yield (
                 str(d),
                 str(n),
-                name,
                 f"{1e3 * took:.2f}",
+                f"{1e3 * base:.2f}",
                 f"{took / base:.2f}",
-                verdict,
-                f"{abs(value - result.value) / result.value:.1e}",
-                f"{np.linalg.norm(found - slope) / np.linalg.norm(slope):.1e}",
+                apart,
             )
-        )
-    return rows
 
 
-def row_of_match(n: int, d: int, rounds: int) -> tuple[str, ...]:
-    """Return a row on the coupling of two minibatches of n points in d dimensions."""
-    rng = np.random.default_rng([n, d])
-    x, y = (torch.from_numpy(rng.normal(size=(n, d)).astype(np.float32)) for _ in range(2))
-    weights = np.full(n, 1 / n)
+def _paired(x: Any, y: Any) -> Any:
+    return epsilot.torch.match(x, y, n_threads=1)
 
-    def paired() -> torch.Tensor:
-        return epsilot.torch.match(x, y, n_threads=1)
 
-    def planned() -> Any:
-        costs = (torch.cdist(x, y) ** 2).numpy().astype(np.float64)
-        return ot.emd(weights, weights, costs, numItermax=10**8)
+def _planned(x: Any, y: Any) -> Any:
+    costs = (torch.cdist(x, y) ** 2).numpy().astype(np.float64)
+    weights = np.full(len(x), 1 / len(x))
+    return ot.emd(weights, weights, costs, numItermax=10**8)
 
-    calls = {"match": paired, "ot.emd": planned}
-    for call in calls.values():
-        call()
-    runs = in_turns(calls, rounds, SHORTEST)
-    took, base = (runs[name].median.processor for name in calls)
-    pairs = runs["match"].result, torch.from_numpy(runs["ot.emd"].result.argmax(axis=1))
-    value, other = (((x.double() - y[j].double()) ** 2).sum(-1).mean().item() for j in pairs)
-    apart = f"{(value - other) / other:.0e}"
-    return str(d), str(n), f"{1e3 * took:.2f}", f"{1e3 * base:.2f}", f"{took / base:.2f}", apart
+
+TABLES = {
+    "losses": Race(
+        "Transport losses, forward and backward",
+        ("d", "n", "loss", "ms", "of ot.emd2", "error of value", "of gradient"),
+        losses, (64, 128, 256, 512, 1024, 2048, 4096), (16,), 5,
+    ),
+    "match": Race(
+        "Couplings of minibatches",
+        ("d", "n", "match, ms", "ot.emd, ms", "ratio", "cost above ot.emd's"),
+        matches, (64, 256, 1024, 4096), (16,), 5,
+    ),
+}  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the study with the words of a command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--toy", action="store_true", help="a trial: seconds")
-    options = parser.parse_args(argv)
-    torch.set_num_threads(1)
-    sizes, rounds = ((16,), 1) if options.toy else (options.sizes, options.rounds)
-    columns = (
-        "d", "n", "loss", "ms", "of ot.emd2", "aim", "error of value", "of gradient",
-    )  # fmt: skip
-    lines = [columns, ("---",) * len(columns)]
-    for d in DIMENSIONS:
-        for n in sizes:
-            new = rows_of(n, d, rounds if n < 2048 else min(rounds, 3))
-            print("\n".join(markdown_row(line) for line in new), flush=True)
-            lines += new
-    header = ("d", "n", "match, ms", "ot.emd, ms", "ratio", "cost above ot.emd's")
-    matches = [header, ("---",) * len(header)]
-    for n, d in [(16, 2)] if options.toy else MINIBATCHES:
-        matches.append(row_of_match(n, d, rounds if n < 2048 else min(rounds, 3)))
-        print(markdown_row(matches[-1]), flush=True)
-    setting = machine() | versions(*FRAMEWORKS)
-    text = "\n\n".join(
-        [
-            "# Transport losses, forward and backward",
-            "`python -m epsilot_lab gradients --out docs/results/gradients`",
-            "; ".join(f"{name} {value}" for name, value in setting.items()),
-            "\n".join(map(str.strip, __doc__.split("\n\n")[2].splitlines())),
-            "\n".join(markdown_row(line) for line in lines),
-            "\n".join(markdown_row(line) for line in matches),
-        ]
-    )
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(options.out / "summary.md", lambda file: file.write(text.encode() + b"\n"))
+    run_races("gradients", TABLES, __doc__, argv)

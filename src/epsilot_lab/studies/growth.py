@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import ot
+from rich.console import Console
 
 import epsilot
 
@@ -28,8 +28,9 @@ from .. import document
 from ..environment import machine, versions
 from ..figures import Panel, draw_panels, write_figure
 from ..fitting import Curve, curve
-from ..measuring import timed
-from ..store import Line, Store
+from ..measuring import peak, timed
+from ..runner import in_own_processes, run_tasks
+from ..store import KeyedTask, Line, Store
 
 #: family -> kind, dimension, metric, whether weights are random
 FAMILIES: dict[str, tuple[str, int, str, bool]] = {
@@ -47,18 +48,36 @@ RTOL, N_SEEDS = 1e-9, 3
 KEY = ("family", "n", "seed", "solver")
 
 
-class GrowthTask(NamedTuple):
+@dataclass(frozen=True)
+class GrowthTask(KeyedTask):
     """One solve."""
 
+    KEY = KEY
     family: str
     n: int
     seed: int
     solver: str
 
-    @property
-    def identity(self) -> Line:
-        """The fields that distinguish its line from all others."""
-        return dict(zip(KEY, self, strict=True))
+    def line(self) -> Line:
+        """Solve an instance, after a small one by the same method, and return its line."""
+        geometry, a, b = draw(self.family, self.n, self.seed)
+        small, *masses = draw(self.family, 300, self.seed)
+        if self.solver == "emd2":
+            C = geometry.block(0, geometry.shape[0])
+            seconds, value = timed(lambda: ot.emd2(a, b, C, numItermax=10**9))
+            gap, method = 0.0, "emd2"
+        else:
+            method = epsilot.solve(geometry, a, b, max_iter=0, on_limit="ignore").method
+            limits: dict[str, Any] = {"rtol": RTOL, "on_limit": "ignore"}
+            epsilot.solve(small, *masses, method=method, **limits)
+            seconds, result = timed(lambda: epsilot.solve(geometry, a, b, **limits))
+            value, gap = result.value, result.gap / result.value
+        return {
+            **self.identity, "points": geometry.shape[0], "has_ended": True, "method": method,
+            "value": float(value), "gap": float(gap),
+            "seconds": seconds.processor, "wall": seconds.wall, "MiB": peak() / 2**20,
+            "versions": versions(), "machine": machine(),
+        }  # fmt: skip
 
 
 def unit(x: Any) -> Any:
@@ -77,39 +96,6 @@ def draw(family: str, n: int, seed: int) -> tuple[epsilot.Geometry, Any, Any]:
     X, Y = rng.random((2, n, d))
     a, b = (unit(rng.random(n) + 0.01) if has_weights else np.full(n, 1 / n) for _ in "ab")
     return epsilot.PointCloud(X, Y, metric), a, b
-
-
-def solve(task: GrowthTask) -> Line:
-    """Solve an instance, after a small one by the same method, and return its line."""
-    geometry, a, b = draw(task.family, task.n, task.seed)
-    small, *masses = draw(task.family, 300, task.seed)
-    if task.solver == "emd2":
-        C = geometry.block(0, geometry.shape[0])
-        seconds, value = timed(lambda: ot.emd2(a, b, C, numItermax=10**9))
-        gap, method = 0.0, "emd2"
-    else:
-        method = epsilot.solve(geometry, a, b, max_iter=0, on_limit="ignore").method
-        epsilot.solve(small, *masses, rtol=RTOL, method=method, on_limit="ignore")
-        seconds, result = timed(lambda: epsilot.solve(geometry, a, b, rtol=RTOL, on_limit="ignore"))
-        value, gap = result.value, result.gap / result.value
-    return {
-        **task.identity, "points": geometry.shape[0], "has_ended": True, "method": method,
-        "value": float(value), "gap": float(gap),
-        "seconds": seconds.processor, "wall": seconds.wall,
-        "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "versions": versions(), "machine": machine(),
-    }  # fmt: skip
-
-
-def run(store: Store, tasks: Sequence[GrowthTask]) -> list[Line]:
-    """Solve what the store lacks, each in a process of its own, and return all lines."""
-    for task in tasks:
-        if task not in store:
-            command = [sys.executable, "-m", "epsilot_lab", "growth", "--child", json.dumps(task)]
-            made = subprocess.run(command, capture_output=True, text=True, check=True)
-            store.append(json.loads(made.stdout.splitlines()[-1]))
-            print(f"{task}: {store.lines([task])[0]['seconds']:.3g} s", file=sys.stderr, flush=True)
-    return store.lines(tasks)
 
 
 def curves(lines: Sequence[Line], kind: str) -> list[Curve]:
@@ -168,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run what is missing, or be the process of one solve."""
     argv = sys.argv[1:] if argv is None else list(argv)
     if argv[:1] == ["--child"]:
-        print(json.dumps(solve(GrowthTask(*json.loads(argv[1])))))
+        print(json.dumps(GrowthTask(*json.loads(argv[1])).line()))
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
@@ -185,7 +171,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for solver in (("epsilot", "emd2") if n <= options.rivals else ("epsilot",))
     ]
     options.out.mkdir(parents=True, exist_ok=True)
-    lines = run(Store(options.out / "solves.jsonl", KEY), tasks)
+    store = Store(options.out / "solves.jsonl", KEY)
+    lines = run_tasks(tasks, store, Console(stderr=True), in_own_processes("growth"))
     words = " ".join(["python -m epsilot_lab growth", *argv])
     text = page(lines, options.out, words)
     document.write_text(options.out / "summary.md", text)

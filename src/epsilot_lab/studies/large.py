@@ -11,25 +11,26 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.console import Console
 
 import epsilot
-from epsilot.files import write_atomically
 
-from ..document import markdown_row
+from .. import document
 from ..dotmark import CLASSES, pair
 from ..environment import machine, versions
 from ..instances import images
-from ..measuring import timed
+from ..measuring import peak, timed
+from ..runner import in_own_processes, run_tasks
+from ..store import KeyedTask, Line, Store
 
 
 class LargeProblem(NamedTuple):
@@ -96,101 +97,83 @@ def _unit(x: Any) -> Any:
     return x / x.sum()
 
 
-def child(case: str, seed: int, rtol: float, scale: float) -> None:
-    """Print what one solve took, as a line of JSON."""
-    is_image = CASES[case].kind in CLASSES or CASES[case].kind == "stored"
-    drawn(CASES[case], 0, rtol, scale * (0.2 if is_image else 0.05))()
-    call = drawn(CASES[case], seed, rtol, scale)
-    seconds, result = timed(call)
-    if seconds.wall < SHORT:  # much of which may have been loading kernels
+@dataclass(frozen=True)
+class LargeTask(KeyedTask):
+    """A case to an accuracy, at a share of its size."""
+
+    KEY = ("case", "seed", "rtol")
+    case: str
+    seed: int
+    rtol: float
+    scale: float = 1.0
+
+    def line(self) -> Line:
+        """Solve it, after a small one that compiles."""
+        case = CASES[self.case]
+        is_image = case.kind in CLASSES or case.kind == "stored"
+        drawn(case, 0, self.rtol, self.scale * (0.2 if is_image else 0.05))()
+        call = drawn(case, self.seed, self.rtol, self.scale)
         seconds, result = timed(call)
-    line = {
-        "case": case, "seed": seed, "rtol": rtol, "gap": result.gap / result.value,
-        "cpu": seconds.processor, "wall": seconds.wall,
-        "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "converged": result.converged, "value": result.value, "method": result.method,
-    }  # fmt: skip
-    print(json.dumps(line))
+        if seconds.wall < SHORT:  # much of which may have been loading kernels
+            seconds, result = timed(call)
+        return {
+            **self.identity, "gap": result.gap / result.value, "cpu": seconds.processor,
+            "wall": seconds.wall, "MiB": peak() / 2**20, "converged": result.converged,
+            "value": result.value, "method": result.method, "versions": versions(),
+            "machine": machine(),
+        }  # fmt: skip
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """Return the solves of a file."""
-    return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
-
-
-def run(path: Path, names: list[str], n_seeds: int, scale: float) -> None:
-    """Run what is missing, one process a solve."""
-    done = {(x["case"], x["seed"], x["rtol"]) for x in read(path)}
-    for seed in range(n_seeds):
-        for case in names:
-            for rtol in TARGETS:
-                if (case, seed, rtol) in done:
-                    continue
-                numbers = map(str, (seed, rtol, scale))
-                command = [sys.executable, "-m", "epsilot_lab", "large", "--child", case, *numbers]
-                made = subprocess.run(command, capture_output=True, text=True, check=True)
-                with path.open("a") as file:
-                    file.write(made.stdout.splitlines()[-1] + "\n")
-                line = json.loads(made.stdout.splitlines()[-1])
-                print(f"{case}, seed {seed}, {rtol:g}: {line['wall']:.2f} s", flush=True)
-
-
-def table(lines: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """Yield the medians over seeds, a row for each problem and target."""
-    yield (
-        "problem",
-        "method",
-        "to",
-        "wall s",
-        "aim",
-        "processor s",
-        "peak MiB",
-        "largest gap",
-        "runs",
-    )
+def table(lines: Sequence[Line]) -> document.Table:
+    """Return the medians over seeds, a row for each problem and target."""
+    rows = []
     for case, described in CASES.items():
         for rtol, aim in zip(TARGETS, described.aims, strict=True):
             mine = [x for x in lines if (x["case"], x["rtol"]) == (case, rtol)]
             if mine:
                 cpu, wall, size = (median(x[key] for x in mine) for key in ("cpu", "wall", "MiB"))
-                yield (
-                    case,
-                    mine[-1]["method"],
-                    f"{rtol:g}",
-                    f"{wall:.2f}",
-                    "" if aim is None else f"{aim:g}",
-                    f"{cpu:.2f}",
-                    f"{size:.0f}",
-                    f"{max(x['gap'] for x in mine):.0e}",
-                    str(len(mine)),
+                gap = max(x["gap"] for x in mine)
+                rows.append(
+                    (
+                        *(case, mine[-1]["method"], f"{rtol:g}", f"{wall:.2f}"),
+                        *("" if aim is None else f"{aim:g}", f"{cpu:.2f}", f"{size:.0f}"),
+                        *(f"{gap:.0e}", str(len(mine))),
+                    )
                 )
-
-
-def show(path: Path) -> None:
-    """Print the table, and write it beside the lines."""
-    header, *rows = table(read(path))
-    text = "\n".join(map(markdown_row, [header, ("---",) * len(header), *rows]))
-    print(text)
-    facts = "; ".join(f"{name} {value}" for name, value in (machine() | versions()).items())
-    head = f"# Large problems\n\n`python -m epsilot_lab large {path}`\n\n{facts}\n\n"
-    write_atomically(
-        path.with_name("summary.md"), lambda file: file.write((head + text + "\n").encode())
-    )
+    columns = (
+        *("problem", "method", "to", "wall s", "aim", "processor s"),
+        *("peak MiB", "largest gap", "runs"),
+    )  # fmt: skip
+    return document.Table(columns, tuple(rows))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run, show, or be the process of one solve."""
+    """Run what is missing and write the page, or be the process of one solve."""
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["--child"]:
-        child(argv[1], int(argv[2]), float(argv[3]), float(argv[4]))
+        print(json.dumps(LargeTask(*json.loads(argv[1])).line()))
         return
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("path", type=Path)
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--seeds", type=int, default=N_SEEDS)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the sizes, for a trial")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args(argv)
+    store = Store(options.path, LargeTask.KEY)
     if not options.show:
-        run(options.path, options.cases, options.seeds, options.scale)
-    show(options.path)
+        tasks = [
+            LargeTask(case, seed, rtol, options.scale)
+            for seed in range(options.seeds)
+            for case in options.cases
+            for rtol in TARGETS
+        ]
+        run_tasks(tasks, store, Console(stderr=True), in_own_processes("large"))
+    blocks = [
+        document.Command(f"python -m epsilot_lab large {options.path}"),
+        table(list(store)),
+        document.environment_table(list(store)),
+    ]
+    text = document.to_markdown("Large problems", blocks)
+    document.write_text(options.path.with_name("summary.md"), text)
+    print(text)

@@ -25,17 +25,15 @@ from rich.console import Console
 
 import epsilot
 from epsilot.engine.status import Status
-from epsilot.solvers.apdrcd import steps_per_epoch
 
 from .. import document
 from ..environment import machine, versions
 from ..figures import Panel, draw_panels, write_figure
 from ..fitting import NO_FIT, Curve, curve, fit_power
 from ..instances import Instance, clouds, images, points, random, squared, weights
-from ..measuring import repeated, timed
+from ..measuring import timed
 from ..runner import in_processes, run_tasks
 from ..store import Line, Store, refuse_interrupted
-from . import prototypes
 
 Keywords = Mapping[str, Any]
 Pairs = tuple[tuple[str, Any], ...]
@@ -47,8 +45,6 @@ KEY = ("problem", "n", "seed", "target", "setting", "version")
 #: Second total mass of unbalanced problems.
 UNBALANCED_TOTAL = 1.4
 PAPER: Keywords = {"stop": "paper"}
-#: Wall seconds that the repeats of a timed solve share.
-MAX_REPEAT_SECONDS = 1.0
 
 
 # -- problems ------------------------------------------------------------------------------------
@@ -73,29 +69,6 @@ def _concentrated(n: int, seed: int) -> Instance:
     return rng.random((n, n)), a, b
 
 
-def _half_zero(n: int, seed: int) -> Instance:
-    M, a, b = images(math.isqrt(n), seed)
-    a[::2] = 0
-    b[1::2] = 0
-    return M, a / a.sum(), b / b.sum()
-
-
-def _shifted(n: int, seed: int) -> Instance:
-    M, a, b = images(math.isqrt(n), seed)
-    return M + 10.0, a, b
-
-
-def _separable(n: int, seed: int) -> Instance:
-    rng = np.random.default_rng(seed)
-    a, b = weights(n, rng, 0.3)
-    return rng.random((n, 1)) + rng.random((1, n)), a, b
-
-
-def _wide(n: int, seed: int) -> Instance:
-    rng = np.random.default_rng(seed)
-    return rng.random((n, 2 * n)), np.full(n, 1 / n), rng.dirichlet(np.ones(2 * n))
-
-
 #: name -> (size, seed) -> cost and weights
 PROBLEMS: dict[str, Callable[[int, int], Instance]] = {
     "images": lambda n, seed: images(math.isqrt(n), seed),
@@ -105,10 +78,6 @@ PROBLEMS: dict[str, Callable[[int, int], Instance]] = {
     "spread points": _spread_points,
     "Gaussian points": _gaussian_points,
     "random, Dirichlet(0.3)": _concentrated,
-    "half the masses zero": _half_zero,
-    "cost + 10": _shifted,
-    "separable": _separable,
-    "m = 2n": _wide,
 }
 
 
@@ -124,7 +93,6 @@ class MethodTask:
     seed: int
     target: Pairs
     setting: Pairs
-    is_timed: bool = False
 
     @property
     def identity(self) -> Line:
@@ -149,6 +117,11 @@ class MethodTask:
         return 0.1 + 1e-5 * self.n**2
 
     @property
+    def is_timed(self) -> bool:
+        """Tell that running times do not count."""
+        return False
+
+    @property
     def variant(self) -> Pairs:
         """The options that decide which kernels are compiled."""
         return self.target[:1] + self.setting
@@ -159,16 +132,7 @@ class MethodTask:
 
     def line(self) -> Line:
         """Solve and return the line."""
-        if "specified" in dict(self.setting):
-            numbers = prototypes.run(
-                dict(self.setting)["specified"],
-                PROBLEMS[self.problem](self.n, self.seed),
-                dict(self.target)["eps"],
-                self.seed,
-            )
-        else:
-            numbers = self._solve()
-        return {**self.identity, **numbers, "versions": versions(), "machine": machine()}
+        return {**self.identity, **self._solve(), "versions": versions(), "machine": machine()}
 
     def _solve(self, **limits: int) -> Line:
         M, a, b = PROBLEMS[self.problem](self.n, self.seed)
@@ -181,8 +145,6 @@ class MethodTask:
         solve = partial(epsilot.solve, M, a, b, on_limit="ignore", **keywords)
         with refuse_interrupted():
             seconds, result = timed(solve)
-            if self.is_timed and not limits:  # the first call may have compiled
-                seconds = repeated(solve, MAX_REPEAT_SECONDS, most=5).least
         allowed = keywords.get("eps") or keywords.get("tol") or keywords["rtol"] * result.value
         gap = result.gap
         if keywords.get("stop") == "paper":
@@ -205,10 +167,9 @@ class MethodTask:
 class MethodComparison:
     """Cases by settings; cells hold loops and operations.
 
-    ``expected`` has iterations and operations of a prototype by setting, n and target.
-    ``iterations`` returns how many of them one of our loops holds. ``batches`` gives the batch
-    size of a setting, for exponents. ``kink`` is the share of n up to which loops are flat in the
-    batch size by the theory; exponents are then fitted on either side of it.
+    ``batches`` gives the batch size of a setting, for exponents. ``kink`` is the share of n up to
+    which loops are flat in the batch size by the theory; exponents are then fitted on either side
+    of it.
     """
 
     title: str
@@ -217,12 +178,8 @@ class MethodComparison:
     settings: Mapping[str, Keywords]
     seeds: int = 3
     toy: tuple[Case, ...] = ()
-    expected: Mapping[tuple[str, int, str], tuple[float, float]] = field(default_factory=dict)
-    iterations: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
     batches: Mapping[str, int] = field(default_factory=dict)
     kink: float | None = None
-    extra: float = 0.0  # operations that a prototype counts besides ours, in units of n²
-    is_timed: bool = False
 
     def small(self) -> MethodComparison:
         """Return the table at toy size: its toy cases, or its first one, and one seed."""
@@ -235,16 +192,12 @@ class MethodComparison:
             tuple(sorted(words.items(), key=lambda item: item[0]))
             for words in (self.targets[target], self.settings[setting])
         )
-        return MethodTask(problem, n, seed, goal, options, self.is_timed)
+        return MethodTask(problem, n, seed, goal, options)
 
     def tasks(self) -> Iterator[MethodTask]:
-        """Yield all solves; those of a prototype only where it has numbers."""
+        """Yield all solves."""
         for case, setting, seed in product(self.cases, self.settings, range(self.seeds)):
-            if self._is_wanted(case, setting):
-                yield self.task(case, setting, seed)
-
-    def _is_wanted(self, case: Case, setting: str) -> bool:
-        return not self.expected or (setting, *case[1:]) in self.expected
+            yield self.task(case, setting, seed)
 
     def lines(self, found: Mapping[MethodTask, Line], case: Case, setting: str) -> list[Line]:
         """Return the lines of a cell."""
@@ -252,22 +205,19 @@ class MethodComparison:
         return [found[task] for task in tasks if task in found]
 
     def blocks(self, found: Mapping[MethodTask, Line]) -> Iterator[document.Block]:
-        """Yield the table, the exponents, and the comparison with the prototype."""
+        """Yield the table, the means and the exponents."""
         yield document.Heading(self.title)
-        if self.expected:
-            yield self._beside_prototype(found)
-        else:
-            rows = [
-                (
-                    problem,
-                    f"{n}",
-                    target,
-                    *(self._cell(found, (problem, n, target), s) for s in self.settings),
-                )
-                for problem, n, target in self.cases
-            ]
-            yield document.Table(("problem", "n", "target", *self.settings), tuple(rows))
-            yield from self._means(found)
+        rows = [
+            (
+                problem,
+                f"{n}",
+                target,
+                *(self._cell(found, (problem, n, target), s) for s in self.settings),
+            )
+            for problem, n, target in self.cases
+        ]
+        yield document.Table(("problem", "n", "target", *self.settings), tuple(rows))
+        yield from self._means(found)
         yield from self._exponents(found)
         gaps = [line["gap"] for task in self.tasks() for line in [found[task]] if line["has_ended"]]
         if gaps:
@@ -276,8 +226,7 @@ class MethodComparison:
     def _cell(self, found: Mapping[MethodTask, Line], case: Case, setting: str) -> str:
         own = self.lines(found, case, setting)
         star = "" if all(line["has_ended"] for line in own) else "*"
-        text = f"{median(own, 'loops'):.0f} / {median(own, 'operations') / case[1] ** 2:.0f}{star}"
-        return f"{text} / {1e3 * median(own, 'wall'):.3g} ms" if self.is_timed else text
+        return f"{median(own, 'loops'):.0f} / {median(own, 'operations') / case[1] ** 2:.0f}{star}"
 
     def _means(self, found: Mapping[MethodTask, Line]) -> Iterator[document.Table]:
         """Yield the geometric means of the operations over the problems, if there are several."""
@@ -332,36 +281,6 @@ class MethodComparison:
         pairs = [(B, x) for s, B in wanted.items() for x in self.lines(found, case, s)]
         return _fit(pairs) if len(wanted) > 1 else "–"
 
-    def _beside_prototype(self, found: Mapping[MethodTask, Line]) -> document.Table:
-        rows = []
-        for setting, case in product(self.settings, self.cases):
-            if not self._is_wanted(case, setting):
-                continue
-            own, n = self.lines(found, case, setting), case[1]
-            loops, operations = self.expected[setting, n, case[2]]
-            ours = median(own, "loops")
-            if setting in self.iterations:
-                ours *= self.iterations[setting](n)
-            work = [
-                line["operations"]
-                + self.extra * n**2
-                + (line["certificate_operations"] if "stop" not in line["target"] else 0)
-                for line in own
-            ]
-            rows.append(
-                (
-                    *(setting, f"{n}", case[2], f"{loops:.4g}", f"{ours:.4g}"),
-                    *(f"{operations:.2g}", f"{np.median(work):.2g}"),
-                    f"{np.median(work) / operations:.2f}",
-                    f"{max(line['gap'] for line in own):.3f}",
-                )
-            )
-        columns = (
-            *("method", "n", "target", "iterations of the prototype", "ours"),
-            *("operations of the prototype", "ours", "ratio", "largest gap / target"),
-        )
-        return document.Table(columns, tuple(rows))
-
 
 def median(lines: Sequence[Line], name: str) -> float:
     """Return the median of a field."""
@@ -394,35 +313,6 @@ def accuracies(*values: float, **more: Any) -> dict[str, Keywords]:
 _STOPPED = {"max_iter": 20_000}
 _LIMITED = {"max_iter": 2000}
 _THREE = ("images", "points", "random")
-_CONFIGURATIONS = prototypes.CONFIGURATIONS
-
-
-def _specified(family: str, stop: str, toy: tuple[Case, ...]) -> MethodComparison:
-    """Return the table of a family that compares solves with its prototype."""
-    cells = prototypes.CELLS[family, stop]
-    settings = {label: _CONFIGURATIONS[label] for label, *_ in cells}
-    labels = {eps: f"ε = {eps:g}" for _, _, eps in cells}
-    coordinate = {
-        "greenkhorn": lambda n: 2 * n,
-        "stochastic_sinkhorn": lambda n: 2 * n,
-        "apdrcd": lambda n: 2 * n,
-        "apdgcd": lambda n: steps_per_epoch(n, n),
-    }
-    return MethodComparison(
-        f"The {family} family beside its prototype, stop={stop!r}",
-        cases(["images"], sorted({n for _, n, _ in cells}), labels.values()),
-        accuracies(*labels, **(PAPER if stop == "paper" else {})),
-        settings,
-        seeds=5 if family == "sinkhorn" else 3,
-        toy=toy,
-        expected={(label, n, labels[eps]): found for (label, n, eps), found in cells.items()},
-        iterations={
-            label: coordinate[words["method"]]
-            for label, words in settings.items()
-            if words.get("method") in coordinate
-        },
-        extra=11.0 if family == "sinkhorn" else 0.0,
-    )
 
 
 def _batches(
@@ -543,19 +433,53 @@ def _unbalanced() -> Iterator[MethodComparison]:
     )
 
 
-def _sinkhorn() -> Iterator[MethodComparison]:
-    toy = cases(["images"], (36,), ["ε = 0.2"])
-    table = _specified("sinkhorn", "paper", toy)
-    yield table
-    yield replace(
-        table,
-        title="Operations with stop='certificate'",
-        targets=accuracies(0.2, 0.05, 0.02),
-        expected={},
-    )
+def _both_stops(
+    family: str, settings: Mapping[str, Keywords], sizes: Sequence[int], seeds: int
+) -> Iterator[MethodComparison]:
+    """Yield tables of a family on the paper's images, with its stop and with the certificate."""
+    for stop, words in (("paper", PAPER), ("certificate", {})):
+        targets = accuracies(0.2, 0.05, 0.02, **words)
+        yield MethodComparison(
+            f"The {family} family, stop={stop!r}",
+            cases(["images"], sizes, targets),
+            targets,
+            settings,
+            seeds=seeds,
+            toy=cases(["images"], (36,), ["ε = 0.2"]),
+        )
 
 
-_HARD = {**accuracies(0.05, 0.02, 0.005)}
+_SINKHORN: dict[str, Keywords] = {
+    "Sinkhorn": {"method": "sinkhorn"},
+    "Greenkhorn": {"method": "greenkhorn"},
+    "Stochastic Sinkhorn": {"method": "stochastic_sinkhorn"},
+    "Accelerated, printed": {"method": "accelerated_sinkhorn", "variant": "printed"},
+    "Accelerated, corrected": {"method": "accelerated_sinkhorn"},
+    "AAM dual, line search": {"method": "aam", "variant": "dual", "search": "line_search"},
+    "AAM primal-dual, line search": {
+        "method": "aam",
+        "variant": "primal_dual",
+        "search": "line_search",
+    },
+    "AAM primal-dual, backtracking": {
+        "method": "aam",
+        "variant": "primal_dual",
+        "search": "backtracking",
+    },
+}
+_ACCELERATED: dict[str, Keywords] = {
+    "apdagd, violation": {"method": "apdagd", "rule": "violation"},
+    "apdagd, duality": {"method": "apdagd", "rule": "duality"},
+    "apdamd": {"method": "apdamd"},
+    "hybrid, accelerated": {"method": "hybrid_primal_dual", "form": "accelerated"},
+    "hybrid, line search": {"method": "hybrid_primal_dual", "form": "line_search"},
+    "apdrcd": {"method": "apdrcd"},
+    "apdgcd": {"method": "apdgcd"},
+}
+_DIRECT: dict[str, Keywords] = {
+    name: {"method": name}
+    for name in ("dual_extrapolation", "dijkstra_dfs", "packing_lp", "box_newton")
+}
 _OPTION_TARGETS: dict[str, Keywords] = {
     **accuracies(0.05, 0.02, 0.005, 0.001),
     "η = 0.02, gap 1e-6": {"reg": 0.02, "tol": 1e-6},
@@ -564,21 +488,14 @@ _OPTION_TARGETS: dict[str, Keywords] = {
 _GROWTH = {"paper, ε = 0.05": {"eps": 0.05, **PAPER}, "certificate, ε = 0.05": {"eps": 0.05}}
 
 STUDIES: dict[str, tuple[MethodComparison, ...]] = {
-    "sinkhorn": tuple(_sinkhorn()),
-    "accelerated": (
-        _specified("accelerated", "paper", cases(["images"], (36,), ["ε = 0.2"])),
-        _specified("accelerated", "certificate", ()),
-    ),
+    "sinkhorn": tuple(_both_stops("Sinkhorn", _SINKHORN, (36, 64, 100, 144), 5)),
+    "accelerated": tuple(_both_stops("accelerated", _ACCELERATED, (36, 144), 3)),
     "direct": (
-        _specified("direct", "certificate", cases(["images"], (16,), ["ε = 0.2"])),
         MethodComparison(
-            "The same problems by epsilot.solve",
-            cases(["images"], (64, 144), ["ε = 0.05", "ε = 0.02"]),
+            "The direct methods",
+            cases(["images"], (16, 36, 64, 100, 144), ["ε = 0.2", "ε = 0.05", "ε = 0.02"]),
             accuracies(0.2, 0.05, 0.02),
-            {
-                name: {"method": name}
-                for name in ("dual_extrapolation", "dijkstra_dfs", "packing_lp", "box_newton")
-            },
+            _DIRECT,
             toy=cases(["images"], (16,), ["ε = 0.2"]),
         ),
     ),
@@ -598,21 +515,6 @@ STUDIES: dict[str, tuple[MethodComparison, ...]] = {
                 "aam": {"method": "aam"},
             },
             toy=cases(["images"], (36,), ["ε = 0.05", "η = 0.02, gap 1e-6"]),
-        ),
-    ),
-    "hard": (
-        MethodComparison(
-            "Hard instances",
-            (
-                *cases(["half the masses zero"], (64, 100), ["ε = 0.05", "ε = 0.02"]),
-                ("images", 36, "ε = 0.005"),
-                ("cost + 10", 64, "ε = 0.05"),
-                *cases(["random, Dirichlet(0.3)", "separable", "m = 2n"], (50,), ["ε = 0.02"]),
-            ),
-            _HARD,
-            {label: _CONFIGURATIONS[label] for label, *_ in prototypes.CELLS["sinkhorn", "paper"]},
-            seeds=1,
-            toy=cases(["half the masses zero", "m = 2n"], (16,), ["ε = 0.05"]),
         ),
     ),
     "hybrid": (
@@ -637,19 +539,6 @@ STUDIES: dict[str, tuple[MethodComparison, ...]] = {
         _batches(
             (("images", 256, "paper, ε = 0.05"), ("images", 256, "certificate, ε = 0.02")),
             {"paper, ε = 0.05": {"eps": 0.05, **PAPER}, "certificate, ε = 0.02": {"eps": 0.02}},
-        ),
-    ),
-    "batches": (
-        _batches(
-            cases(["images"], (400, 1024, 2304), ["ε = 0.02"]), accuracies(0.02), is_timed=True
-        ),
-        replace(
-            _batches(
-                cases(["images"], (400, 1024, 2304), ["all threads, ε = 0.02"]),
-                {"all threads, ε = 0.02": {"eps": 0.02, "n_threads": None}},
-                is_timed=True,
-            ),
-            title="Batches on all threads",
         ),
     ),
     "section6": tuple(_section6()),

@@ -1,8 +1,8 @@
 """Time epsilot in turns with other implementations of the same computation.
 
-    python -m epsilot_lab races simplex --sizes 1024 4096     # one race
+    python -m epsilot_lab races line --sizes 1000 10000       # one race
     python -m epsilot_lab races partial --out docs/results/beyond
-    python -m epsilot_lab races regot --toy                   # seconds, to see that it runs
+    python -m epsilot_lab races metrics --toy                 # seconds, to see that it runs
 
 A race yields the rows of a table. All competitors take turns, so that a busy machine slows them
 alike. Seconds are of the processor unless a column says otherwise.
@@ -11,11 +11,9 @@ alike. Seconds are of the processor unless a column says otherwise.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -30,18 +28,15 @@ from scipy.stats import wasserstein_distance
 
 import epsilot
 from epsilot import parallel
-from epsilot.geometry import Dense, Grid, PointCloud
+from epsilot.geometry import Grid, PointCloud
 from epsilot.metrics import CDIST_METRICS
-from epsilot.problems.problem import Additive, Entropic, make_problem
+from epsilot.problems.problem import Entropic, make_problem
 from epsilot.solvers import make_solver
-from epsilot.solvers.apdagd import APDAGD
-from epsilot.solvers.arc_simplex import basic_flow
-from epsilot.solvers.restricted_simplex import RestrictedSimplex, RestrictedState, first_basis
 
 from ..document import Block, Command, Table, environment_table, to_markdown, write_text
 from ..dotmark import CLASSES, pair
 from ..environment import machine, versions
-from ..instances import FAMILIES, ODD_COSTS, Instance, clouds, images, points, random, squared
+from ..instances import Instance, clouds, images, random, squared
 from ..measuring import in_turns, repeated, timed
 
 Row = tuple[str, ...]
@@ -60,105 +55,6 @@ class Race:
     sizes: tuple[int, ...]
     toy: tuple[int, ...]
     seeds: int = 3
-
-
-def _compile() -> None:
-    """Compile the methods that auto may choose for matrices."""
-    for method in ("exact", "restricted_simplex"):
-        epsilot.solve(random(64, 0)[0], method=method)
-
-
-# -- POT's network simplex ---------------------------------------------------------------------
-
-
-def _first_round(M: Any, a: Any, b: Any) -> tuple[RestrictedSimplex, Additive, RestrictedState]:
-    """Sweep, and choose the arcs of the first restricted problem."""
-    problem = make_problem(M, a, b)
-    target = Additive(problem.geometry, 0.0, problem.p, problem.q)
-    solver = RestrictedSimplex().resolved("certificate", problem)
-    rng = np.random.default_rng(0)
-    state, _ = solver.init(target, rng)
-    for _ in range(solver.sweeps * len(solver.etas or ())):
-        solver.step(target, state, rng)
-    solver._open(target, state)
-    return solver, target, state
-
-
-def _our_simplex(solver: RestrictedSimplex, target: Additive, state: RestrictedState) -> float:
-    state = deepcopy(state)
-    first_basis(target, state)
-    while state.round == 0:
-        solver._pivots(target, state)
-    i, j, flow = basic_flow(state)
-    return float(target.geometry.entries(i, j) @ flow)
-
-
-def _their_simplex(target: Additive, i: Any, j: Any, row: Any, lam: Any) -> float:
-    from ot.lp.emd_wrap import emd_c_sparse
-
-    unit = target.geometry.bounds[1]
-    costs = target.geometry.entries(i, j) / unit
-    q = target.q * (target.p.sum() / target.q.sum())
-    ends = i.astype(np.uint64), j.astype(np.uint64)
-    with warnings.catch_warnings(action="ignore"):
-        found = emd_c_sparse(np.array(target.p), q, *ends, costs, 10**8, row / unit, lam / unit)
-    return float(found[3]) * unit
-
-
-def _simplex_seconds(M: Any, a: Any, b: Any) -> tuple[int, float, float]:
-    """Return the number of arcs, and the least wall seconds of POT's simplex and of ours."""
-    solver, target, state = _first_round(M, a, b)
-    n, m = target.shape
-    i, j = state.sources.astype(np.int64), state.targets.astype(np.int64) - n
-    i, j = np.divmod(np.unique(i * m + j), m)
-    calls = {
-        "theirs": lambda: _their_simplex(target, i, j, state.row, state.lam),
-        "ours": lambda: _our_simplex(solver, target, state),
-    }
-    first = in_turns(calls, 1)
-    theirs, ours = (runs.result for runs in first.values())
-    assert theirs is not None
-    assert ours is not None
-    assert math.isclose(theirs, ours, rel_tol=1e-7)
-    found = in_turns(calls, 3)
-    return i.size, found["theirs"].least.wall, found["ours"].least.wall
-
-
-def simplex(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
-    """Yield rows: both simplex codes on the arcs of the first restricted problem."""
-    for size in sizes:
-        for name, family in FAMILIES.items():
-            if name == "mnist":
-                continue
-            found = [_simplex_seconds(*family.build(size, seed)) for seed in range(seeds)]
-            arcs, theirs, ours = (median(x) for x in zip(*found, strict=True))
-            cells = f"{1e3 * theirs:.3g}", f"{1e3 * ours:.3g}", f"{theirs / ours:.2f}"
-            yield f"{family.n_points(size)}", family.label, f"{arcs:.0f}", *cells
-
-
-def unusual_costs(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
-    """Yield rows: auto and ``ot.emd2`` on costs and weights that no benchmark family has."""
-    _compile()
-    for n in sizes:
-        for name, build in ODD_COSTS.items():
-            rows = [_beside_emd2(*build(n, seed)) for seed in range(seeds)]
-            emd2, *ours = (median(x) for x in zip(*rows, strict=True))
-            cells = [f"{emd2:.0f}"]
-            for milliseconds, rounds in (ours[:2], ours[2:]):
-                cells += [f"{milliseconds:.0f}", f"{rounds}", f"{emd2 / milliseconds:.1f}"]
-            yield name, f"{n}", *cells
-
-
-def _beside_emd2(M: Any, a: Any, b: Any) -> list[float]:
-    """Return milliseconds of emd2, then milliseconds and rounds of ours to each accuracy."""
-    theirs, value = timed(lambda: ot.emd2(a, b, M, numItermax=10**8))
-    found = [1e3 * theirs.wall]
-    for rtol in (1e-2, 1e-6):
-        ours, result = timed(partial(epsilot.solve, M, a, b, rtol=rtol))
-        assert result.converged
-        assert abs(result.value - value) <= max(rtol * abs(value), 1e-11 * M.max())
-        found += [1e3 * ours.wall, len(result.history)]
-    return found
 
 
 # -- lines and grids ---------------------------------------------------------------------------
@@ -465,66 +361,10 @@ def updates(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
         yield name, f"{n}", f"{1e6 * theirs:.3g}", f"{1e6 * ours:.3g}", f"{theirs / ours:.1f}"
 
 
-def regot(sizes: Sequence[int], seeds: int, residual: float = 1e-3) -> Iterator[Row]:
-    """Yield rows: APDAGD and regot's to one l2 residual of the averaged plan, η = 1e-3 max C."""
-    if importlib.util.find_spec("regot") is None:
-        yield "regot is not installed (pip install regot)", "", "", "", ""
-        return
-    import regot as peer
-
-    for n in sizes:
-        M, a, b = points(n, 0, concentration=5.0)
-        M /= M.max()
-        by_columns, problem = np.asfortranarray(M), Entropic(Dense(M), 1e-3, a, b)
-
-        def errors(n_iter: int, by_columns: Any = by_columns, a: Any = a, b: Any = b) -> Any:
-            found = peer.sinkhorn_apdagd(by_columns, a, b, 1e-3, tol=1e-14, max_iter=n_iter)
-            return np.array(found.mar_errs)
-
-        n_iter = 25
-        while (found := errors(n_iter)).min() > residual:
-            n_iter *= 2
-        n_theirs, n_ours = int(np.argmax(found <= residual)), _reach(problem, residual)
-
-        def alone(problem: Entropic = problem) -> int:
-            with parallel.limit(1):
-                return _reach(problem, residual)
-
-        calls: Calls = {
-            "regot": partial(errors, n_theirs),
-            "epsilot": partial(_reach, problem, residual),
-            "epsilot, 1 thread": alone,
-        }
-        for name, runs in in_turns(calls, seeds).items():
-            steps = n_theirs if name == "regot" else n_ours
-            least = runs.least
-            yield f"{n}", name, f"{steps}", f"{least.wall:.3f}", f"{least.processor:.3f}"
-
-
-def _reach(problem: Entropic, residual: float) -> int:
-    """Run APDAGD until the averaged plan is within an l2 residual; return the iterations."""
-    solver, rng = APDAGD(average=True), np.random.default_rng(0)
-    state, _ = solver.init(problem, rng)
-    while not np.linalg.norm(state.zeta - state.start) <= residual * state.beta or state.beta == 0:
-        solver.step(problem, state, rng)
-    return int(state.n_steps)
-
-
 # -- all races ------------------------------------------------------------------------------------
 
 _SECONDS = ("s POT", "s ours", "times faster")
 RACES: dict[str, Race] = {
-    "simplex": Race(
-        "Our network simplex beside POT's, on the arcs of the first restricted problem",
-        ("n", "problem", "arcs", "POT, ms wall", "ours, ms wall", "times faster"),
-        simplex, (1024, 4096, 8192), (64,),
-    ),
-    "unusual-costs": Race(
-        "auto beside ot.emd2 on unusual costs and weights",
-        ("cost", "n", "emd2, ms wall", "1 %, ms", "rounds", "times faster",
-         "1e-6, ms", "rounds", "times faster"),
-        unusual_costs, (2000,), (64,),
-    ),
     "line": Race(
         "Exact transport on a line",
         ("points", "metric", "weights", "processor s", "relative gap"),
@@ -565,33 +405,40 @@ RACES: dict[str, Race] = {
         ("update", "n", "POT, µs", "ours, µs", "times faster"),
         updates, (1000, 2048), (20, 20),
     ),
-    "regot": Race(
-        "APDAGD beside regot's",
-        ("n", "library", "iterations", "s wall", "s processor"),
-        regot, (1000,), (12,),
-    ),
 }  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run races and print their tables; with a folder, write a page."""
+    run_races("races", RACES, "Time epsilot beside other libraries.", argv)
+
+
+def run_races(
+    study: str, races: dict[str, Race], description: str, argv: Sequence[str] | None
+) -> None:
+    """Run the races of a study that a command line names, all by default; print or write a page."""
     parser = argparse.ArgumentParser(
-        prog="python -m epsilot_lab races", description="Time epsilot beside other libraries."
+        prog=f"python -m epsilot_lab {study}", description=description.partition("\n")[0]
     )
-    parser.add_argument("races", nargs="+", choices=list(RACES))
+    needed = "+" if study == "races" else "*"
+    parser.add_argument("races", nargs=needed, metavar="TABLE", help=", ".join(races))
     parser.add_argument("--sizes", type=int, nargs="+")
-    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--seeds", type=int, help="repetitions")
     parser.add_argument("--toy", action="store_true", help="seconds, to see that it runs")
     parser.add_argument("--out", type=Path, help="folder of summary.md")
     options = parser.parse_args(argv)
-    blocks: list[Block] = [Command(f"python -m epsilot_lab races {' '.join(options.races)}")]
-    for name in options.races:
-        race = RACES[name]
+    if unknown := [name for name in options.races if name not in races]:
+        parser.error(f"{unknown[0]!r} is unknown; it must be one of {', '.join(races)}")
+    names = options.races or list(races)
+    words = " ".join(["python -m epsilot_lab", study, *options.races])
+    blocks: list[Block] = [Command(words)]
+    for name in names:
+        race = races[name]
         sizes = options.sizes or (race.toy if options.toy else race.sizes)
         seeds = options.seeds or (1 if options.toy else race.seeds)
         blocks.append(Table(race.columns, tuple(race.rows(sizes, seeds)), race.title))
     blocks.append(environment_table([{"versions": versions(), "machine": machine()}]))
-    text = to_markdown(f"Races: {', '.join(options.races)}", blocks)
+    text = to_markdown(f"{study.capitalize()}: {', '.join(names)}", blocks)
     print(text)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
