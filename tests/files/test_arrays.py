@@ -92,7 +92,7 @@ BAD_FILES = [
     ("t.csv", "x,y\n\n1,2\n3,oops\n", "line 4, column 2 holds 'oops'"),
     ("t.csv", "1,2,\n", "line 1, column 3 holds ''"),
     ("t.csv", "1,5;2,5\n", "line 1, column 1 holds '1,5'"),
-    ("t.csv", "1,2\n3\n", "line 2 holds 1 values and line 1 holds 2"),
+    ("t.csv", "1,2\n3\n", "line 2 holds 1 value and line 1 holds 2"),
     ("t.csv", "x,y\n", "line 1, column 1 holds 'x'"),
     ("t.csv", b"\xff\xfe1\x00,\x002\x00", "is not a text file in UTF-8"),
     ("t.npy", b"1,2\n", "is not in NumPy's format"),
