@@ -65,7 +65,7 @@ FOLDERS = {
     "section6": (methods.KEY, section6_tasks, 1.0),
     "images": (
         image_bench.KEY,
-        lambda: image_bench.tasks_of(image_bench.QUICK, (32, 64, 128, 256), None),
+        lambda: image_bench.tasks_of(image_bench.QUICK, (32, 64, 128), None),
         1.0,
     ),
 }
