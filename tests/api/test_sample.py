@@ -4,20 +4,19 @@ import numpy as np
 import pytest
 
 import epsilot
-from epsilot.geometry import clouds
+from epsilot.geometry import coordinates
 
 
 @pytest.mark.parametrize("keywords", [{}, {"lazy": True}, {"lazy": False}, {"mass": 0.5}])
 def test_each_cloud_is_validated_once(keywords, monkeypatch, rng):
     validated = []
-    as_points = clouds.as_points
+    as_points = coordinates.as_points
 
     def count(X, name):
         validated.append(name)
         return as_points(X, name)
 
-    for module in (clouds, epsilot.geometry.points):
-        monkeypatch.setattr(module, "as_points", count)
+    monkeypatch.setattr(coordinates, "as_points", count)
     epsilot.solve_sample(rng.random((30, 2)), rng.random((20, 2)), **keywords)
     assert validated == ["X_a", "X_b"]
 
