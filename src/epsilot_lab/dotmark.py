@@ -4,8 +4,8 @@ Schrieber, Schuhmacher, Gottschlich 2017, "DOTmark - A Benchmark for Discrete Op
 define ten classes. Eight of them are drawn here at any size after their descriptions, from a seed
 and as whole grey values from 0 to 255: white noise; three Gaussian fields, and the exponential and
 the logistic function of others; Cauchy densities; and simple shapes. They are not the images of the
-benchmark; those, and its photographs and micrographs, are read from its files. docs/bench.md says how
-near their costs are to published ones.
+benchmark; those, and its photographs and micrographs, are read from its files. docs/bench.md says
+how near their costs are to published ones.
 """
 
 from __future__ import annotations
