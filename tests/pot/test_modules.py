@@ -4,6 +4,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import ot
@@ -39,6 +40,28 @@ def test_signatures_are_those_of_pot(name):
     assert list(theirs) == list(ours)[: len(theirs)]
     for key, parameter in theirs.items():
         assert (ours[key].default, ours[key].kind) == (parameter.default, parameter.kind), key
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_bounds_of_inner_problems_are_not_those_of_the_outer_one(installed):
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    C, u, labels = ot.dist(X), ot.unif(9), (X[:, 0] > 0).astype(int)
+    module = ot if installed else epsilot.pot
+    with epsilot.pot.install() if installed else nullcontext():
+        logs = [
+            module.gromov.gromov_wasserstein(C, C**1.1, log=True)[1],
+            module.gromov.partial_gromov_wasserstein(C, C**1.1, m=0.5, log=True)[1],
+            module.optim.gcg(u, u, C, 1.0, 1.0, lambda G: (G**2).sum(), lambda G: 2 * G, log=True)[
+                1
+            ],
+            module.da.sinkhorn_lpl1_mm(u, labels, u, C, 1.0, log=True)[1],
+            module.weak_optimal_transport(X, X + 1, log=True)[1],
+        ]
+    for log in logs:
+        assert (log["lower_bound"], log["gap"]) == (-np.inf, np.inf)
+        assert "inner problem" in log["uncertified"]
+    fitted = epsilot.pot.da.SinkhornLpl1Transport().fit(Xs=X, ys=labels, Xt=X + 1)
+    assert fitted.gap_ == np.inf
 
 
 def test_all_names_of_pot_are_there():

@@ -49,6 +49,13 @@ __all__ = [
     "wasserstein_1d",
 ]
 
+for _name in (
+    "optim.generic_conditional_gradient",  # gromov, weak, and regularisers of da
+    "da.sinkhorn_lpl1_mm",
+    "partial.partial_wasserstein_lagrange",
+):
+    _modules.hide_inner_bounds(_name)
+
 
 def install() -> Installation:
     """Put our functions in the place of POT's inside ``ot``, for libraries that import it.

@@ -46,9 +46,12 @@ class UncertifiedWarning(UserWarning):
 class LeftToPot(Exception):
     """One of our functions leaves a call to the function of POT that it replaces."""
 
-    def __init__(self, reason: str, *, is_refusal: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, is_refusal: bool = False, has_inner_bounds: bool = False
+    ) -> None:
         super().__init__(reason)
         self.is_refusal = is_refusal
+        self.has_inner_bounds = has_inner_bounds  # the log of POT's function takes those of ours
 
 
 def leave_if(condition: bool, reason: str) -> None:
@@ -88,6 +91,7 @@ def replaces(name: str) -> Callable[[Function], Function]:
                 if found is None:
                     raise
                 reason, is_refusal = str(left), left.is_refusal
+                has_inner_bounds = left.has_inner_bounds
             if is_refusal:
                 warnings.warn(
                     f"{attribute}: POT answers without bounds, because epsilot refuses: {reason}",
@@ -95,7 +99,7 @@ def replaces(name: str) -> Callable[[Function], Function]:
                     stacklevel=2,
                 )
             with with_ours():
-                return _without_bounds(found(*args, **keywords), reason)
+                return _without_bounds(found(*args, **keywords), reason, anew=has_inner_bounds)
 
         if found is not None:
             _ours[found] = call
@@ -105,15 +109,32 @@ def replaces(name: str) -> Callable[[Function], Function]:
     return register
 
 
-def _without_bounds(answer: Any, reason: str) -> Any:
-    """Mark the logs of an answer of POT as uncertified, and return it."""
+def hide_inner_bounds(name: str) -> None:
+    """Let no log of a function of POT hold the bounds of the last problem that it solves inside."""
+    module, _, attribute = name.rpartition(".")
+    theirs = getattr(importlib.import_module(f"ot.{module}"), attribute, None)
+    if theirs is None:
+        return
+
+    @functools.wraps(theirs)
+    def function(*args: Any, **keywords: Any) -> Any:
+        raise LeftToPot("only the last inner problem was certified", has_inner_bounds=True)
+
+    replaces(name)(function)
+
+
+def _without_bounds(answer: Any, reason: str, *, anew: bool = False) -> Any:
+    """Mark the logs of an answer of POT as uncertified, and return it.
+
+    Logs that hold a gap are those of our functions inside, and stay, unless ``anew`` is true.
+    """
     log = getattr(answer, "log", None)
     if isinstance(answer, OTResult) and log is None:
         log = answer._log = {}
     for part in (*(answer if isinstance(answer, (list, tuple)) else ()), log):
         if isinstance(part, list):
-            _without_bounds(part, reason)
-        elif isinstance(part, dict) and "gap" not in part:
+            _without_bounds(part, reason, anew=anew)
+        elif isinstance(part, dict) and (anew or "gap" not in part):
             part.update(lower_bound=-math.inf, gap=math.inf, uncertified=reason)
     return answer
 
