@@ -3,9 +3,12 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from epsilot_lab.__main__ import STUDIES, main
 from epsilot_lab.store import read_lines
@@ -204,6 +207,29 @@ def test_sinkhorn_takes_the_iterations_of_a_prototype_in_numpy():
     lines = [table.task(case, "Sinkhorn", seed).line() for seed in range(5)]
     assert methods.median(lines, "loops") == 202
     assert all(line["has_ended"] and line["gap"] <= 1 for line in lines)
+
+
+def test_lapx_is_not_needed(capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    import_module("epsilot_lab.studies.races").main(["assignments", "--toy"])
+    assert "lapx is not installed" in capsys.readouterr().out
+
+
+def test_assignments_are_timed_beside_another_solver(capsys, monkeypatch):
+    def peer(M):
+        rows, cols = linear_sum_assignment(M)
+        return M[rows, cols].sum(), cols, rows
+
+    def of_stack(costs, n_threads):
+        assert n_threads == 1
+        return [peer(M) for M in costs]
+
+    module = SimpleNamespace(lapjv=peer, lapjvx_batch=of_stack)
+    monkeypatch.setitem(sys.modules, "lap", module)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    import_module("epsilot_lab.studies.races").main(["assignments", "--toy", "--seeds", "1"])
+    out = capsys.readouterr().out
+    assert "| 8 | 64-d, squared | small_simplex |" in out
 
 
 def test_measured_operations_are_written_beside_what_was_known(tmp_path, capsys):

@@ -38,13 +38,19 @@ def choose(objective: Objective, *, is_exact: bool = False) -> Choice:
         return Choice(*objective.default_method, 0.0, 0)
     problem = objective.problem
     offers = _offers(problem) or _offers(problem, is_fallback=True)
-    method = min(offers, key=lambda name: offers[name].compared(is_exact=is_exact))
+    if len(offers) > 1:
+        method = min(offers, key=lambda name: offers[name].compared(is_exact=is_exact))
+    else:
+        (method,) = offers
     offer = offers[method]
     return Choice(method, offer.reason, offer.seconds, offer.bytes)
 
 
 def _offers(problem: Problem, *, is_fallback: bool = False) -> dict[str, Offer]:
     """Return the offers of the methods that serve a problem, by name."""
-    asked = auto_methods(problem.geometry, is_fallback=is_fallback)
-    made = ((name, solver.offer(problem)) for name, solver in asked)
-    return {name: offer for name, offer in made if offer is not None}
+    offers = {}
+    for name, solver in auto_methods(problem.geometry, is_fallback=is_fallback):
+        offer = solver.offer(problem)
+        if offer is not None:
+            offers[name] = offer
+    return offers

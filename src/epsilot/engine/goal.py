@@ -68,8 +68,8 @@ def make_goal(objective: RunObjective, request: Request) -> Goal:
     if objective.default_gap is not None:
         return Goal(eps=objective.default_gap, floor=MIN_DEFAULT_GAP, slack=objective.slack)
     rtol = RTOL if request.rtol is None else float(request.rtol)
-    size = objective.optimum_scale
-    return Goal(rtol=rtol, offset=objective.shift, size=size, slack=objective.slack)
+    size, slack = objective.optimum_scale, objective.slack
+    return Goal(rtol=rtol, offset=objective.shift, size=size, slack=slack)
 
 
 def make_limits(request: Request, patience: float) -> Limits:

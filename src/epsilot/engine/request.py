@@ -10,9 +10,11 @@ quickly.
 import dataclasses
 import hashlib
 import math
+import operator
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from ..arguments import (
@@ -244,9 +246,17 @@ class Request:
 
         Arguments that are not declared here, such as M, are left out.
         """
+        if not arguments["options"] and _are_defaults(arguments):
+            return cls._of_defaults()
         kind, options = kinds.kind_from_keywords(arguments["options"])
         fields = {name: arguments[name] for name in KEYWORDS if name in arguments}
         return cls(**fields, kind=kind, options=options)
+
+    @classmethod
+    @cache
+    def _of_defaults(cls) -> Self:
+        """Return the request without keywords, which is checked once."""
+        return cls(options={})
 
     def problem(
         self,
@@ -260,8 +270,22 @@ class Request:
         given = UserProblem(M, a, b, normalize, can_shift=self.stop != "paper")
         return self.kind.problem(given)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a callback, a progress line or files follow the run step by step."""
+        return not (
+            self.callback is None
+            and not self.progress
+            and self.checkpoint is None
+            and self.resume is None
+        )
+
     def written(self) -> dict[str, str]:
         """Return the keywords that determine the result, as they are written in Python."""
+        return dict(self._written)
+
+    @cached_property
+    def _written(self) -> dict[str, str]:
         given = {
             name: value
             for name, default in _WRITTEN.items()
@@ -309,11 +333,21 @@ KEYWORDS = tuple(name for name in DECLARED if name != "options")
 #: The keywords that describe the problem itself.
 OF_PROBLEM = ("M", "a", "b", "normalize")
 _NAMES = frozenset(KEYWORDS)
+_DEFAULTS = tuple(f.default for f in _FIELDS if f.name != "options")
+_values = operator.itemgetter(*KEYWORDS)
 _CHECKED = [
     (f.name, f.default, check) for f in _FIELDS if (check := DECLARED[f.name].check) is not None
 ]
 _WRITTEN = {f.name: f.default for f in _FIELDS if DECLARED[f.name].is_written}
 _IDENTITY = tuple(name for name, declared in DECLARED.items() if declared.identifies)
+
+
+def _are_defaults(arguments: Mapping[str, Any]) -> bool:
+    """Tell whether a function's arguments have every keyword, each with its default."""
+    try:
+        return all(map(operator.is_, _values(arguments), _DEFAULTS))
+    except KeyError:
+        return False
 
 
 def public(function: F, module: str) -> F:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from scipy import sparse
 
@@ -132,6 +132,13 @@ class Result:
     mass_price: float | None = None  # µ: slope of the optimum in ``mass``
     asked: dict[str, str] = field(default_factory=dict, repr=False)  # keywords, in Python
     compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
+
+    @classmethod
+    def of_fields(cls, **fields: Any) -> Self:
+        """Return a result, given all fields; the constructor takes ten times as long (2 µs)."""
+        result = object.__new__(cls)
+        vars(result).update(fields)
+        return result
 
     @property
     def gap(self) -> float:

@@ -126,8 +126,10 @@ def _check_fit(
         )
     is_missing = about.needs_dense and not geometry.is_dense
     if not is_missing:
-        n, m = whole.shape
-        memory.ask(solver.memory(problem), f"{name} on {n:,} x {m:,}", "use method='sinkhorn'")
+        n_bytes = solver.memory(problem)
+        if n_bytes > memory.MIN_CHECKED_BYTES:
+            n, m = whole.shape
+            memory.ask(n_bytes, f"{name} on {n:,} x {m:,}", "use method='sinkhorn'")
     if is_missing or (about.needs_rows and not geometry.has_rows):
         what = "an explicit cost matrix" if about.needs_dense else "rows of the cost"
         other, _ = objective.default_method or ("sinkhorn", "")

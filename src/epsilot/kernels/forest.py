@@ -8,6 +8,9 @@ from .arrays import accumulate, copy_to, empty, zeros
 from .compiling import KERNEL, njit
 from .sums import total
 
+#: Largest mass, as a share of 1, that the flow on a forest may leave at its nodes by round-off.
+MAX_UNSETTLED_MASS = 1e-15
+
 
 @njit(**KERNEL)
 def take(high, low, amount):

@@ -16,12 +16,14 @@ from .._types import Index, Matrix, Vector
 from . import proof
 from .arrays import copy_to, empty
 from .assignment import assign
-from .compiling import KERNEL, njit
-from .forest import take
+from .compiling import EXTREMUM, KERNEL, njit
+from .exp_log import larger, wide_vectors
+from .forest import MAX_UNSETTLED_MASS, both_sums, row_costs, settle, take
 from .proof import FEASIBLE
 from .simd8 import WIDTH, add_to, least_of_row, lower_to
 from .small_simplex import MAX_NODES, close, greedy, padded, pivots, price, sort_rows, zero_tree
 from .sums import total
+from .vectors import distance_of, finite_dot_of, shrink
 
 
 class Histograms(NamedTuple):
@@ -237,14 +239,33 @@ def have_equal_masses(problems: Problems) -> bool:
     return len(ends) == 1 and not np.isnan(ends.pop())
 
 
+@njit(**EXTREMUM)
+def _largest(x):
+    """Return the largest of numbers, none of which is NaN."""
+    wide_vectors()
+    best = x[0]
+    for k in range(1, x.size):
+        best = larger(x[k], best)
+    return best
+
+
+@njit(**EXTREMUM)
+def _extent(x):
+    """Return the least and the largest of numbers, none of which is NaN."""
+    wide_vectors()
+    low, high = -x[0], x[0]
+    for k in range(1, x.size):
+        low, high = larger(-x[k], low), larger(x[k], high)
+    return -low, high
+
+
 @njit(**KERNEL)
 def _bounds(x):
     """Return the least and the largest number, or NaN twice if any is not finite."""
-    low, high, is_finite = np.inf, -np.inf, True
+    are_finite = x.size > 0
     for k in range(x.size):
-        low, high = min(low, x[k]), max(high, x[k])
-        is_finite &= abs(x[k]) < np.inf
-    return (low, high) if is_finite else (np.nan, np.nan)
+        are_finite &= abs(x[k]) < np.inf
+    return _extent(x) if are_finite else (np.nan, np.nan)
 
 
 @njit(**KERNEL)
@@ -263,7 +284,6 @@ def _gather(M, rows, cols, scale, offset, C):
     """Copy the costs of the kept rows and columns, shifted and scaled; return the largest."""
     n, m = rows.size, cols.size
     C[:] = np.inf
-    largest = 0.0
     for i in range(n):
         row, out = M[rows[i]], C[i]
         if m == M.shape[1]:
@@ -272,9 +292,9 @@ def _gather(M, rows, cols, scale, offset, C):
         else:
             for j in range(m):
                 out[j] = row[cols[j]] * scale - offset
+    largest = 0.0
     for i in range(n):
-        for j in range(m):
-            largest = max(largest, C[i, j])
+        largest = max(largest, _largest(C[i, :m]))
     return largest
 
 
@@ -474,16 +494,17 @@ def _load(M, C):
     """Copy a cost, padded with infinity; return its largest entry, or NaN if one is unusable."""
     n, m = M.shape
     C[:] = np.inf
-    largest, are_usable = 0.0, True
+    largest, are_usable = np.nan, True
     for i in range(n):
         row, out = M[i], C[i]
         for j in range(m):
             out[j] = row[j]
         are_usable &= _are_usable(out[:m])
-    for i in range(n):
-        for j in range(m):
-            largest = max(largest, C[i, j])
-    return largest if are_usable else np.nan
+    if are_usable:
+        largest = 0.0
+        for i in range(n):
+            largest = max(largest, _largest(C[i, :m]))
+    return largest
 
 
 @njit(**KERNEL)
@@ -523,6 +544,69 @@ def solve_one(M, p, q, arcs, flow, f, g):
         copy_to(own_f, f)
         copy_to(own_g, g)
     return n_arcs
+
+
+@njit(**KERNEL)
+def are_below_costs(M, f, g):
+    """Tell whether f_i <= M_ij - g_j for all pairs, in floating point."""
+    are_all = True
+    for i in range(f.size):
+        row, least = M[i], f[i]
+        for j in range(g.size):
+            are_all &= least <= row[j] - g[j]
+    return are_all
+
+
+@njit(**KERNEL)
+def prove_vertex(M, p, q, n_arcs, i, j, flow, f, g):
+    """Give the arcs of a forest the flow that p and q determine, and prove it with potentials.
+
+    Every number has the bits of ``Objective.evaluate`` and ``Objective.prove``. Arcs without flow
+    are dropped. Return the number of arcs, or 0 without a proof; the upper and the lower bound; and
+    the l1 distance of the given flow from the marginals.
+    """
+    n, m = p.size, q.size
+    r, c, s, t = empty(n), empty(m), empty(n), empty(m)
+    i, j, flow, settled = i[:n_arcs], j[:n_arcs], flow[:n_arcs], empty(n_arcs)
+    both_sums(i, j, flow, r, c)
+    error = shrink(r, p, s) + shrink(c, q, t)
+    if not (error < np.inf and settle(i, j, p, q, settled) <= MAX_UNSETTLED_MASS):
+        return 0, np.inf, -np.inf, error
+    size, costs = 0, empty(n_arcs)
+    for k in range(n_arcs):
+        if settled[k] > 0:
+            i[size], j[size], flow[size], costs[size] = i[k], j[k], settled[k], M[i[k], j[k]]
+            size += 1
+    i, j, flow = i[:size], j[:size], flow[:size]
+    both_sums(i, j, flow, r, c)
+    missed = distance_of(r, p) + distance_of(c, q)
+    upper = row_costs(i, costs, flow, n)
+    lower = finite_dot_of(p, f) + finite_dot_of(q, g)
+    is_proved = missed <= FEASIBLE and are_below_costs(M, f, g)
+    return size if is_proved else 0, upper, lower, error
+
+
+@njit(**KERNEL)
+def answer_one(M, p, q, arcs, flow, f, g, trees):
+    """Solve one problem without empty rows and columns, and prove the answer: see ``prove_vertex``.
+
+    Pass None for ``trees`` if all masses are equal, and True otherwise.
+    """
+    n, m = padded(p.size, q.size)
+    buffer, tree, ints, reals = _space(n * m, -(-(n + m) // WIDTH) * WIDTH, trees)
+    C, own_f, own_g = buffer.reshape(n, m), reals[4, : p.size], reals[5, :m]
+    largest = _load(M, C)
+    if not (largest < np.inf and _are_usable(p) and _are_usable(q)):
+        return 0, np.inf, -np.inf, np.inf
+    i, j = arcs[0], arcs[1]
+    n_arcs = optimum(C, p, q, largest, own_f, own_g, i, j, flow, tree, ints, reals)
+    if n_arcs == 0:
+        return 0, np.inf, -np.inf, np.inf
+    dual_value(C, p, q, own_f, own_g)
+    dual_value(C, p, q, own_f, own_g)  # of the dual that the method proposes
+    copy_to(own_f, f)
+    copy_to(own_g, g)
+    return prove_vertex(M, p, q, n_arcs, i, j, flow, f, g)
 
 
 def blank(problems: Problems) -> Answers:

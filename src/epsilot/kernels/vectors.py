@@ -84,7 +84,7 @@ def _dot(x, y):
 
 
 @njit(**KERNEL)
-def _finite_dot(weights, x):
+def finite_dot_of(weights, x):
     """Return Σ w x over the positive weights."""
     held = empty(x.size)
     for i in range(x.size):
@@ -93,7 +93,7 @@ def _finite_dot(weights, x):
 
 
 @njit(**KERNEL)
-def _distance(x, y):
+def distance_of(x, y):
     """Return Σ |x - y|, term after term."""
     total = 0.0
     for i in range(x.size):
@@ -216,13 +216,13 @@ def dot(x: Vector, y: Vector) -> float:
 def finite_dot(weights: Vector, x: Vector) -> float:
     """Return Σ w x where empty entries (weight 0) may hold any value."""
     if _is_plain(weights) and _is_plain(x):
-        return float(_finite_dot(weights, x))
-    return float(_finite_dot(_plain(weights), _plain(x)))
+        return float(finite_dot_of(weights, x))
+    return float(finite_dot_of(_plain(weights), _plain(x)))
 
 
 def distance(x: Vector, y: Vector) -> float:
     """Return the l1 distance Σ |x - y| of two vectors."""
-    return float(_distance(x, y))
+    return float(distance_of(x, y))
 
 
 def are_at_most(x: Vector, y: Vector) -> bool:

@@ -264,7 +264,8 @@ class Balanced:
 
     def problem(self, given: UserProblem) -> Problem:
         """Return a problem whose weights have equal totals."""
-        return make_problem(*given[:3], **given.options)
+        M, a, b, normalize, can_shift = given
+        return make_problem(M, a, b, normalize=normalize, can_shift=can_shift)
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
         """Return the cost, or the entropic objective."""

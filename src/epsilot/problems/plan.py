@@ -27,7 +27,7 @@ from ..files.arrays import Arrays, SavedArrays
 from ..geometry import Geometry
 from ..geometry.sweeps import row_blocks
 from ..kernels.auction import corner
-from ..kernels.forest import binned, both_sums, row_costs, settle
+from ..kernels.forest import MAX_UNSETTLED_MASS, binned, both_sums, row_costs, settle
 from ..kernels.vectors import are_between, dot, entropy, exp, log, matvec, rmatvec
 from ..wording import shown
 from .duals import softmin
@@ -146,10 +146,6 @@ def spread(x: Vector, index: KeptIndex, size: int, fill: float) -> Vector:
     out = np.full(size, fill)
     out[index] = x
     return out
-
-
-#: Largest mass, as a share of 1, that the flow on a forest may leave at its nodes by round-off.
-MAX_UNSETTLED_MASS = 1e-15
 
 
 @dataclass(frozen=True)
@@ -732,7 +728,8 @@ class Plan(CoreDefaults):
 
     def detached(self) -> Plan:
         """Return a plan with its own copy of the user's arrays."""
-        return Plan(self.core.detached(), self.correction, self.mass)
+        core = self.core.detached()
+        return self if core is self.core else Plan(core, self.correction, self.mass)
 
     def arrays(self) -> Arrays:
         """Return the arrays of the correction and the core; a nested plan gets a prefix."""
@@ -851,7 +848,7 @@ class Plan(CoreDefaults):
 
     def scaled(self, factor: float) -> Plan:
         """Return factor X."""
-        return Plan(self.core, self.correction, self.mass * factor)
+        return self if factor == 1 else Plan(self.core, self.correction, self.mass * factor)
 
 
 @dataclass(frozen=True)

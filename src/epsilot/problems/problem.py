@@ -58,7 +58,8 @@ class Problem:
     @property
     def scale(self) -> float:
         """Largest absolute cost before the shift, in internal units: the unit of round-off."""
-        return max(abs(self.offset + cost) for cost in self.geometry.untilted.bounds)
+        low, high = self.geometry.untilted.bounds
+        return max(abs(self.offset + low), abs(self.offset + high))
 
     @property
     def is_tilted(self) -> bool:
@@ -327,8 +328,8 @@ def side_weights(w: object, name: str, size: int, other: int) -> tuple[Vector, f
             f"{name} has shape {x.shape}; it must have shape ({size},), one weight for each "
             f"{side} of the cost{hint}."
         )
-    total = float(x.sum())
-    if not (x.min() >= 0 and 0 < total < math.inf):
+    total = float(np.add.reduce(x))
+    if not (np.minimum.reduce(x) >= 0 and 0 < total < math.inf):
         raise InvalidProblem(describe_bad_weights(x, name))
     return x, total
 

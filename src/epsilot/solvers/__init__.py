@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -112,19 +112,20 @@ def unregister(name: str) -> None:
 
 def auto_methods(
     geometry: Geometry, *, is_fallback: bool = False
-) -> Iterator[tuple[str, type[AnySolver]]]:
-    """Yield the methods that "auto" asks for an offer on a geometry, and their classes."""
+) -> list[tuple[str, type[AnySolver]]]:
+    """Return the methods that "auto" asks for an offer on a geometry, and their classes."""
     is_stored = geometry.is_dense and not geometry.is_separable
-    has_class = {
-        "line": not is_fallback and geometry.line is not None,
-        "lattice": not is_fallback and geometry.lattice is not None,
-        "fallback": is_fallback,
-        "any": not is_fallback,
-    }
-    has_class["small"] = not is_fallback and is_stored and is_small(*geometry.shape)
-    has_class["sparse"] = not is_fallback and geometry.allowed is not None
-    has_class["large"] = not (is_fallback or has_class["small"] or has_class["sparse"])
-    return ((name, solver_class(name)) for name, kind in AUTO.items() if has_class[kind])
+    if is_fallback:
+        classes = {"fallback"}
+    else:
+        is_small_cost = is_stored and is_small(*geometry.shape)
+        is_sparse = geometry.allowed is not None
+        classes = {"any", "small" if is_small_cost else "sparse" if is_sparse else "large"}
+        if geometry.dimension == 1 and geometry.line is not None:
+            classes.add("line")
+        if geometry.lattice is not None:
+            classes.add("lattice")
+    return [(name, solver_class(name)) for name, kind in AUTO.items() if kind in classes]
 
 
 def solver_class(name: str) -> type[AnySolver]:
@@ -150,9 +151,17 @@ def make_solver(
     ``keywords`` are the arguments of the caller, by every name that a user may give them.
     """
     cls = solver_class(name)
+    if not options:
+        return _by_default(cls)
     check_option_names(name, options, keywords or {})
     solver: AnySolver = cls(**converted(name, cls, options))
     return solver
+
+
+@cache
+def _by_default(cls: type[AnySolver]) -> AnySolver:
+    """Return the solver of a class with its default options."""
+    return cls()
 
 
 def check_option_names(

@@ -16,7 +16,7 @@ from .._types import Array, Index, Potentials, Vector
 from ..geometry import Geometry
 from ..geometry.sweeps import ByRow
 from ..kernels import k_least, network
-from ..problems.plan import MAX_UNSETTLED_MASS
+from ..kernels.forest import MAX_UNSETTLED_MASS
 from ..problems.work import Work
 from .base import ResizableState, RowState
 

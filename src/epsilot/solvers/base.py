@@ -22,7 +22,7 @@ from numpy.random import Generator
 
 from .._types import Potentials, Vector
 from ..kernels.vectors import log
-from ..problems.plan import Core, Gibbs
+from ..problems.plan import Arcs, Core, Gibbs
 from ..problems.problem import Additive, Entropic, Problem, Target, smooth
 from ..problems.work import Work
 from .cost_models import Offer
@@ -87,6 +87,17 @@ class RowState(SolverState):
         return self.row
 
 
+class ProvedVertex(NamedTuple):
+    """An optimal plan and potentials, with the bounds that compiled code has proved of them."""
+
+    plan: Arcs
+    potentials: Potentials
+    upper: float
+    lower: float
+    marginal_error: float  # l1 distance of the plan from its marginals, before it was settled
+    work: Work
+
+
 T = TypeVar("T", bound=Target)
 S = TypeVar("S", bound=SolverState)
 
@@ -128,6 +139,12 @@ class Solver(Protocol[T, S]):
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes that a run needs beyond the cost and O(n + m)."""
+
+    def proved(self, problem: Problem, /) -> ProvedVertex | None:
+        """Solve a balanced problem and prove the answer in one call, with the bits of a run.
+
+        None: the run takes its steps.
+        """
 
     def init(
         self, target: T, rng: Generator, potentials: Potentials | None = None, /
@@ -176,6 +193,10 @@ class _Defaults:
     def resolved(self, stop: str, problem: Problem) -> Self:
         """Return the solver itself: it has no unset options."""
         return self
+
+    def proved(self, problem: Problem) -> ProvedVertex | None:
+        """Return None: the run takes its steps."""
+        return None
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of an averaged plan and of the plan that joins it.

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.random import Generator
 
 from .._types import Vector
-from ..kernels.small import match_one, solve_one
+from ..kernels.small import answer_one, match_one, solve_one
 from ..kernels.small_simplex import is_small
 from ..kernels.vectors import are_between
+from ..problems.plan import Arcs
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
+from .base import ProvedVertex
 from .cost_models import Offer, cost_model
 from .exact import Exact, OneStep, VertexState
 from .method_info import A_PRIORI, MethodInfo
@@ -55,18 +57,40 @@ class SmallSimplex(OneStep):
         n, m = problem.shape
         arcs, flow = np.empty((2, n + m), np.int64), np.empty(n + m)
         row, lam = np.empty(n), np.empty(m)
-        C = problem.geometry.matrix()
-        p, q = problem.p, problem.q
-        is_assignment = n == m and _are_equal(p) and _are_equal(q)
-        n_arcs = (match_one if is_assignment else solve_one)(C, p, q, arcs, flow, row, lam)
+        C, p, q = problem.geometry.matrix(), problem.p, problem.q
+        solved = match_one if _are_all_equal(p, q) else solve_one
+        n_arcs = solved(C, p, q, arcs, flow, row, lam)
         if n_arcs == 0:
             return Exact().step(problem, state, rng)
         (state.i, state.j), state.flow = arcs[:, :n_arcs], flow[:n_arcs]
         state.row, state.lam, state.is_done = row, lam, True
         return Work.of(pivot=n * m)
 
+    def proved(self, problem: Problem) -> ProvedVertex | None:
+        """Solve a problem and prove the answer in one compiled call, with the bits of a run."""
+        geometry, p, q = problem.geometry, problem.p, problem.q
+        low, high = geometry.bounds
+        if low == high:  # potentials are constant then
+            return None
+        n, m = geometry.shape
+        arcs, flow = np.empty((2, n + m), np.int64), np.empty(n + m)
+        f, g = np.empty(n), np.empty(m)
+        trees = None if _are_all_equal(p, q) else True
+        size, upper, lower, error = answer_one(geometry.matrix(), p, q, arcs, flow, f, g, trees)
+        if size == 0:
+            return None
+        i, j = arcs[:, :size]
+        plan = Arcs((n, m), i, j, flow[:size])
+        return ProvedVertex(plan, (f, g), upper, lower, error, Work.of(pivot=n * m))
 
-def _are_equal(masses: Vector) -> bool:
-    """Tell whether all masses are the same."""
-    first = float(masses[0])
-    return are_between(masses, first, math.nextafter(first, math.inf))
+
+def _are_all_equal(p: Vector, q: Vector) -> bool:
+    """Tell whether a problem is an assignment: as many rows as columns, and equal masses."""
+    first = float(p[0])
+    above = math.nextafter(first, math.inf)
+    return (
+        p.size == q.size
+        and first == p[-1]
+        and are_between(p, first, above)
+        and are_between(q, float(q[0]), math.nextafter(float(q[0]), math.inf))
+    )

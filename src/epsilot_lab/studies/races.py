@@ -11,6 +11,7 @@ alike. Seconds are of the processor unless a column says otherwise.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -361,6 +362,63 @@ def updates(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
         yield name, f"{n}", f"{1e6 * theirs:.3g}", f"{1e6 * ours:.3g}", f"{theirs / ours:.1f}"
 
 
+# -- assignments --------------------------------------------------------------------------------
+
+#: Square costs of each kind.
+ASSIGNED: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "random": lambda rng, n: rng.random((n, n)),
+    "2-d, squared": lambda rng, n: cdist(rng.random((n, 2)), rng.random((n, 2)), "sqeuclidean"),
+    "64-d, squared": lambda rng, n: cdist(rng.random((n, 64)), rng.random((n, 64)), "sqeuclidean"),
+    "integers 0 to 99": lambda rng, n: rng.integers(0, 100, (n, n)).astype(float),
+}
+#: Problems and cells of a stack at most, largest size of a problem in one, and rounds in turns.
+MAX_STACK, MAX_STACK_CELLS, MAX_STACKED, ASSIGNMENT_ROUNDS = 128, 1 << 20, 256, 3
+
+
+def assignments(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: assignments one by one and in batches, to 1e-9 and proved, beside lapx."""
+    if importlib.util.find_spec("lap") is None:
+        yield "lapx is not installed (pip install lapx)", *8 * ("",)
+        return
+    import lap
+
+    for n in sizes:
+        for name, draw in ASSIGNED.items():
+            size = seeds
+            if n <= MAX_STACKED:
+                size = max(seeds, min(MAX_STACK, MAX_STACK_CELLS // n**2))
+            costs = np.array([draw(np.random.default_rng(k), n) for k in range(size)])
+            calls: Calls = {
+                "lapjv": partial(_assigned, lap.lapjv, costs),
+                "solve": partial(_solved, costs),
+            }
+            if n <= MAX_STACKED:
+                calls["lapjvx_batch"] = partial(lap.lapjvx_batch, costs, n_threads=1)
+                calls["solve_batch"] = partial(_solved_stack, costs)
+            first = {call: runs.result for call, runs in in_turns(calls, 1).items()}
+            ours = first["solve"] or []
+            assert np.allclose(first["lapjv"] or [], [x.value for x in ours], rtol=1e-8)
+            assert all(x.converged for x in ours)
+            runs = in_turns(calls, ASSIGNMENT_ROUNDS).values()
+            ms = [1e3 * run.least.processor / size for run in runs]
+            cells = [f"{x:.3g}" for x in (*ms[:2], ms[0] / ms[1])]
+            if n <= MAX_STACKED:
+                cells += [f"{x:.3g}" for x in (*ms[2:], ms[2] / ms[3])]
+            yield f"{n}", name, ours[0].method, *cells, *("",) * (6 - len(cells))
+
+
+def _assigned(lapjv: Callable[..., Any], costs: Any) -> list[float]:
+    return [lapjv(M)[0] / len(M) for M in costs]
+
+
+def _solved(costs: Any) -> list[epsilot.Result]:
+    return [epsilot.solve(M, rtol=1e-9) for M in costs]
+
+
+def _solved_stack(stack: Any) -> Any:
+    return epsilot.solve_batch(stack, rtol=1e-9, n_threads=1).value
+
+
 # -- all races ------------------------------------------------------------------------------------
 
 _SECONDS = ("s POT", "s ours", "times faster")
@@ -404,6 +462,12 @@ RACES: dict[str, Race] = {
         "One update, beside POT, on one thread",
         ("update", "n", "POT, µs", "ours, µs", "times faster"),
         updates, (1000, 2048), (20, 20),
+    ),
+    "assignments": Race(
+        "Assignments beside lapx's lapjv, and batches beside its lapjvx_batch, on one thread",
+        ("n", "costs", "our method", "lapjv, ms", "solve, ms", "times faster",
+         "lapjvx_batch, ms", "solve_batch, ms", "times faster"),
+        assignments, (64, 128, 256, 512, 1024, 2048, 5000), (8,), 2,
     ),
 }  # fmt: skip
 
