@@ -48,7 +48,7 @@ for row, (name, result) in enumerate(results.items()):
 random.set_label("random starts of POT")
 default.set_label("its default start")
 axis.legend(loc="lower right", frameon=False)
-axis.set(yticks=range(len(results)), yticklabels=results, xscale="log")
+axis.set(yticks=range(len(results)), yticklabels=results, xscale="log", ylim=(-0.4, 2.4))
 axis.set_xticks([1, 1.5, 2, 3, 5])
 axis.xaxis.set_major_formatter("{x:g}")
 axis.minorticks_off()

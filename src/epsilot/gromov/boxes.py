@@ -225,7 +225,9 @@ class Bisection(Search):
         k = state.n_boxes
         if k + count > state.values.size:
             capacity = max(TUNING.first_boxes, 2 * state.values.size, k + count)
-            memory.ask(8 * capacity * (2 * D + 5), f"{capacity:,} boxes", "use a larger rtol")
+            memory.ask(
+                8 * capacity * (2 * D + 5), f"a table of {capacity:,} boxes", "use a larger rtol"
+            )
             for name in ("lows", "highs", "values", "bounds", "sources", "states", "price_slots"):
                 held = getattr(state, name)
                 wider = np.zeros(capacity * (D if name in ("lows", "highs") else 1), held.dtype)
@@ -233,7 +235,9 @@ class Bisection(Search):
                 setattr(state, name, wider)
         if (state.n_kept + count) * m > state.prices.size:
             n_rows = state.n_live + max(2 * TUNING.boxes_per_step, count, state.n_live)
-            memory.ask(8 * n_rows * m, f"the potentials of {n_rows:,} boxes", "use a larger rtol")
+            memory.ask(
+                8 * n_rows * m, f"a table of potentials of {n_rows:,} boxes", "use a larger rtol"
+            )
             live = np.flatnonzero(state.price_slots[:k] >= 0)
             grown = np.zeros((n_rows, m))
             grown[: live.size] = state.prices.reshape(-1, m)[state.price_slots[live]]

@@ -82,7 +82,7 @@ def execute(
     starts = check_count("starts", starts, 0)
     most = 0 if max_ot is None else check_count("max_ot", max_ot, 1)
     n, m = problem.shape
-    memory.ask(64 * (n + m) * 8, f"clouds of {n:,} and {m:,} points", "use fewer points")
+    memory.ask(64 * (n + m) * 8, f"a pair of clouds of {n:,} and {m:,} points", "use fewer points")
     kind: type[Search] = Triangulation if method == "triangulation" else Bisection
     assert goal.rtol is not None
     solver = kind(rtol=goal.rtol, atol=goal.atol, n_starts=starts, max_ot=most)

@@ -158,7 +158,7 @@ def make_matrix_pair(
             raise InvalidProblem(
                 f"M has shape {linear.shape}; it must be {(n, m)} and finite, C1's points by C2's."
             )
-    memory.ask(80 * n * m, f"couplings of {n:,} x {m:,}", "use fewer points")
+    memory.ask(80 * n * m, f"a coupling of {n:,} x {m:,} points, with costs,", "use fewer points")
     return MatrixPair(A, B, p / total, q / other, linear)
 
 

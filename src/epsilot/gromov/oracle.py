@@ -65,7 +65,7 @@ class TransportOracle:
         )
         self.is_compiled = self.is_matching or problem.is_tree
         if not self.is_compiled and problem.M.size:
-            what = f"the transport problems of {n:,} x {m:,} points with unequal masses"
+            what = f"a linear cost M between {n:,} x {m:,} points with unequal masses"
             memory.ask(24 * n * m, what, "use fewer points, or equal numbers with equal masses")
 
     @cached_property

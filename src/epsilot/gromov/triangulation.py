@@ -282,7 +282,11 @@ def _reserve(state: TriangulationState, D: int, m: int) -> None:
     if k < state.values.size:
         return
     capacity = max(FIRST_POINTS, 2 * k)
-    memory.ask(8 * capacity * (m + D), f"the potentials of {capacity:,} problems", "use boxes")
+    memory.ask(
+        8 * capacity * (m + D),
+        f"a table of potentials of {capacity:,} problems",
+        "use a larger rtol",
+    )
     for name, width in (("points", D), ("values", 1), ("prices", m)):
         wider = np.zeros(capacity * width)
         wider[: k * width] = getattr(state, name)[: k * width]
