@@ -181,10 +181,12 @@ def test_growth_is_drawn(tmp_path, capsys):
 
 def test_gromov_is_compared(tmp_path, capsys):
     words = ["--sizes", "20", "--block", "4", "--blocks", "2", "--brute", "6"]
+    words += ["--growth", "8", "20", "--seeds", "1"]
     for _ in range(2):
         main(["gromov", str(tmp_path), *words])
         out = capsys.readouterr().out
         assert "| circles | 20 |" in out
+        assert "time of n = 20 over n = 8" in out
         assert "8 random instances" in out
         assert "is below our bound in 0," in out
         assert "| blocks | 20 |" in out

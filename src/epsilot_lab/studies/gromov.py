@@ -7,9 +7,9 @@
 Clouds: to 1 %, beside POT's conditional gradient from its default start and from ten random
 permutations, and OTT-JAX's entropic method where it is installed. Random: many small instances of
 unusual shape beside POT's best of ten; none may be below our bound. Brute: optima of up to seven
-points by enumeration. Matrices: the bounds of
-``gromov_bounds`` for distances that are no squared ones. Processor seconds, kernels compiled
-before.
+points by enumeration. Growth: a noisy copy of 5,000 points over one of 1,000, in turns. Matrices:
+the bounds of ``gromov_bounds`` for distances that are no squared ones. Processor seconds, kernels
+compiled before.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import combinations, permutations
 from pathlib import Path
@@ -49,8 +50,6 @@ SIZES = (50, 100, 200, 1000)
 #: Points up to which POT and OTT-JAX run.
 MAX_PEER_POINTS, MAX_OTT_POINTS = 200, 50
 RTOL, STARTS = 0.01, 10
-#: Fields of a line that other libraries fill.
-PEER_FIELDS = ("pot", "pot_starts", "pot_seconds", "ott")
 #: Limit on transport problems for clouds in space: a busy machine changes no result.
 SPACE_PROBLEMS = 200_000
 #: Random instances per line, and lines.
@@ -59,7 +58,9 @@ BLOCK, BLOCKS = 100, 20
 LARGE = {"copy": 5000}
 #: Instances by enumeration per line, and lines.
 BRUTE_BLOCK, BRUTE_BLOCKS = 50, 4
-PARTS = ("clouds", "space", "random", "brute", "matrices", "prototype")
+PARTS = ("clouds", "space", "growth", "random", "brute", "matrices", "prototype")
+#: Sizes of the clouds whose times are compared, and pairs of them.
+GROWTH_SIZES, GROWTH_SEEDS = (1000, 5000), 6
 #: Points up to which a prototype has three turns.
 MAX_TURNED = 100
 #: Sizes that are compared with a prototype; of the cases with larger sizes only some.
@@ -276,8 +277,8 @@ def warm() -> None:
         epsilot.solve_gromov(*solid_copy(rng, n), rtol=1.0, max_ot=200, on_limit="ignore")
 
 
-def cloud_line(task: GromovTask, stored: Line | None = None) -> Line:
-    """Solve two clouds, and run the others on them unless a line holds their values."""
+def cloud_line(task: GromovTask) -> Line:
+    """Solve two clouds, and run the others on them."""
     rng = np.random.default_rng([task.seed, task.n])
     if task.part == "clouds":
         make, rtol = CLOUDS[task.case], RTOL
@@ -294,14 +295,27 @@ def cloud_line(task: GromovTask, stored: Line | None = None) -> Line:
         "converged": result.converged, "n_ot": result.n_ot, "seconds": seconds.processor,
         "verify": checking.processor,
     }  # fmt: skip
-    if stored is not None:
-        line |= {name: stored[name] for name in PEER_FIELDS if name in stored}
-    elif task.n <= MAX_PEER_POINTS:
+    if task.n <= MAX_PEER_POINTS:
         C, D = squared(X), squared(Y)
         taken, (first, others) = timed(lambda: peer_values(C, D, None, None, rng))
         line |= {"pot": first, "pot_starts": others, "pot_seconds": taken.processor / (1 + STARTS)}
         line["ott"] = ott_value(C, D) if task.n <= MAX_OTT_POINTS else None
     return line
+
+
+def growth_line(task: GromovTask, small: int) -> Line:
+    """Solve a small and a large cloud of one kind, the small one before and after the large one."""
+    found: dict[int, list[tuple[float, epsilot.GromovResult]]] = {}
+    for n in (small, task.n, small):
+        X, Y = CLOUDS[task.case](np.random.default_rng([task.seed, n]), n)
+        seconds, result = timed(partial(epsilot.solve_gromov, X, Y, rtol=RTOL))
+        found.setdefault(n, []).append((seconds.processor, result))
+    (large, result), others = found[task.n][0], found[small]
+    before = float(np.mean([seconds for seconds, _ in others]))
+    return {
+        "small": small, "seconds": large, "small_seconds": before, "n_ot": result.n_ot,
+        "converged": all(x.converged for turns in found.values() for _, x in turns),
+    }  # fmt: skip
 
 
 def random_line(task: GromovTask) -> Line:
@@ -412,7 +426,7 @@ def prototype_line(task: GromovTask) -> Line:
     }  # fmt: skip
 
 
-MAKERS = {
+MAKERS: dict[str, Callable[[GromovTask], Line]] = {
     "clouds": cloud_line, "space": cloud_line, "random": random_line, "matrices": matrix_line,
     "brute": brute_line, "prototype": prototype_line,
 }  # fmt: skip
@@ -480,6 +494,22 @@ def matrix_rows(lines: Sequence[Line]) -> Table:
     return Table(columns, tuple(rows))
 
 
+def growth_blocks(lines: Sequence[Line]) -> list[Block]:
+    """Return the times of large clouds over those of small ones, and their median."""
+    rows, ratios = [], [x["seconds"] / x["small_seconds"] for x in lines]
+    for x, ratio in zip(lines, ratios, strict=True):
+        seconds = [f"{x[name]:.2g}" for name in ("small_seconds", "seconds")]
+        rows.append((x["case"], f"{x['seed']}", f"{x['n_ot']:,}", *seconds, f"{ratio:.1f}"))
+    small, large = (f"{x:,}" for x in (lines[0]["small"], lines[0]["n"]))
+    text = f"The median ratio is {np.median(ratios):.1f}, from {min(ratios):.1f} to "
+    columns = ("clouds", "seed", "problems", f"s, n = {small}", f"s, n = {large}", "ratio")
+    return [
+        Heading(f"Processor time of n = {large} over n = {small}, to 1 %"),
+        Paragraph(f"{text}{max(ratios):.1f}. The small clouds are solved before and after."),
+        Table(columns, tuple(rows)),
+    ]
+
+
 def brute_text(lines: Sequence[Line]) -> str:
     """Return how far bounds and values are from the optima by enumeration."""
     total = sum(x["instances"] for x in lines)
@@ -528,6 +558,8 @@ def page(lines: Sequence[Line], command: str) -> str:
             Heading("Clouds in space: copies to 1 %, unrelated ones to 10 %"),
             cloud_rows(of["space"]),
         ]
+    if of["growth"]:
+        found += growth_blocks(of["growth"])
     if of["random"]:
         found += [Heading("Random instances"), Paragraph(random_text(of["random"]))]
     if of["brute"]:
@@ -557,6 +589,9 @@ def tasks_of(options: argparse.Namespace) -> list[GromovTask]:
                 for n in sizes
                 if n in options.sizes
             ]
+        elif part == "growth":
+            large = options.growth[1]
+            found += [GromovTask(part, "copy", large, seed) for seed in range(options.seeds)]
         elif part == "random":
             found += [GromovTask(part, "unusual", options.block, k) for k in range(options.blocks)]
         elif part == "brute":
@@ -582,8 +617,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--blocks", type=int, default=BLOCKS, help="lines of random instances")
     parser.add_argument("--brute", type=int, default=BRUTE_BLOCK, help="tiny instances per line")
     parser.add_argument("--prototype", type=Path, help="folder of a prototype's gw.py")
-    again = "measure clouds again, keeping what lines hold of other libraries"
-    parser.add_argument("--again", action="store_true", help=again)
+    parser.add_argument("--growth", nargs=2, type=int, default=GROWTH_SIZES, help="two sizes")
+    parser.add_argument("--seeds", type=int, default=GROWTH_SEEDS, help="pairs of these sizes")
     options = parser.parse_args(argv)
     if options.prototype is not None:
         sys.path.insert(0, str(options.prototype))
@@ -591,18 +626,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     store, tasks = Store(options.out / "lines.jsonl", KEY), tasks_of(options)
     if options.prototype is None:  # its lines are kept
         tasks = [task for task in tasks if task.part != "prototype" or task in store]
-    is_again = {task for task in tasks if options.again and task.part in ("clouds", "space")}
-    missing = [task for task in tasks if task not in store or task in is_again]
+    makers = MAKERS | {"growth": partial(growth_line, small=options.growth[0])}
+    made_with = versions()
+    if find_spec("ott") is not None:
+        made_with |= {"OTT-JAX": version("ott-jax")}
+    missing = [task for task in tasks if task not in store]
     if missing:
         warm()
     for task in missing:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if task in is_again and task in store:
-                line = cloud_line(task, store.lines([task])[0])
-            else:
-                line = MAKERS[task.part](task)
-        store.append({**task.identity, **line, "versions": versions(), "machine": machine()})
+            line = makers[task.part](task)
+        store.append({**task.identity, **line, "versions": made_with, "machine": machine()})
         print(f"{task}: {line['seconds']:.3g} s", file=sys.stderr, flush=True)
     words = ["FOLDER" if word == str(options.prototype) else word for word in argv]
     text = page(store.lines(tasks), " ".join(["python -m epsilot_lab gromov", *words]))
