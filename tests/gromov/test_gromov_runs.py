@@ -11,6 +11,7 @@ from gromov_problems import noisy_copy
 
 import epsilot
 from epsilot import memory
+from epsilot.deadline import OutOfTime
 from epsilot.errors import ConvergenceWarning, InvalidProblem, NotConverged, TooLarge
 from epsilot.gromov import boxes, oracle, search, triangulation
 
@@ -132,6 +133,23 @@ def test_large_clouds_are_bounded_by_known_prices_and_samples(weights, monkeypat
     assert ("_match" in calls) == (weights is None)
     assert found[0].n_ot < len(found[0].cover.points) + search.MAX_DESCENT
     found[0].verify()
+
+
+def test_a_run_without_a_step_is_verified_without_a_transport_problem(monkeypatch):
+    result = RUNS["triangulation"](max_seconds=0, on_limit="ignore")
+    monkeypatch.setattr(oracle.TransportOracle, "answer", None)
+    assert result.verify().is_feasible
+
+
+def test_ctrl_c_ends_a_verification(monkeypatch):
+    def interrupted(*_):
+        raise OutOfTime
+
+    result = RUNS["boxes"](max_ot=40, on_limit="ignore")
+    cover = dataclasses.replace(result.cover, price_rows=result.cover.price_rows * 0 - 1)
+    monkeypatch.setattr(oracle.TransportOracle, "answer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dataclasses.replace(result, cover=cover).verify()
 
 
 def test_limits_are_announced():

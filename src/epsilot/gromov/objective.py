@@ -120,8 +120,8 @@ def empty_cover(problem: GromovProblem) -> Boxes:
     reach = 16 * math.sqrt(float((c * c).sum()) * x2 * y2)
     value = np.array([4 * x2 * y2 - problem.floor + reach + problem.scale])
     leaf = np.zeros(1, dtype=np.int64)
-    prices = np.zeros((0, problem.q.size))
-    return Boxes(low[None], high[None], value, leaf, leaf, prices, leaf - 1)
+    prices = np.zeros((1, problem.q.size))  # they prove the value: no entry is larger
+    return Boxes(low[None], high[None], value, leaf, leaf, prices, leaf)
 
 
 def cross_polytope(D: int, radius: float) -> tuple[Matrix, Index]:

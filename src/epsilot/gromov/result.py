@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import memory
 from .._types import Matrix
+from ..deadline import OutOfTime
 from ..display.text import compile_note
 from ..engine.certificate import Certificate
 from ..engine.status import Status
@@ -145,7 +146,10 @@ class GromovResult:
         problem = self.problem
         worth, size = problem.unit * problem.mass, problem.scale
         oracle = TransportOracle(problem)
-        check_values(problem, self.cover, lambda c: oracle.answer(c).prices)
+        try:
+            check_values(problem, self.cover, lambda c: oracle.answer(c).prices)
+        except OutOfTime:  # Ctrl-C ended a transport problem
+            raise KeyboardInterrupt from None
         upper, error = value_of(problem, self.arcs)
         lower = min(bound_of(problem, self.cover), upper)
         tolerance = ROUND_OFF * size * worth
