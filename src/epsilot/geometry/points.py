@@ -83,8 +83,8 @@ class PointCloud(Geometry):
     public_call: PublicCall | None = None  # None: on points
     has_float32_points = True  # whether this process may hold float32 copies of all points
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         X_a: ArrayLike,
         X_b: ArrayLike,
         metric: MetricLike = "sqeuclidean",
@@ -92,14 +92,10 @@ class PointCloud(Geometry):
         p: float = 1.0,
         metric_params: Mapping[str, Any] | None = None,
         single: bool = False,
-    ) -> None:
-        metric = as_metric(metric, p, metric_params)
-        self._check_and_set(*as_pair(X_a, X_b), metric, single)
-
-    def __new__(cls, *args: Any, **keywords: Any) -> Any:
-        """Return a :class:`MetricCloud` for a metric without compiled kernels."""
-        other = _metric_cloud(*args, **keywords) if cls is PointCloud else None
-        return object.__new__(cls) if other is None else other
+    ) -> PointCloud:
+        """Check the arguments; return a :class:`MetricCloud` if the metric has no kernels."""
+        pair, metric = as_pair(X_a, X_b), as_metric(metric, p, metric_params)
+        return cls.of_points(*pair, metric, single=single)  # type: ignore[return-value]
 
     @classmethod
     def of_points(
@@ -483,19 +479,3 @@ class PointCloud(Geometry):
             return None
         centre = self._centre if self._named.degree > 0 else np.zeros(self.X.shape[1])
         return Float32Points.of(self.X, self.Y, centre, self._named, self.shift)
-
-
-def _metric_cloud(
-    X_a: ArrayLike,
-    X_b: ArrayLike,
-    metric: MetricLike = "sqeuclidean",
-    *,
-    p: float = 1.0,
-    metric_params: Mapping[str, Any] | None = None,
-    single: bool = False,
-) -> MetricCloud | None:
-    """Return the cost by a metric without compiled kernels, or None."""
-    metric = as_metric(metric, p, metric_params)
-    if compiled_metric(metric) is not None:
-        return None
-    return MetricCloud(*as_pair(X_a, X_b), as_named(metric))

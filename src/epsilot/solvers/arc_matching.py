@@ -18,6 +18,7 @@ from ..kernels import arc_assignment as kernels
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive
 from ..problems.work import Work
+from .base import no_entries
 from .cost_features import median_arc_cost
 
 
@@ -48,16 +49,18 @@ class MatchingState:
     """Matched arcs, the prices of columns, and the rows that wait for a column."""
 
     lam: Vector  # prices of columns
-    is_matching: bool  # whether rows are matched to columns; if False, an auction of mass follows
-    stage: int  # BIDS, REDUCTION or PATHS
-    matched: Index  # arc of each row, or -1
-    owners: NDArray[np.int32]  # row of each column, or -1
-    waiting: NDArray[np.int32]  # bidding: a ring buffer of rows; later: the rows without a column
-    first: int  # first place in use
-    n_waiting: int
-    bids: int  # in this phase
-    bid_eps: float  # ε of the phase
-    n_read: int  # arcs read by searches
+    # Whether rows are matched to columns; if False, an auction of mass follows.
+    is_matching: bool = False
+    stage: int = BIDS  # BIDS, REDUCTION or PATHS
+    matched: Index = no_entries(np.int64)  # arc of each row, or -1
+    owners: NDArray[np.int32] = no_entries(np.int32)  # row of each column, or -1
+    # While rows bid, a ring buffer of rows; later the rows without a column.
+    waiting: NDArray[np.int32] = no_entries(np.int32)
+    first: int = 0  # first place in use
+    n_waiting: int = 0
+    bids: int = 0  # in this phase
+    bid_eps: float = 0.0  # ε of the phase
+    n_read: int = 0  # arcs read by searches
 
     @property
     def is_matched(self) -> bool:
@@ -83,27 +86,10 @@ def is_assignment(problem: Additive) -> bool:
     return has_arcs and bool(p[0] > 0 and np.ptp(p) == 0 == np.ptp(q))
 
 
-def no_matching() -> dict[str, Any]:
-    """Return the fields of a state that matches no rows, without prices."""
-    nobody = np.zeros(0, dtype=np.int32)
-    return {
-        "is_matching": False,
-        "stage": BIDS,
-        "matched": np.zeros(0, dtype=np.int64),
-        "owners": nobody,
-        "waiting": nobody,
-        "first": 0,
-        "n_waiting": 0,
-        "bids": 0,
-        "bid_eps": 0.0,
-        "n_read": 0,
-    }
-
-
 def open_matching(problem: Additive) -> dict[str, Any]:
     """Return the fields of a state in which all rows wait, without prices."""
     n = problem.shape[0]
-    return no_matching() | {
+    return {
         "is_matching": True,
         "matched": np.full(n, -1),
         "owners": np.full(n, -1, dtype=np.int32),

@@ -6,8 +6,8 @@ the next round starts from the last basis.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from ..geometry.sweeps import ByRow
 from ..kernels import k_least, network
 from ..kernels.forest import MAX_UNSETTLED_MASS
 from ..problems.work import Work
-from .base import ResizableState, RowState
+from .base import ResizableState, RowState, no_entries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,20 +47,21 @@ class RoundState(RowState, ResizableState):
 
     row: Vector  # row potential at the start of the round
     lam: Vector  # column potential at the start of the round
-    round: int  # restricted problems solved
-    is_open: bool  # whether a round has begun and not ended
-    sources: Nodes  # source nodes of the arcs; columns are counted from n
-    targets: Nodes
-    arc_costs: Vector  # their costs
-    reduced: Vector  # their reduced costs at the start of the round, divided by max C
-    at: int  # arc at which pricing continues
-    links: Nodes  # the basis: see kernels.network
-    is_up: NDArray[np.bool_]
-    flow: Vector
-    node_prices: Vector
-    big: float  # price of artificial arcs
-    pivots: int  # pivots in the current round
-    is_done: bool  # no arc has a negative reduced cost, or a limit of pivots or rounds is reached
+    round: int = 0  # restricted problems solved
+    is_open: bool = False  # whether a round has begun and not ended
+    sources: Nodes = no_entries(np.uint32)  # source nodes of the arcs; columns are counted from n
+    targets: Nodes = no_entries(np.uint32)
+    arc_costs: Vector = no_entries()  # their costs
+    reduced: Vector = no_entries()  # reduced costs at the start of the round, divided by max C
+    at: int = 0  # arc at which pricing continues
+    links: Nodes = no_entries(np.uint32)  # the basis: see kernels.network
+    is_up: NDArray[np.bool_] = no_entries(np.bool_)
+    flow: Vector = no_entries()
+    node_prices: Vector = no_entries()
+    #: Price of artificial arcs.
+    big: float = field(default_factory=lambda: TUNING.artificial_price)
+    pivots: int = 0  # pivots in the current round
+    is_done: bool = False  # no arc has a negative reduced cost, or a limit is reached
 
     @property
     def has_basis(self) -> bool:
@@ -102,27 +103,6 @@ def are_links(flat: Nodes, n_arcs: int) -> bool:
     preds = links[1][links[1] != network.ARTIFICIAL]
     is_tree = np.delete(links, (1, 5), axis=0).max() < links.shape[1]
     return bool(is_tree and (preds.size == 0 or preds.max() < n_arcs))
-
-
-def empty_rounds() -> dict[str, Any]:
-    """Return the fields of a state before its first round, without potentials."""
-    none, no_nodes = np.zeros(0), np.zeros(0, dtype=np.uint32)
-    return {
-        "round": 0,
-        "is_open": False,
-        "sources": no_nodes,
-        "targets": no_nodes,
-        "arc_costs": none,
-        "reduced": none,
-        "at": 0,
-        "links": no_nodes,
-        "is_up": np.zeros(0, dtype=np.bool_),
-        "flow": none,
-        "node_prices": none,
-        "big": TUNING.artificial_price,
-        "pivots": 0,
-        "is_done": False,
-    }
 
 
 def begin(

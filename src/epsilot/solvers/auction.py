@@ -13,8 +13,8 @@ its columns. The state consists of plain arrays, so that a run can be saved at a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -38,12 +38,11 @@ from .arc_simplex import (
     begin,
     crash,
     duals,
-    empty_rounds,
     negative_arcs,
     pivot,
     reopen,
 )
-from .base import DirectSolver, Pace, Signal
+from .base import DirectSolver, Pace, Signal, no_entries
 from .cost_features import cloud_features
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo
@@ -111,35 +110,36 @@ TUNING = AuctionTuning()
 class LevelState:
     """The auction of one level; some arrays hold several quantities, one after the other."""
 
-    is_flipped: bool  # whether the problem's columns are the rows that bid
-    rows: Index  # rows that bid, in the order of their tree
-    cols: Index  # columns, in the order of theirs
-    weights: Vector  # masses of those rows
-    quotas: Vector  # masses of those columns
-    fine_x: Vector  # points of the rows
-    fine_y: Vector
-    level: int  # levels begun
-    is_selling: bool  # whether a phase has begun and not ended
-    is_promising: bool  # whether the last phase may satisfy a loose goal
-    certified_gap: float  # relative gap from which an intermediate plan is worth a certificate
-    is_over: bool  # whether the last phase of the level has ended
-    eps: float
-    last_eps: float
-    early: float  # mass that may be unsold when a phase ends
-    enough: float  # mass that may be unsold when the last phase ends
-    small: float  # mass below which rows bid last
-    x: Vector  # points or cells of the level
-    y: Vector
-    nodes: Vector  # tree of the level's columns
-    by_column: Vector  # prices, base, unsold, specks
-    heads: kernels.Places  # cheapest pieces of the columns
-    by_row: Vector  # excess, dust, thresholds, leasts
-    pieces: Vector  # costs, masses and limits of pieces
-    piece_links: kernels.Places  # child, sibling, row and column of pieces
-    list_cols: kernels.Places
-    list_costs: Vector
-    line: kernels.Places  # queue, is_queued, waiting
-    counts: Index
+    is_flipped: bool = False  # whether the problem's columns are the rows that bid
+    rows: Index = no_entries(np.int64)  # rows that bid, in the order of their tree
+    cols: Index = no_entries(np.int64)  # columns, in the order of theirs
+    weights: Vector = no_entries()  # masses of those rows
+    quotas: Vector = no_entries()  # masses of those columns
+    fine_x: Vector = no_entries()  # points of the rows
+    fine_y: Vector = no_entries()
+    level: int = 0  # levels begun
+    is_selling: bool = False  # whether a phase has begun and not ended
+    is_promising: bool = False  # whether the last phase may satisfy a loose goal
+    # Relative gap from which an intermediate plan is worth a certificate.
+    certified_gap: float = TUNING.first_certified_gap
+    is_over: bool = False  # whether the last phase of the level has ended
+    eps: float = 0.0
+    last_eps: float = 0.0
+    early: float = 0.0  # mass that may be unsold when a phase ends
+    enough: float = 0.0  # mass that may be unsold when the last phase ends
+    small: float = 0.0  # mass below which rows bid last
+    x: Vector = no_entries()  # points or cells of the level
+    y: Vector = no_entries()
+    nodes: Vector = no_entries()  # tree of the level's columns
+    by_column: Vector = no_entries()  # prices, base, unsold, specks
+    heads: kernels.Places = no_entries(np.int32)  # cheapest pieces of the columns
+    by_row: Vector = no_entries()  # excess, dust, thresholds, leasts
+    pieces: Vector = no_entries()  # costs, masses and limits of pieces
+    piece_links: kernels.Places = no_entries(np.int32)  # child, sibling, row and column of pieces
+    list_cols: kernels.Places = no_entries(np.int32)
+    list_costs: Vector = no_entries()
+    line: kernels.Places = no_entries(np.int32)  # queue, is_queued, waiting
+    counts: Index = field(default_factory=lambda: np.zeros(kernels.N_COUNTS, np.int64))
 
     @property
     def market(self) -> kernels.AuctionArrays:
@@ -237,43 +237,6 @@ class LevelState:
             (self.counts[: kernels.BIDS], n + size + 1),
         )
         return all(x.size == 0 or -1 <= x.min() <= x.max() < end for x, end in places)
-
-
-def empty_level() -> dict[str, Any]:
-    """Return the fields of a state before its first level."""
-    none, nothing = np.zeros(0), np.zeros(0, dtype=np.int32)
-    no_rows = np.zeros(0, dtype=np.int64)
-    return {
-        "is_flipped": False,
-        "rows": no_rows,
-        "cols": no_rows,
-        "weights": none,
-        "quotas": none,
-        "fine_x": none,
-        "fine_y": none,
-        "level": 0,
-        "is_selling": False,
-        "is_promising": False,
-        "certified_gap": TUNING.first_certified_gap,
-        "is_over": False,
-        "eps": 0.0,
-        "last_eps": 0.0,
-        "early": 0.0,
-        "enough": 0.0,
-        "small": 0.0,
-        "x": none,
-        "y": none,
-        "nodes": none,
-        "by_column": none,
-        "heads": nothing,
-        "by_row": none,
-        "pieces": none,
-        "piece_links": nothing,
-        "list_cols": nothing,
-        "list_costs": none,
-        "line": nothing,
-        "counts": np.zeros(kernels.N_COUNTS, dtype=np.int64),
-    }
 
 
 class AuctionLevels:
@@ -699,7 +662,7 @@ def _grow(state: LevelState) -> None:
 class AuctionState(LevelState, RoundState):
     """The auction's arrays, then the simplex's, in the auction's order of rows and columns."""
 
-    far: float  # cost per unit of mass that a north-west corner plan moves
+    far: float = 0.0  # cost per unit of mass that a north-west corner plan moves
 
     def fits(self, problem: Additive) -> bool:
         """Tell whether saved arrays have consistent sizes and indices."""
@@ -764,7 +727,7 @@ class Auction(DirectSolver[AuctionState]):
     ) -> tuple[AuctionState, Work]:
         """Return an empty state: the first step opens the coarsest level."""
         none = np.zeros(0)
-        return AuctionState(row=none, lam=none, far=0.0, **empty_level(), **empty_rounds()), Work()
+        return AuctionState(row=none, lam=none), Work()
 
     def step(self, problem: Additive, state: AuctionState, rng: Generator) -> Work:
         """Bid; when the auction of a level has ended, pivot."""
@@ -908,8 +871,9 @@ def _levels(problem: Additive) -> AuctionLevels:
 
 def _leave_level(levels: AuctionLevels, state: AuctionState) -> Work:
     """Discard the simplex of a coarse level, and open the next level."""
-    for name, value in empty_rounds().items():
-        setattr(state, name, value)
+    fresh = AuctionState(row=state.row, lam=state.lam)
+    for part in fields(RoundState):
+        setattr(state, part.name, getattr(fresh, part.name))
     return levels.step(state)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import Field, dataclass
+from dataclasses import Field, dataclass, field
+from functools import partial
 from typing import (
     Any,
     ClassVar,
@@ -64,6 +65,11 @@ class SolverState:
     def row_potential(self) -> Vector | None:
         """Return a row potential that is usable even in the middle of a step, if there is one."""
         return None
+
+
+def no_entries(dtype: type[np.generic] = np.float64) -> Any:
+    """Return the field of a state that is an empty array at first."""
+    return field(default_factory=partial(np.zeros, 0, dtype))
 
 
 class ResizableState(SolverState, ABC):

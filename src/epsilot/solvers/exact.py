@@ -14,7 +14,7 @@ from ..errors import InvalidProblem
 from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
-from .base import AnySolver, DirectSolver, Pace, RowState
+from .base import AnySolver, DirectSolver, Pace, RowState, no_entries
 from .cost_features import tie_measure
 from .cost_models import Offer, cost_model
 from .method_info import A_PRIORI, MethodInfo, Order
@@ -26,10 +26,10 @@ class VertexState(RowState):
 
     row: Vector  # row potential
     lam: Vector  # column potential
-    i: Index  # rows, columns and flow of the arcs in use
-    j: Index
-    flow: Vector
-    is_done: bool
+    i: Index = no_entries(np.int64)  # rows, columns and flow of the arcs in use
+    j: Index = no_entries(np.int64)
+    flow: Vector = no_entries()
+    is_done: bool = False
 
 
 class OneStep(DirectSolver[VertexState]):
@@ -41,8 +41,7 @@ class OneStep(DirectSolver[VertexState]):
         """Start without arcs, from given potentials or zeros."""
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
-        no_arcs = np.zeros(0, dtype=np.int64)
-        return VertexState(row, lam, no_arcs, no_arcs, np.zeros(0), False), Work()
+        return VertexState(row, lam), Work()
 
     def candidates(self, problem: Additive, state: VertexState) -> list[tuple[Core, Vector]]:
         """Return the optimal plan and the optimal dual."""

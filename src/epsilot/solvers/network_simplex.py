@@ -30,7 +30,6 @@ from .arc_matching import (
     match,
     matching_plan,
     matching_row,
-    no_matching,
     open_matching,
 )
 from .arc_simplex import (
@@ -39,14 +38,13 @@ from .arc_simplex import (
     begin,
     crash,
     duals,
-    empty_rounds,
     is_short,
     may_raise_price,
     pivot,
     raise_price,
     reopen,
 )
-from .auction import AuctionLevels, LevelState, empty_level
+from .auction import AuctionLevels, LevelState
 from .base import DirectSolver, Pace
 from .cost_features import median_arc_cost
 from .cost_models import Offer
@@ -217,9 +215,8 @@ class NetworkSimplex(DirectSolver[NetworkState]):
             row, lam = np.zeros(problem.shape[0]), least_costs(problem.geometry)
         else:
             (row, lam), work = crude_potentials(problem)
-        matching = open_matching(problem) if is_matching else no_matching()
-        fields = {**empty_level(), **empty_rounds(), **matching, "row": row, "lam": lam}
-        return NetworkState(**fields), work
+        matching = open_matching(problem) if is_matching else {}
+        return NetworkState(row=row, lam=lam, **matching), work
 
     def step(self, problem: Additive, state: NetworkState, rng: Generator) -> Work:
         """Match rows to columns; or bid and, when the auction has ended, pivot."""

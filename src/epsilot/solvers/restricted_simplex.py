@@ -35,7 +35,6 @@ from .arc_simplex import (
     begin,
     crash,
     duals,
-    empty_rounds,
     negative_arcs,
     pivot,
     reopen,
@@ -180,10 +179,8 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         n, m = problem.shape
         row, lam = (np.zeros(n), np.zeros(m)) if potentials is None else potentials
         done = 0 if potentials is None else self._n_sweeps - self.sweeps
-        state = RestrictedState(
-            row=row.copy(), lam=lam.copy(), usual=usual_cost(problem), sweep=done, **empty_rounds()
-        )
-        return state, Work()
+        usual = usual_cost(problem)
+        return RestrictedState(row=row.copy(), lam=lam.copy(), usual=usual, sweep=done), Work()
 
     def step(self, problem: Additive, state: RestrictedState, rng: Generator) -> Work:
         """Do one sweep, or pivot on a restricted problem, and choose its arcs first."""
