@@ -14,7 +14,7 @@ from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import arc_simplex
 from epsilot.solvers import auction as markets
-from epsilot.solvers.auction import Auction, LevelState, _levels, empty_level
+from epsilot.solvers.auction import Auction, LevelState, _levels
 from tuning import tune
 from weights import even, random, sparse, uneven
 
@@ -175,7 +175,7 @@ def test_the_auction_alone_is_optimal_to_its_eps(rng, monkeypatch):
     tune(monkeypatch, markets, unsold_assignment=1e-12)
     n = 400
     X, Y, p = rng.random((n, 2)), rng.random((n, 2)), even(rng, n)
-    state = LevelState(**empty_level())
+    state = LevelState()
     market = markets.CloudAuctionLevels(Embedding(X, Y, METRICS["sqeuclidean"].key, 0.0), p, p)
     while not state.is_over:
         market.step(state)

@@ -8,7 +8,7 @@ from epsilot.geometry.tree_index import Embedding
 from epsilot.kernels import auction as kernels
 from epsilot.metrics import METRICS
 from epsilot.solvers import auction as markets
-from epsilot.solvers.auction import LevelState, empty_level
+from epsilot.solvers.auction import LevelState
 from tuning import tune
 
 N, M = 70, 55
@@ -104,7 +104,7 @@ def check_arcs(found, n, m):
 def test_every_step_leaves_a_sound_market(name, bids, monkeypatch):
     tune(monkeypatch, markets, max_bids_per_step=bids)
     market, C, p, q = opened(*CASES[name])
-    state, n_checked = LevelState(**empty_level()), 0
+    state, n_checked = LevelState(), 0
     while not state.is_over:
         market.step(state)
         costs, weights, quotas = C, p, q
