@@ -1,5 +1,7 @@
 """Sparse costs: exact values against HiGHS, cuts that prove infeasibility, and rejected input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,6 +11,8 @@ import epsilot
 from epsilot import deadline
 from epsilot.problems.plan import Arcs
 from epsilot.problems.rounding import round_on_arcs
+from epsilot.solvers import network_simplex
+from epsilot.solvers.network_simplex import TUNING
 from epsilot_lab.studies.sparse import agrees, is_cut
 
 N_PROBLEMS = 150
@@ -65,6 +69,49 @@ def test_methods_use_allowed_arcs_only(name):
     assert result.value == pytest.approx(expected, abs=tolerance)
     assert result.lower_bound <= result.value
     assert not result.plan[np.isinf(BASE)].any()
+
+
+#: The last row and the last column have no arcs; their mass vanishes.
+ALONE = np.array([[1.0, 4.0, np.inf, np.inf], [np.inf, 2.0, 1.0, np.inf], [np.inf] * 4])
+PENALTIES = {
+    "kl": {"unbalanced": 1.0},
+    "kl per point": {"unbalanced": ([1.0, 2.0, 0.5], 1.0)},
+    "kl with entropy": {"unbalanced": 1.0, "reg": 0.1},
+    "tv with entropy": {"unbalanced": 2.0, "unbalanced_type": "tv", "reg": 0.1},
+}
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_penalties_on_arcs_are_those_beside_pairs_too_expensive_to_use(name):
+    keywords = PENALTIES[name]
+    goal = {"tol": 1e-9} if "reg" in keywords else {"rtol": 1e-7}
+    a, b = [0.5, 0.7, 0.2], [0.4, 0.3, 0.3, 0.1]
+    result = epsilot.solve(ALONE, a, b, **keywords, **goal)
+    full = epsilot.solve(np.minimum(ALONE, 400.0), a, b, **keywords, **goal)
+    assert result.converged
+    assert result.value == pytest.approx(full.value, rel=1e-6)
+    assert result.lower_bound <= full.value
+    assert full.lower_bound <= result.value
+    assert not result.plan[np.isinf(ALONE)].any()
+    assert all(np.isfinite(x).all() for x in result.potentials)
+
+
+def weighted_arcs(n, degree):
+    """Return a cost on random arcs, and the marginals of a random flow on them."""
+    rng = np.random.default_rng(4)
+    rows, cols = np.repeat(np.arange(n), degree), rng.integers(0, n, n * degree)
+    M = epsilot.Sparse(rows, cols, rng.random(rows.size), (n, n))
+    flow = rng.random(rows.size) / rows.size
+    return M, np.bincount(rows, flow, n), np.bincount(cols, flow, n)
+
+
+def test_few_arcs_are_solved_without_an_auction_and_many_with_one(monkeypatch):
+    M, a, b = weighted_arcs(60, 5)
+    expected = epsilot.solve(M, a, b)
+    monkeypatch.setattr(network_simplex, "TUNING", replace(TUNING, max_whole_nodes=0))
+    result = epsilot.solve(M, a, b)
+    assert result.value == pytest.approx(expected.value, rel=1e-12)
+    assert result.work.operations != expected.work.operations
 
 
 def test_certify_and_batches_take_sparse_costs():
@@ -166,7 +213,7 @@ REFUSED = {
     "minus inf": (lambda: epsilot.solve(-BASE), "is -inf"),
     "method": (lambda: epsilot.solve(BASE, A, B, method="pdasmd"), "needs a cost for every pair"),
     "dense": (lambda: epsilot.solve(np.eye(2), method="network_simplex"), "needs a sparse cost"),
-    "kl": (lambda: epsilot.solve(BASE, A, B, unbalanced=1.0), "pass unbalanced_type='tv'"),
+    "partial entropy": (lambda: epsilot.solve(BASE, A, B, mass=0.1, reg=1.0), "leave out reg"),
     "one side": (
         lambda: epsilot.solve(BASE, A, B, unbalanced=(1, np.inf), unbalanced_type="tv"),
         "finite penalties",

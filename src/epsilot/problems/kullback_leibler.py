@@ -36,6 +36,8 @@ from .unbalanced_base import TUNING, UnbalancedObjective, check_growth, internal
 
 #: Largest relative misfit whose divergence is summed as a series, and the terms of that series.
 SERIES_RADIUS, SERIES_TERMS = 0.1, 16
+#: Potential of a point without arcs, in units of its penalty: exp(-40) is below the round-off of 1.
+VANISHED = 40.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ class KullbackLeibler(UnbalancedObjective):
         core, *_ = remove_overflow(core, self.problem.p)
         found = self._scaled(core)
         lowest = min(least(self.price_a), least(self.price_b))
-        if lowest <= TUNING.high_penalty_ratio * self.cost_size and not self.is_partly_exact:
+        is_low = lowest <= TUNING.high_penalty_ratio * self.cost_size
+        if (is_low or self.problem.geometry.allowed is not None) and not self.is_partly_exact:
             return found
         rounded = self._onto_marginals(core)
         return min(found, rounded, key=lambda x: self.value(x.plan, x.cost))
@@ -172,13 +175,13 @@ class KullbackLeibler(UnbalancedObjective):
 
     def row_potential(self, g: Vector) -> Vector:
         """Return the c-transform."""
-        return self.problem.geometry.ctransform_rows(g)
+        return bounded_gains(self.problem.geometry.ctransform_rows(g), self.price_a)
 
     def dual(self, f: Vector) -> tuple[Potentials, float]:
         """Return c-transforms of a row potential with the optimal constant between them."""
         geometry = self.problem.geometry
-        g = geometry.ctransform_cols(f)
-        f = geometry.ctransform_rows(g)
+        g = bounded_gains(geometry.ctransform_cols(f), self.price_b)
+        f = self.row_potential(g)
         transformed, balanced = (f, g), self._balanced(f, g)
         # Transforms round on both sides of the constant, which may be much larger than they are.
         rounding = sum(
@@ -276,7 +279,13 @@ def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: Price) -
     """
     out, used = np.full_like(log_mass, -np.inf), log_mass > -np.inf
     out[used] = (log_mass[used] - lse[used]) / (1 / eta + 1 / kept(price, used))
-    return out
+    return bounded_gains(out, price)
+
+
+def bounded_gains(f: Vector, price: Price) -> Vector:
+    """Return potentials, finite at points without arcs: their mass vanishes at the full price."""
+    is_alone = f == np.inf
+    return np.where(is_alone, VANISHED * price, f) if is_alone.any() else f
 
 
 def rounding_factor(f: Vector, g: Vector, eta: float) -> float:

@@ -415,6 +415,11 @@ class Partial:
                 f"shares down to {TUNING.min_share:.0e} (lower the weights: none needs to exceed "
                 "mass)."
             )
+        if reg is not None and problem.geometry.allowed is not None:
+            raise InvalidProblem(
+                "mass and reg were given and the cost forbids some pairs; whether the arcs can "
+                "take the mass is proved without an entropy only (leave out reg)."
+            )
         if reg is not None:
             return EntropicPartial.of(problem, share, reg)
         return PartialTransport(problem, share)

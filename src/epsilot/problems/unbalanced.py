@@ -159,18 +159,13 @@ class Unbalanced:
                 )
 
     def _check_arcs(self, geometry: Geometry) -> None:
-        """Reject forbidden arcs beside exact marginals, and with KL penalties."""
+        """Reject forbidden arcs beside exact marginals."""
         if geometry.allowed is None:
             return
         if np.isinf(self.price_a).any() or np.isinf(self.price_b).any():
             raise InvalidProblem(
-                "unbalanced holds inf and the cost forbids some pairs; exact marginals need a cost "
-                "for every pair (pass finite penalties for both sides)."
-            )
-        if self.divergence == "kl":
-            raise InvalidProblem(
-                "unbalanced_type is 'kl' and the cost forbids some pairs; sparse costs have total "
-                "variation penalties only (pass unbalanced_type='tv')."
+                "unbalanced holds inf and the cost forbids some pairs; arcs may be unable to take "
+                "an exact marginal (pass finite penalties for both sides)."
             )
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:

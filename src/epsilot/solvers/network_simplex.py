@@ -2,8 +2,9 @@
 
 Sinkhorn sweeps over the arcs give crude potentials. A short auction improves them and finds a flow
 that lacks little mass. The simplex starts from that flow, on the cheapest arcs of every row; arcs
-of negative reduced cost then join round by round. Artificial arcs to a root take the missing mass.
-What is still on them at the optimum becomes a plan, or a cut, when the plan is rounded.
+of negative reduced cost then join round by round. Small problems are given to the simplex at once,
+with all arcs. Artificial arcs to a root take the missing mass. What is still on them at the optimum
+becomes a plan, or a cut, when the plan is rounded.
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ class NetworkSimplexTuning:
     # The simplex.
     tolerance: float = 5e-14  # share of max C below which a reduced cost is negative
     artificial_price: float = 0.1  # first price of artificial arcs, in units of max C
+    #: Most arcs, and most rows and columns, of a first round with all arcs and without an auction.
+    max_whole_arcs: int = 100_000
+    max_whole_nodes: int = 4000
+    whole_artificial_price: float = 1.0  # first price of artificial arcs then, in the same unit
     sorted_arcs: int = 3  # per node, from which the first basis is built
     #: Fewest and most arcs that are priced together, in units of the root of their number.
     block: tuple[float, float] = (4.0, 16.0)
@@ -206,43 +211,47 @@ class NetworkSimplex(DirectSolver[NetworkState]):
     ) -> tuple[NetworkState, Work]:
         """Start from given potentials, or from those of a few Sinkhorn sweeps.
 
-        Where all masses are equal, rows are matched from the least costs of the columns.
+        Where all masses are equal, rows are matched from the least costs of the columns. Few arcs
+        are all given to the simplex.
         """
         is_matching, work = is_assignment(problem), Work()
+        is_whole = _is_whole(problem)
         if potentials is not None:
             row, lam = (x.copy() for x in potentials)
-        elif is_matching:
+        elif is_matching or is_whole:
             row, lam = np.zeros(problem.shape[0]), least_costs(problem.geometry)
         else:
             (row, lam), work = crude_potentials(problem)
         matching = open_matching(problem) if is_matching else {}
-        return NetworkState(row=row, lam=lam, **matching), work
+        return NetworkState(row=row, lam=lam, is_over=is_whole, **matching), work
 
     def step(self, problem: Additive, state: NetworkState, rng: Generator) -> Work:
         """Match rows to columns; or bid and, when the auction has ended, pivot."""
-        work = Work()
+        work, levels = Work(), ArcLevels(problem)
         for _ in range(TUNING.phases_per_step):
-            work.record(self._advance(problem, state))
+            work.record(self._advance(problem, levels, state))
             if state.is_done or work.operations >= TUNING.operations_per_step:
                 break
         return work
 
-    def _advance(self, problem: Additive, state: NetworkState) -> Work:
+    def _advance(self, problem: Additive, levels: ArcLevels, state: NetworkState) -> Work:
         """Make one phase of a matching or of the auction, or a number of pivots."""
         if state.is_matching:
             work, is_quick = match(problem, state)
             state.is_done = state.is_matched
             if not is_quick:
                 state.is_matching = False
-                (state.row, state.lam), more = crude_potentials(problem)
-                work.record(more)
+                if not state.is_over:
+                    (state.row, state.lam), more = crude_potentials(problem)
+                    work.record(more)
             return work
-        levels = ArcLevels(problem)
         if not state.is_over:
             return levels.step(state)
         unit, work = problem.geometry.cost_unit, Work()
         if not state.is_open:
-            if state.round == 0:
+            if state.round == 0 and state.level == 0:
+                open_whole(levels, state, unit)
+            elif state.round == 0:
                 open_round(levels, state, unit)
             else:
                 bar = -2 * TUNING.tolerance * unit
@@ -309,6 +318,27 @@ def bounded(x: Vector, unit: float) -> Vector:
     """Clip potentials: those of nodes without arcs are infinite."""
     most = 1e3 * unit
     return np.clip(x, -most, most)
+
+
+def _is_whole(problem: Additive) -> bool:
+    """Tell whether the arcs are few enough for one round of the simplex."""
+    arcs = problem.geometry.allowed
+    is_small = sum(problem.shape) <= TUNING.max_whole_nodes
+    return arcs is not None and is_small and arcs.costs.size <= TUNING.max_whole_arcs
+
+
+def open_whole(levels: ArcLevels, state: NetworkState, unit: float) -> None:
+    """Open the first round with all arcs, and build a basis of those of least reduced cost."""
+    levels.arrange(state)
+    arcs = levels.geometry.allowed
+    assert arcs is not None
+    state.lam = state.lam[levels.kept_cols]
+    least = levels.geometry.ctransform_rows(state.lam)
+    state.row = np.where(np.isfinite(least), least, 0.0)
+    shape = state.row.size, state.lam.size
+    begin(state, shape, arcs.rows, arcs.cols.astype(np.int64), arcs.costs, unit)
+    state.big = TUNING.whole_artificial_price
+    crash(state, levels.masses(state), np.argsort(ranks(state.reduced), kind="stable"))
 
 
 def open_round(levels: ArcLevels, state: NetworkState, unit: float) -> None:

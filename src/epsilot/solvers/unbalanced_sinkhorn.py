@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -30,6 +30,7 @@ from ..problems.problem import Additive, Clipped, Penalised
 from ..problems.work import Work
 from .base import Pace, Signal, SolverState, UnpublishedSolver
 from .method_info import MethodInfo
+from .network_simplex import NetworkSimplex
 from .restricted_simplex import RestrictedSimplex
 
 
@@ -116,6 +117,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
         year=2018,
         note="linear for fixed η and λ",
         form=Penalised.form,
+        takes_arcs=True,
     )
     pace: ClassVar[Pace] = Pace()
 
@@ -193,16 +195,15 @@ def preferred_transport(problem: Penalised, f: Vector, g: Vector) -> list[tuple[
     With optimal potentials these are the marginals of every optimal plan.
     """
     geometry, (n, m) = problem.geometry, problem.shape
-    if geometry.allowed is not None or (
-        geometry.is_separable and n * m > GEOMETRY_TUNING.max_kept_entries
-    ):
+    if geometry.is_separable and n * m > GEOMETRY_TUNING.max_kept_entries:
         return []
     r = _preferred(problem.p, f, problem.price_a)
     c = _preferred(problem.q, g, problem.price_b)
     mass, of_c = float(r.sum()), float(c.sum())
     if not (0 < mass < math.inf and 0 < of_c < math.inf):
         return []
-    low, rng, simplex = geometry.bounds[0], np.random.default_rng(0), RestrictedSimplex()
+    low, rng = geometry.bounds[0], np.random.default_rng(0)
+    simplex: Any = RestrictedSimplex() if geometry.allowed is None else NetworkSimplex()
     target = Additive(geometry.shifted(-low), 0.0, r / mass, c / of_c)
     state, _ = simplex.init(target, rng, (f - low, g))
     while not state.is_done:
@@ -256,6 +257,7 @@ class ClippedSinkhorn(UnpublishedSolver):
         year=2015,
         note="no rate is proved",
         form=Clipped.form,
+        takes_arcs=True,
     )
     pace: ClassVar[Pace] = Pace()
 
