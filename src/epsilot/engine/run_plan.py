@@ -105,7 +105,7 @@ def _check_fit(
     if is_sparse and not (about.needs_arcs or about.takes_arcs):
         raise InvalidProblem(
             f"{name} cannot solve {_described(whole)}; it needs a cost for every pair (use "
-            "method='auto', 'network_simplex' or 'sinkhorn')."
+            "method='auto')."
         )
     if about.needs_arcs and not is_sparse:
         raise InvalidProblem(
