@@ -15,7 +15,9 @@ from epsilot.engine import execute as executing
 from epsilot.engine.clock import TUNING, Clock
 from epsilot.engine.reserve import reserve
 from epsilot.engine.run_state import RunState
+from epsilot.problems.balanced import objective_of
 from epsilot.problems.objective import crude_plan, crude_potentials
+from epsilot.problems.problem import make_problem
 from epsilot.problems.work import Work
 from sample_problems import trace
 from tuning import tune
@@ -286,9 +288,17 @@ def test_time_is_kept_for_a_certificate_only_once_steps_tell_how_long_it_takes(s
 
     class Objective:
         @staticmethod
-        def certificate_work():
-            return Work(certificate=needed)
+        def certificate_operations():
+            return needed
 
     run = RunState(work=Work.of(vector=int(share * needed)), seconds=0.001)
     assert run.work.operations == int(share * needed)
     assert (reserve(run, Objective, Clock(10.0)) > 0) == is_kept
+
+
+def test_slow_steps_do_not_end_a_run_of_points_long_before_its_limit():
+    """A certificate of points in few dimensions searches trees: it takes far less than a pass."""
+    X, Y = np.random.default_rng(0).random((2, 10**5, 2))
+    objective = objective_of(make_problem(epsilot.PointCloud(X, Y)))
+    run = RunState(work=Work.of(vector=10**10), seconds=300.0)
+    assert 0 < reserve(run, objective, Clock(60.0)) < 5

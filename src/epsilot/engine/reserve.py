@@ -11,7 +11,8 @@ from .tuning import TUNING
 def expected(run: RunState, objective: RunObjective) -> float:
     """Return the expected seconds of a certificate and its proof.
 
-    They are those of the last one. Before the first, they follow from the speed of the steps.
+    They are those of the last one. Before the first, they follow from the speed of the steps, which
+    may be far slower per operation than the passes of a certificate.
     """
     if run.evaluation_seconds > 0:
         is_proved = run.evaluation_seconds > TUNING.proved_at_once_seconds
@@ -19,8 +20,8 @@ def expected(run: RunState, objective: RunObjective) -> float:
     operations = run.work.operations
     if operations == 0:
         return 0.0
-    needed = objective.certificate_work().certificate
-    return TUNING.proof_margin * needed * run.seconds / operations
+    pace = min(run.seconds / operations, TUNING.slowest_pass_seconds)
+    return TUNING.proof_margin * objective.certificate_operations() * pace
 
 
 def can_be_certified(run: RunState, objective: RunObjective, clock: Clock) -> bool:
@@ -38,7 +39,7 @@ def can_be_bounded_below(run: RunState, objective: RunObjective, clock: Clock) -
 def reserve(run: RunState, objective: RunObjective, clock: Clock) -> float:
     """Return the seconds to keep for a last certificate, or for a last lower bound."""
     if run.evaluation_seconds == 0:
-        needed = objective.certificate_work().certificate
+        needed = objective.certificate_operations()
         if run.work.operations < TUNING.reliable_share * needed:
             return 0.0
     whole, left = expected(run, objective), clock.seconds_for_proof()

@@ -17,6 +17,8 @@ class EngineTuning:
     proved_at_once_seconds: float = 0.2
     # Operations of a certificate and its proof, in units of those of the certificate.
     proof_margin: float = 4.0
+    # Seconds per operation of the slowest pass of a certificate; steps that search are slower.
+    slowest_pass_seconds: float = 1e-9
     dual_share: float = 0.4  # share of the time of a certificate that the lower bound takes
     # Steps of fewer operations than this share of a certificate's do not tell how long one takes:
     # a millisecond in which another process ran would count as many seconds.

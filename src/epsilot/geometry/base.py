@@ -203,6 +203,8 @@ class Geometry(ABC):
 
     #: Cost of a certificate, in units of that of a dense cost (17 operations per entry).
     certificate_passes: int = 1
+    #: Fraction of the costs that a certificate looks at; searches of trees see few of them.
+    certificate_share: float = 1.0
     #: Least η, as a fraction of the largest cost, whose exponents float64 can hold.
     finest_eta: float = 1e-17
 

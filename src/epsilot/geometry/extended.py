@@ -56,6 +56,7 @@ class Extended(Geometry):
         self.has_rows, self.is_separable = inner.has_rows, inner.is_separable and not inner.has_rows
         self.is_blockwise, self.finest_eta = inner.is_blockwise, inner.finest_eta
         self.certificate_passes = inner.certificate_passes
+        self.certificate_share = inner.certificate_share
 
     def __repr__(self) -> str:
         return f"Extended({self.inner!r})"

@@ -179,6 +179,11 @@ class PointCloud(Geometry):
         least = TUNING.min_searched_entries if self._named.degree == 1 else TUNING.min_power_entries
         return self.line if self.pass_entries >= least else None
 
+    @property
+    def certificate_share(self) -> float:  # type: ignore[override]
+        """Fraction of the costs that a certificate looks at."""
+        return 1.0 if self._index is None else min(1.0, TUNING.searched_columns / self.shape[1])
+
     def rescaled(self, power: int) -> PointCloud | None:
         """Return the geometry of 2**power C, by scaling the points if that is exact."""
         shift, degree = float(np.ldexp(self.shift, power)), self._named.degree

@@ -27,6 +27,7 @@ class Tilted(Geometry):
         self.has_rows, self.is_separable = untilted.has_rows, untilted.is_separable
         self.is_blockwise, self.finest_eta = untilted.is_blockwise, untilted.finest_eta
         self.certificate_passes = untilted.certificate_passes
+        self.certificate_share = untilted.certificate_share
 
     def __repr__(self) -> str:
         return f"Tilted({self._inner!r})"

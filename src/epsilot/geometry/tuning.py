@@ -11,6 +11,7 @@ class GeometryTuning:
 
     # Entries in a block of rows: 2 MiB of float64, about the second-level cache.
     block_entries: int = 1 << 18
+    searched_columns: int = 100  # columns per row that a search of trees compares, about
     max_kept_entries: int = 1 << 22  # most entries of a cost that is kept between passes
     max_chunks: int = 8  # most chunks per block; each chunk has its own column sums
     # Most columns of a tile, and so most points that a worker holds or a task carries.

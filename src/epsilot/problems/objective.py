@@ -162,6 +162,10 @@ class RunObjective(ABC):
         """Return the work of one certificate: none if it only reads what the solver has found."""
         return Work()
 
+    def certificate_operations(self) -> float:
+        """Return about how many operations a certificate takes. Its work counts every cost."""
+        return self.certificate_work().certificate
+
     # -- files -------------------------------------------------------------------------------
 
     def answer_arrays(self, plan: Any, potentials: Any) -> Arrays:
@@ -371,6 +375,10 @@ class Objective(OneProblem):
     def certificate_work(self) -> Work:
         """Return the work of one certificate."""
         return certificate_work(self.problem.geometry)
+
+    def certificate_operations(self) -> float:
+        """Return about how many operations a certificate takes. Its work counts every cost."""
+        return self.certificate_work().certificate * self.problem.geometry.certificate_share
 
     def prove(self, plan: Plan, potentials: Potentials) -> Proof:
         """Return the bounds that this very plan and these potentials prove, or raise.
