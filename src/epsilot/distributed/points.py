@@ -102,7 +102,7 @@ class ClusterCloud(local.PointCloud):
     is_remote = True
     has_float32_points = False  # workers hold the points, and have passes of their own
 
-    def __new__(cls, *_: Any) -> Any:
+    def __new__(cls, *_: Any, **__: Any) -> Any:
         """Return a cloud whose sides are not checked yet."""
         return object.__new__(cls)
 
