@@ -24,6 +24,7 @@ NEEDS = {"epsilot.torch": "torch", "epsilot.jax": "jax", "epsilot.distributed": 
 NEEDS |= {
     "epsilot.applications.domain_adaptation": "sklearn",
     "epsilot.engine.result": "matplotlib",
+    "epsilot.display.results": "matplotlib",
 }
 NEEDS |= {"epsilot.applications.color_transfer": "sklearn"}
 NEEDS |= {"epsilot.frameworks.torch": "torch", "epsilot.frameworks.jax": "jax"}

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from .engine.batch.result import BatchResult
     from .engine.certificate import Certificate
     from .engine.result import Result
-    from .engine.status import Status
     from .errors import (
         CertificateError,
         ConvergenceWarning,
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from .gromov.matrix_bounds import GromovBounds
     from .gromov.result import GromovResult
     from .problems.plan import Plan
+    from .problems.status import Status
     from .problems.work import Record
 
 # Public names load their module on first use, so that importing the package is fast.
@@ -89,9 +89,10 @@ _HOMES = {
     ),
     "geometry": ("Dense", "Geometry", "Grid", "PointCloud", "Sparse"),
     "problems.plan": ("Plan",),
+    "problems.status": ("Status",),
     "problems.work": ("Record",),
     "engine.batch.result": ("BatchResult",),
-    "engine.result": ("Result", "Status"),
+    "engine.result": ("Result",),
     "api.methods": ("methods",),
     "api.graph": ("solve_graph",),
     "graphs.result": ("GraphResult",),

@@ -13,7 +13,8 @@ from epsilot.engine import storage
 BOUNDS = "value value_linear lower_bound gap target marginal_error converged"
 RUN = "method reg seed options version n_iter operations certificate_operations"
 SECONDS = ("seconds", "compile_seconds")
-FIELDS = {*BOUNDS.split(), *RUN.split(), *SECONDS, "cost", "status", "message", "shape", "files"}
+FIELDS = {*BOUNDS.split(), *RUN.split(), *SECONDS, "choice", "cost", "status", "message"}
+FIELDS |= {"shape", "files"}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_files_hold_penalties_per_point(run):
     )
     assert done.json["value"] == pytest.approx(epsilot.solve(np.load("M.npy"), **kind).value)
     wrong = run("solve", "--cost", "M.npy", "--unbalanced", "lam.csv")
-    assert (wrong.code, "6 numbers for the targets" in wrong.err) == (2, True)
+    assert (wrong.code, "holds 6 numbers for the" in wrong.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from accelerated_listings import SHAPES, small, states
 from by_hand import synthetic
 
 import epsilot
-from epsilot.engine.status import Status
+from epsilot.problems.status import Status
 
 
 @pytest.mark.parametrize("shape", SHAPES)

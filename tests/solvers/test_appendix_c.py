@@ -6,9 +6,9 @@ import pytest
 from by_hand import synthetic
 
 import epsilot
-from epsilot.engine.status import Status
 from epsilot.geometry import Dense
 from epsilot.problems.problem import Entropic
+from epsilot.problems.status import Status
 
 
 def parameters(C, p, q, eps):

@@ -6,8 +6,8 @@ import pytest
 from accelerated_listings import SHAPES, small, states
 
 import epsilot
-from epsilot.engine.status import Status
 from epsilot.problems.problem import Additive
+from epsilot.problems.status import Status
 from sample_problems import random
 
 

@@ -12,13 +12,13 @@ from by_hand import small as example
 from by_hand import start, synthetic
 
 import epsilot
-from epsilot.engine.status import Status
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.finite_sum import EUCLIDEAN, EntropicTransport, Mirror, euclidean, minimize, p_norm
 from epsilot.finite_sum.algorithm import draw, exponent
 from epsilot.geometry import Dense
 from epsilot.kernels import pdasmd as kernels
 from epsilot.problems.problem import Entropic, make_problem
+from epsilot.problems.status import Status
 from epsilot.solvers import make_solver, stochastic_steps
 from epsilot.solvers.pdasmd import PDASGD, PDASMD
 from epsilot.solvers.stochastic_steps import run_inner_loop

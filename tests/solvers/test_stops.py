@@ -5,8 +5,8 @@ import pytest
 from by_hand import synthetic
 
 import epsilot
-from epsilot.engine.status import Status
 from epsilot.files.images import grid_cost, synthetic_pair
+from epsilot.problems.status import Status
 from epsilot.solvers import appendix_c
 from sample_problems import (
     equal_masses,

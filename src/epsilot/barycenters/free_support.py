@@ -23,12 +23,12 @@ from ..engine.result import Result
 from ..engine.run_plan import RunPlan
 from ..engine.schedules import ConstantSchedule
 from ..engine.starts import COLD
-from ..engine.status import Status
 from ..geometry.clouds import cloud_geometry
 from ..problems.certificate import Evaluation, Proof
 from ..problems.objective import RunObjective, WholeSupport
 from ..problems.plan import Plan
 from ..problems.problem import make_problem
+from ..problems.status import Status
 from ..problems.work import Work
 from ..solvers.base import AnySolver, Signal, SolverState
 
@@ -336,7 +336,7 @@ def find_points(
             request=solves,
             clock=clock,
         )
-        course = RunPlan(
+        run_plan = RunPlan(
             method=request.method,
             choice=None,
             solver=cast("AnySolver", Alternation(decrease, request.method)),
@@ -344,7 +344,7 @@ def find_points(
             start=COLD,
             schedule=ConstantSchedule(cast("Any", FreeTarget(objective)), evaluate_after=None),
         )
-        run = drive(objective, NO_GOAL, request, course, clock)
+        run = drive(objective, NO_GOAL, request, run_plan, clock)
     placed: PlacedPlans = run.plan
     ending = ENDINGS.get(run.status, Ending.MAX_ITER)
     values = [result.value for result in placed.results]

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .._types import Potentials, Vector
+from ..display.results import CertifiedResult
 from ..display.text import compile_note
-from ..engine.status import Status
 from ..problems.plan import Plan
-from ..problems.work import Record, Work
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BarycenterResult:
+class BarycenterResult(CertifiedResult):
     r"""A histogram b with plans to it from all others, and a certified optimality gap.
 
     Attributes
@@ -67,32 +66,12 @@ class BarycenterResult:
     barycenter: Vector
     plans: tuple[Plan, ...] = field(repr=False)
     potentials: tuple[Potentials, ...] = field(repr=False)
-    value: float
-    lower_bound: float
     values: Vector
     weights: Vector
-    marginal_error: float
-    converged: bool
-    status: Status
-    method: str
     reg: float
     is_entropic: bool
-    seed: int
     options: dict[str, object]
-    version: str
-    n_iter: int
-    work: Work
-    seconds: float
-    history: list[Record] = field(repr=False)
-    target: float
-    choice: str | None = None  # the method that "auto" chose, and why
     quantity: str = field(default="barycentre's objective", repr=False)
-    compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
-
-    @property
-    def gap(self) -> float:
-        """Certified distance from the optimum: ``value - lower_bound``."""
-        return self.value - self.lower_bound
 
     def __repr__(self) -> str:
         mark = "certified" if self.converged else "NOT at the target"
@@ -128,9 +107,3 @@ class BarycenterResult:
 
         title = f"Barycentre of {len(self.plans)} histograms: value {self.value:.6g}"
         return plot_masses(self.barycenter, "mass", title, ax)
-
-    def plot_convergence(self, ax: Axes | None = None) -> Figure | SubFigure:
-        """Draw upper and lower bound against operations; returns the figure."""
-        from ..display.plotting import plot_convergence
-
-        return plot_convergence(self, ax=ax)

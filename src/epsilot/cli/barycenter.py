@@ -68,19 +68,22 @@ def barycenter(
     from ..geometry import Grid
 
     _check_path(out)
-    fields = _read(images)
-    shape = fields[0].shape
+    masses = _read(images)
+    shape = masses[0].shape
     family = make_family(
-        [field.ravel() / field.sum() for field in fields],
+        [mass.ravel() / mass.sum() for mass in masses],
         Grid(shape, shape, metric),
         _numbers(weights),
         reg=request.reg,
     )
     result = execute(family, replace(request, method=method))
     if json:
-        report.print_json(_fields(result) | {"shape": list(shape), "files": {"out": str(out)}})
+        fields = report.certified_fields(result)
+        fields |= {"values": result.values.tolist(), "weights": result.weights.tolist()}
+        fields |= {"reg": result.reg, "options": result.options, "shape": list(shape)}
+        report.print_json(fields | {"files": {"out": str(out)}})
     else:
-        lines = _lines(result, len(fields), shape) | {"out": str(out)}
+        lines = _lines(result, len(masses), shape) | {"out": str(out)}
         report.print_lines(report.verdict(result), lines, good=result.converged)
     _write(out, result.barycenter.reshape(shape))
     raise typer.Exit(int(not result.converged))
@@ -143,16 +146,6 @@ def _write(out: Path, b: Matrix) -> None:
             write_atomically(out, lambda file: np.savetxt(file, b, delimiter=",", fmt="%.17g"))
         case _:
             write_picture(out, ProfiledImage(np.rint(255 * (b / b.max())).astype(np.uint8), {}))
-
-
-def _fields(result: BarycenterResult) -> dict[str, object]:
-    """Return the fields of the JSON output."""
-    names = ("method", "converged", "value", "lower_bound", "gap", "target", "values", "weights")
-    rest = ("marginal_error", "reg", "n_iter", "seconds", "options", "version", "choice")
-    found = {name: getattr(result, name) for name in (*names, *rest)}
-    arrays = {name: found[name].tolist() for name in ("values", "weights")}
-    status = {"status": result.status.name.lower(), "message": str(result.status)}
-    return found | arrays | status | {"operations": result.work.operations}
 
 
 def _lines(result: BarycenterResult, k: int, shape: tuple[int, ...]) -> dict[str, str]:

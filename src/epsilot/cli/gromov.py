@@ -92,7 +92,10 @@ def gromov(
     written = {"out": out, "report": page, "checkpoint": request.checkpoint}
     files = {name: str(path) for name, path in written.items() if path is not None}
     if json:
-        report.print_json(_fields(result) | {"files": files})
+        fields = report.certified_fields(result)
+        fields |= {"n_ot": result.n_ot, "shape": list(result.plan_operator.shape)}
+        fields |= {"pieces": result.cover.pieces, "cross_moment": result.cross_moment.tolist()}
+        report.print_json(fields | {"files": files})
     else:
         lines = gromov_lines(result) | files
         report.print_lines(report.verdict(result), lines, good=result.converged)
@@ -101,16 +104,6 @@ def gromov(
     if page is not None:
         result.report(page, command=shlex.join(["epsilot", *sys.argv[1:]]))
     raise typer.Exit(int(not result.converged))
-
-
-def _fields(result: GromovResult) -> dict[str, object]:
-    """Return the fields of the JSON output."""
-    names = ("method", "converged", "value", "lower_bound", "gap", "target", "marginal_error")
-    rest = ("n_ot", "n_iter", "seconds", "compile_seconds", "seed", "version", "choice")
-    found = {name: getattr(result, name) for name in (*names, *rest)}
-    status = {"status": result.status.name.lower(), "message": str(result.status)}
-    shape = {"shape": list(result.plan_operator.shape), "pieces": result.cover.pieces}
-    return found | status | shape | {"cross_moment": result.cross_moment.tolist()}
 
 
 def _write(out: Path, result: GromovResult) -> None:

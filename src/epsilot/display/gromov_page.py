@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._types import Index, Matrix, Vector
 from ..files import StrPath, write_atomically
-from ..problems.plan import Arcs
 from . import charts, html
 from .page import STYLE, check_page, convergence, facts_list, verdict
-from .report import Judged
+from .results import CoupledClouds
 from .text import clock, compile_note, counted
 
 if TYPE_CHECKING:
@@ -22,30 +21,14 @@ if TYPE_CHECKING:
 SIDE = 420.0
 
 
-class Matched(Judged, Protocol):
-    """Fields of a result that the page shows."""
-
-    @property
-    def arcs(self) -> Arcs: ...  # noqa: D102
-    @property
-    def n_ot(self) -> int: ...  # noqa: D102
-    @property
-    def seed(self) -> int: ...  # noqa: D102
-    @property
-    def version(self) -> str: ...  # noqa: D102
-    @property
-    def compile_seconds(self) -> float: ...  # noqa: D102
-    def aligned(self) -> tuple[Matrix, Matrix]: ...  # noqa: D102
-
-
-def write_gromov_page(result: Matched, path: StrPath, command: str | None = None) -> None:
+def write_gromov_page(result: CoupledClouds, path: StrPath, command: str | None = None) -> None:
     """Write the page of a result atomically."""
     check_page(path)
     text = gromov_page(result, command)
     write_atomically(path, lambda file: file.write(text.encode()))
 
 
-def gromov_page(result: Matched, command: str | None = None) -> str:
+def gromov_page(result: CoupledClouds, command: str | None = None) -> str:
     """Return the page of a result."""
     n, m = result.arcs.shape
     repeat = f"import epsilot\n\nepsilot.solve_gromov(X, Y, method={result.method!r})"
@@ -64,7 +47,7 @@ def gromov_page(result: Matched, command: str | None = None) -> str:
     return html.page(title, "\n".join(parts), style=STYLE)
 
 
-def gromov_lines(result: Matched) -> dict[str, str]:
+def gromov_lines(result: CoupledClouds) -> dict[str, str]:
     """Return the fields of a result as labelled text."""
     n, m = result.arcs.shape
     return {
@@ -79,7 +62,7 @@ def gromov_lines(result: Matched) -> dict[str, str]:
     }
 
 
-def _clouds(result: Matched) -> str:
+def _clouds(result: CoupledClouds) -> str:
     """Return both clouds in one frame, with a caption."""
     caption = (
         "The first cloud (blue) is centred and turned by the rotation or reflection that the "
@@ -88,7 +71,7 @@ def _clouds(result: Matched) -> str:
     return f'<div class="pictures">{html.figure(clouds_drawing(result), caption)}</div>'
 
 
-def plot_clouds(result: Matched, ax: Axes | None = None) -> Figure | SubFigure:
+def plot_clouds(result: CoupledClouds, ax: Axes | None = None) -> Figure | SubFigure:
     """Draw both clouds in one frame with matplotlib."""
     from .plan_plots import Shown, draw_coupled
 
@@ -104,7 +87,7 @@ def plot_clouds(result: Matched, ax: Axes | None = None) -> Figure | SubFigure:
     return shown.figure
 
 
-def clouds_drawing(result: Matched) -> str:
+def clouds_drawing(result: CoupledClouds) -> str:
     """Return a drawing of the second cloud, and of the first one turned onto it."""
     X, Y = (_plane(Z) for Z in result.aligned())
     both = np.concatenate([X, Y])

@@ -13,7 +13,8 @@ from .._types import Array, Matrix, Vector
 from . import charts, plan_figures
 from .outward import outward
 from .plan_samples import THUMBNAIL, MovedMass
-from .report import Audited, Judged, Reportable
+from .report import Audited
+from .results import CertifiedResult, TransportResult
 from .text import accuracy_note, clock, compile_note, cost_words, counted, distance_note
 
 #: Style of the cards. Colours are readable on light and on dark paper, and text has the colour of
@@ -96,7 +97,7 @@ def gap_bar(gap: float, target: float) -> str:
     return f'<div class="bar" role="img" aria-label="{label}">{fill}{tick}</div>'
 
 
-def bounds_notes(result: Judged) -> list[str]:
+def bounds_notes(result: CertifiedResult) -> list[str]:
     """Return the sentences about the bounds and the gap of a result."""
     lower, upper = outward(result.lower_bound, result.value)
     accuracy = accuracy_note(result.quantity, result.value, result.lower_bound)
@@ -108,7 +109,7 @@ def bounds_notes(result: Judged) -> list[str]:
 
 
 def judged_card(
-    result: Judged, title: str, notes: Sequence[str] = (), picture: str | None = None
+    result: CertifiedResult, title: str, notes: Sequence[str] = (), picture: str | None = None
 ) -> str:
     """Return the card of a result with bounds, a target and a status."""
     status = [] if result.converged else [str(result.status)]
@@ -123,7 +124,7 @@ def judged_card(
     )
 
 
-def result_card(result: Reportable) -> str:
+def result_card(result: TransportResult) -> str:
     """Return the card of a result, with a thumbnail of where mass goes."""
     n, m = result.plan_operator.shape
     cost = cost_words(result.problem)
@@ -135,7 +136,7 @@ def result_card(result: Reportable) -> str:
     return judged_card(result, title, [about, run], plan_thumbnail(result))
 
 
-def distance_card(distance: BoundedValue, result: Reportable, name: str) -> str:
+def distance_card(distance: BoundedValue, result: TransportResult, name: str) -> str:
     """Return the card of a distance, with a thumbnail of the plan that attains it."""
     lower, upper = outward(distance.lower, distance.upper)
     n, m = result.plan_operator.shape
@@ -158,7 +159,7 @@ def distance_card(distance: BoundedValue, result: Reportable, name: str) -> str:
     )
 
 
-def plan_thumbnail(result: Reportable) -> str | None:
+def plan_thumbnail(result: TransportResult) -> str | None:
     """Return a small picture of a plan, between its points if they are known; None if none is."""
     known = result.problem.geometry.places
     X, Y = (None, None) if known is None else (known.X, known.Y)
@@ -215,7 +216,7 @@ def batch_card(
 
 
 def _share_bar(part: int, whole: int) -> str:
-    """Return a bar of which a share is filled."""
+    """Return a bar that is filled to a share."""
     share = 100 * part / max(whole, 1)
     label = f"{part} of {whole}"
     fill = f'<i style="width:{share:.3g}%"></i>'

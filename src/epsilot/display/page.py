@@ -17,9 +17,10 @@ from ..files import StrPath, check_writable, write_atomically
 from ..wording import shown
 from . import charts, html, plan_figures
 from .outward import outward
-from .plan_samples import MovedMass, Solved
+from .plan_samples import MovedMass
 from .plotting import AXES, gap_floor, history_columns
-from .report import Drawable, Judged, Pageable, result_lines
+from .report import result_lines
+from .results import CertifiedResult, TransportResult
 from .text import accuracy_note, cost_words, distance_note, is_counted
 
 _STYLE = """
@@ -48,7 +49,7 @@ def check_page(path: StrPath) -> None:
 
 
 def write_page(
-    result: Pageable,
+    result: TransportResult,
     path: StrPath,
     points: tuple[ArrayLike, ArrayLike] | None = None,
     command: str | None = None,
@@ -60,7 +61,7 @@ def write_page(
 
 
 def page_of(
-    result: Pageable,
+    result: TransportResult,
     points: tuple[ArrayLike, ArrayLike] | None = None,
     command: str | None = None,
 ) -> str:
@@ -85,7 +86,7 @@ def page_of(
     return html.page(title, "\n".join(parts), style=STYLE)
 
 
-def _unit(result: Pageable) -> list[str]:
+def _unit(result: TransportResult) -> list[str]:
     """Return a paragraph with the cost in words and the distance, if the cost has a metric."""
     cost = cost_words(result.problem)
     distance = distance_note(result.problem, result.quantity, result.value)
@@ -95,7 +96,7 @@ def _unit(result: Pageable) -> list[str]:
 
 
 def coordinates(
-    result: Solved, points: tuple[ArrayLike, ArrayLike] | None
+    result: TransportResult, points: tuple[ArrayLike, ArrayLike] | None
 ) -> tuple[Matrix, Matrix] | tuple[None, None]:
     """Return the coordinates of sources and targets, from the caller or from the geometry."""
     if points is None:
@@ -124,7 +125,7 @@ def coordinates(
 # -- the certificate -------------------------------------------------------------------------
 
 
-def verdict(result: Judged, verb: str = "costs", plan: str = "plan") -> str:
+def verdict(result: CertifiedResult, verb: str = "costs", plan: str = "plan") -> str:
     """Return the certificate as a sentence that stays true with rounded numbers."""
     lower, upper = outward(result.lower_bound, result.value)
     share = ""
@@ -150,7 +151,7 @@ def verdict(result: Judged, verb: str = "costs", plan: str = "plan") -> str:
 # -- convergence -----------------------------------------------------------------------------
 
 
-def convergence(result: Drawable, units: str = "units of M") -> str:
+def convergence(result: CertifiedResult, units: str = "units of M") -> str:
     """Return charts of the bounds and of the gap, or of the gap alone if it was computed once."""
     axis = "operations" if is_counted(result.work) else "seconds"
     (position,) = history_columns(result, axis)
@@ -161,7 +162,7 @@ def convergence(result: Drawable, units: str = "units of M") -> str:
     return f'<div class="pictures">{"".join(figures)}</div>'
 
 
-def _allowed_gap(result: Drawable, units: str) -> str:
+def _allowed_gap(result: CertifiedResult, units: str) -> str:
     """Return the gap on a line from the lower bound to the largest value that was asked for."""
     gap, target = max(result.gap, 0.0), result.target
     far = max(gap, target) or 1.0
@@ -178,7 +179,7 @@ def _allowed_gap(result: Drawable, units: str) -> str:
     parts += charts.dots(np.array([[at, middle]]), np.ones(1), 6.0, "to")
     parts.append(charts.label(at + 12.0, foot - 10.0, f"this plan: {gap:.3g}"))
     parts.append(charts.label(float(x(target)), 22.0, f"target: {target:.3g}", "end"))
-    alt = f"The gap {gap:.3g} beside the target {target:.3g}"
+    alt = f"The gap {gap:.3g} and the target {target:.3g}"
     caption = (
         "The bounds were computed once, at the end of the run. The optimum is between the lower "
         "bound, at 0, and this plan, the orange dot. The shaded range is within the target."
@@ -188,7 +189,7 @@ def _allowed_gap(result: Drawable, units: str) -> str:
     return figure.replace("<figure>", '<figure class="wide">', 1)
 
 
-def _bounds(result: Drawable, axis: str, x: charts.AxisScale, units: str) -> str:
+def _bounds(result: CertifiedResult, axis: str, x: charts.AxisScale, units: str) -> str:
     """Return the chart of both bounds."""
     position, upper, lower = history_columns(result, axis, "upper", "lower")
     y = charts.AxisScale.of((*upper, *lower), charts.HEIGHT - charts.BOTTOM, charts.TOP + 12)
@@ -204,7 +205,7 @@ def _bounds(result: Drawable, axis: str, x: charts.AxisScale, units: str) -> str
     return html.figure(charts.drawing(parts, alt), caption)
 
 
-def _gaps(result: Drawable, axis: str, x: charts.AxisScale, units: str) -> str:
+def _gaps(result: CertifiedResult, axis: str, x: charts.AxisScale, units: str) -> str:
     """Return the chart of the gap on logarithmic axes."""
     position, gap = history_columns(result, axis, "gap")
     target = result.target
@@ -224,7 +225,7 @@ def _gaps(result: Drawable, axis: str, x: charts.AxisScale, units: str) -> str:
 # -- details of the run ----------------------------------------------------------------------
 
 
-def _facts(result: Pageable, moved: MovedMass) -> str:
+def _facts(result: TransportResult, moved: MovedMass) -> str:
     """Return the list of facts about the problem and the run."""
     problem = result.problem
     facts = result_lines(result)
@@ -250,7 +251,7 @@ def facts_list(facts: Mapping[str, str]) -> str:
     return f"<dl>{''.join(rows)}</dl>"
 
 
-def python_call(result: Pageable) -> str:
+def python_call(result: TransportResult) -> str:
     """Return the Python call that computes this result again from the same data."""
     call = result.problem.geometry.call()
     given = call.keywords | dict(result.asked)
@@ -260,7 +261,7 @@ def python_call(result: Pageable) -> str:
     return f"{load}\n\nepsilot.{call.function}({', '.join(words)})"
 
 
-def _weights(result: Pageable) -> list[str]:
+def _weights(result: TransportResult) -> list[str]:
     """Return the names of the weight arguments; none if both weights are uniform."""
     problem = result.problem
     is_uniform = (

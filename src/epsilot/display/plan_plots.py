@@ -82,10 +82,10 @@ def plot_plan(
     """
     if X is None or Y is None:
         shown = Shown.of(ax)
-        _draw_matrix(shown, moved)
+        draw_matrix(shown, moved)
     elif (shape := grid_shape(X)) is not None and grid_shape(Y) is not None:
         shown = Shown.of(ax)
-        _draw_displacement(shown, moved, X, Y, shape)
+        draw_displacement(shown, moved, X, Y, shape)
     elif X.shape[1] == 1:
         shown = Shown.of(ax, LINE_SIZE)
         _draw_line(shown.ax, moved, X[:, 0], Y[:, 0])
@@ -171,7 +171,7 @@ def _draw_line(ax: Axes, moved: MovedMass, x: Vector, y: Vector) -> None:
     lighten(ax)
 
 
-def _draw_displacement(
+def draw_displacement(
     shown: Shown, moved: MovedMass, X: Matrix, Y: Matrix, shape: tuple[int, int]
 ) -> None:
     """Draw the mean displacement of the pixels' mass over source minus target."""
@@ -207,7 +207,7 @@ def _draw_displacement(
     ax.set(xlabel="column", ylabel="row", xlim=(-0.5, shape[1] - 0.5), ylim=(shape[0] - 0.5, -0.5))
 
 
-def _draw_matrix(shown: Shown, moved: MovedMass) -> None:
+def draw_matrix(shown: Shown, moved: MovedMass) -> None:
     """Draw the masses of the plan's entries, or of blocks of them, on a logarithmic scale."""
     from matplotlib.colors import LogNorm
     from matplotlib.ticker import MaxNLocator

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from .._types import Index, Matrix, Vector
 from ..problems.plan import Plan
-from ..problems.problem import Problem
+
+if TYPE_CHECKING:
+    from .results import TransportResult
 
 
 @dataclass(frozen=True)
@@ -47,15 +49,6 @@ LATTICE_ROUNDING = 1e-3
 CELLS_PER_POSITION = 4
 
 
-class Solved(Protocol):
-    """Fields of a result that pictures of its plan show."""
-
-    @property
-    def plan_operator(self) -> Plan: ...  # noqa: D102
-    @property
-    def problem(self) -> Problem: ...  # noqa: D102
-
-
 @dataclass(frozen=True)
 class MovedMass:
     """A plan, the weights of both sides, and the marginals of the plan."""
@@ -72,7 +65,7 @@ class MovedMass:
         return cls(plan, a, b, *plan.marginals())
 
     @classmethod
-    def of(cls, result: Solved, limits: FigureLimits = LIMITS) -> MovedMass:
+    def of(cls, result: TransportResult, limits: FigureLimits = LIMITS) -> MovedMass:
         """Return the moved mass of a result.
 
         The marginals of a plan with too many entries are taken for the weights.
@@ -240,7 +233,7 @@ class LineBins(NamedTuple):
 
 
 def line_bins(x: Vector, most: int = LIMITS.bars) -> LineBins:
-    """Return bars of which none has more positions per length than another, if these are even.
+    """Return the bars of a histogram; evenly spaced positions fill them equally.
 
     Positions on a lattice share bars of whole cells. A few others have a thin bar each, and many
     are binned by Rice's rule.

@@ -12,16 +12,14 @@ import numpy as np
 from .._types import Matrix, Vector
 from ..errors import InvalidProblem, MissingExtra
 from ..files import StrPath, check_writable, write_atomically
-from .plan_samples import cell_sums, mass_and_displacement
-from .report import Drawable, Reportable
-from .text import clock, is_counted, operations_text
+from .text import is_counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
 
-    from ..problems.plan import Plan
+    from .results import CertifiedResult
 
 #: Okabe and Ito's palette, which is safe for all common kinds of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -33,13 +31,9 @@ DPI = 160
 LEGEND_COLUMNS = 4
 #: Width and height of the convergence figure, in inches.
 CONVERGENCE_SIZE = 7.0, 4.3
-#: Largest plan, in entries, that the demo draws entry by entry.
-MAX_DRAWN_ENTRIES = 1 << 22
-#: Arrows along each side of the demo's displacement field.
-ARROWS_PER_SIDE = 24
 
 
-def plot_convergence(result: Drawable, ax: Axes | None = None) -> Figure | SubFigure:
+def plot_convergence(result: CertifiedResult, ax: Axes | None = None) -> Figure | SubFigure:
     """Draw the certified bounds of a run against the operations spent.
 
     A dashed line marks the target: the final lower bound plus the tolerance.
@@ -74,7 +68,7 @@ def plot_convergence(result: Drawable, ax: Axes | None = None) -> Figure | SubFi
     return ax.figure
 
 
-def plot_compare(results: Mapping[str, Drawable], path: StrPath | None = None) -> Figure:
+def plot_compare(results: Mapping[str, CertifiedResult], path: StrPath | None = None) -> Figure:
     """Draw the certified gap of several runs against operations and against seconds.
 
     Parameters
@@ -107,7 +101,7 @@ def plot_compare(results: Mapping[str, Drawable], path: StrPath | None = None) -
     return written(figure, path)
 
 
-def save_convergence(result: Drawable, path: StrPath) -> None:
+def save_convergence(result: CertifiedResult, path: StrPath) -> None:
     """Write the figure of `plot_convergence` to a file of any type that matplotlib writes."""
     figure = new_figure(*CONVERGENCE_SIZE)
     plot_convergence(result, figure.add_subplot())
@@ -184,7 +178,7 @@ def lighten(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def history_columns(result: Drawable, *names: str) -> list[Matrix]:
+def history_columns(result: CertifiedResult, *names: str) -> list[Matrix]:
     """Return columns of the history, without rows that are not finite or start at zero."""
     table = np.array(
         [[float(getattr(record, name)) for name in names] for record in result.history]
@@ -193,13 +187,13 @@ def history_columns(result: Drawable, *names: str) -> list[Matrix]:
     return [np.asarray(column) for column in table.T]
 
 
-def gap_floor(result: Drawable) -> float:
+def gap_floor(result: CertifiedResult) -> float:
     """Return the smallest gap that float64 tells from zero, where gaps of rounding are drawn."""
     size = max(abs(result.lower_bound), abs(result.lower_bound + result.gap), result.target)
     return max(float(np.finfo(np.float64).eps) * size, float(np.finfo(np.float64).tiny))
 
 
-def gap_curves(ax: Axes, results: Mapping[str, Drawable], axis: str) -> None:
+def gap_curves(ax: Axes, results: Mapping[str, CertifiedResult], axis: str) -> None:
     """Draw each run's gap on logarithmic axes; gaps of rounding are drawn at its size."""
     target = max(result.target for result in results.values())
     floor = min(map(gap_floor, results.values()))
@@ -284,161 +278,3 @@ def plot_values(value: Vector, gap: Vector, path: StrPath | None = None) -> Figu
     left.set_ylabel("problems")
     left.set_title(f"{int(known.sum()):,} problems", fontsize=11)
     return written(figure, path)
-
-
-# -- epsilot demo ----------------------------------------------------------------------------
-
-
-def plot_demo(
-    A: Matrix,
-    B: Matrix,
-    results: Mapping[str, Reportable],
-    path: StrPath | None = None,
-) -> Figure:
-    """Draw two images, the transport between them, its convergence and its certificates.
-
-    Parameters
-    ----------
-    A, B
-        Two images of the same shape and total mass.
-    results
-        Results by label; the plan of the last one is drawn.
-    path
-        File to write, of any type that matplotlib writes; None to write none.
-
-    Returns
-    -------
-    figure
-        The matplotlib figure.
-    """
-    figure = new_figure(13.0, 8.2)
-    figure.set_layout_engine("constrained", wspace=0.06)
-    axes = figure.subplots(2, 3)
-    shown = list(results)[-1]
-    plan = results[shown].plan_operator
-    suffix = f" ({shown})" if len(results) > 1 else ""
-    _draw_images(figure, axes[0, 0], axes[0, 2], A, B)
-    _draw_displacement(figure, axes[0, 1], A, B, plan, suffix)
-    if A.size * B.size <= MAX_DRAWN_ENTRIES:
-        _draw_plan(figure, axes[1, 0], plan.toarray(), suffix)
-    else:
-        _draw_travel(figure, axes[1, 0], A.shape, plan, suffix)
-    gap_curves(axes[1, 1], results, "operations")
-    headed(axes[1, 1], "Certified gap")
-    axes[1, 1].set_ylabel("upper − lower bound (units of M)")
-    _draw_certificates(axes[1, 2], results)
-    for ax in axes[1, 1:]:
-        ax.set_box_aspect(1)
-    return written(figure, path)
-
-
-def _draw_images(figure: Figure, left: Axes, right: Axes, A: Matrix, B: Matrix) -> None:
-    """Draw both images on one colour scale."""
-    top = max(A.max(), B.max())
-    for ax, image, title in ((left, A, "Source image"), (right, B, "Target image")):
-        shown = ax.imshow(1000 * image, cmap="cividis", vmin=0, vmax=1000 * top)
-        _image_axes(ax, title)
-        figure.colorbar(shown, ax=ax, shrink=0.8, label="mass per pixel (10⁻³)")
-
-
-def _image_axes(ax: Axes, title: str) -> None:
-    """Set the title of an image, and remove its ticks."""
-    ax.set_title(title, loc="left")
-    ax.set_xticks([])
-    ax.set_yticks([])
-
-
-def _draw_displacement(
-    figure: Figure, ax: Axes, A: Matrix, B: Matrix, plan: Plan, suffix: str
-) -> None:
-    """Draw the mean displacement of each pixel's mass over source minus target.
-
-    Large images get one arrow per cell, on at most ``ARROWS_PER_SIDE`` cells along a side.
-    """
-    place = _pixels(A.shape)
-    mass, moved = mass_and_displacement(place, place, plan)
-    cell = max(1, -(-max(A.shape) // ARROWS_PER_SIDE))
-    place, mass, moved = (cell_sums(x, A.shape, cell) for x in (mass[:, None] * place, mass, moved))
-    place = np.divide(place, mass[:, None], where=mass[:, None] > 0, out=np.zeros_like(place))
-    strength = np.linalg.norm(moved, axis=1)
-    drawn = strength > 0.05 * strength.max(initial=0.0)
-    step = np.divide(moved, mass[:, None], where=mass[:, None] > 0, out=np.zeros_like(moved))
-    height, width = A.shape
-    surplus = 1000 * (A - B)
-    reach = np.abs(surplus).max() or 1.0
-    shown = ax.imshow(surplus, cmap="PuOr_r", vmin=-reach, vmax=reach)
-    ax.quiver(
-        place[drawn, 1],
-        place[drawn, 0],
-        step[drawn, 1],
-        step[drawn, 0],
-        angles="xy",
-        scale_units="xy",
-        scale=1,
-        width=0.004,
-        color="0.1",
-    )
-    ax.set_xlim(-0.5, width - 0.5)
-    ax.set_ylim(height - 0.5, -0.5)
-    _image_axes(ax, f"Mean displacement{suffix}")
-    figure.colorbar(shown, ax=ax, shrink=0.8, label="source − target mass (10⁻³)")
-
-
-def _pixels(shape: tuple[int, ...]) -> Matrix:
-    """Return the coordinates of pixels, row by row."""
-    return np.indices(shape).reshape(2, -1).T.astype(np.float64)
-
-
-def _draw_travel(figure: Figure, ax: Axes, shape: tuple[int, ...], plan: Plan, suffix: str) -> None:
-    """Draw the mean distance that each pixel's mass travels."""
-    mass, moved = mass_and_displacement(_pixels(shape), _pixels(shape), plan)
-    steps = np.linalg.norm(moved, axis=1)
-    distance = np.divide(steps, mass, where=mass > 0, out=np.zeros_like(mass))
-    shown = ax.imshow(distance.reshape(shape), cmap="cividis", vmin=0)
-    _image_axes(ax, f"Mean distance travelled{suffix}")
-    figure.colorbar(shown, ax=ax, shrink=0.8, label="pixels")
-
-
-def _draw_plan(figure: Figure, ax: Axes, plan: Matrix, suffix: str) -> None:
-    """Draw the plan's entries on a logarithmic colour scale of five decades."""
-    top = np.log10(plan.max())
-    exponent = np.log10(np.maximum(plan, plan.max() * 1e-6))
-    shown = ax.imshow(exponent, cmap="cividis", vmin=top - 5, vmax=top, interpolation="nearest")
-    ax.set_title(f"Transport plan{suffix}", loc="left")
-    ax.set_xlabel("target pixel")
-    ax.set_ylabel("source pixel")
-    figure.colorbar(shown, ax=ax, shrink=0.8, label="log₁₀ mass", extend="min")
-
-
-def _draw_certificates(ax: Axes, results: Mapping[str, Drawable]) -> None:
-    """Draw the interval between the bounds of each result as a bar, with its numbers."""
-    for k, (label, result) in enumerate(results.items()):
-        upper = result.lower_bound + result.gap
-        ax.plot(
-            [result.lower_bound, upper],
-            [-k, -k],
-            color=COLOURS[k % len(COLOURS)],
-            lw=7,
-            solid_capstyle="butt",
-            marker="|",
-            ms=14,
-            mew=2.5,
-        )
-        ax.annotate(
-            f"{label}\n{result.lower_bound:.6g} ≤ OT ≤ {upper:.6g}\n"
-            f"gap {result.gap:.3g} in {clock(result.seconds)}, {operations_text(result.work)}",
-            (0.0, -k),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 12),
-            textcoords="offset points",
-            fontsize=9,
-            linespacing=1.4,
-        )
-    target = max(result.target for result in results.values())
-    ax.set_title(f"Certificates (target gap {target:.3g})", loc="left")
-    ax.set_xlabel("transport cost (units of M)")
-    ax.set_ylim(0.5 - len(results), 0.9)
-    ax.margins(x=0.08)
-    ax.set_yticks([])
-    ax.locator_params(axis="x", nbins=4)
-    ax.spines[["top", "right", "left"]].set_visible(False)

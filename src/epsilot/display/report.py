@@ -1,17 +1,14 @@
-"""Print results: one JSON object, a panel on a terminal, or plain lines in a pipe.
-
-The protocols at the top list the fields that reports, figures and pages read from a result.
-"""
+"""Print results: one JSON object, a panel on a terminal, or plain lines in a pipe."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from .._types import Json
+from .results import CertifiedResult, TransportResult
 from .text import (
     accuracy_note,
     clock,
@@ -24,84 +21,7 @@ from .text import (
 )
 
 if TYPE_CHECKING:
-    from ..problems.plan import Plan
-    from ..problems.problem import Problem
-    from ..problems.work import Record, Work
-
-
-class Drawable(Protocol):
-    """Fields of a result that figures show."""
-
-    @property
-    def history(self) -> Sequence[Record]: ...  # noqa: D102
-    @property
-    def work(self) -> Work: ...  # noqa: D102
-    @property
-    def seconds(self) -> float: ...  # noqa: D102
-    @property
-    def method(self) -> str: ...  # noqa: D102
-    @property
-    def gap(self) -> float: ...  # noqa: D102
-    @property
-    def lower_bound(self) -> float: ...  # noqa: D102
-    @property
-    def target(self) -> float: ...  # noqa: D102
-    @property
-    def quantity(self) -> str: ...  # noqa: D102
-
-
-class Finished(Protocol):
-    """A result that tells whether its target was reached."""
-
-    @property
-    def converged(self) -> bool: ...  # noqa: D102
-
-
-class Judged(Drawable, Finished, Protocol):
-    """Fields of a result that the sentence about its bounds shows."""
-
-    @property
-    def value(self) -> float: ...  # noqa: D102
-    @property
-    def status(self) -> Enum: ...  # noqa: D102
-
-
-class Reportable(Judged, Protocol):
-    """Further fields, which printed reports show."""
-
-    @property
-    def plan_operator(self) -> Plan: ...  # noqa: D102
-    @property
-    def value_linear(self) -> float: ...  # noqa: D102
-    @property
-    def marginal_error(self) -> float: ...  # noqa: D102
-    @property
-    def reg(self) -> float: ...  # noqa: D102
-    @property
-    def is_entropic(self) -> bool: ...  # noqa: D102
-    @property
-    def n_iter(self) -> int: ...  # noqa: D102
-    @property
-    def seed(self) -> int: ...  # noqa: D102
-    @property
-    def options(self) -> Mapping[str, object]: ...  # noqa: D102
-    @property
-    def version(self) -> str: ...  # noqa: D102
-    @property
-    def compile_seconds(self) -> float: ...  # noqa: D102
-    @property
-    def problem(self) -> Problem: ...  # noqa: D102
-
-
-class Pageable(Reportable, Protocol):
-    """Further fields, which web pages show."""
-
-    @property
-    def problem_hash(self) -> str: ...  # noqa: D102
-    @property
-    def choice(self) -> str | None: ...  # noqa: D102
-    @property
-    def asked(self) -> Mapping[str, str]: ...  # noqa: D102
+    pass
 
 
 class Audited(Protocol):
@@ -124,34 +44,41 @@ def print_json(fields: Mapping[str, object]) -> None:
     print(json.dumps(_plain(fields), allow_nan=False, ensure_ascii=False))
 
 
-def result_fields(result: Reportable) -> dict[str, object]:
-    """Return the fields of a result for JSON output."""
+def certified_fields(result: CertifiedResult) -> dict[str, object]:
+    """Return the fields that results of all kinds have in JSON output."""
     return {
         "method": result.method,
+        "choice": result.choice,
         "converged": result.converged,
         "status": result.status.name.lower(),
         "message": str(result.status),
-        "shape": list(result.plan_operator.shape),
-        "cost": cost_words(result.problem),
         "value": result.value,
-        "value_linear": result.value_linear,
         "lower_bound": result.lower_bound,
         "gap": result.gap,
         "target": result.target,
         "marginal_error": result.marginal_error,
-        "reg": result.reg,
         "n_iter": result.n_iter,
         "operations": result.work.operations if is_counted(result.work) else None,
         "certificate_operations": result.work.certificate,
         "seconds": result.seconds,
         "compile_seconds": result.compile_seconds,
         "seed": result.seed,
-        "options": result.options,
         "version": result.version,
     }
 
 
-def result_lines(result: Reportable) -> dict[str, str]:
+def result_fields(result: TransportResult) -> dict[str, object]:
+    """Return the fields of a result for JSON output."""
+    return certified_fields(result) | {
+        "shape": list(result.plan_operator.shape),
+        "cost": cost_words(result.problem),
+        "value_linear": result.value_linear,
+        "reg": result.reg,
+        "options": result.options,
+    }
+
+
+def result_lines(result: TransportResult) -> dict[str, str]:
     """Return the fields of a result as labelled text."""
     n, m = result.plan_operator.shape
     accuracy = accuracy_note(result.quantity, result.value, result.lower_bound)
@@ -173,7 +100,7 @@ def result_lines(result: Reportable) -> dict[str, str]:
     return lines
 
 
-def verdict(result: Finished) -> str:
+def verdict(result: CertifiedResult) -> str:
     """Return the title of a printed result."""
     return "Certified" if result.converged else "Stopped before the target"
 

@@ -16,8 +16,8 @@ from enum import Enum, auto
 from .. import deadline
 from ..arithmetic import keeping_subnormals
 from ..kernels.compile_watch import compile_seconds, solver_clock
+from ..problems.status import Status
 from .interrupts import graceful_interrupts
-from .status import Status
 from .tuning import TUNING
 
 
@@ -39,8 +39,8 @@ class Clock:
         "is_interrupted",
         "phase",
         "reserve",
-        "room",
         "stride",
+        "tolerance",
     )
 
     def __init__(
@@ -49,7 +49,7 @@ class Clock:
         limit = math.inf if max_seconds is None else float(max_seconds)
         self.compiled_before = compile_seconds()
         self.ends = solver_clock() + limit
-        self.room = max(1.0, 0.1 * limit)  # by which the limit may be exceeded
+        self.tolerance = max(1.0, 0.1 * limit)  # seconds by which the limit may be exceeded
         self.reserve = 0.0  # seconds kept for a last certificate
         self.stride = 0.0  # seconds of another step, if it would eat into a long reserve
         self.is_interrupted = is_interrupted
@@ -85,7 +85,7 @@ class Clock:
 
     def seconds_for_proof(self) -> float:
         """Return the seconds after which a last certificate is abandoned."""
-        left = self.seconds_left() + TUNING.overrun_share * self.room
+        left = self.seconds_left() + TUNING.overrun_share * self.tolerance
         return min(left, TUNING.last_proof_seconds - self._since_interruption())
 
     def ending(self) -> Status | None:

@@ -22,6 +22,7 @@ from ..kernels.compile_watch import solver_clock
 from ..kernels.vectors import are_between
 from ..problems.objective import RunObjective
 from ..problems.plan import Core
+from ..problems.status import Status
 from ..problems.work import Record, Work
 from ..solvers.base import S, Signal, Solver, T
 from .clock import Clock, Phase
@@ -32,7 +33,6 @@ from .reserve import can_be_bounded_below, can_be_certified, reserve
 from .run_state import Moment, RunPosition, RunState, certify_crudely, record_of
 from .schedules import Schedule
 from .starts import Started
-from .status import Status
 from .tuning import TUNING
 
 
@@ -241,8 +241,6 @@ class Driver(Generic[T, S]):
     def _is_tight(self) -> bool:
         """Tell whether the latest plan and its potentials are complementary."""
         run = self.run
-        assert run.plan is not None
-        assert run.potentials is not None
         is_new = run.evaluated_at == run.n_iter
         return is_new and self.objective.is_tight(run.plan, run.potentials)
 
@@ -301,8 +299,6 @@ class Driver(Generic[T, S]):
                 below, proof = (found.lower, found.potentials), None
         objective.check(above[0], below[0])
         if proof is None and solver_clock() - began > TUNING.proved_at_once_seconds:
-            assert above[1] is not None
-            assert below[1] is not None
             proof = objective.prove(above[1], below[1])
         for _ in evaluations:
             run.work.record(objective.certificate_work())

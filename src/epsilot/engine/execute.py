@@ -17,6 +17,7 @@ from ..problems.certificate import Proof
 from ..problems.objective import Objective, RunObjective
 from ..problems.plan import Plan
 from ..problems.problem import Problem, Target
+from ..problems.status import Status
 from ..problems.work import Work
 from ..solvers import options_of
 from ..version import __version__
@@ -32,7 +33,6 @@ from .run_plan import RunPlan, make_run_plan
 from .run_state import AnyMoment, RunState, certify_crudely, record_of
 from .seeds import generator
 from .starts import Started, coarse_levels
-from .status import Status
 from .warming import warm_up
 
 _NO_LINE: nullcontext[None] = nullcontext()
@@ -60,19 +60,19 @@ def _execute(problem: Problem, request: Request, clock: Clock) -> Result:
     goal = make_goal(objective, request)
     with parallel.limit(request.n_threads):
         try:
-            course = make_run_plan(objective, goal, request)
-            run = _proved_at_once(objective, goal, request, course, clock)
+            run_plan = make_run_plan(objective, goal, request)
+            run = _proved_at_once(objective, goal, request, run_plan, clock)
             if run is None:
-                target = course.schedule.first()
+                target = run_plan.schedule.first()
         except OutOfTime:
             return _unstarted(objective, goal, request, clock)
         if run is None:
-            run = drive(objective, goal, request, course, clock, target)
-        return _result(run, objective, goal, request, _About.of(course), clock)
+            run = drive(objective, goal, request, run_plan, clock, target)
+        return _result(run, objective, goal, request, _About.of(run_plan), clock)
 
 
 def _proved_at_once(
-    objective: Objective, goal: Goal, request: Request, course: RunPlan, clock: Clock
+    objective: Objective, goal: Goal, request: Request, run_plan: RunPlan, clock: Clock
 ) -> RunState | None:
     """Return the run of a method that solves and proves a small problem in one call, or None.
 
@@ -82,15 +82,15 @@ def _proved_at_once(
     problem = objective.problem
     if (
         not isinstance(objective, Transport)
-        or course.support.problem is not problem
-        or course.schedule.tolerance is not None
+        or run_plan.support.problem is not problem
+        or run_plan.schedule.tolerance is not None
         or request.max_iter == 0
         or request.is_watched
         or clock.ending() is not None
     ):
         return None
     began = solver_clock()
-    found = course.solver.proved(problem)
+    found = run_plan.solver.proved(problem)
     if found is None or not goal.is_reached(found.upper, found.lower):
         return None
     objective.check(found.upper, found.lower)
@@ -116,7 +116,7 @@ def drive(
     objective: RunObjective,
     goal: Goal,
     request: Request,
-    course: RunPlan,
+    run_plan: RunPlan,
     clock: Clock,
     warmed_on: Target | None = None,
 ) -> RunState:
@@ -124,25 +124,25 @@ def drive(
 
     Kernels that a tiny version of the target ``warmed_on`` needs are compiled first, off the clock.
     """
-    with _line(request, objective, goal, course) as line:
+    with _line(request, objective, goal, run_plan) as line:
         if warmed_on is not None:
-            clock.pause(warm_up(course.solver, warmed_on))
-        run, resumed, observers = _watched(request, objective, goal, course, line)
+            clock.pause(warm_up(run_plan.solver, warmed_on))
+        run, resumed, observers = _watched(request, objective, goal, run_plan, line)
         driver = Driver(
             objective=objective,
-            support=course.support,
-            solver=course.solver,
-            schedule=course.schedule,
+            support=run_plan.support,
+            solver=run_plan.solver,
+            schedule=run_plan.schedule,
             goal=goal,
-            limits=make_limits(request, course.solver.patience),
+            limits=make_limits(request, run_plan.solver.patience),
             rng=generator(request.seed) if resumed is None else resumed.rng,
             observers=observers,
             clock=clock,
             run=run,
         )
-        coarse = course.start.coarse
+        coarse = run_plan.start.coarse
         if resumed is not None or coarse is None:
-            return driver.drive(Started(course.start.potentials), resumed)
+            return driver.drive(Started(run_plan.start.potentials), resumed)
         return driver.drive(_coarse_start(coarse, request.seed, driver))
 
 
@@ -179,24 +179,24 @@ def _unstarted(objective: Objective, goal: Goal, request: Request, clock: Clock)
 
 
 def _line(
-    request: Request, objective: RunObjective, goal: Goal, course: RunPlan
+    request: Request, objective: RunObjective, goal: Goal, run_plan: RunPlan
 ) -> AbstractContextManager[Observer | None]:
     """Return the context of a progress line, if one was requested."""
     if not request.progress:
         return _NO_LINE
-    worth = objective.mass * objective.unit
-    return live_line(course.method, None if goal.eps is None else goal.eps * worth, goal.rtol)
+    user_unit = objective.mass * objective.unit
+    return live_line(run_plan.method, None if goal.eps is None else goal.eps * user_unit, goal.rtol)
 
 
 def _watched(
-    request: Request, objective: RunObjective, goal: Goal, course: RunPlan, line: Observer | None
+    request: Request, objective: RunObjective, goal: Goal, run_plan: RunPlan, line: Observer | None
 ) -> tuple[RunState, AnyMoment | None, list[Observer]]:
     """Return a run, new or resumed, and its observers."""
     resumed, identity = None, {}
     if request.checkpoint is not None or request.resume is not None:
-        identity = identify(request, objective, goal, course)
+        identity = identify(request, objective, goal, run_plan)
     if request.resume is not None:
-        resumed = restore(request.resume, identity, objective, course)
+        resumed = restore(request.resume, identity, objective, run_plan)
     run = RunState() if resumed is None else resumed.run
     observers: list[Observer] = [History(run)]
     if line is not None:
@@ -228,8 +228,6 @@ def proved(run: RunState, objective: RunObjective, goal: Goal) -> ProvedAnswer:
 
     An answer that was proved when it was found, because proofs take long, is not proved again.
     """
-    assert run.plan is not None
-    assert run.potentials is not None
     upper, lower, cost = run.proof or objective.prove(run.plan, run.potentials)
     value, lower_bound = objective.bounds_to_user(upper, lower)
     target = objective.mass * objective.unit * goal.allowed(lower)
@@ -266,10 +264,10 @@ class _About(NamedTuple):
     options: dict[str, object]
 
     @classmethod
-    def of(cls, course: RunPlan) -> Self:
+    def of(cls, run_plan: RunPlan) -> Self:
         """Return the method of a run plan."""
-        choice = None if course.choice is None else str(course.choice)
-        return cls(course.method, choice, options_of(course.solver))
+        choice = None if run_plan.choice is None else str(run_plan.choice)
+        return cls(run_plan.method, choice, options_of(run_plan.solver))
 
 
 def _result(

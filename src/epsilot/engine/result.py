@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from scipy import sparse
 
 from .._types import Matrix, Potentials, Vector
+from ..display.results import TransportResult
 from ..display.text import (
     accuracy_note,
     compile_note,
@@ -20,11 +21,8 @@ from ..display.text import (
 from ..errors import InvalidProblem
 from ..problems.objective import Slopes
 from ..problems.plan import Plan
-from ..problems.problem import Problem
-from ..problems.work import Record, Work
 from .maps import MappedPoints, mapped, potential
 from .saved_result import read_result, save_result
-from .status import Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,8 +40,8 @@ class Gradients(NamedTuple):
     M: Plan
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, kw_only=True)
+class Result(TransportResult):
     """A feasible plan with a certified optimality gap.
 
     ``value - lower_bound = gap`` is proved for this run. ``plan`` is built on first access.
@@ -106,32 +104,9 @@ class Result:
     array([0. , 0.5, 0.5])
     """
 
-    plan_operator: Plan = field(repr=False)
     potentials: Potentials = field(repr=False)
-    value: float
-    value_linear: float
-    lower_bound: float
-    marginal_error: float
-    converged: bool
-    status: Status
-    method: str
-    reg: float
-    seed: int
-    options: dict[str, object]
-    version: str
-    n_iter: int
-    work: Work
-    seconds: float
-    history: list[Record] = field(repr=False)
-    target: float
-    is_entropic: bool
-    problem: Problem = field(repr=False)
-    choice: str | None = None  # the method that "auto" chose, and the reason
-    quantity: str = field(default="transport cost", repr=False)  # the name of ``value``
     slopes: Slopes | None = field(default=None, repr=False)  # in the weights, from potentials
     mass_price: float | None = None  # µ: slope of the optimum in ``mass``
-    asked: dict[str, str] = field(default_factory=dict, repr=False)  # keywords, in Python
-    compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
 
     @classmethod
     def of_fields(cls, **fields: Any) -> Self:
@@ -139,16 +114,6 @@ class Result:
         result = object.__new__(cls)
         vars(result).update(fields)
         return result
-
-    @property
-    def gap(self) -> float:
-        """Certified bound on the distance from the optimum: ``value - lower_bound``."""
-        return self.value - self.lower_bound
-
-    @cached_property
-    def problem_hash(self) -> str:
-        """Hash of cost and weights, which identifies the problem of a saved result."""
-        return self.problem.digest()
 
     @cached_property
     def plan(self) -> Matrix:
@@ -318,20 +283,6 @@ class Result:
         title = f"{self.quantity[:1].upper()}{self.quantity[1:]} {self.value:.6g}"
         X, Y = coordinates(self, points)
         return plot_plan(MovedMass.of(self), X, Y, title, ax)
-
-    def plot_convergence(self, ax: Axes | None = None) -> Figure | SubFigure:
-        """Draw upper and lower bound against operations; returns the figure.
-
-        Examples
-        --------
-        >>> import numpy as np, epsilot
-        >>> M = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
-        >>> figure = epsilot.solve(M, method="sinkhorn").plot_convergence()
-        >>> figure.savefig("bounds.png")
-        """
-        from ..display.plotting import plot_convergence
-
-        return plot_convergence(self, ax=ax)
 
     def report(
         self,

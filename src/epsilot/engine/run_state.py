@@ -13,9 +13,9 @@ from .._types import Fields, Vector
 from ..files.arrays import Arrays
 from ..problems.certificate import Proof
 from ..problems.objective import RunObjective
+from ..problems.status import Status
 from ..problems.work import TABLE, Record, Work
 from ..solvers.base import S, T
-from .status import Status
 
 #: Counters that are written as they are: whole numbers, and others.
 _WHOLE = ("n_iter", "evaluated_at", "next_evaluation")
@@ -24,7 +24,7 @@ _REAL = ("seconds", "upper", "lower", "marginal_error")
 
 @dataclass
 class RunState:
-    """Counters, history and best answer of a run; a checkpoint saves them beside the state."""
+    """Counters, history and best answer of a run; a checkpoint saves them with the state."""
 
     n_iter: int = 0
     work: Work = field(default_factory=Work)

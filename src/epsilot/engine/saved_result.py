@@ -16,15 +16,15 @@ from ..files import StrPath
 from ..files.arrays import SavedArrays
 from ..geometry import Geometry
 from ..geometry.clouds import forms_of
-from ..geometry.unsaved import unsaved_cost
+from ..geometry.unsaved import UnsavedCost
 from ..problems import kinds
 from ..problems.duals import centred_slopes, free_slopes
 from ..problems.kind import Kind, UserProblem
 from ..problems.problem import Problem
+from ..problems.status import Status
 from ..problems.work import Record, Work
 from ..wording import first_line, named, shown
 from .certificate import Certificate, certificate_of
-from .status import Status
 from .storage import load, pack_plan, save, unpack_plan
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _PLAIN: dict[str, type] = {
     "asked": dict,
     "compile_seconds": float,
 }
-#: Numbers of a ``Problem`` beside its cost and weights.
+#: Numbers of a ``Problem`` other than its cost and weights.
 _SCALES = "offset", "mass", "unit", "constant"
 #: Slopes in the weights that are known by their name.
 _SLOPES = {slopes.__name__: slopes for slopes in (centred_slopes, free_slopes)}
@@ -155,7 +155,7 @@ def _fields(
     plain = {name: _typed(name, header[name], kind) for name, kind in _PLAIN.items()}
     scales = dict(zip(_SCALES, arrays.vector("scales", (len(_SCALES),)).tolist(), strict=True))
     problem = given or Problem(
-        unsaved_cost((n, m), named(path)),
+        UnsavedCost((n, m), named(path)),
         arrays.masses("p", (n,)),
         arrays.masses("q", (m,)),
         **scales,

@@ -29,7 +29,6 @@ from ..engine.batch.result import BatchResult, Plans
 from ..engine.goal import EXACT_RTOL
 from ..engine.request import Request
 from ..engine.result import Result
-from ..engine.status import Status
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry, PointCloud
 from ..geometry.clouds import cloud_geometry
@@ -41,6 +40,7 @@ from ..kernels.vectors import log
 from ..metrics import LOSS_METRICS, METRICS
 from ..problems.duals import centred
 from ..problems.plan import Arcs, Plan
+from ..problems.status import Status
 from ..wording import shown
 from .entropic_starts import newton_potentials, shared_potential
 
@@ -319,7 +319,7 @@ class CloudLoss(Loss):
         r"""Solve one unbalanced problem whose entropy is relative to a ⊗ b.
 
         It is the problem with the costs :math:`C_{ij} - reg (1 + \log a_i + \log b_j)` and the
-        plain entropy, but for the constant reg Σa Σb. Points without mass take no part.
+        plain entropy, except for the constant reg Σa Σb. Points without mass are left out.
         """
         reg = float(check_positive("reg", self.reg))
         n, m = len(x), len(y)

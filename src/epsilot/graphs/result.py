@@ -8,7 +8,7 @@ from typing import Any
 from scipy import sparse
 
 from .._types import Vector
-from ..engine.status import Status
+from ..problems.status import Status
 from ..problems.work import Record, Work
 
 

@@ -13,8 +13,8 @@ from ..engine.run_plan import RunPlan
 from ..engine.run_state import RunState
 from ..engine.schedules import AnySchedule, ConstantSchedule
 from ..engine.starts import COLD
-from ..engine.status import Status
 from ..errors import InvalidProblem, UnknownMethod
+from ..problems.status import Status
 from ..solvers.base import AnySolver
 from ..wording import shown
 from .boxes import Bisection
@@ -89,7 +89,7 @@ def execute(
     with parallel.limit(request.n_threads), started(request.max_seconds) as clock:
         objective = GromovObjective(problem, TransportOracle(problem))
         target = GromovTarget(objective, goal)
-        course = RunPlan(
+        run_plan = RunPlan(
             method=method,
             choice=method if request.method == "auto" else None,
             solver=cast("AnySolver", solver),
@@ -97,8 +97,8 @@ def execute(
             start=COLD,
             schedule=cast("AnySchedule", ConstantSchedule(target, None, TUNING.evaluate_after)),
         )
-        run = drive(objective, goal, request, course, clock)
-        result = _result(objective, run, goal, request, course, most, clock)
+        run = drive(objective, goal, request, run_plan, clock)
+        result = _result(objective, run, goal, request, run_plan, most, clock)
     report_limit(result, request)
     return result
 
@@ -108,7 +108,7 @@ def _result(
     run: RunState,
     goal: GromovGoal,
     request: Request,
-    course: RunPlan,
+    run_plan: RunPlan,
     max_ot: int,
     clock: Clock,
 ) -> GromovResult:
@@ -127,7 +127,7 @@ def _result(
         arcs=run.plan,
         cover=run.potentials,
         marginal_error=problem.mass * error,
-        method=course.method,
+        method=run_plan.method,
         n_ot=n_ot,
-        choice=course.choice if isinstance(course.choice, str) else None,
+        choice=run_plan.choice if isinstance(run_plan.choice, str) else None,
     )

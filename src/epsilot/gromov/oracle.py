@@ -19,7 +19,6 @@ from .._types import Index, Matrix, Vector
 from ..deadline import OutOfTime
 from ..engine.execute import execute
 from ..engine.request import Request
-from ..engine.status import Status
 from ..geometry import Geometry, as_geometry
 from ..geometry.clouds import cloud_geometry
 from ..kernels import moment_transport as kernels
@@ -27,6 +26,7 @@ from ..kernels.simd8 import WIDTH
 from ..kernels.vectors import dot
 from ..problems.plan import Arcs
 from ..problems.problem import make_problem
+from ..problems.status import Status
 from .problem import ROUND_OFF, GromovProblem, centred
 
 #: Points up to which an assignment starts without prices, and the ratio of coarser problems.

@@ -12,14 +12,13 @@ import numpy as np
 from .. import memory
 from .._types import Matrix
 from ..deadline import OutOfTime
+from ..display.results import CoupledClouds
 from ..display.text import compile_note
 from ..engine.certificate import Certificate
-from ..engine.status import Status
 from ..errors import CertificateError
 from ..kernels.moment_transport import moment
 from ..problems.certificate import BUG_NOTE
 from ..problems.plan import Arcs, Plan
-from ..problems.work import Record, Work
 from .cover import Cover
 from .oracle import TransportOracle
 from .problem import ROUND_OFF, GromovProblem
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GromovResult:
+class GromovResult(CoupledClouds):
     """A coupling of two clouds, its value, and a lower bound that holds for all couplings.
 
     The inner costs are *squared* Euclidean distances. ``value - lower_bound = gap`` is proved for
@@ -75,30 +74,8 @@ class GromovResult:
     """
 
     problem: GromovProblem = field(repr=False)
-    arcs: Arcs = field(repr=False)
     cover: Cover = field(repr=False)
-    value: float
-    lower_bound: float
-    marginal_error: float
-    converged: bool
-    status: Status
-    method: str
-    n_ot: int
-    n_iter: int
-    work: Work
-    seconds: float
-    history: list[Record] = field(repr=False)
-    target: float
-    seed: int
-    version: str
-    choice: str | None = None  # the method that "auto" chose
     quantity: str = field(default="Gromov-Wasserstein objective", repr=False)
-    compile_seconds: float = 0.0  # of kernels, during the call; not part of ``seconds``
-
-    @property
-    def gap(self) -> float:
-        """Certified distance from the global optimum: ``value - lower_bound``."""
-        return self.value - self.lower_bound
 
     @cached_property
     def plan_operator(self) -> Plan:
@@ -217,9 +194,3 @@ class GromovResult:
         from ..display.gromov_page import plot_clouds
 
         return plot_clouds(self, ax)
-
-    def plot_convergence(self, ax: Axes | None = None) -> Figure | SubFigure:
-        """Draw upper and lower bound against operations; returns the figure."""
-        from ..display.plotting import plot_convergence
-
-        return plot_convergence(self, ax=ax)

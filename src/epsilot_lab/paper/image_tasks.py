@@ -18,8 +18,8 @@ from epsilot import solve
 from epsilot._types import Json
 from epsilot.display.text import is_counted
 from epsilot.engine.result import Result
-from epsilot.engine.status import Status
 from epsilot.errors import InvalidProblem
+from epsilot.problems.status import Status
 from epsilot.problems.work import Record
 from epsilot.solvers.method_info import growth
 from epsilot.version import __version__

@@ -43,6 +43,7 @@ from ...kernels.small import (
     uniform_histograms,
 )
 from ...problems.balanced import Balanced
+from ...problems.status import Status
 from ...wording import named
 from ..clock import Clock, started
 from ..execute import execute
@@ -50,7 +51,6 @@ from ..goal import RTOL
 from ..interrupts import AGAIN, graceful_interrupts, watch_signals
 from ..request import Request
 from ..result import Result
-from ..status import Status
 from ..storage import save_or_warn
 from ..tuning import TUNING
 from .problems import Chunk, ProblemSource, flat, own, places

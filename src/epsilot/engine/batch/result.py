@@ -18,6 +18,7 @@ from ...errors import CertificateError, InvalidProblem
 from ...files.arrays import Arrays, SavedArrays
 from ...problems.objective import Objective
 from ...problems.plan import Arcs, Plan
+from ...problems.status import Status
 from ...problems.work import Record, Work
 from ...version import __version__
 from ...wording import shown
@@ -25,7 +26,6 @@ from .. import storage
 from ..goal import make_goal
 from ..request import Request
 from ..result import Result
-from ..status import Status
 from .problems import ProblemSource, places
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _saved_starts(saved: SavedArrays, name: str, size: int) -> Index:
     return starts
 
 
-#: The fields of a result beside its arrays and its problem, as a batch keeps them.
+#: The fields of a result other than its arrays and its problem, as a batch keeps them.
 RunFields = dict[str, Any]
 
 
@@ -228,7 +228,7 @@ def _compiled_fields(
 ) -> RunFields:
     """Return the same fields for a problem that the compiled solver took."""
     problem = objective.problem
-    worth, (n, m) = problem.mass * problem.unit, problem.shape
+    user_unit, (n, m) = problem.mass * problem.unit, problem.shape
     work = Work.of(pivot=n * m)
     record = Record(
         n_iter=1,
@@ -256,7 +256,8 @@ def _compiled_fields(
         "work": work,
         "seconds": seconds,
         "history": [record],
-        "target": worth * make_goal(objective, request).allowed(lower / worth - objective.shift),
+        "target": user_unit
+        * make_goal(objective, request).allowed(lower / user_unit - objective.shift),
         "is_entropic": False,
         "choice": "small_simplex: one of many small problems",
         "quantity": objective.quantity,
