@@ -39,6 +39,14 @@ MetricKey = tuple[tuple[float, ...], ...]
 HALF_ULP = 2.0**-24
 
 
+def _add(total: float, term: float) -> float:
+    return total + term
+
+
+def _same(total: float) -> float:
+    return total
+
+
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """A cost between points, computed on the fly.
@@ -52,8 +60,8 @@ class Metric:
     degree: float  # scaling points by t scales costs by t**degree; 0: only directions count
     power: float  # no term, nor the cost, exceeds this power of the difference along its axis
     term: Compiled  # (x, y): the term of one axis
-    join: Compiled  # (total, term): the total with the term of one axis more
-    finish: Compiled  # (total): the cost
+    join: Compiled = _add  # (total, term): the total with the term of one axis more
+    finish: Compiled = _same  # (total): the cost
     bound: Compiled | None = None  # lower bound of a tree node (kernels.metrics); None: by its box
     float32_error: Float32Error | None = None  # None: float32 never prunes columns
     is_separable: bool = False  # geometry.grid has passes for it along each axis
@@ -143,14 +151,6 @@ def _squared(x: float, y: float) -> float:
 
 def _absolute(x: float, y: float) -> float:
     return abs(x - y)
-
-
-def _add(total: float, term: float) -> float:
-    return total + term
-
-
-def _same(total: float) -> float:
-    return total
 
 
 def _larger(total: float, term: float) -> float:
@@ -273,8 +273,6 @@ METRICS = {
         degree=2,
         power=2,
         term=_squared,
-        join=_add,
-        finish=_same,
         bound=_square_bound(1.0),
         float32_error=_square_error,
         is_separable=True,
@@ -287,7 +285,6 @@ METRICS = {
         degree=1,
         power=2,
         term=_squared,
-        join=_add,
         finish=_root,
         bound=_euclidean_bound,
         float32_error=_euclidean_error,
@@ -300,8 +297,6 @@ METRICS = {
         degree=1,
         power=1,
         term=_absolute,
-        join=_add,
-        finish=_same,
         bound=_cityblock_bound,
         float32_error=_cityblock_error,
         is_separable=True,
@@ -314,7 +309,6 @@ METRICS = {
         degree=0,
         power=2,
         term=_squared,
-        join=_add,
         finish=_half,
         bound=_square_bound(0.5),
         float32_error=_square_error,
@@ -326,8 +320,6 @@ METRICS = {
         degree=1,
         power=2,
         term=_absolute,
-        join=_add,
-        finish=_same,
         is_convex=True,
         is_distance=True,
         inner=2.0,
@@ -340,7 +332,6 @@ METRICS = {
         power=1,
         term=_absolute,
         join=_larger,
-        finish=_same,
         is_convex=True,
         is_distance=True,
     ),

@@ -176,10 +176,10 @@ def test_the_auction_alone_is_optimal_to_its_eps(rng, monkeypatch):
     n = 400
     X, Y, p = rng.random((n, 2)), rng.random((n, 2)), even(rng, n)
     state = LevelState()
-    market = markets.CloudAuctionLevels(Embedding(X, Y, METRICS["sqeuclidean"].key, 0.0), p, p)
+    arrays = markets.CloudAuctionLevels(Embedding(X, Y, METRICS["sqeuclidean"].key, 0.0), p, p)
     while not state.is_over:
-        market.step(state)
-    found = state.market
+        arrays.step(state)
+    found = state.arrays
     held = found.mass > 0
     value = found.piece_cost[held] @ found.mass[held]
     exact = exact_value(X, Y, p, p, "sqeuclidean")
@@ -197,13 +197,13 @@ def test_the_gap_that_is_expected_is_proved(rng, weights, monkeypatch):
     tune(monkeypatch, arc_simplex, pivots_per_step=20)
     X, Y, p, q = rng.random((300, 2)), rng.random((300, 2)), weights(rng, 300), weights(rng, 300)
     solver, target = Auction(), Additive(PointCloud(X, Y), 0.0, p, q)
-    objective, market = Transport(make_problem(PointCloud(X, Y), p, q)), _levels(target)
+    objective, arrays = Transport(make_problem(PointCloud(X, Y), p, q)), _levels(target)
     state, _ = solver.init(target, rng)
     expected, proved = [], []
     while state.round == 0:
         solver.step(target, state, rng)
         if state.is_over and state.round == 0:
-            expected.append(solver._gap(market, state) if state.is_open else market.gap(state))
+            expected.append(solver._gap(arrays, state) if state.is_open else arrays.gap(state))
             bracket = objective.evaluate(*solver.candidates(target, state)[0])
             proved.append(1 - bracket.lower / bracket.upper)
     expected, proved = np.array(expected), np.array(proved)

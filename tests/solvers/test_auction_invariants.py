@@ -52,7 +52,7 @@ CASES = {
 
 
 def opened(metric, points, weights):
-    """Return a market before its first step, and the costs by numbers of rows and columns."""
+    """Return a arrays before its first step, and the costs by numbers of rows and columns."""
     rng = np.random.default_rng(5)
     X, Y, p, q = points(rng, N), points(rng, M), weights(rng, N), weights(rng, M)
     C = PointCloud(X, Y, metric or "cityblock").block(0, N)
@@ -63,7 +63,7 @@ def opened(metric, points, weights):
 
 def check_market(state, C, weights, quotas):
     """Check who holds what, lists, prices and ε-complementary slackness over all columns."""
-    found, n, m = state.market, *C.shape
+    found, n, m = state.arrays, *C.shape
     held = found.mass > 0
     i, j, mass = found.piece_row[held], found.piece_col[held], found.mass[held]
     np.testing.assert_array_equal(found.piece_cost[held], C[i, j])
@@ -103,10 +103,10 @@ def check_arcs(found, n, m):
 @pytest.mark.parametrize("name", CASES)
 def test_every_step_leaves_a_sound_market(name, bids, monkeypatch):
     tune(monkeypatch, markets, max_bids_per_step=bids)
-    market, C, p, q = opened(*CASES[name])
+    arrays, C, p, q = opened(*CASES[name])
     state, n_checked = LevelState(), 0
     while not state.is_over:
-        market.step(state)
+        arrays.step(state)
         costs, weights, quotas = C, p, q
         if state.is_flipped:
             costs, weights, quotas = C.T, q, p
@@ -114,9 +114,9 @@ def test_every_step_leaves_a_sound_market(name, bids, monkeypatch):
         if n_checked % max(1, 200 // bids) == 0 or state.is_over:
             check_market(state, costs, weights[state.rows], quotas[state.cols])
         if not state.is_selling:
-            leasts = (costs + state.market.prices).min(axis=1)
+            leasts = (costs + state.arrays.prices).min(axis=1)
             np.testing.assert_array_equal(state.leasts, leasts)
         n_checked += 1
-    check_arcs(state.market, *costs.shape)
-    assert state.market.excess.sum() <= 2e-3
+    check_arcs(state.arrays, *costs.shape)
+    assert state.arrays.excess.sum() <= 2e-3
     assert n_checked > 2

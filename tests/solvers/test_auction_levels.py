@@ -53,13 +53,13 @@ def target(request, rng, monkeypatch):
     return Additive(cloud, 0.0, weights(rng, n), weights(rng, m))
 
 
-def level_costs(market, state, metric):
-    X, Y = market._points(state)
+def level_costs(arrays, state, metric):
+    X, Y = arrays._points(state)
     return PointCloud(X.copy(), Y.copy(), metric).block(0, len(X))
 
 
 def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng, monkeypatch):
-    solver, market = Auction(), _levels(target)
+    solver, arrays = Auction(), _levels(target)
     state, _ = solver.init(target, rng)
     n_levels, step = 0, markets.AuctionLevels.step
     metric = target.geometry.metric
@@ -68,7 +68,7 @@ def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng
         nonlocal n_levels
         if state.is_over:  # about to open a finer level
             n_levels += 1
-            C, (p, q) = level_costs(market, state, metric), market.masses(state)
+            C, (p, q) = level_costs(arrays, state, metric), arrays.masses(state)
             np.testing.assert_array_equal(state.leasts, (C + state.prices).min(axis=1))
             exact = ot.emd2(p / p.sum(), q / q.sum(), C)
             dual = p @ state.leasts - q @ state.prices
@@ -76,18 +76,18 @@ def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng
         return step(self, state)
 
     monkeypatch.setattr(markets.AuctionLevels, "step", stepped)
-    while not (state.is_over and market.is_finest(state)):
+    while not (state.is_over and arrays.is_finest(state)):
         solver.step(target, state, rng)
-    assert n_levels == len(market.depths(state)) - 1 >= 2
+    assert n_levels == len(arrays.depths(state)) - 1 >= 2
 
 
 def test_every_basis_has_a_feasible_plan(target, rng):
-    solver, market = Auction(), _levels(target)
+    solver, arrays = Auction(), _levels(target)
     state, _ = solver.init(target, rng)
     bigs, missing = [], []
-    while not (market.is_finest(state) and state.round > 0):
+    while not (arrays.is_finest(state) and state.round > 0):
         solver.step(target, state, rng)
-        if not (state.level and market.is_finest(state) and state.is_open):
+        if not (state.level and arrays.is_finest(state) and state.is_open):
             continue
         bigs.append(state.big)
         missing.append(network.shortage(state.tree, 0.0))

@@ -10,7 +10,7 @@ from by_hand import small, start
 
 from epsilot.problems.problem import make_problem
 from epsilot.solvers import make_solver
-from epsilot.solvers.base import centred
+from epsilot.solvers.base import with_least_sup_norm
 
 ACCELERATED = ["apdagd", "apdamd", "apdrcd", "apdgcd", "hybrid_primal_dual"]
 
@@ -114,6 +114,6 @@ def test_work_follows_its_formula(method):
 
 
 def test_centred_has_least_sup_norm():
-    f, g = centred(np.array([5.0, 9.0]), np.array([-3.0, 1.0]))
+    f, g = with_least_sup_norm(np.array([5.0, 9.0]), np.array([-3.0, 1.0]))
     assert max(np.abs(f).max(), np.abs(g).max()) == 5.0
     np.testing.assert_allclose(f[:, None] + g, [[2, 6], [6, 10]])

@@ -36,7 +36,7 @@ _WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
 def identify(
-    request: Request, objective: RunObjective, goal: Goal, course: RunPlan
+    request: Request, objective: RunObjective, goal: Goal, run_plan: RunPlan
 ) -> dict[str, str]:
     """Return the problem, goal and method that a resumed run must share."""
     keywords = request.identity() | {"rtol": goal.rtol}
@@ -44,8 +44,8 @@ def identify(
     return {
         "problem": objective.digest(),
         "goal": ", ".join(given),
-        "method": course.method,
-        "options": repr(course.solver),
+        "method": run_plan.method,
+        "options": repr(run_plan.solver),
     }
 
 
@@ -72,7 +72,7 @@ class Checkpoint(Observer):
 
 
 def restore(
-    path: StrPath, identity: dict[str, str], objective: RunObjective, course: RunPlan
+    path: StrPath, identity: dict[str, str], objective: RunObjective, run_plan: RunPlan
 ) -> AnyMoment:
     """Return the saved state of a run, or reject the file of another run."""
     name = named(path)
@@ -85,8 +85,8 @@ def restore(
             )
     try:
         run, rng = RunState.restored(header, arrays, objective), np.random.default_rng(0)
-        target = course.schedule.at(_level(header["level"]))
-        state, _ = course.solver.init(target, rng)
+        target = run_plan.schedule.at(_level(header["level"]))
+        state, _ = run_plan.solver.init(target, rng)
         _read_state(state, arrays, target)
         rng.bit_generator.state = header["rng"]
     except InvalidProblem as error:

@@ -52,7 +52,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a run, beside its clock."""
+    """The limits of a run, except that of its clock."""
 
     max_iter: int = 1_000_000
 

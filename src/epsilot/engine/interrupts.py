@@ -1,6 +1,6 @@
 """Signals that ask a run to end, turned into a flag so that no step is torn.
 
-Python handles signals between its own instructions only. A thread beside the run therefore sees
+Python handles signals between its own instructions only. A second thread therefore sees
 SIGTERM too, and ends the process if the run does not end by itself.
 """
 

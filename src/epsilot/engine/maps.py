@@ -83,7 +83,7 @@ def mapped(result: Result, X_new: ArrayLike | None) -> MappedPoints:
     X, Y = places.X, places.Y
     means = _means(result, Y)
     if X_new is None:
-        return MappedPoints(means, np.ones(len(X), dtype=bool), _spread(result, Y, means))
+        return MappedPoints(means, np.ones(len(X), dtype=bool), _rms_distance(result, Y, means))
     cloud = _new_cloud(places, X_new)
     given = as_points(X_new, "X_new")
     known = {row.tobytes(): i for i, row in enumerate(X + 0.0)}
@@ -92,10 +92,10 @@ def mapped(result: Result, X_new: ArrayLike | None) -> MappedPoints:
     is_seen[is_seen] = np.isfinite(means[index[is_seen]]).all(axis=1)
     out = np.where(is_seen[:, None], means[np.maximum(index, 0)], 0.0)
     if is_seen.all():
-        return MappedPoints(out, is_seen, _spread(result, Y, means))
+        return MappedPoints(out, is_seen, _rms_distance(result, Y, means))
     out[~is_seen] = _destinations(result, cloud, Y)[~is_seen]
     sources = _destinations(result, _new_cloud(places, X), Y)
-    return MappedPoints(out, is_seen, _spread(result, Y, sources))
+    return MappedPoints(out, is_seen, _rms_distance(result, Y, sources))
 
 
 # -- points ---------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def _means(result: Result, Y: Matrix) -> Matrix:
         return barycentric(result.plan_operator, Y)
 
 
-def _spread(result: Result, Y: Matrix, images: Matrix) -> float:
+def _rms_distance(result: Result, Y: Matrix, images: Matrix) -> float:
     """Return the root mean square distance of the plan's destinations from images of sources."""
     plan = result.plan_operator
     r, c = plan.marginals()

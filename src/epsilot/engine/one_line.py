@@ -19,9 +19,9 @@ from .seeds import generator
 
 
 def solve_one_line(geometry: Geometry, a: Vector, b: Vector, *, rtol: float) -> SmallOptimum | None:
-    """Match sorted points and prove the plan; return None where ``solve`` has to look closer.
+    """Match sorted points and prove the plan; return None if ``solve`` is needed.
 
-    That is where a point is empty, where costs are not convex in the distance on a line, or where
+    It is needed if a point is empty, if costs are not convex in the distance on a line, or if
     round-off leaves a larger gap.
     """
     problem = make_problem(geometry, a, b)

@@ -50,7 +50,7 @@ SMALLEST_RTOL = 1e-12
 
 
 class Keyword(NamedTuple):
-    """The declaration of a keyword, beside the type and the default of its field."""
+    """The declaration of a keyword, in addition to the type and the default of its field."""
 
     check: Check | None  # called for values other than the default
     help: str | None  # a sentence for the command line, which has no option without one
@@ -133,7 +133,7 @@ def _check_checkpoint(name: str, value: Any) -> None:
 class Request:
     """The keywords of a run, checked: target, method, limits, observers and kind of problem.
 
-    Beside ``options`` and ``kind``, which collect other keywords, each field is a keyword of
+    Except for ``options`` and ``kind``, which collect other keywords, each field is a keyword of
     :func:`epsilot.solve`.
     """
 
@@ -236,7 +236,7 @@ class Request:
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Self:
-        """Return the request of keywords, of which those without a field are options."""
+        """Return the request of keywords; those without a field are options of the method."""
         options = {name: value for name, value in keywords.items() if name not in _NAMES}
         return cls.of_call({**keywords, "options": options})
 

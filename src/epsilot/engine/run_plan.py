@@ -96,34 +96,36 @@ def _check_fit(
         )
     if stop == "paper" and objective.paper_refusal is not None:
         raise InvalidProblem(objective.paper_refusal)
-    if about.needs_lattice and geometry.lattice is None:
-        raise InvalidProblem(
-            f"{name} cannot solve {_described(whole)}; it needs masses on grids with the metric "
-            "'cityblock' (use solve_grid, or method='auto')."
-        )
     is_sparse = geometry.allowed is not None
-    if is_sparse and not (about.needs_arcs or about.takes_arcs):
-        raise InvalidProblem(
-            f"{name} cannot solve {_described(whole)}; it needs a cost for every pair (use "
-            "method='auto')."
-        )
-    if about.needs_arcs and not is_sparse:
-        raise InvalidProblem(
-            f"{name} cannot solve {_described(whole)}; it needs a sparse cost (use "
-            "epsilot.Sparse, or method='auto')."
-        )
-    if about.needs_small and not is_small(*problem.shape):
-        raise InvalidProblem(
-            f"{name} cannot solve {_described(whole)}; it takes up to {MAX_NODES} rows and "
-            f"columns together, rounded up to multiples of {HEIGHT} and {WIDTH} (use "
-            "method='auto')."
-        )
-    if about.needs_line and geometry.line is None:
-        raise InvalidProblem(
-            f"{name} cannot solve {_described(whole)}; it needs points on a line that are not "
-            "stored, with a metric that has a name (use solve_sample(..., lazy=True), or "
-            "method='auto')."
-        )
+    unfit = (
+        (
+            about.needs_lattice and geometry.lattice is None,
+            "needs masses on grids with the metric 'cityblock'",
+            "solve_grid, or ",
+        ),
+        (
+            is_sparse and not (about.needs_arcs or about.takes_arcs),
+            "needs a cost for every pair",
+            "",
+        ),
+        (about.needs_arcs and not is_sparse, "needs a sparse cost", "epsilot.Sparse, or "),
+        (
+            about.needs_small and not is_small(*problem.shape),
+            f"takes up to {MAX_NODES} rows and columns together, rounded up to multiples of "
+            f"{HEIGHT} and {WIDTH}",
+            "",
+        ),
+        (
+            about.needs_line and geometry.line is None,
+            "needs points on a line that are not stored, with a metric that has a name",
+            "solve_sample(..., lazy=True), or ",
+        ),
+    )
+    for is_unfit, need, remedy in unfit:
+        if is_unfit:
+            raise InvalidProblem(
+                f"{name} cannot solve {_described(whole)}; it {need} (use {remedy}method='auto')."
+            )
     is_missing = about.needs_dense and not geometry.is_dense
     if not is_missing:
         n_bytes = solver.memory(problem)

@@ -81,7 +81,7 @@ def make_schedule(
 
 
 class ByWork:
-    """Certificates at shares of all work, of which nothing is remembered."""
+    """Certificates after shares of all work; the schedule remembers none of them."""
 
     @property
     def evaluate_after(self) -> float | None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, repeat, takewhile
 from operator import mul
 
@@ -13,13 +14,13 @@ import numpy as np
 
 from .._types import Array, Potentials, Vector
 from ..geometry import Geometry
-from ..kernels.vectors import distance, exp, power
+from ..kernels.vectors import power
 from ..problems.balanced import check_regularisation
-from ..problems.duals import semi_dual, softmin_cols, softmin_rows
+from ..problems.duals import softmin_cols, softmin_rows
 from ..problems.plan import spread
 from ..problems.problem import Entropic, make_problem
 from ..problems.support import Support
-from ..solvers.sinkhorn_newton import newton_step
+from ..solvers.sinkhorn_newton import newton_step, semi_dual_at, swept
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def newton_potentials(
     support, target = _entropic(geometry, a, b, reg)
     problem, (n, m) = support.problem, geometry.shape
     zero = np.zeros(problem.q.size)
-    g = min((zero, _cooled(target, zero)), key=lambda g: _value(target, g))
+    g = min((zero, _cooled(target, zero)), key=partial(semi_dual_at, target))
     size = max(problem.scale, target.eta)
     error = max(
         TUNING.gap_share_of_marginals * gap / (problem.mass * problem.unit * size),
@@ -134,18 +135,10 @@ def _settled(target: Entropic, g: Vector, error: float) -> Potentials:
         TUNING.expected_newton_steps * max(target.geometry.shape) / TUNING.rows_per_sweep,
     )
     for _ in range(TUNING.max_steps):
-        f = softmin_rows(target, g)
-        swept = softmin_cols(target, f)
-        columns = target.q * exp((g - swept) / target.eta)
-        missed = distance(columns, target.q)
+        f, after, missed = swept(target, g)
         if missed <= error:
             return f, g
         is_slow = missed > before * power(error / missed, 1 / patience)
         before = missed
-        g = newton_step(target, swept) if is_slow else swept
+        g = newton_step(target, after) if is_slow else after
     return softmin_rows(target, g), g
-
-
-def _value(target: Entropic, g: Vector) -> float:
-    """Return the semi-dual at a column potential."""
-    return semi_dual(target, g, target.geometry.lse_rows(g, target.eta))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -47,6 +48,21 @@ class LogSums(Protocol):
 
     def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
+
+
+@dataclass(frozen=True)
+class EitherLogSums:
+    """Log-sum-exp by rows and by columns, both from one function."""
+
+    lse: Callable[[bool, Vector, float], Vector]  # whether by columns, the potential, η
+
+    def lse_rows(self, g: Vector, eta: float) -> Vector:
+        """Return log sum_j exp((g_j - C_ij) / η)."""
+        return self.lse(False, g, eta)
+
+    def lse_cols(self, f: Vector, eta: float) -> Vector:
+        """Return log sum_i exp((f_i - C_ij) / η)."""
+        return self.lse(True, f, eta)
 
 
 class Lattice(NamedTuple):
@@ -93,7 +109,7 @@ class PublicCall(NamedTuple):
     function: str
     data: tuple[str, ...]  # names of the arrays that it takes
     keywords: dict[str, str]
-    has_weights: bool = True  # whether it takes weights beside the data
+    has_weights: bool = True  # whether it takes weights in addition to the data
 
 
 class Places(NamedTuple):
@@ -170,7 +186,7 @@ class Geometry(ABC):
 
     @property
     def recovered(self) -> Embedding | None:
-        """Points whose distances are the costs but for round-off, or None.
+        """Points whose distances are the costs up to round-off, or None.
 
         They help to find a plan and potentials; nothing is proved by them.
         """

@@ -22,6 +22,7 @@ from .base import Geometry, Lattice, Places
 from .recovery import recover_points
 from .sweeps import MAX_SAFE_SUM, Block, n_chunks
 from .tree_index import Embedding
+from .tuning import TUNING
 
 
 class Dense(Geometry):
@@ -207,11 +208,6 @@ class Dense(Geometry):
 # only entries. A detected grid helps to find a plan and potentials; certificates use the stored
 # costs themselves.
 
-#: Fewest cells, and most axes, of a grid that is detected.
-MIN_GRID_CELLS, MAX_GRID_AXES = 64, 3
-#: Largest difference from exact grid distances, as a fraction of the largest cost.
-GRID_TOLERANCE = 1e-13
-
 
 class DetectedGrid(NamedTuple):
     """A grid whose cells, in C order, are the rows and the columns of a cost."""
@@ -227,10 +223,10 @@ def detect_grid(C: Matrix) -> DetectedGrid | None:
     The first row determines the only candidate, so that most matrices are rejected at once.
     """
     n, m = C.shape
-    if n != m or n < MIN_GRID_CELLS or C[0, 0] != 0:
+    if n != m or n < TUNING.min_grid_cells or C[0, 0] != 0:
         return None
     for power in (1, 2):
-        axes = _axes(C[0], power, GRID_TOLERANCE * float(C[0].max()))
+        axes = _axes(C[0], power, TUNING.grid_tolerance * float(C[0].max()))
         if axes is not None and not _differs(C, axes, power):
             lengths, steps = zip(*axes, strict=True)
             spacing = steps if power == 1 else tuple(map(math.sqrt, steps))
@@ -246,7 +242,7 @@ def _axes(row: Vector, power: int, tolerance: float) -> list[tuple[int, float]] 
     """Return the length and the cost per step of each axis, from the first row; None if no grid."""
     axes: list[tuple[int, float]] = []
     while row.size > 1:
-        if len(axes) == MAX_GRID_AXES or not row[1] > 0:
+        if len(axes) == TUNING.max_grid_axes or not row[1] > 0:
             return None
         is_off = np.abs(row - row[1] * _power_of_steps(np.arange(row.size), power)) > tolerance
         length = int(np.argmax(is_off)) if is_off.any() else row.size
@@ -261,10 +257,10 @@ def _differs(C: Matrix, axes: list[tuple[int, float]], power: int) -> bool:
     """Tell whether any cost differs from the sum over the axes."""
     n = len(C)
     tables = []
-    for length, step in [(1, 0.0)] * (MAX_GRID_AXES - len(axes)) + axes:
+    for length, step in [(1, 0.0)] * (TUNING.max_grid_axes - len(axes)) + axes:
         steps = np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
         tables.append(step * _power_of_steps(steps, power).astype(np.float64))
-    tolerance = GRID_TOLERANCE * sum(float(table.max()) for table in tables)
+    tolerance = TUNING.grid_tolerance * sum(float(table.max()) for table in tables)
     corner, out = np.array([0, n - 1]), np.zeros(n, dtype=np.bool_)
     if abs(C[corner, corner[::-1]] - sum(table.max() for table in tables)).max() > tolerance:
         return True

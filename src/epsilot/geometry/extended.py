@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import math
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from .. import memory
 from .._types import Index, Matrix, Vector
 from ..kernels.vectors import dot, exp, logaddexp
-from .base import Geometry, LogSums, log_total
+from .base import EitherLogSums, Geometry, LogSums, log_total
 from .dense import Dense
 
 
 def extended(inner: Geometry, to_rows: Vector, to_cols: Vector, corner: float) -> Geometry:
     """Return a cost with a dummy target, a dummy source, and the cost between these two.
 
-    A stored cost is copied with one more row and column. Any other cost is left as it is, with
-    n + m + 1 numbers beside it.
+    A stored cost is copied with one more row and column. Any other cost is left as it is, and
+    the n + m + 1 numbers are stored separately.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def extended(inner: Geometry, to_rows: Vector, to_cols: Vector, corner: float) -
 
 
 class Extended(Geometry):
-    """A cost that is not stored, with the costs of a dummy source and a dummy target beside it."""
+    """A cost that is not stored, and the costs of a dummy source and a dummy target."""
 
     def __init__(self, inner: Geometry, to_rows: Vector, to_cols: Vector, corner: float) -> None:
         self.inner, self.to_rows, self.to_cols, self.corner = inner, to_rows, to_cols, corner
@@ -81,7 +81,7 @@ class Extended(Geometry):
     @property
     def rough(self) -> LogSums:
         """Log-sum-exp passes in the precision of the inner cost's."""
-        return _Sums(self, self.inner.rough)
+        return EitherLogSums(partial(self._lse, self.inner.rough))
 
     def miniature(self) -> Extended:
         """Return a tiny geometry of the same class, to compile kernels on."""
@@ -155,11 +155,19 @@ class Extended(Geometry):
 
     def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
-        return _Sums(self, self.inner).lse_rows(g, eta)
+        return self._lse(self.inner, False, g, eta)
 
     def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
-        return _Sums(self, self.inner).lse_cols(f, eta)
+        return self._lse(self.inner, True, f, eta)
+
+    def _lse(self, inner: LogSums, swap: bool, x: Vector, eta: float) -> Vector:
+        """Return the log-sum-exps of rows, or with ``swap`` of columns, by passes of the cost."""
+        if swap:
+            inside = inner.lse_cols(x[:-1], eta)
+            return _bordered_lse(inside, self.to_cols, self.to_rows, self.corner, x, eta)
+        inside = inner.lse_rows(x[:-1], eta)
+        return _bordered_lse(inside, self.to_rows, self.to_cols, self.corner, x, eta)
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X."""
@@ -239,25 +247,6 @@ class Extended(Geometry):
     def ctransform_error(self, f: Vector, g: Vector) -> float:
         """Bound the error of f = min_j C_ij - g_j beyond the rounding of each difference."""
         return self.inner.ctransform_error(f[:-1], g[:-1])
-
-
-class _Sums:
-    """Log-sum-exp passes that use those of the inner cost, in float64 or float32."""
-
-    def __init__(self, whole: Extended, inner: LogSums) -> None:
-        self.whole, self.inner = whole, inner
-
-    def lse_rows(self, g: Vector, eta: float) -> Vector:
-        """Return log sum_j exp((g_j - C_ij) / η)."""
-        whole = self.whole
-        inner = self.inner.lse_rows(g[:-1], eta)
-        return _bordered_lse(inner, whole.to_rows, whole.to_cols, whole.corner, g, eta)
-
-    def lse_cols(self, f: Vector, eta: float) -> Vector:
-        """Return log sum_i exp((f_i - C_ij) / η)."""
-        whole = self.whole
-        inner = self.inner.lse_cols(f[:-1], eta)
-        return _bordered_lse(inner, whole.to_cols, whole.to_rows, whole.corner, f, eta)
 
 
 def _bordered_lse(

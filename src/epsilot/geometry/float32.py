@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,22 +15,6 @@ from ..kernels.products import HEIGHT, SINGLE_WIDTH, multiply_singles
 from ..metrics import HALF_ULP, Metric, MetricKey
 from .sweeps import Block
 from .tuning import TUNING
-
-
-@dataclass(frozen=True)
-class Float32LogSums:
-    """Log-sum-exp by rows and columns, with exponents accurate to about 1e-3."""
-
-    lse: Callable[[bool, Vector, float], Vector]  # whether by columns, the potential, η
-
-    def lse_rows(self, g: Vector, eta: float) -> Vector:
-        """Return log sum_j exp((g_j - C_ij) / η)."""
-        return self.lse(False, g, eta)
-
-    def lse_cols(self, f: Vector, eta: float) -> Vector:
-        """Return log sum_i exp((f_i - C_ij) / η)."""
-        return self.lse(True, f, eta)
-
 
 # -- squared distances as products -----------------------------------------------------------------
 #
@@ -99,9 +83,6 @@ def _squares(X: Matrix) -> Vector:
 #
 # float32 narrows down the columns of a minimum; float64 computes it.
 
-#: Range of coordinates whose sums of squares float32 holds safely.
-MIN_COORDINATE, MAX_COORDINATE = 1e-12, 1e12
-
 Singles = NDArray[np.float32]
 #: The first arguments of kernels of clouds: sources, targets, metric, shift.
 Exact = tuple[Array, Array, MetricKey, np.floating]
@@ -126,7 +107,8 @@ class Float32Points:
         """
         X, Y = X - centre, Y - centre
         reach = np.maximum(np.abs(X).max(axis=0), np.abs(Y).max(axis=0))
-        if metric.float32_error is None or not MIN_COORDINATE < reach.max() < MAX_COORDINATE:
+        is_held = TUNING.min_float32_reach < reach.max() < TUNING.max_float32_reach
+        if metric.float32_error is None or not is_held:
             return None
         largest, error = metric.float32_error(reach)
         error += HALF_ULP**2 * (abs(shift) + largest)

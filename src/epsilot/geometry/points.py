@@ -23,7 +23,7 @@ from ..metrics import (
     metric_of,
 )
 from . import sweeps
-from .base import Coarsening, Geometry, LogSums, Places, PublicCall, log_total
+from .base import Coarsening, EitherLogSums, Geometry, LogSums, Places, PublicCall, log_total
 from .coordinates import (
     as_metric,
     as_pair,
@@ -35,7 +35,7 @@ from .coordinates import (
     metric_keywords,
     reach,
 )
-from .float32 import Float32LogSums, Float32Points, square_blocks
+from .float32 import Float32Points, square_blocks
 from .line import Line
 from .metric_cloud import MetricCloud
 from .sweeps import Block, row_blocks
@@ -369,7 +369,7 @@ class PointCloud(Geometry):
     @property
     def rough(self) -> LogSums:
         """Log-sum-exp in float32 where ``single`` allows it and exponents are small enough."""
-        return Float32LogSums(self._rough_lse) if self._allows_float32 else self
+        return EitherLogSums(self._rough_lse) if self._allows_float32 else self
 
     @property
     def _allows_float32(self) -> bool:

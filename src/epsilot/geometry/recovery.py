@@ -67,15 +67,15 @@ class _Squares(NamedTuple):
         return distances if self.power == 1 else distances * distances
 
 
-def _spread(size: int, most: int) -> Index:
-    """Return at most so many indices, evenly spread."""
+def evenly_spread(size: int, most: int) -> Index:
+    """Return evenly spread indices, at most the given number."""
     return np.arange(min(size, most)) * size // min(size, most)
 
 
 def _points_of(costs: _Squares) -> tuple[Matrix, Matrix] | None:
     """Return points of both sides, from the squares along a few rows and columns."""
     n, m = costs.C.shape
-    i, j = _spread(n, TUNING.sample_side), _spread(m, TUNING.sample_side)
+    i, j = evenly_spread(n, TUNING.sample_side), evenly_spread(m, TUNING.sample_side)
     axes = _axes_of(_products(costs.at(i, j)))
     if axes is None:
         return None
@@ -123,7 +123,7 @@ def _placed(U: Matrix, V: Matrix, at_first: Vector, first: float) -> tuple[Matri
     """
     d = U.shape[1]
     pairs = [(a, b) for a in range(d) for b in range(a + 1)]
-    fitted = _spread(len(U), TUNING.n_fitted_rows)
+    fitted = evenly_spread(len(U), TUNING.n_fitted_rows)
     u = U[fitted]
     columns = [u[:, a] * u[:, b] * (1.0 if a == b else 2.0) for a, b in pairs]
     columns += [-2.0 * u[:, a] for a in range(d)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
+from functools import cached_property, partial
 
 from .._types import Index, Matrix, Vector
 from ..kernels.vectors import dot
-from .base import Geometry, LogSums
+from .base import EitherLogSums, Geometry, LogSums
 
 
 class Tilted(Geometry):
@@ -61,7 +61,7 @@ class Tilted(Geometry):
     @property
     def rough(self) -> LogSums:
         """Log-sum-exp passes in the precision of the cost's own."""
-        return _TiltedSums(self, self._inner.rough)
+        return EitherLogSums(partial(self._lse, self._inner.rough))
 
     def miniature(self) -> Tilted:
         """Return a tiny geometry of the same class, to compile kernels on."""
@@ -111,11 +111,17 @@ class Tilted(Geometry):
 
     def lse_rows(self, g: Vector, eta: float) -> Vector:
         """Return log sum_j exp((g_j - C_ij) / η)."""
-        return _TiltedSums(self, self._inner).lse_rows(g, eta)
+        return self._lse(self._inner, False, g, eta)
 
     def lse_cols(self, f: Vector, eta: float) -> Vector:
         """Return log sum_i exp((f_i - C_ij) / η)."""
-        return _TiltedSums(self, self._inner).lse_cols(f, eta)
+        return self._lse(self._inner, True, f, eta)
+
+    def _lse(self, inner: LogSums, swap: bool, x: Vector, eta: float) -> Vector:
+        """Return the log-sum-exps of rows, or with ``swap`` of columns, by passes of the cost."""
+        if swap:
+            return inner.lse_cols(x - self.u, eta) - self.v / eta
+        return inner.lse_rows(x - self.v, eta) - self.u / eta
 
     def log_marginals(self, f: Vector, g: Vector, eta: float) -> tuple[Vector, Vector, float]:
         """Return the logarithms of X 1, of Xᵀ 1 and of the mass of X."""
@@ -161,18 +167,3 @@ class Tilted(Geometry):
     def ctransform_cols(self, f: Vector) -> Vector:
         """Return min_i C_ij - f_i."""
         return self._inner.ctransform_cols(f - self.u) + self.v
-
-
-class _TiltedSums:
-    """Log-sum-exp passes that use those of the cost, in float64 or float32."""
-
-    def __init__(self, tilted: Tilted, inner: LogSums) -> None:
-        self.tilted, self.inner = tilted, inner
-
-    def lse_rows(self, g: Vector, eta: float) -> Vector:
-        """Return log sum_j exp((g_j - C_ij) / η)."""
-        return self.inner.lse_rows(g - self.tilted.v, eta) - self.tilted.u / eta
-
-    def lse_cols(self, f: Vector, eta: float) -> Vector:
-        """Return log sum_i exp((f_i - C_ij) / η)."""
-        return self.inner.lse_cols(f - self.tilted.u, eta) - self.tilted.v / eta

@@ -26,6 +26,9 @@ class GeometryTuning:
     max_hull_dimension: int = 3
     # Largest exponent (f + g - C) / η that float32 holds to within 1e-3.
     max_float32_exponent: float = 1e4
+    # Range of coordinates whose sums of squares float32 holds safely.
+    min_float32_reach: float = 1e-12
+    max_float32_reach: float = 1e12
     # Fewest columns for which float32 narrows down the minima that float64 then computes.
     min_float32_columns: int = 1024
     # Fewest entries of a power of distances on a line for which c-transforms do not pass over
@@ -48,6 +51,10 @@ class GeometryTuning:
     max_pair_entries: int = 1 << 28
     # Most cells of a grid whose log-sum-exp runs in one compiled call.
     max_one_call_cells: int = 1 << 15
+    min_grid_cells: int = 64  # fewest cells of a grid that is detected in a stored cost
+    max_grid_axes: int = 3  # most axes of such a grid
+    # Largest difference of stored costs from grid distances, as a share of the largest cost.
+    grid_tolerance: float = 1e-13
     max_kernel_axis: int = 4096  # longest axis, in cells, whose squared-Euclidean kernel is stored
     # Most cells of the scratch arrays that a thread keeps: six of at most 4 MiB each.
     max_scratch_cells: int = 1 << 19

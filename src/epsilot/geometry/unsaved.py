@@ -8,7 +8,7 @@ from .base import Geometry
 
 
 class UnsavedCost(Geometry):
-    """A cost of which only the shape is known.
+    """A cost whose entries are unknown; only its shape is.
 
     Parameters
     ----------
@@ -32,8 +32,3 @@ class UnsavedCost(Geometry):
     def shifted(self, delta: float) -> Geometry:
         """Return the geometry itself."""
         return self
-
-
-def unsaved_cost(shape: tuple[int, int], path: str) -> Geometry:
-    """Return the cost of a result that was read without its problem."""
-    return UnsavedCost(shape, path)

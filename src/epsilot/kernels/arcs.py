@@ -136,7 +136,7 @@ def k_least(starts, others, costs, prices, nodes, ends, least, thresholds):
 def negative(starts, others, costs, f, g, bar, k, rows, places):
     """Write rows and places of the arcs with C_ij - f_i - g_j < bar, at most the k least per row.
 
-    Return their number; ``rows`` and ``places`` have room for k arcs of every row.
+    Return their number; ``rows`` and ``places`` hold up to k arcs of every row.
     """
     size, values = 0, np.empty(k)
     for i in range(starts.size - 1):

@@ -4,7 +4,7 @@ Every row has a short list of columns and a threshold: no other column's cost + 
 Prices only rise, so a list stays valid until its best entry exceeds the threshold; the row then
 waits for a new list. A bid buys a piece of a column, up to a price limit at which the row's second
 choice is better by ε. The price of a column is the lowest limit of its pieces, or its initial price
-while part of it is unsold. Hence every piece satisfies ε-complementary slackness,
+while part of it is unsold. So every piece satisfies ε-complementary slackness,
 C_ij + price_j <= min over all columns + ε, and the plan is optimal to ε once all mass is assigned.
 
 The pieces of a column are nodes of a pairing heap, with the lowest limit at its root.
@@ -140,7 +140,7 @@ def stale_rows(prices, cols, costs, thresholds, leasts, stale):
 
 
 @njit(**KERNEL)
-def begin(market, leasts, eps):
+def begin(arrays, leasts, eps):
     """Release the pieces that violate ε-complementary slackness, and queue rows with excess.
 
     ``leasts`` are the rows' least values under the prices. Pieces are moved to the front.
@@ -148,7 +148,7 @@ def begin(market, leasts, eps):
     (
         prices, base, unsold, _, heads, excess, dust, child, sibling, piece_row, piece_col,
         piece_cost, mass, limit, _, _, _, queue, is_queued, _, counts,
-    ) = market  # fmt: skip
+    ) = arrays  # fmt: skip
     copy_to(prices, base)
     heads[:] = -1
     kept = 0
@@ -189,9 +189,9 @@ def rejoin(queue, waiting, counts):
 
 
 @njit(**KERNEL)
-def _left(market):
+def _left(arrays):
     """Return the excess of all queued and waiting rows."""
-    excess, queue, waiting, counts = market.excess, market.queue, market.waiting, market.counts
+    excess, queue, waiting, counts = arrays.excess, arrays.queue, arrays.waiting, arrays.counts
     total, at = 0.0, counts[HEAD]
     for _ in range(counts[LENGTH]):
         total += excess[queue[at]]
@@ -202,7 +202,7 @@ def _left(market):
 
 
 @njit(**KERNEL)
-def bid(market, eps, enough, most, small):
+def bid(arrays, eps, enough, most, small):
     """Let rows bid until the excess is at most ``enough``, lists run out or ``most`` bids are made.
 
     Return the reason, and the excess below which rows bid last in this turn.
@@ -210,13 +210,13 @@ def bid(market, eps, enough, most, small):
     (
         prices, _, unsold, specks, heads, excess, dust, child, sibling, piece_row, piece_col,
         piece_cost, mass, limit, cols, costs, thresholds, queue, is_queued, waiting, counts,
-    ) = market  # fmt: skip
+    ) = arrays  # fmt: skip
     k, size = cols.shape[1], queue.size
     while True:
         if counts[TURN] == 0:
             if counts[WAITING] > 0:
                 return WAIT, small
-            left = _left(market)
+            left = _left(arrays)
             if counts[LENGTH] == 0 or left <= enough:
                 return PLACED, small
             if counts[BIDS] >= most:
@@ -302,25 +302,25 @@ def bid(market, eps, enough, most, small):
 
 
 @njit(**KERNEL)
-def bid_and_search(market, eps, enough, most, small, X, Y, shift, metric, nodes, depth, axes):
+def bid_and_search(arrays, eps, enough, most, small, X, Y, shift, metric, nodes, depth, axes):
     """Let rows bid, and search new lists in a tree of the columns while few rows wait."""
-    cols, costs, waiting, counts = market.cols, market.costs, market.waiting, market.counts
+    cols, costs, waiting, counts = arrays.cols, arrays.costs, arrays.waiting, arrays.counts
     k = cols.shape[1]
     values, bounds, stack = empty(k), empty(MAX_DEPTH), empty(MAX_DEPTH, np.int64)
     while True:
-        why, small = bid(market, eps, enough, most, small)
+        why, small = bid(arrays, eps, enough, most, small)
         many = counts[WAITING] >= MIN_THREADED_SEARCHES or counts[SEARCHED] > X.shape[0] // 2
         if why != WAIT or many:
             return why, small
         for s in range(counts[WAITING]):
             i = waiting[s]
             search(
-                X[i], Y, market.prices, shift, metric, nodes, depth, axes, stack, bounds, cols[i],
+                X[i], Y, arrays.prices, shift, metric, nodes, depth, axes, stack, bounds, cols[i],
                 costs[i], values,
             )  # fmt: skip
-            market.thresholds[i] = values[k - 1] if k < Y.shape[0] else np.inf
+            arrays.thresholds[i] = values[k - 1] if k < Y.shape[0] else np.inf
         counts[SEARCHED] += counts[WAITING]
-        rejoin(market.queue, waiting, counts)
+        rejoin(arrays.queue, waiting, counts)
 
 
 @njit(**KERNEL)

@@ -71,7 +71,7 @@ class Kernel(registry.CPUDispatcher):  # type: ignore[misc]
         return self._part.get_overload(args)
 
     def compile(self, signature: Any) -> Any:
-        """Compile without collecting garbage, of which the compiler makes much."""
+        """Compile without garbage collection, which slows down the compiler's many allocations."""
         is_collecting = gc.isenabled()
         gc.disable()
         try:

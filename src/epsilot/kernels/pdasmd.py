@@ -213,7 +213,7 @@ def descend(v, g, is_linf, size, y):
 
 @njit(**INLINE_EXTREMUM)
 def advance(g, alpha, is_linf, size, tau1, tau3, z, v, y_sum):
-    """Take steps 10 and 11, add y to the sum of step 13 and couple anew; return max_j v_j."""
+    """Take steps 10 and 11, add y to the sum of step 13 and couple again; return max_j v_j."""
     number = v.dtype.type
     best = number(-np.inf)
     for j in range(v.size):

@@ -5,8 +5,8 @@ tiles and the number of threads. BLAS would choose its order by processor, threa
 
 Loops take ``DEPTH`` values of k and ``ROWS`` rows of A at a time, which stay in the second-level
 cache. A panel of ``WIDTH`` columns of B is copied so that it is contiguous and stays in the first
-level. A tile of ``HEIGHT`` by ``WIDTH`` sums is held in registers, of which there are fewer without
-AVX-512. Partial sums are kept in ``out``, so that the bits do not depend on these sizes.
+level. A tile of ``HEIGHT`` by ``WIDTH`` sums is held in registers; processors without AVX-512 have
+fewer. Partial sums are kept in ``out``, so that the bits do not depend on these sizes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DOUBLE, _SINGLE = ir.DoubleType(), ir.FloatType()
 def _tile(width, real=_DOUBLE, n_lanes=VECTOR, is_fresh=False):
     """Return an intrinsic that adds a product to ``HEIGHT`` rows and ``width`` columns.
 
-    ``real`` is the type of all numbers, ``n_lanes`` of which fill a vector. With ``is_fresh``, sums
+    ``real`` is the type of all numbers; ``n_lanes`` of them fill a vector. With ``is_fresh``, sums
     start at 0 instead of the values in ``out``.
     """
 

@@ -81,7 +81,7 @@ class _Code:
     def lesser(self, one, two):
         """Return the pair (value, place) with the lesser value, the first if they are equal.
 
-        A third part, the second least value, is updated likewise.
+        A third part, the second least value, is updated in the same way.
         """
         is_less = self.builder.fcmp_ordered("<", two[0], one[0], flags=_FLAGS)
         best = [self.builder.select(is_less, y, x) for x, y in zip(one[:2], two[:2], strict=True)]

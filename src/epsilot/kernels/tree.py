@@ -293,9 +293,9 @@ def ctransform(X, Y, prices, shift, metric, nodes, depth, axes, out, start, stop
 def within(
     X, Y, shift, metric, nodes, depth, axes, most, starts, counts, cols, costs, start, stop
 ):  # fmt: skip
-    """Count the columns of cost + shift <= ``most`` of each row, and write those with room.
+    """Count the columns of cost + shift <= ``most`` of each row, and write those that fit.
 
-    Row i has room from ``starts[i]`` to ``starts[i + 1]`` in ``cols`` and ``costs``.
+    Row i has the places ``starts[i]`` to ``starts[i + 1]`` of ``cols`` and ``costs``.
     """
     m, first = Y.shape[0], 1 << depth
     stack = empty(MAX_DEPTH, np.int64)

@@ -216,7 +216,7 @@ def appendix_c(name: str) -> dict[str, object]:
 
 def options_of(solver: AnySolver) -> dict[str, object]:
     """Return the options of a solver, or of the one that it replaces."""
-    named: AnySolver = getattr(solver, "replaced", solver)
+    named = solver.named
     return {name: getattr(named, name) for name in _option_names(type(named))}
 
 

@@ -96,6 +96,11 @@ class APDAGD(EntropicSolver[APDAGDState]):
     def __post_init__(self) -> None:
         check_choices(self, rule=("violation", "duality"))
 
+    @property
+    def is_averaging(self) -> bool:
+        """Whether the average of the plans is kept."""
+        return bool(self.average)
+
     @staticmethod
     def squared_norm(d: Vector) -> float:
         """Return the squared norm of a step that the line search compares with."""

@@ -1,6 +1,6 @@
 """Assignments on the arcs of a sparse cost: an auction with falling ε, then shortest paths.
 
-The auction gives prices only. Rows and columns are then matched anew, without ε, and every row that
+The auction gives prices only. Rows and columns are matched again, without ε, and every row that
 is left without a column gets one by a shortest augmenting path (Jonker and Volgenant 1987).
 """
 

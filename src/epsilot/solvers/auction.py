@@ -27,7 +27,7 @@ from ..kernels import network
 from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import dot, matvec, rmatvec
 from ..metrics import metric_of
-from ..problems.plan import Arcs, Core
+from ..problems.plan import Arcs, Core, spread
 from ..problems.problem import Additive, Problem
 from ..problems.rounding import round_onto
 from ..problems.work import Work
@@ -142,7 +142,7 @@ class LevelState:
     counts: Index = field(default_factory=lambda: np.zeros(kernels.N_COUNTS, np.int64))
 
     @property
-    def market(self) -> kernels.AuctionArrays:
+    def arrays(self) -> kernels.AuctionArrays:
         """The arrays as kernels take them."""
         prices, base, unsold, specks = self.by_column.reshape(4, -1)
         excess, dust, thresholds, _ = self.by_row.reshape(4, -1)
@@ -265,7 +265,7 @@ class AuctionLevels:
             state.eps /= TUNING.eps_factor
             if state.eps < TUNING.min_phase_ratio * state.last_eps:
                 state.eps = state.last_eps
-            kernels.begin(state.market, state.leasts, state.eps)
+            kernels.begin(state.arrays, state.leasts, state.eps)
             state.is_selling = True
         self._sell(state)
         return Work.of(arc_tested=int(state.counts[kernels.READ] - read))
@@ -307,20 +307,19 @@ class AuctionLevels:
 
     def search(self, state: LevelState, rows: Integers) -> None:
         """Write new lists for some rows."""
-        market = state.market
+        arrays = state.arrays
         prices = np.full(self.q.size, np.inf)
-        prices[state.cols] = market.prices
-        k = market.cols.shape[1]
+        prices[state.cols] = arrays.prices
+        k = arrays.cols.shape[1]
         cols, costs, thresholds = self.geometry.k_least(state.rows[rows], prices, k)
-        place = np.zeros(self.q.size, dtype=np.int32)
-        place[state.cols] = np.arange(state.cols.size, dtype=np.int32)
-        market.cols[rows], market.costs[rows] = place[cols], costs
-        market.thresholds[rows] = thresholds
+        place = _places(state.cols, self.q.size)
+        arrays.cols[rows], arrays.costs[rows] = place[cols], costs
+        arrays.thresholds[rows] = thresholds
         state.leasts[rows] = costs[:, 0] + prices[cols[:, 0]]
 
     def _bid(self, state: LevelState, until: int) -> tuple[int, float]:
         """Bid until rows need new lists, or the number of bids is reached."""
-        why, small = kernels.bid(state.market, state.eps, state.allowed_unsold, until, state.small)
+        why, small = kernels.bid(state.arrays, state.eps, state.allowed_unsold, until, state.small)
         return int(why), float(small)
 
     def refresh(self, state: LevelState) -> None:
@@ -337,8 +336,7 @@ class AuctionLevels:
         prices = np.full(self.q.size, np.inf)
         prices[state.cols] = -g
         cols, costs, _ = self.geometry.k_least(state.rows, prices, min(k, state.cols.size))
-        place = np.zeros(self.q.size, dtype=np.int64)
-        place[state.cols] = np.arange(state.cols.size)
+        place = _places(state.cols, self.q.size)
         i, s = np.nonzero(costs - f[:, None] - g[place[cols]] < bar)
         return i, place[cols[i, s]]
 
@@ -380,23 +378,23 @@ class AuctionLevels:
         The first ε is at least the difference between the duals of this level and the previous
         one: prices that are off by many steps of ε would take very many bids.
         """
-        market = state.market
-        k = market.cols.shape[1]
-        farthest = market.costs[:, -1] + market.prices[market.cols[:, -1]]
+        arrays = state.arrays
+        k = arrays.cols.shape[1]
+        farthest = arrays.costs[:, -1] + arrays.prices[arrays.cols[:, -1]]
         spread = float((farthest - state.leasts).mean()) / k
-        size = float(np.abs(market.costs).max() + np.abs(market.prices).max())
+        size = float(np.abs(arrays.costs).max() + np.abs(arrays.prices).max())
         if not spread > TUNING.rounding * size:  # as many equal columns as a list has
             spread = TUNING.assumed_spacing * size or 1.0
         is_last = state.level + 1 == len(self.depths(state))
-        is_even = bool(np.ptp(market.excess) == 0 == np.ptp(market.unsold))
+        is_even = bool(np.ptp(arrays.excess) == 0 == np.ptp(arrays.unsold))
         if not is_last:
             last, state.early, state.enough = (
                 TUNING.last_eps_coarse,
                 TUNING.unsold_coarse,
                 TUNING.unsold_coarse,
             )
-        elif is_even and market.excess.size == market.unsold.size:
-            left = min(TUNING.unsold_assignment, TUNING.max_unsold_rows / market.excess.size)
+        elif is_even and arrays.excess.size == arrays.unsold.size:
+            left = min(TUNING.unsold_assignment, TUNING.max_unsold_rows / arrays.excess.size)
             last, state.early, state.enough = TUNING.last_eps_assignment, left, left
         else:
             last, state.early, state.enough = (
@@ -423,9 +421,9 @@ class AuctionLevels:
                 n_idle = counts[kernels.WAITING] + (n_idle if counts[kernels.BIDS] == bids else 0)
                 bids = counts[kernels.BIDS]
                 self.refresh(state)
-                market = state.market
-                self.search(state, market.waiting[: counts[kernels.WAITING]].copy())
-                kernels.rejoin(market.queue, market.waiting, market.counts)
+                arrays = state.arrays
+                self.search(state, arrays.waiting[: counts[kernels.WAITING]].copy())
+                kernels.rejoin(arrays.queue, arrays.waiting, arrays.counts)
             else:
                 break
         if why != kernels.ENOUGH or is_hopeless:
@@ -434,11 +432,11 @@ class AuctionLevels:
     def _end(self, state: LevelState) -> None:
         """End a phase: compute the least value of every row under its last prices."""
         self.refresh(state)
-        market = state.market
+        arrays = state.arrays
         stale = np.arange(state.leasts.size, dtype=np.int32)
         state.is_selling, state.is_over = False, state.eps <= state.last_eps
         if not state.is_over:
-            n_stale = kernels.stale_rows(*market.for_stale_rows, state.leasts, stale)
+            n_stale = kernels.stale_rows(*arrays.for_stale_rows, state.leasts, stale)
             stale = stale[:n_stale]
         self.search(state, stale)
         state.record_gap(self.gap(state) if self.is_finest(state) else math.inf)
@@ -459,10 +457,10 @@ class AuctionLevels:
 
         This estimate proves nothing. It decides whether a certificate is worth its time.
         """
-        market = state.market
-        i, j, flow = kernels.corner(market.excess, market.unsold, TUNING.negligible_mass)
-        cost = dot(market.piece_cost, market.mass) + dot(self.costs(state, i, j), flow)
-        return relative_gap(cost, self.dual(state))
+        arrays = state.arrays
+        i, j, flow = kernels.corner(arrays.excess, arrays.unsold, TUNING.negligible_mass)
+        cost = dot(arrays.piece_cost, arrays.mass) + dot(self.costs(state, i, j), flow)
+        return gap_per_cost(cost, self.dual(state))
 
 
 class CloudAuctionLevels(AuctionLevels):
@@ -558,15 +556,15 @@ class CloudAuctionLevels(AuctionLevels):
 
     def search(self, state: LevelState, rows: Integers) -> None:
         """Write new lists for some rows."""
-        market, (X, _) = state.market, self._points(state)
-        out = LeastColumns(market.cols, market.costs, state.leasts, market.thresholds)
+        arrays, (X, _) = state.arrays, self._points(state)
+        out = LeastColumns(arrays.cols, arrays.costs, state.leasts, arrays.thresholds)
         self.embedding.least_columns(self._priced(state), X, rows, out)
 
     def _bid(self, state: LevelState, until: int) -> tuple[int, float]:
         """Bid, and search new lists while few rows need them."""
         priced, (X, Y) = self._priced(state), self._points(state)
         why, small = kernels.bid_and_search(
-            state.market, state.eps, state.allowed_unsold, until, state.small, X, Y, *priced.args
+            state.arrays, state.eps, state.allowed_unsold, until, state.small, X, Y, *priced.args
         )
         return int(why), float(small)
 
@@ -627,7 +625,7 @@ class RecoveredAuctionLevels(CloudAuctionLevels):
         n, m = self.geometry.shape
         sides = (state.rows, f, n), (state.cols, g, m)
         (rows, f, _), (cols, g, _) = sides[::-1] if state.is_flipped else sides
-        potentials = _spread(f, rows, n), _spread(g, cols, m)
+        potentials = spread(f, rows, n, -np.inf), spread(g, cols, m, -np.inf)
         i, j = negative_arcs(self.geometry, *potentials, k, bar)
         i, j = _places(rows, n)[i], _places(cols, m)[j]
         return (j, i) if state.is_flipped else (i, j)
@@ -640,7 +638,7 @@ def _places(order: Index, size: int) -> Index:
     return place
 
 
-def relative_gap(cost: float, dual: float) -> float:
+def gap_per_cost(cost: float, dual: float) -> float:
     """Return the gap between a plan's cost and a lower bound, divided by the cost."""
     return (cost - dual) / cost if cost > 0 else math.inf
 
@@ -762,11 +760,11 @@ class Auction(DirectSolver[AuctionState]):
         cost = dot(state.arc_costs[arcs], flow)
         dual = dot(state.weights, state.row) + dot(state.quotas, state.lam)
         missing = network.shortage(state.tree, 0.0)
-        expected = relative_gap(cost + missing * state.far, dual)
+        expected = gap_per_cost(cost + missing * state.far, dual)
         if missing <= ROUND_OFF or expected > state.certified_gap:
             return expected if missing <= ROUND_OFF else math.inf
         plan = _basic_plan(state)
-        return relative_gap(dot(levels.costs(state, plan.i, plan.j), plan.flow), dual)
+        return gap_per_cost(dot(levels.costs(state, plan.i, plan.j), plan.flow), dual)
 
     def _open(
         self, levels: AuctionLevels, state: AuctionState, unit: float, tolerance: float
@@ -774,7 +772,7 @@ class Auction(DirectSolver[AuctionState]):
         """Open the first round from the auction's flow, or another with negative arcs."""
         if state.round == 0:
             p, q = levels.masses(state)
-            i, j, flow = kernels.arcs(*state.market.for_arcs)
+            i, j, flow = kernels.arcs(*state.arrays.for_arcs)
             rest = _left(p, q, i, j, flow)
             first, mass = i.size, float(rest[2].sum())
             i, j = np.concatenate((i, rest[0])), np.concatenate((j, rest[1]))
@@ -807,19 +805,17 @@ class Auction(DirectSolver[AuctionState]):
             i, j, flow = plan.i, plan.j, plan.flow
         else:
             i, j, flow = self._sold(levels, state)
-        f, g = self._potentials(problem, levels, state)
+        row, _ = self.potentials(problem, state)
         if state.is_flipped:
-            row, i, j = _spread(g, state.cols, problem.shape[0]), state.cols[j], state.rows[i]
-        else:
-            row, i, j = _spread(f, state.rows, problem.shape[0]), state.rows[i], state.cols[j]
-        return [(Arcs(problem.shape, i, j, flow), row)]
+            return [(Arcs(problem.shape, state.cols[j], state.rows[i], flow), row)]
+        return [(Arcs(problem.shape, state.rows[i], state.cols[j], flow), row)]
 
     def _sold(self, levels: AuctionLevels, state: AuctionState) -> tuple[Index, Index, Vector]:
         """Return the flow of the finest level, completed by a north-west corner plan."""
         none = np.zeros(0, dtype=np.int64)
         i, j, flow = none, none, np.zeros(0)
         if levels.is_finest(state):
-            i, j, flow = kernels.arcs(*state.market.for_arcs)
+            i, j, flow = kernels.arcs(*state.arrays.for_arcs)
             held = flow > 0
             i, j, flow = i[held], j[held], flow[held]
         rest = _left(state.weights, state.quotas, i, j, flow)
@@ -847,8 +843,8 @@ class Auction(DirectSolver[AuctionState]):
             return np.zeros(n), np.zeros(m)
         f, g = self._potentials(problem, _levels(problem), state)
         if state.is_flipped:
-            return _spread(g, state.cols, n), _spread(f, state.rows, m)
-        return _spread(f, state.rows, n), _spread(g, state.cols, m)
+            return spread(g, state.cols, n, -np.inf), spread(f, state.rows, m, -np.inf)
+        return spread(f, state.rows, n, -np.inf), spread(g, state.cols, m, -np.inf)
 
 
 def _separated_seconds(n: int, m: int, separation: float) -> float:
@@ -891,10 +887,3 @@ def _basic_plan(state: AuctionState) -> Arcs:
         return basis
     plan = round_onto(basis, state.weights, state.quotas).plan.core.arcs()
     return basis if plan is None else plan
-
-
-def _spread(x: Vector, index: Index, size: int) -> Vector:
-    """Return a potential for all rows, -inf for those without mass."""
-    out = np.full(size, -np.inf)
-    out[index] = x
-    return out

@@ -143,6 +143,10 @@ class Solver(Protocol[T, S]):
     def resolved(self, stop: str, problem: Problem) -> Solver[T, S]:
         """Return the solver with unset options (None) filled in for a stop mode."""
 
+    @property
+    def named(self) -> AnySolver:
+        """The solver whose name and options a result shows."""
+
     def memory(self, problem: Problem) -> int:
         """Return the bytes that a run needs beyond the cost and O(n + m)."""
 
@@ -166,8 +170,8 @@ class Solver(Protocol[T, S]):
     def candidates(self, target: T, state: S, /) -> list[tuple[Core, Vector]]:
         """Return (plan, row potential) pairs worth certifying, the guaranteed one first.
 
-        The first is what the published rule is about and what a published procedure returns,
-        rounded. Plans need not be rounded; later steps must not change what is returned.
+        The published rule is about the first pair, and a published procedure returns its rounded
+        plan. Plans need not be rounded; later steps must not change what is returned.
         """
 
     def potentials(self, target: T, state: S, /) -> Potentials:
@@ -204,12 +208,22 @@ class _Defaults:
         """Return None: the run takes its steps."""
         return None
 
+    @property
+    def named(self) -> AnySolver:
+        """The solver itself: it replaces no other one."""
+        return self  # type: ignore[return-value]
+
+    @property
+    def is_averaging(self) -> bool:
+        """False: the method keeps no average of its plans."""
+        return False
+
     def memory(self, problem: Problem) -> int:
         """Return the bytes of an averaged plan and of the plan that joins it.
 
         Methods that read the whole cost hold one more array of its size.
         """
-        if getattr(self, "average", None) is True:
+        if self.is_averaging:
             return 2 * problem.geometry.nbytes
         return problem.geometry.nbytes if self.about.needs_dense else 0
 
@@ -319,7 +333,7 @@ def l1(x: Vector) -> float:
     return float(np.abs(x).sum())
 
 
-def centred(f: Vector, g: Vector) -> Potentials:
+def with_least_sup_norm(f: Vector, g: Vector) -> Potentials:
     """Shift potentials to (f - t, g + t) with the t that minimises their sup norm."""
     t = (max(f.max(), -g.min()) - max(g.max(), -f.min())) / 2
     return f - t, g + t

@@ -17,7 +17,7 @@ from ..problems.duals import softmin
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Entropic
 from ..problems.work import Work
-from .base import DualPlan, EntropicSolver, Pace, RowState, centred, l1
+from .base import DualPlan, EntropicSolver, Pace, RowState, l1, with_least_sup_norm
 from .method_info import MethodInfo, Order
 from .options import HasConstants
 
@@ -174,7 +174,7 @@ def _solve_free(model: Quadratic, fixed: Vector) -> Vector | None:
         out[n + K] = cholesky_solve(factor, b_cols - rmatvec(free, b_rows / d1))
     out[R] = (b_rows - matvec(free, out[n + K])) / d1
     if R.size == n and K.size == X.shape[1]:  # free to move along (1, -1): least sup norm
-        out[:n], out[n:] = centred(out[:n], out[n:])
+        out[:n], out[n:] = with_least_sup_norm(out[:n], out[n:])
     return out if np.isfinite(out).all() else None
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import Index, Matrix
+from .._types import Matrix
 from ..geometry import Geometry
+from ..geometry.recovery import evenly_spread
 from ..geometry.tree_index import Embedding
 
 #: Rows and columns of the sample of costs, and points per cloud of the sample of points.
@@ -57,7 +58,7 @@ def _pivots(covariance: Matrix) -> list[float]:
 
 def _moments(points: Matrix) -> tuple[Matrix, Matrix]:
     """Return the mean and the covariance of a sample; sums over the first axis have one order."""
-    sample = points[_spread(len(points), SAMPLE_POINTS)]
+    sample = points[evenly_spread(len(points), SAMPLE_POINTS)]
     mean = sample.sum(axis=0) / len(sample)
     deviations = sample - mean
     products = deviations[:, :, None] * deviations[:, None, :]
@@ -71,7 +72,7 @@ def tie_measure(geometry: Geometry) -> float:
     many bases; if nearly all costs are equal, the others decide.
     """
     n, m = geometry.shape
-    rows, cols = _spread(n, SAMPLE_SIDE), _spread(m, SAMPLE_SIDE)
+    rows, cols = evenly_spread(n, SAMPLE_SIDE), evenly_spread(m, SAMPLE_SIDE)
     costs = np.sort(geometry.entries(np.repeat(rows, cols.size), np.tile(cols, rows.size)))
     if costs.size < 2:
         return 0.0
@@ -79,11 +80,6 @@ def tie_measure(geometry: Geometry) -> float:
     counts = np.diff(ends, prepend=-1)
     equal = float((counts * (counts - 1)).sum()) / (costs.size * (costs.size - 1))
     return (4 * equal * (1 - equal)) ** 2
-
-
-def _spread(size: int, most: int) -> Index:
-    """Return evenly spread indices, at most the given number."""
-    return np.arange(min(size, most)) * size // min(size, most)
 
 
 def median_arc_cost(geometry: Geometry) -> float:

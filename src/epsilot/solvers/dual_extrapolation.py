@@ -15,7 +15,7 @@ from ..kernels.vectors import dot, exp, log
 from ..problems.plan import Core, Explicit, Gibbs
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
-from .base import DirectSolver, SolverState, centred
+from .base import DirectSolver, SolverState, with_least_sup_norm
 from .method_info import A_PRIORI, MethodInfo, Order
 from .options import HasConstants
 
@@ -98,6 +98,11 @@ class DualExtrapolation(HasConstants, DirectSolver[DualExtrapolationState]):
     )
     known_constants: ClassVar[tuple[str, ...]] = ("practical", "sharp", "published")
 
+    @property
+    def is_averaging(self) -> bool:
+        """Whether the average of the plans is kept."""
+        return bool(self.average)
+
     def resolved(self, stop: str, problem: Problem) -> Self:
         """Choose the constants, and average on stored costs."""
         average = problem.geometry.is_dense if self.average is None else self.average
@@ -141,7 +146,7 @@ class DualExtrapolation(HasConstants, DirectSolver[DualExtrapolationState]):
         )
         if potentials is None:
             return state, Work.of(vector=4 * (n + m))
-        return state, self._resume(problem, state, *centred(*potentials))
+        return state, self._resume(problem, state, *with_least_sup_norm(*potentials))
 
     def _resume(
         self, problem: Additive, state: DualExtrapolationState, f: Vector, g: Vector

@@ -103,7 +103,7 @@ def keeps_average(average: bool | None, stop: str, problem: Problem) -> bool:
 
 
 def is_near_optimal(problem: Entropic, X: Matrix, dual: float) -> bool:
-    """Tell whether f(X) + φ <= ε/4, given φ: Appendix C's condition beside the violation.
+    """Tell whether f(X) + φ <= ε/4, given φ: Appendix C's second condition.
 
     The target is Appendix C's, so that ε = 2 η log nm. φ is a bound: -φ <= f(x*).
     """

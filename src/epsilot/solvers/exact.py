@@ -73,6 +73,11 @@ class OnePoint(OneStep):
     starts_itself: ClassVar[bool] = True
     pace: ClassVar[Pace] = Pace(start=0.0, factor=4.0, warm_up=0)
 
+    @property
+    def named(self) -> AnySolver:
+        """The method that the user named."""
+        return self.replaced
+
     @classmethod
     def instead_of(cls, solver: AnySolver, problem: Problem) -> AnySolver:
         """Return this solver for one-point problems of exact methods, else the given one."""

@@ -91,6 +91,11 @@ class HybridPrimalDual(EntropicSolver[HybridState]):
     def __post_init__(self) -> None:
         check_choices(self, form=("line_search", "accelerated", "plain"))
 
+    @property
+    def is_averaging(self) -> bool:
+        """Whether the average of the plans is kept."""
+        return bool(self.average)
+
     def resolved(self, stop: str, problem: Problem) -> HybridPrimalDual:
         """Decide whether to keep the average; the plain form is a direct method."""
         average = keeps_average(self.average, stop, problem)

@@ -109,31 +109,31 @@ class ArcLevels(AuctionLevels):
 
     def search(self, state: LevelState, rows: Integers) -> None:
         """Write new lists for some rows."""
-        market = state.market
+        arrays = state.arrays
         cols, costs, thresholds = self.geometry.k_least(
-            rows.astype(np.int64), market.prices, market.cols.shape[1]
+            rows.astype(np.int64), arrays.prices, arrays.cols.shape[1]
         )
-        market.cols[rows], market.costs[rows] = cols, costs
-        market.thresholds[rows] = thresholds
-        leasts = costs[:, 0] + market.prices[cols[:, 0]]
+        arrays.cols[rows], arrays.costs[rows] = cols, costs
+        arrays.thresholds[rows] = thresholds
+        leasts = costs[:, 0] + arrays.prices[cols[:, 0]]
         state.leasts[rows] = np.where(cols[:, 0] >= 0, leasts, 0.0)
 
     def _set_pace(self, state: LevelState, off: float) -> None:
         """Set both ε by the median over the rows of the spacing in the cheaper half of a list."""
-        market = state.market
-        values = market.costs + market.prices[market.cols]
-        middle = np.maximum((market.cols >= 0).sum(axis=1) // 2, 1)
+        arrays = state.arrays
+        values = arrays.costs + arrays.prices[arrays.cols]
+        middle = np.maximum((arrays.cols >= 0).sum(axis=1) // 2, 1)
         spacings = (np.take_along_axis(values, middle[:, None], 1)[:, 0] - state.leasts) / middle
         spacings = spacings[np.isfinite(spacings)]
         spread = float(np.median(spacings)) if spacings.size else 0.0
         size = self.geometry.cost_unit
         if not spread > auction.TUNING.rounding * size:
             spread = auction.TUNING.assumed_spacing * size or 1.0
-        is_even = bool(np.ptp(market.excess) == 0 == np.ptp(market.unsold))
-        if is_even and market.excess.size == market.unsold.size:
+        is_even = bool(np.ptp(arrays.excess) == 0 == np.ptp(arrays.unsold))
+        if is_even and arrays.excess.size == arrays.unsold.size:
             left = min(
                 auction.TUNING.unsold_assignment,
-                auction.TUNING.max_unsold_rows / market.excess.size,
+                auction.TUNING.max_unsold_rows / arrays.excess.size,
             )
             state.early = state.enough = left
             last = TUNING.last_eps_assignment
@@ -150,7 +150,7 @@ class ArcLevels(AuctionLevels):
 
     def sold(self, state: LevelState) -> tuple[Index, Index, Vector]:
         """Return the arcs of the lists and their flow."""
-        i, j, flow = kernels.arcs(*state.market.for_arcs)
+        i, j, flow = kernels.arcs(*state.arrays.for_arcs)
         listed = j >= 0
         return i[listed], j[listed], flow[listed]
 

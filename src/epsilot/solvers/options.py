@@ -88,7 +88,7 @@ def check_choices(solver: DataclassInstance, **choices: tuple[str, ...]) -> None
 
 @dataclass(frozen=True, kw_only=True)
 class HasConstants:
-    """The option ``constants`` of methods with practical constants beside the published ones."""
+    """The option ``constants`` of methods with practical and with published constants."""
 
     constants: str | None = None
 

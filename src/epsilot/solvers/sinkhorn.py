@@ -51,7 +51,7 @@ class SinkhornTuning:
     max_exponent: float = 300.0  # max C/η up to which exp(-C/η) is stored as it is
     max_kernel_bytes: int = 2 << 30  # of a kernel that the user did not request
     # Offers to "auto".
-    simplex_ratio: float = 50  # predicted time beside a simplex on a cost not stored
+    simplex_ratio: float = 50  # predicted time over that of a simplex, on a cost that is not stored
     node_bytes: int = 200  # predicted bytes per row and column
 
 

@@ -17,7 +17,7 @@ from numpy.random import Generator
 from .._types import Potentials, Vector
 from ..kernels.products import cholesky_solve, schur_factor
 from ..kernels.vectors import distance, exp, log, rmatvec
-from ..problems.duals import semi_dual, softmin
+from ..problems.duals import semi_dual, softmin, softmin_cols, softmin_rows
 from ..problems.problem import Entropic, Problem
 from ..problems.work import Work
 from . import sinkhorn
@@ -109,8 +109,7 @@ class SinkhornNewton(EntropicSolver[SinkhornNewtonState], DualPlan):
         f, g, state.violation = swept(problem, state.lam)
         if state.violation > 0:
             state.lam = newton_step(problem, g)
-            lse = problem.geometry.lse_rows(state.lam, problem.eta)
-            f = softmin(problem.log_p, lse, problem.eta)
+            f = softmin_rows(problem, state.lam)
         state.row = f
         state.n_steps += 1
         return Work.of(lse=TUNING.passes_per_step * n * m, vector=n * m * m + m**3 // 3)
@@ -137,10 +136,9 @@ def is_slow(shape: tuple[int, int], state: KernelState) -> bool:
 
 def swept(problem: Entropic, g: Vector) -> tuple[Vector, Vector, float]:
     """Return the potentials after a sweep from g, and the l1 error of the columns before it."""
-    geometry, eta = problem.geometry, problem.eta
-    f = softmin(problem.log_p, geometry.lse_rows(g, eta), eta)
-    after = softmin(problem.log_q, geometry.lse_cols(f, eta), eta)
-    columns = problem.q * exp((g - after) / eta)
+    f = softmin_rows(problem, g)
+    after = softmin_cols(problem, f)
+    columns = problem.q * exp((g - after) / problem.eta)
     return f, after, float(distance(columns, problem.q))
 
 
@@ -161,17 +159,17 @@ def newton_step(problem: Entropic, g: Vector) -> Vector:
         return g
     limit = TUNING.max_move_per_eta
     move = eta * np.clip(cholesky_solve(factor, problem.q - columns), -limit, limit)
-    size, found = 1.0, _value(problem, g + move)
+    size, found = 1.0, semi_dual_at(problem, g + move)
     while not found <= semi_dual(problem, g, lse) + rounding:
         if size < TUNING.least_step:
             return g
         size /= 2
-        found = _value(problem, g + size * move)
-    while size >= 1 and (farther := _value(problem, g + 2 * size * move)) < found:
+        found = semi_dual_at(problem, g + size * move)
+    while size >= 1 and (farther := semi_dual_at(problem, g + 2 * size * move)) < found:
         size, found = 2 * size, farther
     return g + size * move
 
 
-def _value(problem: Entropic, g: Vector) -> float:
+def semi_dual_at(problem: Entropic, g: Vector) -> float:
     """Return the semi-dual, which is minimised, at a column potential."""
     return semi_dual(problem, g, problem.geometry.lse_rows(g, problem.eta))

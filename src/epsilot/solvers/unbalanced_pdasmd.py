@@ -33,7 +33,7 @@ class UnbalancedPDASMDTuning:
 
     max_mirror_step: float = 24.0  # multiple of the proved mirror step that is tried first
     min_mirror_step: float = 1 / 64  # it is halved where φ rises, down to this
-    eta_ratio: float = 0.5  # proximal η beside Sinkhorn's: momentum pays on harder problems
+    eta_ratio: float = 0.5  # proximal η over Sinkhorn's; momentum helps on harder problems
     reference_ratio: float = 0.7  # share of the first violation at which a plan is the reference
     negligible_violation: float = 1e-14  # as a share of the mass
 

@@ -190,7 +190,7 @@ class UnbalancedSinkhorn(UnpublishedSolver):
 
 
 def preferred_transport(problem: Penalised, f: Vector, g: Vector) -> list[tuple[Core, Vector]]:
-    """Return an optimal plan between p exp(-f/λ_a) and q exp(-g/λ_b), beside f and its own duals.
+    """Return an optimal plan between p exp(-f/λ_a) and q exp(-g/λ_b), with f and its own duals.
 
     With optimal potentials these are the marginals of every optimal plan.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -446,19 +446,43 @@ def _is_stackable(x: object) -> bool:
 
 
 @dataclass(frozen=True)
-class StackChunk:
-    """Problems of one shape, whose costs and weights are stacked or shared."""
+class StackSource:
+    """Problems of one shape, from stacked or shared arrays; a chunk of them is one too."""
 
-    first: int
     size: int
     M: Array  # (n, m), or (size, n, m)
     a: Array | None  # None, (n,) or (size, n)
     b: Array | None
     normalize: bool
-    tolerance: float
+    first: int = 0
 
     def __len__(self) -> int:
         return self.size
+
+    @property
+    def tolerance(self) -> float:
+        """Relative difference of the totals of a and b that counts as rounding."""
+        return max(totals_rtol(self.a), totals_rtol(self.b))
+
+    def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
+        """Yield all problems from number ``first`` on."""
+        n, m = self.M.shape[-2:]
+        step = chunk_size(n, m, self.size, slowdown)
+        for start in range(first, self.size, step):
+            yield self._slice(start, min(start + step, self.size))
+
+    def only(self, k: int) -> Chunk:
+        """Return problem k alone."""
+        return self._slice(k, k + 1)
+
+    def _slice(self, start: int, stop: int) -> StackSource:
+        M = self.M[start:stop] if self.M.ndim == 3 else self.M
+        a, b = (w[start:stop] if w is not None and w.ndim == 2 else w for w in (self.a, self.b))
+        return StackSource(stop - start, M, a, b, self.normalize, start)
+
+    def digest(self) -> str:
+        """Return a hash of all problems."""
+        return digest_of((self.size, self.normalize, self.M, self.a, self.b))
 
     def packed(self) -> Problems:
         """Pack the problems for the compiled solver."""
@@ -476,41 +500,9 @@ class StackChunk:
         return masses(w, places(np.full(w.size // size, size)), self.normalize)
 
     def given(self, k: int) -> GivenProblem:
-        """Return the arguments of the k-th problem of the chunk."""
+        """Return the arguments of problem number k of these."""
         a, b = (w[k] if w is not None and w.ndim == 2 else w for w in (self.a, self.b))
         return GivenProblem(self.M[k] if self.M.ndim == 3 else self.M, a, b)
-
-
-@dataclass(frozen=True)
-class StackSource:
-    """Problems of one shape, from stacked or shared arrays."""
-
-    size: int
-    M: Array
-    a: Array | None
-    b: Array | None
-    normalize: bool
-
-    def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
-        """Yield all problems from number ``first`` on."""
-        n, m = self.M.shape[-2:]
-        step = chunk_size(n, m, self.size, slowdown)
-        for start in range(first, self.size, step):
-            yield self._slice(start, min(start + step, self.size))
-
-    def only(self, k: int) -> Chunk:
-        """Return problem k alone."""
-        return self._slice(k, k + 1)
-
-    def digest(self) -> str:
-        """Return a hash of all problems."""
-        return digest_of((self.size, self.normalize, self.M, self.a, self.b))
-
-    def _slice(self, start: int, stop: int) -> StackChunk:
-        M = self.M[start:stop] if self.M.ndim == 3 else self.M
-        a, b = (w[start:stop] if w is not None and w.ndim == 2 else w for w in (self.a, self.b))
-        tolerance = max(totals_rtol(self.a), totals_rtol(self.b))
-        return StackChunk(start, stop - start, M, a, b, self.normalize, tolerance)
 
 
 def batch_key(metric: MetricLike) -> MetricKey | None:
@@ -659,19 +651,47 @@ def rows_of(H: ArrayLike | sparse.sparray, name: str, size: int, normalize: bool
 
 
 @dataclass(frozen=True)
-class PairChunk:
-    """Consecutive pairs of histograms."""
+class PairSource:
+    """Pairs of histograms with one cost; a chunk of them is one too."""
 
-    first: int
     M: Matrix
     sources: HistogramRows
     targets: HistogramRows
     pairs: Index
     normalize: bool
-    tolerance: float
+    first: int = 0
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    @property
+    def size(self) -> int:
+        """The number of pairs."""
+        return len(self.pairs)
+
+    @property
+    def tolerance(self) -> float:
+        """Relative difference of the totals of two histograms that counts as rounding."""
+        return max(totals_rtol(x.given) for x in (self.sources, self.targets))
+
+    def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
+        """Yield all pairs from number ``first`` on."""
+        n, m = (
+            float(np.diff(side.kept.starts).mean()) if len(side) else 1.0
+            for side in (self.sources, self.targets)
+        )
+        step = chunk_size(n, m, self.size, slowdown)
+        for start in range(first, self.size, step):
+            yield replace(self, pairs=self.pairs[start : start + step], first=start)
+
+    def only(self, k: int) -> Chunk:
+        """Return one pair."""
+        return replace(self, pairs=self.pairs[k : k + 1], first=k)
+
+    def digest(self) -> str:
+        """Return a hash of cost, histograms and pairs."""
+        sides = [x for side in (self.sources, self.targets) for x in side.kept]
+        return digest_of((self.normalize, self.M, *sides, self.pairs))
 
     def packed(self) -> Problems:
         """Pack the problems for the compiled solver."""
@@ -682,48 +702,6 @@ class PairChunk:
         )
 
     def given(self, k: int) -> GivenProblem:
-        """Return the k-th of these problems."""
+        """Return the arguments of pair number k of these."""
         i, j = self.pairs[k]
         return GivenProblem(self.M, self.sources.row(i), self.targets.row(j))
-
-
-@dataclass(frozen=True)
-class PairSource:
-    """Pairs of histograms with one cost."""
-
-    M: Matrix
-    sources: HistogramRows
-    targets: HistogramRows
-    pairs: Index
-    normalize: bool
-
-    @property
-    def size(self) -> int:
-        """The number of pairs."""
-        return len(self.pairs)
-
-    def chunks(self, first: int, slowdown: float = 1.0) -> Iterator[Chunk]:
-        """Yield all pairs from number ``first`` on."""
-        n, m = (
-            float(np.diff(side.kept.starts).mean()) if len(side) else 1.0
-            for side in (self.sources, self.targets)
-        )
-        step = chunk_size(n, m, self.size, slowdown)
-        for start in range(first, self.size, step):
-            yield self._slice(start, start + step)
-
-    def only(self, k: int) -> Chunk:
-        """Return one pair."""
-        return self._slice(k, k + 1)
-
-    def _slice(self, start: int, stop: int) -> PairChunk:
-        tolerance = max(totals_rtol(x.given) for x in (self.sources, self.targets))
-        pairs = self.pairs[start:stop]
-        return PairChunk(
-            start, self.M, self.sources, self.targets, pairs, self.normalize, tolerance
-        )
-
-    def digest(self) -> str:
-        """Return a hash of cost, histograms and pairs."""
-        sides = [x for side in (self.sources, self.targets) for x in side.kept]
-        return digest_of((self.normalize, self.M, *sides, self.pairs))
