@@ -155,6 +155,7 @@ ASKING = {
 #: Geometries that a file makes itself: no user's, and never asked for.
 MADE = {
     "problems/objective.py": {"ConstantCost"},  # the cost that is the least one everywhere
+    "engine/saved_result.py": {"UnsavedCost"},  # the place of the costs, which are not saved
     "problems/relative.py": {"Tilted"},  # a cost plus the logarithms of the weights
 }
 

@@ -55,20 +55,20 @@ def driven(request, observer, *, start=None):
     """Run a request with an observer, perhaps from another start."""
     objective = objective_of(make_problem(RANDOM))
     goal = make_goal(objective, request)
-    course, run = make_run_plan(objective, goal, request), RunState()
+    run_plan, run = make_run_plan(objective, goal, request), RunState()
     driver = Driver(
         objective=objective,
-        support=course.support,
-        solver=course.solver,
-        schedule=course.schedule,
+        support=run_plan.support,
+        solver=run_plan.solver,
+        schedule=run_plan.schedule,
         goal=goal,
-        limits=make_limits(request, course.solver.patience),
+        limits=make_limits(request, run_plan.solver.patience),
         rng=np.random.default_rng(0),
         observers=[History(run), observer],
         clock=Clock(request.max_seconds),
         run=run,
     )
-    return driver.drive(start(driver) if start else Started(course.start.potentials))
+    return driver.drive(start(driver) if start else Started(run_plan.start.potentials))
 
 
 def test_observers_are_told_of_steps_certificates_and_points_to_continue_from():

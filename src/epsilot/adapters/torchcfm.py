@@ -39,8 +39,8 @@ class OTPlanSampler:
     """Pair the points of two minibatches by draws from a transport plan, with squared costs.
 
     It replaces ``torchcfm.optimal_transport.OTPlanSampler``. Draws use ``np.random``: with the same
-    seed they are torchcfm's, but for ties of the costs. Exact plans of equally many points are
-    permutations, of which no matrix is stored.
+    seed they are torchcfm's, except where costs are equal. Exact plans of equally many points are
+    permutations, and no matrix of them is stored.
 
     Parameters
     ----------

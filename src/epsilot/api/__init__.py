@@ -1,1 +1,1 @@
-"""The front door: what users call, and what is refused before anything runs."""
+"""The public functions: they check their arguments and run requests."""

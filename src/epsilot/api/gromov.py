@@ -72,7 +72,7 @@ def solve_gromov(
     max_seconds, max_ot : optional
         Limits in seconds, and in transport problems solved; the bounds hold after any of them.
     starts : int
-        Random starts of local descents, beside those that map principal axes to principal axes.
+        Random starts of local descents, besides those that map principal axes to each other.
     seed, n_threads, progress, callback, checkpoint, resume, on_limit, on_interrupt
         As in :func:`solve`. The seed draws the starts.
 
@@ -141,7 +141,7 @@ def gromov_bounds(
     M : (n, m) array-like, optional
         Linear cost of the fused problem.
     starts : int
-        Random starts of descents, beside the product coupling and the one of the lower bound.
+        Random starts of descents, besides the product coupling and that of the lower bound.
     max_seconds, seed, n_threads
         As in :func:`solve`; the lower bound is always computed.
 

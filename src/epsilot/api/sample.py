@@ -71,7 +71,7 @@ def solve_sample(
         its square, and powers of a metric with its power. A problem without a feasible plan raises
         :class:`epsilot.Infeasible`.
     k_neighbors : int, optional
-        Forbid pairs of which neither point is among the k nearest to the other.
+        Forbid pairs where neither point is among the k nearest to the other.
     **keywords
         As in :func:`solve`.
 

@@ -24,7 +24,7 @@ from .pairwise import pairwise
 from .sample import solve_sample
 from .solve import solve
 
-#: Keywords that a method needs beside its name: those of the kind of problem that it solves.
+#: Keywords that a method needs: those of the kind of problem that it solves.
 _KEYWORDS: dict[str, dict[str, object]] = {
     "unbalanced_sinkhorn": {"reg": 0.1, "unbalanced": 1.0},
     "unbalanced_pdasmd": {"reg": 0.1, "unbalanced": 1.0},
@@ -35,8 +35,9 @@ _KEYWORDS: dict[str, dict[str, object]] = {
 def warmup(*names: str, progress: bool = False) -> dict[str, float]:
     """Compile the kernels of public functions and of methods, so that first calls are fast.
 
-    Compiled kernels are kept on disk, beside the package or in ``NUMBA_CACHE_DIR``. Later processes
-    on machines with the same processor load them. Kernels that are compiled already take no time.
+    Compiled kernels are kept on disk, in the package's folder or in ``NUMBA_CACHE_DIR``. Later
+    processes on machines with the same processor load them. Kernels that are compiled already take
+    no time.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from .._types import Matrix
 from ..api.pairwise import pairwise
 from ..arguments import cost_matrix
+from ..engine.goal import EXACT_RTOL
 from ..errors import InvalidProblem, MissingExtra
 
 try:
@@ -16,9 +17,6 @@ try:
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
     raise MissingExtra("PairwiseTransport", "scikit-learn", "sklearn") from error
-
-#: Relative gap of a cost that is exact up to round-off.
-EXACT_RTOL = 1e-9
 
 
 class PairwiseTransport(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -102,7 +100,7 @@ class PairwiseTransport(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(found.value).reshape(len(H), len(self.histograms_))
 
     def _checked(self, X: ArrayLike, *, reset: bool) -> Matrix:
-        """Return histograms of total 1, or reject rows that are none."""
+        """Return histograms of total 1, or reject other rows."""
         H: Matrix = validate_data(self, X, reset=reset, dtype=np.float64)
         totals, is_negative = H.sum(axis=1), (H < 0).any(axis=1)
         if is_negative.any():

@@ -32,7 +32,7 @@ class ColumnGenerationTuning:
     # Entries of the costs, without empty rows, up to which all are priced at once.
     max_priced_entries: int = 1 << 23
     descent_rtol: float = 0.02  # relative gap of the descent whose potentials choose the first arcs
-    # Reduced costs, as a share of the largest cost, that are zero but for rounding.
+    # Reduced costs, as a share of the largest cost, that are zero up to rounding.
     zero_reduced_cost: float = 1e-13
     # Feasibility tolerance of HiGHS, for masses about 1 and costs up to 1.
     highs_tolerance: float = 1e-10

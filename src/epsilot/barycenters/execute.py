@@ -34,10 +34,10 @@ def execute(family: Family, request: Request) -> BarycenterResult:
     if request.callback is not None:  # which may change the user's arrays
         family = family.detached()
     goal = make_goal(family, request)
-    course = _run_plan(family, goal, request)
+    run_plan = _run_plan(family, goal, request)
     with parallel.limit(request.n_threads), started(request.max_seconds) as clock:
-        run = drive(family, goal, request, course, clock)
-        result = _result(family, run, goal, request, course, clock)
+        run = drive(family, goal, request, run_plan, clock)
+        result = _result(family, run, goal, request, run_plan, clock)
     report_limit(result, request)
     return result
 
@@ -61,7 +61,7 @@ def _run_plan(family: Family, goal: Goal, request: Request) -> RunPlan:
 
 
 def _result(
-    family: Family, run: RunState, goal: Goal, request: Request, course: RunPlan, clock: Clock
+    family: Family, run: RunState, goal: Goal, request: Request, run_plan: RunPlan, clock: Clock
 ) -> BarycenterResult:
     """Prove the bounds once more, from the very plans and potentials that are returned."""
     answer = proved(run, family, goal)
@@ -76,11 +76,11 @@ def _result(
         values=np.array(values),
         weights=family.weights,
         marginal_error=family.mass * run.marginal_error,
-        method=course.method,
+        method=run_plan.method,
         reg=family.unit * run.eta,
         is_entropic=family.eta is not None,
-        options=dataclasses.asdict(course.solver),
-        choice=None if course.choice is None else str(course.choice),
+        options=dataclasses.asdict(run_plan.solver),
+        choice=None if run_plan.choice is None else str(run_plan.choice),
     )
 
 

@@ -165,7 +165,7 @@ class Family(WholeSupport, RunObjective):
 
     @cached_property
     def shift(self) -> float:
-        """What the user's value, per unit of mass, has beyond the internal one."""
+        """Difference between the user's value per unit of mass and the internal one."""
         return self.mean_of([member.shift for member in self.members])
 
     def digest(self) -> str:
@@ -197,7 +197,7 @@ class Family(WholeSupport, RunObjective):
 
     @property
     def slack(self) -> float:
-        """What turning bounds into the user's units may add to a gap."""
+        """Error that the conversion to the user's units may add to a gap."""
         return self.largest.slack
 
     @property

@@ -57,7 +57,7 @@ TaskArgument: TypeAlias = Any
 #: Submits tasks and returns their futures; called again if they are lost.
 Submit: TypeAlias = Callable[[], list[Future]]
 
-#: What :class:`MissingExtra` says without Dask.
+#: Words of the :class:`MissingExtra` that is raised without Dask.
 _NEEDED = "a Dask cluster", "Dask", "distributed"
 #: Evaluated on every worker, also on one that cannot import this package.
 _VERSION_OF_WORKER = "__import__('epsilot').__version__"

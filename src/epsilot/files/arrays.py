@@ -277,7 +277,7 @@ def opened_image(path: StrPath) -> Iterator[Image]:
     """Open an image whose pixels fit in memory; pillow reads them on first access."""
     from PIL import Image
 
-    with warnings.catch_warnings():  # of many pixels, of which the next lines judge
+    with warnings.catch_warnings():  # the next lines check the size themselves
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         image = Image.open(existing(path))
     with image:

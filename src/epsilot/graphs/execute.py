@@ -27,7 +27,7 @@ def execute(problem: FlowProblem, request: Request, clock: Clock) -> GraphResult
     objective = FlowObjective(problem)
     goal = make_goal(objective, request)
     network = cast("Any", FlowNetwork.of(problem))
-    course = RunPlan(
+    run_plan = RunPlan(
         method="network_simplex",
         choice=None,
         solver=cast("AnySolver", FlowSimplex()),
@@ -36,7 +36,7 @@ def execute(problem: FlowProblem, request: Request, clock: Clock) -> GraphResult
         schedule=ConstantSchedule(network, evaluate_after=None),
     )
     with parallel.limit(request.n_threads):
-        run = drive(objective, goal, request, course, clock)
+        run = drive(objective, goal, request, run_plan, clock)
         answer = proved(run, objective, goal)
     edges, flow, mass = problem.edges, run.plan.values, problem.mass
     used = np.flatnonzero(flow > 0)

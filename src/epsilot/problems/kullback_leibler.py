@@ -74,7 +74,7 @@ class KullbackLeibler(UnbalancedObjective):
         exact = replace(problem, geometry=problem.geometry.exact, p=p, q=q, mass=1.0)
         return EntropicKullbackLeibler(exact, *prices, reg / problem.unit)
 
-    # -- what a run needs to know ------------------------------------------------------------
+    # -- facts that a run asks for ------------------------------------------------------------
 
     def is_served_by(self, method: MethodForm) -> bool:
         """Tell whether a method solves the problem, and takes penalties per point if there are."""
@@ -487,7 +487,7 @@ class SemiDual:
                   g_j \le \frac{\log q_j - \log \sum_i K_{ij} e^{(λ_a \log(p_i/m̄) - C_{ij})/η}}
                                {1/η + 1/λ_b},
 
-        the last as g is the best one beside the optimal f. A side that is kept tells the mass; then
+        where the last holds because g is optimal for f. An exact side determines the mass; then
         g has no lower end (columns) or no upper one (rows), and needs none.
         """
         problem = self.problem

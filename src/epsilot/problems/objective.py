@@ -262,7 +262,7 @@ class Objective(OneProblem):
     #: The sentence that rejects stop="paper", if no published procedure exists.
     paper_refusal: ClassVar[str | None] = None
 
-    # -- what a run needs to know ------------------------------------------------------------
+    # -- facts that a run asks for ------------------------------------------------------------
 
     @property
     def default_method(self) -> tuple[str, str] | None:
@@ -329,7 +329,7 @@ class Objective(OneProblem):
 
     @abstractmethod
     def row_potential(self, g: Vector) -> Vector:
-        """Return the best row potential beside a column potential."""
+        """Return the best row potential for a column potential."""
 
     @abstractmethod
     def dual(self, f: Vector) -> tuple[Potentials, float]:

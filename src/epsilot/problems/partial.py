@@ -224,7 +224,7 @@ class EntropicPartial(PartialTransport):
     r"""min <C, X> - η H(X) over plans that move a share of the unit of mass.
 
     Its dual is :math:`\max \langle f, p\rangle + \langle g, q\rangle + sµ - η \sum e^{(f + g + µ -
-    C)/η - 1}` over :math:`f, g \le 0`. The best µ beside f and g has a closed form. The best rows
+    C)/η - 1}` over :math:`f, g \le 0`. The best µ for f and g has a closed form. The best rows
     and µ together need a search among n numbers. Dummies would add entropies of their own, so that
     methods see the problem without them.
     """
@@ -251,7 +251,7 @@ class EntropicPartial(PartialTransport):
         exact = replace(problem, geometry=problem.geometry.exact)
         return cls(exact, share, reg / problem.unit)
 
-    # -- what a run needs to know ------------------------------------------------------------
+    # -- facts that a run asks for ------------------------------------------------------------
 
     def support(self) -> Support:
         """Return the problem without rows and columns of negligible mass."""
@@ -293,7 +293,7 @@ class EntropicPartial(PartialTransport):
         return cost - self.eta * plan.entropy()
 
     def row_potential(self, g: Vector) -> Vector:
-        """Return the best rows beside columns that are nowhere positive."""
+        """Return the best row potential, after the columns are shifted to be nowhere positive."""
         lse = self.problem.geometry.lse_rows(g - g.max(), self.eta) - 1
         return self.fixed_target(self.problem).best_rows(lse).potential
 

@@ -4,7 +4,7 @@ r"""Regularisation relative to a bᵀ, which ``reg_type="kl"`` selects, as a cha
 
 Where the plan has the marginals a and b, the last term is a constant: only values and potentials
 change. Otherwise the cost is tilted by two vectors (:mod:`epsilot.geometry.tilted`). Where the mass
-of the plan is free too, the divergence has its mass terms, -ΣX + Σa Σb. Pairs of which a or b is 0
+of the plan is free too, the divergence has its mass terms, -ΣX + Σa Σb. Pairs where a or b is 0
 get no mass.
 """
 

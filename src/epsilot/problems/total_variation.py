@@ -347,7 +347,7 @@ class EntropicTotalVariation(TotalVariation):
         check_growth(problem, prices, sum(map(least, prices)) / TUNING.max_growth_exponent + eta)
         return cls(exact, *prices, eta)
 
-    # -- what a run needs to know ------------------------------------------------------------
+    # -- facts that a run asks for ------------------------------------------------------------
 
     def support(self) -> Support:
         """Return the whole problem: plans may put mass on empty rows and columns."""

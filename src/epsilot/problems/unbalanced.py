@@ -137,8 +137,8 @@ class Unbalanced:
         ):
             if isinstance(price, np.ndarray) and price.size != size:
                 raise InvalidProblem(
-                    f"unbalanced holds {price.size} numbers for the {side}, of which there are "
-                    f"{size}; pass one number per point, or one for all of them."
+                    f"unbalanced holds {price.size} numbers for the {size} {side}; pass one number "
+                    "per point, or one for all of them."
                 )
 
     def _check_exact(self, p: Vector, q: Vector) -> None:
@@ -159,7 +159,7 @@ class Unbalanced:
                 )
 
     def _check_arcs(self, geometry: Geometry) -> None:
-        """Reject forbidden arcs beside exact marginals."""
+        """Reject forbidden arcs with exact marginals."""
         if geometry.allowed is None:
             return
         if np.isinf(self.price_a).any() or np.isinf(self.price_b).any():
