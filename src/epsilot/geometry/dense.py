@@ -55,7 +55,7 @@ class Dense(Geometry):
         self.bounds = float(low), float(high)
         self._single: tuple[float, FloatArray] | None = None
         self._added = 0.0
-        if min(self.shape) < MIN_GRID_CELLS:  # nothing to detect
+        if min(self.shape) < TUNING.min_grid_cells:  # nothing to detect
             self._cells = self.lattice = self.embedding = None
 
     @classmethod
