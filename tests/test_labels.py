@@ -109,7 +109,7 @@ def test_a_frame_that_does_not_fit_fails_its_own_problem():
 
 def test_a_batch_of_other_clouds_is_not_resumed(tmp_path):
     path, clouds = tmp_path / "batch.npz", [SECOND[["u", "v"]]] * 2
-    many = pandas.DataFrame(RNG.random((600, 2)), columns=["u", "v"])
+    many = pandas.DataFrame(np.random.default_rng(1).random((600, 2)), columns=["u", "v"])
     other = many.copy()
     other.iloc[300] += 1.0  # in the part that its text leaves out
     epsilot.solve_sample_batch(many, clouds, checkpoint=path)
