@@ -48,6 +48,14 @@ def forget_interrupts() -> None:
         interrupts.forget_interrupts()
 
 
+@pytest.fixture(autouse=True)
+def let_torch_warn_always() -> None:
+    """Let a warning of PyTorch come in every test that causes it, not once in a process."""
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "set_warn_always"):
+        torch.set_warn_always(True)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Bound the time of each example in `make explore`, and print examples with every digit."""
     if config.getoption("--hypothesis-profile") != "explore":

@@ -13,6 +13,9 @@ from epsilot.errors import InvalidProblem
 jax = pytest.importorskip("jax")
 torch = pytest.importorskip("torch")
 
+# PyTorch warns of every sparse tensor that POT makes.
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+
 #: Constructors of arrays of each backend.
 BACKENDS = {"numpy": np.asarray, "torch": torch.as_tensor, "jax": jax.numpy.asarray}
 
@@ -155,7 +158,6 @@ def test_large_problems_start_from_given_potentials():
     assert epsilot.pot.emd2(a, b, M, potentials_init=start) == pytest.approx(value, rel=1e-13)
 
 
-@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
 @pytest.mark.parametrize("name", ["numpy", "torch"])
 def test_sparse_costs_are_arcs(name):
     a, b, M = problem()
