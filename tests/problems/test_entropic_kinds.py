@@ -183,3 +183,11 @@ def test_default_accuracy_of_zero_costs_is_a_share_of_penalties_times_masses(mas
     result = epsilot.solve([[0.0]], a, b, reg=1.0, unbalanced=(1e3, 0.01), unbalanced_type="tv")
     assert result.converged
     assert result.target == pytest.approx(1e-6 * 1e3 * (a + b).item(), rel=0.5)
+
+
+def test_a_tolerance_may_be_as_large_as_the_masses():
+    rng = np.random.default_rng(0)
+    M, a, b = rng.random((8, 7)), 2e127 * rng.random(8), 2e127 * rng.random(7)
+    result = epsilot.solve(M, a, b, reg=400.0, unbalanced=55.0, tol=4e126)
+    assert result.converged
+    assert result.target == pytest.approx(4e126)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..errors import InvalidProblem
 from ..kernels import proof
-from ..kernels.proof import SMALLEST
+from ..kernels.proof import LARGEST, SMALLEST
 from ..problems.certificate import MIN_DEFAULT_GAP
 from ..problems.objective import RunObjective
 from .request import Request
@@ -17,7 +17,7 @@ from .request import Request
 RTOL = 0.01
 #: Relative gap at and below which exact methods run to their end: see ``Goal.is_exact``.
 EXACT_RTOL = 1e-9
-#: Largest gap that methods compute with, in internal units; every plan meets a larger one.
+#: Largest gap that methods compute with, in units of the costs; every plan meets a larger one.
 LARGEST_GAP = 1e100
 
 
@@ -62,7 +62,8 @@ def make_goal(objective: RunObjective, request: Request) -> Goal:
     name, mass, unit = objective.accuracy, objective.mass, objective.unit
     given = getattr(request, name)
     if given is not None:
-        gap = min(float(given) / mass / unit, LARGEST_GAP)
+        largest = min(LARGEST_GAP * max(objective.scale, 1.0), LARGEST)
+        gap = min(float(given) / mass / unit, largest)
         _check_reachable(name, gap, objective.scale, mass * unit)
         return Goal(eps=gap, slack=objective.slack)
     if objective.default_gap is not None:
