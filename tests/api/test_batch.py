@@ -388,7 +388,8 @@ def test_saved_batches_come_back(rng, tmp_path):
         back[0]
     with pytest.raises(InvalidProblem, match="no pairs"):
         back.to_matrix()
-    content = dict(np.load(path))
+    with np.load(path) as saved:
+        content = dict(saved)
     content["value"] = content["value"] + 1
     np.savez(path, **content)
     with pytest.raises(InvalidProblem, match="changed"):

@@ -19,9 +19,9 @@ def test_it_prints_and_writes(run):
     assert found.code == 0
     assert found.json["converged"]
     assert 0 <= found.json["lower_bound"] <= found.json["value"]
-    written = np.load("o.npz")
-    assert float(written["value"]) == found.json["value"]
-    assert written["flow"].sum() == pytest.approx(1)
+    with np.load("o.npz") as written:
+        assert float(written["value"]) == found.json["value"]
+        assert written["flow"].sum() == pytest.approx(1)
     with open("p.html", encoding="utf-8") as file:
         page = file.read()
     assert "Certified" in page
