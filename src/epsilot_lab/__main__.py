@@ -13,6 +13,7 @@ STUDIES = {
     "sparse": "time sparse costs beside POT, OR-tools and networkx",
     "kernels": "time the kernels, and epochs of PDASMD",
     "batches": "time batches of small problems beside loops over POT and SciPy",
+    "priced": "compare penalties per point with linear programs by HiGHS",
     "barycenters": "compare barycentres with POT",
     "gromov": "compare Gromov-Wasserstein with POT and OTT-JAX",
     "gradients": "time gradients beside POT, GeomLoss and OTT-JAX",
@@ -28,6 +29,7 @@ STUDIES = {
     "calibrate": 'fit the cost models behind method="auto"',
     "again": "solve stored lines of the paper's experiments again, and compare",
     "results": "list the versions that produced the published results",
+    "gallery": "draw README's picture of 100,000 points",
     "campaign": "fuzz the library",
 }
 

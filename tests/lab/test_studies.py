@@ -39,6 +39,7 @@ RUNS = [
     ("kernels", "--size 64 --rounds 1", ["row c-transform", "float32 in cache"]),
     ("limits", "--scale 0.001 --only KL --limit 0.2 --signal 0.2",
      ["| KL cloud | max_seconds | 0.2 |", "| dense KL | SIGINT |"]),
+    ("priced", "--problems 40", ["or with a negative gap: 0 []", "largest difference from HiGHS"]),
     ("registry", "--quick",
      ["sinkhorn                 7", "exact                    not counted"]),
     ("results", "docs/results", ["| fig1 | 0.1.0, 0.2.0 | ", "| bench-emd2 | 0.2.0 |"]),
@@ -51,7 +52,17 @@ RUNS = [
 ]  # fmt: skip
 #: Those with a test of their own, here or elsewhere.
 ELSEWHERE = {
-    *("campaign", "first-calls", "gromov", "growth", "large", "pot-tests", "regret", "same-bits"),
+    *(
+        "campaign",
+        "first-calls",
+        "gallery",
+        "gromov",
+        "growth",
+        "large",
+        "pot-tests",
+        "regret",
+        "same-bits",
+    ),
 }
 
 
@@ -240,3 +251,9 @@ def test_measured_operations_are_written_beside_what_was_known(tmp_path, capsys)
     main(["registry", "--quick", "--out", str(out)])
     text = out.read_text()
     assert text.startswith('{\n  "sinkhorn": {"growth": {"paper": 1}, "operations": "7')
+
+
+def test_the_picture_of_points_is_drawn(tmp_path):
+    path = tmp_path / "picture.jpg"
+    main(["gallery", str(path), "--points", "150"])
+    assert path.stat().st_size > 10_000

@@ -428,8 +428,9 @@ def source_of(M: Unchecked, a: Unchecked, b: Unchecked, normalize: bool) -> Prob
         a, b = weights_like(M, a, b)
         a = columns_as(a, labels_of(getattr(M, "index", None)), "a", "the rows of M have")
         b = columns_as(b, labels_of(M.columns), "b", "the columns of M have")
-    costs = M if isinstance(M, (list, tuple)) else [M]
-    if not any(map(_is_table, costs)) or not any(isinstance(x, (list, tuple)) for x in (M, a, b)):
+    has_lists = any(isinstance(x, (list, tuple)) for x in (M, a, b))
+    has_tables = any(map(_is_table, M if isinstance(M, (list, tuple)) else [M]))
+    if not (has_lists and has_tables):  # otherwise each problem matches its own labels
         M, a, b = as_numpy(M, "M"), as_numpy(a, "a"), as_numpy(b, "b")
     source = source_of_parts({"M": (M, 2), "a": (a, 1), "b": (b, 1)}, make)
     if source.size is None or source.size == 0 or not all(map(_is_stackable, (M, a, b))):
@@ -565,6 +566,7 @@ def _is_table(x: object) -> bool:
 
 def _is_labelled(x: object) -> bool:
     """Tell whether an argument is a data frame or a series."""
+    # The index of a series is an array of labels, that of a list a method.
     return _is_table(x) or not callable(getattr(x, "index", callable))
 
 
