@@ -94,15 +94,27 @@ def outer():
 
 
 def test_an_edited_kernel_is_compiled_again_in_the_kernels_that_call_it(tmp_path):
-    """Numba alone looks at the file of the caller, and would go on with the old callee."""
+    """Numba alone looks at the file of the caller, and would go on with the old callee.
+
+    Other kernels are not compiled again, nor the same text in a new file.
+    """
     package = tmp_path / "epsilot"
     shutil.copytree(
         Path(epsilot.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
     )
-    (package / "kernels" / "callee.py").write_text(CALLEE.format(value=1))
-    (package / "kernels" / "caller.py").write_text(CALLER)
+    kernels = package / "kernels"
+    (kernels / "callee.py").write_text(CALLEE.format(value=1))
+    (kernels / "middle.py").write_text("from epsilot.kernels.callee import inner")
+    (kernels / "caller.py").write_text(CALLER.replace("callee", "middle"))
+    (kernels / "other.py").write_text(CALLEE.format(value=3))
     variables = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
-    command = [sys.executable, "-c", "from epsilot.kernels.caller import outer; print(outer())"]
+    # Prints the answer, and how often each kernel was loaded from the cache.
+    program = """
+from epsilot.kernels import caller, other
+print(caller.outer(), sum(caller.outer.stats.cache_hits.values()), end=" ")
+print(other.inner(), sum(other.inner.stats.cache_hits.values()))
+"""
+    command = [sys.executable, "-c", program]
 
     def answer():
         environment = {**variables, "PYTHONPATH": str(tmp_path)}
@@ -110,9 +122,11 @@ def test_an_edited_kernel_is_compiled_again_in_the_kernels_that_call_it(tmp_path
             command, capture_output=True, text=True, env=environment, cwd="/", check=True
         ).stdout.strip()
 
-    assert answer() == answer() == "1"
-    (package / "kernels" / "callee.py").write_text(CALLEE.format(value=20))
-    assert answer() == "20"
+    assert answer() == "1 0 3 0"
+    (kernels / "caller.py").touch()
+    assert answer() == "1 1 3 1"
+    (kernels / "callee.py").write_text(CALLEE.format(value=20))
+    assert answer() == "20 0 3 1"
 
 
 def test_processes_that_compile_at_one_moment_do_not_take_each_others_code(tmp_path):

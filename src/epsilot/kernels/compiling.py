@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import re
 import warnings
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ EXTREMUM = {**KERNEL, "fastmath": {"nnan", "nsz"}}
 INLINE = {**KERNEL, "forceinline": True}
 INLINE_EXTREMUM = {**EXTREMUM, "forceinline": True}
 
+_IMPORTS = re.compile(r"^\s*(?:from|import) (?:[^(\n]*\([^)]*\)|[^\n]*)", re.MULTILINE)
+
 _has_warned = False
 
 
@@ -42,7 +45,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         if is_cached:
             try:
                 kernel.enable_caching()
-                _name_files_by_key(kernel._cache)
+                _name_files_by_key(kernel._cache, function.__code__.co_filename)
             except RuntimeError:  # no locator: nowhere to write
                 _warn_once()
         return kernel
@@ -177,22 +180,46 @@ class KeyedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
             _warn_once()
 
 
-def _name_files_by_key(cache: Any) -> None:
-    """Make a kernel's cache name its files by key, and drop them when any kernel has changed."""
-    stamp = (cache._impl.locator.get_source_stamp(), _source_stamp())
-    cache._cache_file = KeyedCacheFile(cache._cache_path, cache._impl.filename_base, stamp)
+def _name_files_by_key(kept: Any, file: str) -> None:
+    """Make a kernel's cache name its files by key, and drop them when the kernel has changed."""
+    kept._cache_file = KeyedCacheFile(
+        kept._cache_path, kept._impl.filename_base, _source_stamp(Path(file))
+    )
 
 
-@lru_cache(maxsize=1)
-def _source_stamp() -> str:
-    """Return a hash of the times and sizes of all files from which kernels are compiled.
+@cache
+def _source_stamp(file: Path) -> str:
+    """Return a hash of the text of a kernel's file and of all kernels' files below it.
 
-    Numba looks at the file of the kernel only. The kernels that it calls are compiled into it, and
-    most of them stand in other files.
+    Numba looks at the time of the kernel's own file only. The kernels that it calls are compiled
+    into it, and most of them stand in other files.
     """
+    files, new = {file}, [file]
+    while new:
+        found = _kernels_imported_by(new.pop()) - files
+        files |= found
+        new += found
+    texts = [(x.name, _text(x)) for x in sorted(files)]
+    return hashlib.sha256(repr(texts).encode()).hexdigest()
+
+
+@cache
+def _kernels_imported_by(file: Path) -> set[Path]:
+    """Return the files that can hold kernels and whose names stand in a file's imports."""
+    words = set(re.findall(r"\w+", " ".join(_IMPORTS.findall(_text(file)))))
+    return {x for x in _kernel_files() if x.stem in words}
+
+
+@cache
+def _kernel_files() -> tuple[Path, ...]:
     folder = Path(__file__).parent
-    files = [file.stat() for file in (*sorted(folder.glob("*.py")), folder.parent / "metrics.py")]
-    return hashlib.sha256(repr([(x.st_mtime_ns, x.st_size) for x in files]).encode()).hexdigest()
+    return (*sorted(folder.glob("*.py")), folder.parent / "metrics.py")
+
+
+@cache
+def _text(file: Path) -> str:
+    """Return the text of a file, or nothing for a cell of a notebook."""
+    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def _warn_once() -> None:
