@@ -59,8 +59,7 @@ if TYPE_CHECKING:
     from .gromov.matrix_bounds import GromovBounds
     from .gromov.result import GromovResult
     from .problems.plan import Plan
-    from .problems.status import Status
-    from .problems.work import Record
+    from .problems.work import Record, Status
 
 # Public names load their module on first use, so that importing the package is fast.
 _HOMES = {
@@ -89,8 +88,7 @@ _HOMES = {
     ),
     "geometry": ("Dense", "Geometry", "Grid", "PointCloud", "Sparse"),
     "problems.plan": ("Plan",),
-    "problems.status": ("Status",),
-    "problems.work": ("Record",),
+    "problems.work": ("Record", "Status"),
     "engine.batch.result": ("BatchResult",),
     "engine.result": ("Result",),
     "api.methods": ("methods",),

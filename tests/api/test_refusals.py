@@ -9,7 +9,7 @@ import pytest
 import epsilot
 from epsilot import Dense, Grid, InvalidProblem, PointCloud, memory
 from epsilot.errors import TooLarge
-from epsilot.geometry.clouds import cloud_geometry
+from epsilot.geometry.inputs import cloud_geometry
 from sample_problems import M34
 
 X, Y = np.random.default_rng(0).random((2, 6, 2))

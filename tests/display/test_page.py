@@ -15,8 +15,8 @@ from PIL import Image
 import epsilot
 from browser import EXECUTABLE, Browser
 from epsilot.display import charts, page, plan_figures, plan_samples
-from epsilot.display.outward import outward
 from epsilot.display.plotting import gap_curves
+from epsilot.display.text import outward
 from epsilot.files.images import synthetic_pair
 from epsilot.problems.plan import Arcs, Correction, Explicit, Plan
 

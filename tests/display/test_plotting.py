@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import epsilot
-from epsilot.display import demo_figure, plan_samples, plotting
+from epsilot.display import plan_plots, plan_samples, plotting
 from epsilot.errors import InvalidProblem, MissingExtra
 from epsilot.files.images import grid_cost
 
@@ -116,7 +116,7 @@ def texts(figure):
 
 
 def test_the_demo_shows_the_certificates_of_all_results(images, results, tmp_path):
-    figure = demo_figure.plot_demo(*images, results, tmp_path / "demo.png")
+    figure = plan_plots.plot_demo(*images, results, tmp_path / "demo.png")
     written = texts(figure)
     for name, result in results.items():
         assert name in written
@@ -127,8 +127,8 @@ def test_the_demo_shows_the_certificates_of_all_results(images, results, tmp_pat
 
 @pytest.mark.parametrize("entries", [0, 1 << 22])
 def test_large_plans_are_drawn_as_distances(images, results, entries, monkeypatch):
-    monkeypatch.setattr(demo_figure, "MAX_DRAWN_ENTRIES", entries)
-    written = texts(demo_figure.plot_demo(*images, results))
+    monkeypatch.setattr(plan_plots, "MAX_DRAWN_ENTRIES", entries)
+    written = texts(plan_plots.plot_demo(*images, results))
     assert ("Mean distance travelled" in written) == (entries == 0)
     assert ("Transport plan" in written) == (entries > 0)
 

@@ -7,7 +7,7 @@ import pytest
 
 import epsilot
 from epsilot import solvers
-from epsilot.engine.auto import choose
+from epsilot.engine.run_plan import choose
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.problems.balanced import objective_of
 from epsilot.problems.problem import make_problem

@@ -7,7 +7,7 @@ import epsilot
 from epsilot import InvalidProblem
 from epsilot.engine.one_line import solve_one_line
 from epsilot.engine.scaled_entropic import TUNING, solve_by_scaling
-from epsilot.geometry.clouds import cloud_geometry
+from epsilot.geometry.inputs import cloud_geometry
 from epsilot.kernels.scaling import scale
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import epsilot
 from epsilot.frameworks import entropic_starts as starts
-from epsilot.geometry.clouds import cloud_geometry
+from epsilot.geometry.inputs import cloud_geometry
 from epsilot.problems import duals
 
 #: points of both clouds, how far apart, regularisation, empty places, scale of the costs; as many

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsilot.errors import CertificateError
-from epsilot.problems.kind import UserProblem
+from epsilot.problems.kinds import UserProblem
 from epsilot.problems.partial import Partial
 from epsilot.problems.unbalanced import Unbalanced
 

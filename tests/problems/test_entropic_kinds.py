@@ -10,7 +10,7 @@ from scipy.special import xlogy
 import epsilot
 from epsilot import InvalidProblem
 from epsilot.errors import CertificateError
-from epsilot.problems.kind import UserProblem
+from epsilot.problems.kinds import UserProblem
 from epsilot.problems.partial import Partial, best_clipped
 from epsilot.problems.unbalanced import Unbalanced
 

@@ -8,7 +8,7 @@ import pytest
 
 import epsilot
 from epsilot import InvalidProblem
-from epsilot.geometry.tilted import Tilted
+from epsilot.geometry.derived import Tilted
 
 N, M, REG = 6, 7, 0.1
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from accelerated_listings import SHAPES, small, states
 from by_hand import synthetic
 
 import epsilot
-from epsilot.problems.status import Status
+from epsilot.problems.work import Status
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -11,7 +11,7 @@ from by_hand import synthetic
 import epsilot
 from epsilot.engine import driver
 from epsilot.kernels import coordinate as kernels
-from epsilot.problems.status import Status
+from epsilot.problems.work import Status
 from epsilot.solvers import make_solver
 from epsilot.solvers.apdrcd import APDGCD, steps_per_epoch
 from tuning import tune

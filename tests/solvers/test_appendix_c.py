@@ -8,7 +8,7 @@ from by_hand import synthetic
 import epsilot
 from epsilot.geometry import Dense
 from epsilot.problems.problem import Entropic
-from epsilot.problems.status import Status
+from epsilot.problems.work import Status
 
 
 def parameters(C, p, q, eps):

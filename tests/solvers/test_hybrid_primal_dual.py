@@ -7,7 +7,7 @@ from accelerated_listings import SHAPES, small, states
 
 import epsilot
 from epsilot.problems.problem import Additive
-from epsilot.problems.status import Status
+from epsilot.problems.work import Status
 from sample_problems import random
 
 

@@ -18,7 +18,7 @@ from epsilot.finite_sum.algorithm import draw, exponent
 from epsilot.geometry import Dense
 from epsilot.kernels import pdasmd as kernels
 from epsilot.problems.problem import Entropic, make_problem
-from epsilot.problems.status import Status
+from epsilot.problems.work import Status
 from epsilot.solvers import make_solver, stochastic_steps
 from epsilot.solvers.pdasmd import PDASGD, PDASMD
 from epsilot.solvers.stochastic_steps import run_inner_loop

@@ -6,7 +6,7 @@ from by_hand import synthetic
 
 import epsilot
 from epsilot.files.images import grid_cost, synthetic_pair
-from epsilot.problems.status import Status
+from epsilot.problems.work import Status
 from epsilot.solvers import appendix_c
 from sample_problems import (
     equal_masses,

@@ -20,7 +20,7 @@ from ..engine.run_plan import internal_potentials
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..labels import weights_like
-from ..problems.kind import UserProblem
+from ..problems.kinds import UserProblem
 from ..problems.objective import Objective
 from ..problems.plan import Arcs, Core, Explicit, Plan
 from ..problems.problem import Problem, make_problem

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from ..arguments import as_numpy, numeric
 from ..engine.result import Result
 from ..errors import InvalidProblem
-from ..geometry.clouds import grid_geometry
 from ..geometry.coordinates import as_metric
+from ..geometry.inputs import grid_geometry
 from ..metrics import MetricLike
 from .solve import solve
 

@@ -16,7 +16,7 @@ from ..engine.batch.problems import PairSource, rows_of
 from ..engine.batch.result import BatchResult, Pairing
 from ..errors import InvalidProblem
 from ..labels import columns_as, labels_of
-from ..problems.kind import Kind
+from ..problems.kinds import Kind
 from ..wording import shown
 from .batch import make_config
 

@@ -11,8 +11,8 @@ from ..arguments import check_flag, is_of_dask
 from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry import Geometry
-from ..geometry.clouds import cloud_geometry
 from ..geometry.coordinates import as_metric
+from ..geometry.inputs import cloud_geometry
 from ..geometry.near_pairs import near_geometry
 from ..labels import columns_like
 from ..metrics import MetricLike

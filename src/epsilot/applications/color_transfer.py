@@ -14,7 +14,7 @@ from ..arguments import check_choice, check_count, check_least, check_options
 from ..engine.maps import barycentric
 from ..engine.result import Result
 from ..errors import InvalidProblem, MissingExtra
-from ..geometry.clouds import cloud_geometry
+from ..geometry.inputs import cloud_geometry
 from . import lattice as kernels
 from .estimators import interpolate, request_of
 from .pixels import Palette, Pixels, clustered, local_affine, reduced, sampled

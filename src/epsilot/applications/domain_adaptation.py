@@ -14,7 +14,7 @@ from ..engine.maps import barycentric
 from ..engine.result import Result
 from ..errors import InvalidProblem, MissingExtra
 from ..geometry import Dense
-from ..geometry.clouds import cloud_geometry
+from ..geometry.inputs import cloud_geometry
 from ..labels import columns_like
 from ..metrics import MetricLike
 from .estimators import interpolate, request_of

@@ -21,7 +21,7 @@ from ..engine.run_state import RunState
 from ..engine.schedules import AnySchedule
 from ..engine.starts import COLD
 from ..errors import InvalidProblem
-from ..problems.certificate import AUDIT_TOLERANCE
+from ..problems.objective import AUDIT_TOLERANCE
 from ..problems.plan import Core
 from ..solvers.base import AnySolver
 from .family import Family, FamilyCore, onto

@@ -27,10 +27,12 @@ from ..geometry.base import HalvedGrid
 from ..kernels.proof import FEASIBLE, cost_offset
 from ..kernels.vectors import distance, dot, log, shrink
 from ..problems.balanced import EntropicObjective, Transport
-from ..problems.certificate import BUG_NOTE, Evaluation, Proof
 from ..problems.duals import softmin
 from ..problems.objective import (
+    BUG_NOTE,
+    Evaluation,
     Objective,
+    Proof,
     RunObjective,
     WholeSupport,
     crude_plan,

@@ -23,13 +23,11 @@ from ..engine.result import Result
 from ..engine.run_plan import RunPlan
 from ..engine.schedules import ConstantSchedule
 from ..engine.starts import COLD
-from ..geometry.clouds import cloud_geometry
-from ..problems.certificate import Evaluation, Proof
-from ..problems.objective import RunObjective, WholeSupport
+from ..geometry.inputs import cloud_geometry
+from ..problems.objective import Evaluation, Proof, RunObjective, WholeSupport
 from ..problems.plan import Plan
 from ..problems.problem import make_problem
-from ..problems.status import Status
-from ..problems.work import Work
+from ..problems.work import Status, Work
 from ..solvers.base import AnySolver, Signal, SolverState
 
 if TYPE_CHECKING:
@@ -119,7 +117,7 @@ class SampleBarycenterResult:
     def _repr_html_(self) -> str:
         """Return the value, its bounds and the points for a notebook."""
         from ..display.notebook import card, points_picture
-        from ..display.outward import outward
+        from ..display.text import outward
 
         lower, upper = outward(self.lower_bound, self.value)
         return card(

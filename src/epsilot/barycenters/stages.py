@@ -12,7 +12,7 @@ import numpy as np
 from .._types import Matrix
 from ..engine.goal import Goal
 from ..engine.run_state import RunState
-from ..problems.certificate import Evaluation
+from ..problems.objective import Evaluation
 from .family import CoarseFamily, Family, FamilyPlan, coarser
 
 

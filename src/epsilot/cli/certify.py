@@ -65,7 +65,7 @@ def certify(
         certificate = _audited(problem, request, plan, potentials)
     else:
         from ..engine.saved_result import recertify
-        from ..problems.kind import UserProblem
+        from ..problems.kinds import UserProblem
 
         kind = request.kind
         checked = kind.problem(UserProblem(problem.M, problem.a, problem.b, source.normalize))

@@ -38,7 +38,7 @@ def demo(
 ) -> None:
     """Transport one synthetic image onto another with two methods, and certify both results."""
     from ..display import report
-    from ..display.demo_figure import plot_demo
+    from ..display.plan_plots import plot_demo
     from ..display.plotting import check_picture
     from ..files.images import synthetic_pair
 
@@ -50,7 +50,7 @@ def demo(
     request = Request(eps=eps, seed=seed, progress=sys.stderr.isatty(), on_limit="ignore")
 
     from ..api.solve import run_request
-    from ..problems.status import Status
+    from ..problems.work import Status
 
     results: dict[str, Result] = {}
     for method in ("auto", "pdasmd") if side <= MAX_DENSE_SIDE else ("auto",):

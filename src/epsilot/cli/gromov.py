@@ -71,8 +71,7 @@ def gromov(
     import dataclasses
 
     from ..display import report
-    from ..display.gromov_page import gromov_lines
-    from ..display.page import check_page
+    from ..display.page import check_page, gromov_lines
     from ..files import check_distinct, check_writable
     from ..gromov.execute import execute
     from ..gromov.problem import make_gromov_problem

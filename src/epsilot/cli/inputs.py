@@ -152,8 +152,8 @@ def _cost_from_points(
     X: Matrix, Y: Matrix, metric: str, power: float, near: tuple[float | None, int | None]
 ) -> Geometry:
     """Return the cost between two sets of points, stored only if it is small."""
-    from ..geometry.clouds import cloud_geometry
     from ..geometry.coordinates import as_metric
+    from ..geometry.inputs import cloud_geometry
     from ..geometry.near_pairs import near_geometry
 
     _checked_metric(metric, POINT_METRICS)
@@ -188,7 +188,7 @@ def pixel_geometry(
     shape_a: tuple[int, ...], shape_b: tuple[int, ...], metric: str = PIXEL_METRICS[0]
 ) -> Geometry:
     """Return the cost between the pixels of two images in units of pixels, as ``solve_grid``."""
-    from ..geometry.clouds import grid_geometry
+    from ..geometry.inputs import grid_geometry
 
     return grid_geometry(shape_a, shape_b, _checked_metric(metric, PIXEL_METRICS), 1.0)
 

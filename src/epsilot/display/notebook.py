@@ -11,11 +11,10 @@ import numpy as np
 
 from .._types import Array, Matrix, Vector
 from . import charts, plan_figures
-from .outward import outward
 from .plan_samples import THUMBNAIL, MovedMass
 from .report import Audited
 from .results import CertifiedResult, TransportResult
-from .text import accuracy_note, clock, compile_note, cost_words, counted, distance_note
+from .text import accuracy_note, clock, compile_note, cost_words, counted, distance_note, outward
 
 #: Style of the cards. Colours are readable on light and on dark paper, and text has the colour of
 #: the notebook.

@@ -1,4 +1,4 @@
-"""Draw figures with matplotlib: convergence, comparisons, batches, and the demo."""
+"""Draw figures with matplotlib: convergence, comparisons and batches."""
 
 from __future__ import annotations
 

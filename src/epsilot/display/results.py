@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from .._types import Matrix
 from ..problems.plan import Arcs, Plan
 from ..problems.problem import Problem
-from ..problems.status import Status
-from ..problems.work import Record, Work
+from ..problems.work import Record, Status, Work
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._types import Vector
-from ..problems.certificate import AUDIT_TOLERANCE
-from ..problems.objective import Objective
+from ..problems.objective import AUDIT_TOLERANCE, Objective
 from ..problems.plan import Core
 
 

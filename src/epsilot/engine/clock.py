@@ -16,7 +16,7 @@ from enum import Enum, auto
 from .. import deadline
 from ..arithmetic import keeping_subnormals
 from ..kernels.compile_watch import compile_seconds, solver_clock
-from ..problems.status import Status
+from ..problems.work import Status
 from .interrupts import graceful_interrupts
 from .tuning import TUNING
 

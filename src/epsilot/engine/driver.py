@@ -22,8 +22,7 @@ from ..kernels.compile_watch import solver_clock
 from ..kernels.vectors import are_between
 from ..problems.objective import RunObjective
 from ..problems.plan import Core
-from ..problems.status import Status
-from ..problems.work import Record, Work
+from ..problems.work import Record, Status, Work
 from ..solvers.base import S, Signal, Solver, T
 from .clock import Clock, Phase
 from .goal import Goal, Limits

@@ -13,12 +13,10 @@ from ..deadline import OutOfTime
 from ..errors import Answer, ConvergenceWarning, Interrupted, NotConverged
 from ..kernels.compile_watch import solver_clock
 from ..problems.balanced import Transport
-from ..problems.certificate import Proof
-from ..problems.objective import Objective, RunObjective
+from ..problems.objective import Objective, Proof, RunObjective
 from ..problems.plan import Plan
 from ..problems.problem import Problem, Target
-from ..problems.status import Status
-from ..problems.work import Work
+from ..problems.work import Status, Work
 from ..solvers import options_of
 from ..version import __version__
 from .checkpoint import Checkpoint, identify, restore

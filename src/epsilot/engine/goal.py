@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from ..errors import InvalidProblem
 from ..kernels import proof
 from ..kernels.proof import LARGEST, SMALLEST
-from ..problems.certificate import MIN_DEFAULT_GAP
-from ..problems.objective import RunObjective
+from ..problems.objective import MIN_DEFAULT_GAP, RunObjective
 from .request import Request
 
 #: Relative gap if the request sets no target.

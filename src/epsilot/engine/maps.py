@@ -17,8 +17,8 @@ from .._types import Matrix, Vector
 from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..geometry.base import Places
-from ..geometry.clouds import cloud_geometry
 from ..geometry.coordinates import as_points
+from ..geometry.inputs import cloud_geometry
 from ..kernels.vectors import log
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from ..arguments import (
 from ..errors import InvalidProblem, UnknownMethod
 from ..files import check_own
 from ..problems import kinds
-from ..problems.kind import Kind, UserProblem
+from ..problems.kinds import Kind, UserProblem
 from ..wording import shown
 
 if TYPE_CHECKING:

@@ -11,10 +11,8 @@ import numpy as np
 from .. import deadline
 from .._types import Fields, Vector
 from ..files.arrays import Arrays
-from ..problems.certificate import Proof
-from ..problems.objective import RunObjective
-from ..problems.status import Status
-from ..problems.work import TABLE, Record, Work
+from ..problems.objective import Proof, RunObjective
+from ..problems.work import TABLE, Record, Status, Work
 from ..solvers.base import S, T
 
 #: Counters that are written as they are: whole numbers, and others.

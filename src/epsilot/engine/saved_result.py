@@ -15,14 +15,13 @@ from ..errors import InvalidProblem
 from ..files import StrPath
 from ..files.arrays import SavedArrays
 from ..geometry import Geometry
-from ..geometry.clouds import forms_of
-from ..geometry.unsaved import UnsavedCost
+from ..geometry.derived import UnsavedCost
+from ..geometry.inputs import forms_of
 from ..problems import kinds
 from ..problems.duals import centred_slopes, free_slopes
-from ..problems.kind import Kind, UserProblem
+from ..problems.kinds import Kind, UserProblem
 from ..problems.problem import Problem
-from ..problems.status import Status
-from ..problems.work import Record, Work
+from ..problems.work import Record, Status, Work
 from ..wording import first_line, named, shown
 from .certificate import Certificate, certificate_of
 from .storage import load, pack_plan, save, unpack_plan

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..kernels.proof import least_gap
 from ..kernels.vectors import dot, entropy
-from ..problems.certificate import Evaluation
+from ..problems.objective import Evaluation
 from ..problems.problem import Additive, Entropic, Problem, smooth
 from ..solvers.base import AnySolver, Pace, Signal, T
 from .goal import Goal

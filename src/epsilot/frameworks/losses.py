@@ -31,7 +31,7 @@ from ..engine.request import Request
 from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry import Dense, Geometry, PointCloud
-from ..geometry.clouds import cloud_geometry
+from ..geometry.inputs import cloud_geometry
 from ..kernels.forest import binned_rows
 from ..kernels.points import cloud_costs
 from ..kernels.products import product, squared_distances
@@ -40,7 +40,7 @@ from ..kernels.vectors import log
 from ..metrics import LOSS_METRICS, METRICS
 from ..problems.duals import centred
 from ..problems.plan import Arcs, Plan
-from ..problems.status import Status
+from ..problems.work import Status
 from ..wording import shown
 from .entropic_starts import newton_potentials, shared_potential
 

@@ -1,9 +1,9 @@
 """Geometries: costs between sources and targets, stored or computed on the fly."""
 
 from .base import Geometry
-from .convert import as_geometry
 from .dense import Dense
 from .grid import Grid
+from .inputs import as_geometry
 from .points import PointCloud
 from .sparse import Sparse
 

@@ -12,7 +12,7 @@ from ..errors import InvalidProblem
 from ..metrics import MetricLike, as_named, compiled_metric
 from ..wording import shown
 from .base import Geometry
-from .clouds import cloud_geometry
+from .inputs import cloud_geometry
 from .sparse import Sparse
 from .tree_index import Embedding, LeastColumns
 

@@ -14,8 +14,7 @@ from ..errors import CertificateError, Infeasible
 from ..kernels import network
 from ..kernels.proof import FEASIBLE
 from ..kernels.vectors import dot
-from ..problems.certificate import BUG_NOTE, Evaluation, Proof
-from ..problems.objective import OneProblem, WholeSupport
+from ..problems.objective import BUG_NOTE, Evaluation, OneProblem, Proof, WholeSupport
 from ..problems.rounding import LEAST_EXCESS
 from ..problems.work import Work
 from .problem import Edges, FlowProblem

@@ -8,8 +8,7 @@ from typing import Any
 from scipy import sparse
 
 from .._types import Vector
-from ..problems.status import Status
-from ..problems.work import Record, Work
+from ..problems.work import Record, Status, Work
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class GraphResult:
     def _repr_html_(self) -> str:
         """Return value, bounds, gap and the largest flows for a notebook."""
         from ..display.notebook import card, gap_bar
-        from ..display.outward import outward
+        from ..display.text import outward
 
         lower, upper = outward(self.lower_bound, self.value)
         flows = sorted(self.edge_flows().items(), key=lambda item: -item[1])[:3]

@@ -14,7 +14,7 @@ from ..engine.run_state import RunState
 from ..engine.schedules import AnySchedule, ConstantSchedule
 from ..engine.starts import COLD
 from ..errors import InvalidProblem, UnknownMethod
-from ..problems.status import Status
+from ..problems.work import Status
 from ..solvers.base import AnySolver
 from ..wording import shown
 from .boxes import Bisection

@@ -25,7 +25,7 @@ from ..kernels.products import product
 from ..kernels.proof import FEASIBLE
 from ..kernels.row_profiles import profile_costs
 from ..kernels.vectors import matvec, rmatvec
-from ..problems.certificate import BUG_NOTE
+from ..problems.objective import BUG_NOTE
 from ..problems.problem import check_totals, make_problem, side_weights
 from .problem import ROUND_OFF
 
@@ -74,7 +74,7 @@ class GromovBounds:
     def _repr_html_(self) -> str:
         """Return both bounds for a notebook."""
         from ..display.notebook import card, gap_bar
-        from ..display.outward import outward
+        from ..display.text import outward
 
         lower, upper = outward(self.lower_bound, self.value)
         return card(

@@ -12,8 +12,7 @@ from .._types import Index, Matrix, Vector
 from ..engine.goal import Goal
 from ..kernels.auction import corner
 from ..kernels.moment_transport import linear_part, moment
-from ..problems.certificate import Evaluation, Proof
-from ..problems.objective import OneProblem, WholeSupport
+from ..problems.objective import Evaluation, OneProblem, Proof, WholeSupport
 from ..problems.plan import Arcs
 from .cover import Boxes, Cover
 from .oracle import TransportOracle

@@ -20,13 +20,13 @@ from ..deadline import OutOfTime
 from ..engine.execute import execute
 from ..engine.request import Request
 from ..geometry import Geometry, as_geometry
-from ..geometry.clouds import cloud_geometry
+from ..geometry.inputs import cloud_geometry
 from ..kernels import moment_transport as kernels
 from ..kernels.simd8 import WIDTH
 from ..kernels.vectors import dot
 from ..problems.plan import Arcs
 from ..problems.problem import make_problem
-from ..problems.status import Status
+from ..problems.work import Status
 from .problem import ROUND_OFF, GromovProblem, centred
 
 #: Points up to which an assignment starts without prices, and the ratio of coarser problems.

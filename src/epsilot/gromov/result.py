@@ -17,7 +17,7 @@ from ..display.text import compile_note
 from ..engine.certificate import Certificate
 from ..errors import CertificateError
 from ..kernels.moment_transport import moment
-from ..problems.certificate import BUG_NOTE
+from ..problems.objective import BUG_NOTE
 from ..problems.plan import Arcs, Plan
 from .cover import Cover
 from .oracle import TransportOracle
@@ -166,7 +166,7 @@ class GromovResult(CoupledClouds):
         command
             The command that made the result, to be shown; by default the call in Python.
         """
-        from ..display.gromov_page import write_gromov_page
+        from ..display.page import write_gromov_page
 
         write_gromov_page(self, path, command)
 
@@ -181,8 +181,8 @@ class GromovResult(CoupledClouds):
 
     def _repr_html_(self) -> str:
         """Return value, bounds, gap and both clouds in one frame for a notebook."""
-        from ..display.gromov_page import clouds_drawing
         from ..display.notebook import judged_card
+        from ..display.page import clouds_drawing
 
         n, m = self.problem.shape
         run = f"{self.method}; {self.n_ot:,} transport problems, {self.seconds:.3g} s"
@@ -191,6 +191,6 @@ class GromovResult(CoupledClouds):
 
     def plot(self, ax: Axes | None = None) -> Figure | SubFigure:
         """Draw both clouds in one frame, with lines between coupled points; returns the figure."""
-        from ..display.gromov_page import plot_clouds
+        from ..display.page import plot_clouds
 
         return plot_clouds(self, ax)

@@ -18,7 +18,7 @@ import numpy as np
 from .._types import Index, Matrix, Vector
 from ..errors import CertificateError
 from ..kernels.proof import FEASIBLE
-from ..problems.certificate import BUG_NOTE
+from ..problems.objective import BUG_NOTE
 from ..problems.plan import Arcs
 from .cover import Boxes, Cover, Simplices
 from .problem import ROUND_OFF, GromovProblem

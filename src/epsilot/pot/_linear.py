@@ -15,8 +15,8 @@ from ot.utils import list_to_array
 from .._types import Vector
 from ..errors import Infeasible, InvalidProblem
 from ..geometry import PointCloud, Sparse
-from ..geometry.clouds import cloud_geometry
 from ..geometry.coordinates import as_metric
+from ..geometry.inputs import cloud_geometry
 from ..metrics import MetricLike
 from ._arrays import Arguments, centred, read, read_points, warn_of_threads
 from ._modules import UncertifiedWarning, leave_if, original, replaces

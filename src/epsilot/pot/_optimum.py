@@ -16,7 +16,7 @@ from ..engine.request import Request
 from ..engine.result import Result
 from ..errors import InvalidProblem
 from ..geometry import Geometry
-from ..geometry.clouds import cloud_geometry
+from ..geometry.inputs import cloud_geometry
 from ..kernels.small_simplex import is_small
 from ..metrics import MetricLike
 from ..problems.plan import Plan

@@ -12,10 +12,9 @@ from ..errors import CertificateError, InvalidProblem
 from ..geometry import Geometry
 from ..kernels.proof import LARGEST
 from ..kernels.vectors import are_at_most, below, exp, log
-from .certificate import BUG_NOTE, MIN_DEFAULT_GAP
 from .duals import centred_slopes, softmin
-from .kind import UserProblem
-from .objective import MethodForm, Objective, Slopes, linear
+from .kinds import UserProblem
+from .objective import BUG_NOTE, MIN_DEFAULT_GAP, MethodForm, Objective, Slopes, linear
 from .plan import Plan
 from .problem import Entropic, Problem, make_problem
 

@@ -24,9 +24,8 @@ from ..errors import CertificateError
 from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import below, dot, exp, expm1, finite_dot, log
 from .balanced import DEFAULT_ENTROPIC_GAP, check_regularisation
-from .certificate import BUG_NOTE, MIN_DEFAULT_GAP
 from .duals import finite_slopes
-from .objective import MethodForm, Objective, Slopes
+from .objective import BUG_NOTE, MIN_DEFAULT_GAP, MethodForm, Objective, Slopes
 from .plan import Core, Plan
 from .prices import Price, balancing_constant, kept, least, per_point, weighed
 from .problem import Penalised, Problem

@@ -12,23 +12,53 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from .._types import Potentials, Vector
 from ..errors import CertificateError
 from ..files.arrays import Arrays, SavedArrays
-from ..geometry.constant import ConstantCost
+from ..geometry.derived import ConstantCost
 from ..kernels import proof
 from ..kernels.auction import corner
+from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import distance, finite_dot
-from .certificate import BUG_NOTE, Evaluation, Proof
 from .plan import Arcs, Core, Plan
 from .problem import Problem, Target
 from .rounding import Rounded, round_onto
 from .support import Support
 from .work import Work, certificate_work
+
+#: Smallest default gap, as a share of the costs: a gap that float64 can certify.
+MIN_DEFAULT_GAP = 2 * ROUND_OFF
+#: Largest l1 marginal error at which an audited plan of mass 1 counts as feasible.
+AUDIT_TOLERANCE = 1e-9
+
+BUG_NOTE = "This is a bug in epsilot; please report it with the problem."
+
+
+P = TypeVar("P")
+D = TypeVar("D")
+
+
+class Evaluation(NamedTuple, Generic[P, D]):
+    """Plan, potentials and bounds of one evaluation, in internal units."""
+
+    plan: P
+    upper: float
+    potentials: D
+    lower: float
+    marginal_error: float
+
+
+class Proof(NamedTuple):
+    """Bounds that a plan and potentials prove, in internal units."""
+
+    upper: float
+    lower: float
+    cost: float  # <C, X>
+
 
 #: Turns potentials into derivatives in the weights.
 Slopes: TypeAlias = Callable[[Potentials], Potentials]

@@ -24,10 +24,9 @@ from ..geometry import as_geometry
 from ..kernels.proof import SMALLEST, to_user
 from ..kernels.vectors import below, dot, exp, log, shortfall, shrink
 from .balanced import DEFAULT_ENTROPIC_GAP, check_regularisation
-from .certificate import BUG_NOTE
 from .duals import free_slopes, softmin
-from .kind import UserProblem
-from .objective import Objective, Slopes, linear
+from .kinds import UserProblem
+from .objective import BUG_NOTE, Objective, Slopes, linear
 from .plan import Core, Correction, Plan
 from .problem import BestPotential, Clipped, Problem, check_size, checked_weights, scaled_problem
 from .rounding import Rounded, remove_overflow, round_on_arcs

@@ -3,9 +3,9 @@ r"""Regularisation relative to a bᵀ, which ``reg_type="kl"`` selects, as a cha
 .. math:: reg \sum X \log\frac{X}{a b^\top} = -reg H(X) - reg \langle \log a \oplus \log b, X\rangle
 
 Where the plan has the marginals a and b, the last term is a constant: only values and potentials
-change. Otherwise the cost is tilted by two vectors (:mod:`epsilot.geometry.tilted`). Where the mass
-of the plan is free too, the divergence has its mass terms, -ΣX + Σa Σb. Pairs where a or b is 0
-get no mass.
+change. Otherwise the cost is tilted by two vectors (:class:`epsilot.geometry.derived.Tilted`).
+Where the mass of the plan is free too, the divergence has its mass terms, -ΣX + Σa Σb. Pairs where
+a or b is 0 get no mass.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 
 from .._types import Potentials, Vector
 from ..arguments import check_choice
-from ..geometry.tilted import Tilted
+from ..geometry.derived import Tilted
 from ..kernels.vectors import dot, log
 from .balanced import EntropicObjective
-from .kind import Kind, UserProblem
+from .kinds import Kind, UserProblem
 from .objective import Objective
 from .prices import highest
 from .problem import Problem

@@ -25,10 +25,9 @@ from ..geometry import Geometry
 from ..kernels.proof import ROUND_OFF
 from ..kernels.vectors import below, exp, finite_dot
 from .balanced import DEFAULT_ENTROPIC_GAP, check_regularisation
-from .certificate import BUG_NOTE, MIN_DEFAULT_GAP
 from .duals import free_slopes, softmin
 from .kullback_leibler import rounding_factor
-from .objective import Slopes
+from .objective import BUG_NOTE, MIN_DEFAULT_GAP, Slopes
 from .plan import Arcs, Core, Plan, add_arcs
 from .prices import Price, highest, kept, least, per_point, weighed
 from .problem import BestPotential, Clipped, PenalisedMarginals, Problem

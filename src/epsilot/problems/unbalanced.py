@@ -15,7 +15,7 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..wording import shown
 from .balanced import objective_of
-from .kind import UserProblem
+from .kinds import UserProblem
 from .kullback_leibler import KullbackLeibler
 from .objective import Objective
 from .prices import Price, folded, least

@@ -19,7 +19,7 @@ from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive
 from ..problems.work import Work
 from .base import no_entries
-from .cost_features import median_arc_cost
+from .cost_models import median_arc_cost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,8 +43,7 @@ from .arc_simplex import (
     reopen,
 )
 from .base import DirectSolver, Pace, Signal, no_entries
-from .cost_features import cloud_features
-from .cost_models import Offer, cost_model
+from .cost_models import Offer, cloud_features, cost_model
 from .method_info import A_PRIORI, MethodInfo
 
 

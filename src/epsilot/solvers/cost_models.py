@@ -1,22 +1,32 @@
-"""Measured cost models of methods, and the offers that ``method="auto"`` compares.
+"""Predict the time of methods: cost models, features of costs, and the offers that "auto" compares.
 
 A model predicts seconds of processor time on an n x m problem:
 overhead + dense n m + scale (n + m)^power. Predictions never depend on the number of threads.
 ``python -m epsilot_lab calibrate`` fits the coefficients. The package ships them in
 ``data/cost_models.json``; the environment variable ``EPSILOT_COST_MODELS`` names another file.
+
+Features tell apart problems on which methods take very different times. They come from a small
+sample of fixed rows and columns, by sums in a fixed order. So the choice of a method is the same
+for any number of threads.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import NamedTuple
 
-from .._types import Fields
+import numpy as np
+
+from .._types import Fields, Matrix
 from ..errors import InvalidProblem
+from ..geometry import Geometry
+from ..geometry.recovery import evenly_spread
+from ..geometry.tree_index import Embedding
 from ..wording import first_line, shown
 
 
@@ -79,3 +89,78 @@ def cost_models() -> dict[str, Fields]:
 def cost_model(name: str) -> CostModel:
     """Return the model of this name."""
     return _read(os.environ.get("EPSILOT_COST_MODELS"))[1][name]
+
+
+#: Rows and columns of the sample of costs, and points per cloud of the sample of points.
+SAMPLE_SIDE, SAMPLE_POINTS = 24, 256
+
+
+@dataclass(frozen=True)
+class CloudFeatures:
+    """The shape of two clouds."""
+
+    dimension: float  # (Σ √σ)² / Σ σ, with σ the standard deviations along independent axes
+    separation: float  # distance of the means, by the root of the sum of all variances
+
+
+def cloud_features(embedding: Embedding) -> CloudFeatures:
+    """Return the features of the points of a cost."""
+    (x, within_x), (y, within_y) = _moments(embedding.X), _moments(embedding.Y)
+    covariance = within_x + within_y
+    total = float(np.trace(covariance))
+    if not 0 < total < np.inf:  # single points
+        return CloudFeatures(1.0, 0.0)
+    deviations = [math.sqrt(variance) for variance in _pivots(covariance / total)]
+    dimension = sum(map(math.sqrt, deviations)) ** 2 / sum(deviations)
+    apart = float(((x - y) ** 2).sum())
+    return CloudFeatures(dimension, math.sqrt(apart / total))
+
+
+def _pivots(covariance: Matrix) -> list[float]:
+    """Return the variance of each axis that those before it leave, the largest first."""
+    rest, found = covariance.copy(), []
+    for _ in range(len(rest)):
+        variances = np.diagonal(rest)
+        axis = int(np.argmax(variances))
+        largest = float(variances[axis])
+        # A smaller share of all variances is round-off.
+        if not largest > 1e-12:
+            break
+        found.append(largest)
+        rest = rest - rest[:, axis, None] * (rest[axis] / largest)
+    return found
+
+
+def _moments(points: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the mean and the covariance of a sample; sums over the first axis have one order."""
+    sample = points[evenly_spread(len(points), SAMPLE_POINTS)]
+    mean = sample.sum(axis=0) / len(sample)
+    deviations = sample - mean
+    products = deviations[:, :, None] * deviations[:, None, :]
+    return mean, products.sum(axis=0) / len(sample)
+
+
+def tie_measure(geometry: Geometry) -> float:
+    """Return how much equal costs are in a simplex's way: (4 ρ (1 - ρ))², 0.4 for integers 0 to 4.
+
+    ρ is the probability that two costs of a sample are equal. Of few distinct values each is in
+    many bases; if nearly all costs are equal, the others decide.
+    """
+    n, m = geometry.shape
+    rows, cols = evenly_spread(n, SAMPLE_SIDE), evenly_spread(m, SAMPLE_SIDE)
+    costs = np.sort(geometry.entries(np.repeat(rows, cols.size), np.tile(cols, rows.size)))
+    if costs.size < 2:
+        return 0.0
+    ends = np.flatnonzero(np.concatenate([costs[1:] != costs[:-1], [True]]))
+    counts = np.diff(ends, prepend=-1)
+    equal = float((counts * (counts - 1)).sum()) / (costs.size * (costs.size - 1))
+    return (4 * equal * (1 - equal)) ** 2
+
+
+def median_arc_cost(geometry: Geometry) -> float:
+    """Return the median of some costs of a sparse cost, above the least one."""
+    arcs = geometry.allowed
+    assert arcs is not None
+    stride = max(1, arcs.costs.size // 4096)  # 4096 to 8191 arcs tell the median
+    sample = arcs.costs[::stride] - geometry.bounds[0]
+    return float(np.median(sample)) or float(sample.mean()) or geometry.cost_unit

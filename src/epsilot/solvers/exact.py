@@ -15,8 +15,7 @@ from ..problems.plan import Arcs, Core
 from ..problems.problem import Additive, Problem
 from ..problems.work import Work
 from .base import AnySolver, DirectSolver, Pace, RowState, no_entries
-from .cost_features import tie_measure
-from .cost_models import Offer, cost_model
+from .cost_models import Offer, cost_model, tie_measure
 from .method_info import A_PRIORI, MethodInfo, Order
 
 

@@ -47,8 +47,7 @@ from .arc_simplex import (
 )
 from .auction import AuctionLevels, LevelState
 from .base import DirectSolver, Pace
-from .cost_features import median_arc_cost
-from .cost_models import Offer
+from .cost_models import Offer, median_arc_cost
 from .method_info import A_PRIORI, MethodInfo
 
 

@@ -40,8 +40,7 @@ from .arc_simplex import (
     reopen,
 )
 from .base import DirectSolver, Pace, Signal
-from .cost_features import cloud_features, tie_measure
-from .cost_models import Offer, cost_model
+from .cost_models import Offer, cloud_features, cost_model, tie_measure
 from .method_info import A_PRIORI, MethodInfo
 
 

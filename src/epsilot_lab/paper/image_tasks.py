@@ -19,8 +19,7 @@ from epsilot._types import Json
 from epsilot.display.text import is_counted
 from epsilot.engine.result import Result
 from epsilot.errors import InvalidProblem
-from epsilot.problems.status import Status
-from epsilot.problems.work import Record
+from epsilot.problems.work import Record, Status
 from epsilot.solvers.method_info import growth
 from epsilot.version import __version__
 

@@ -24,7 +24,7 @@ import numpy as np
 from rich.console import Console
 
 import epsilot
-from epsilot.problems.status import Status
+from epsilot.problems.work import Status
 
 from .. import document
 from ..environment import machine, versions

@@ -43,7 +43,7 @@ from ...kernels.small import (
     uniform_histograms,
 )
 from ...problems.balanced import Balanced
-from ...problems.status import Status
+from ...problems.work import Status
 from ...wording import named
 from ..clock import Clock, started
 from ..execute import execute

@@ -21,7 +21,7 @@ from ..._types import Array, Index, Matrix, Vector
 from ...arguments import as_numpy, numeric
 from ...errors import InvalidProblem
 from ...geometry import Geometry
-from ...geometry.clouds import cloud_geometry
+from ...geometry.inputs import cloud_geometry
 from ...kernels import small
 from ...kernels.points import cloud_costs
 from ...kernels.small import Histograms, Problems

@@ -18,8 +18,7 @@ from ...errors import CertificateError, InvalidProblem
 from ...files.arrays import Arrays, SavedArrays
 from ...problems.objective import Objective
 from ...problems.plan import Arcs, Plan
-from ...problems.status import Status
-from ...problems.work import Record, Work
+from ...problems.work import Record, Status, Work
 from ...version import __version__
 from ...wording import shown
 from .. import storage

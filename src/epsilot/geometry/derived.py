@@ -1,13 +1,16 @@
-"""A cost plus one number per source and one per target, without another matrix."""
+"""Costs that the library makes itself: tilted, constant, or unknown except for their shape."""
 
 from __future__ import annotations
 
 import hashlib
 from functools import cached_property, partial
 
+import numpy as np
+
 from .._types import Index, Matrix, Vector
+from ..errors import InvalidProblem
 from ..kernels.vectors import dot
-from .base import EitherLogSums, Geometry, LogSums
+from .base import EitherLogSums, Geometry, LogSums, log_total
 
 
 class Tilted(Geometry):
@@ -167,3 +170,68 @@ class Tilted(Geometry):
     def ctransform_cols(self, f: Vector) -> Vector:
         """Return min_i C_ij - f_i."""
         return self._inner.ctransform_cols(f - self.u) + self.v
+
+
+class ConstantCost(Geometry):
+    """The cost c between all sources and targets.
+
+    If c is the least entry of another cost, potentials that are feasible here are feasible there,
+    and every lower bound carries over.
+    """
+
+    is_blockwise = False
+
+    def __init__(self, shape: tuple[int, int], cost: float) -> None:
+        self.shape, self.cost = shape, cost
+        self.bounds = cost, cost
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Return rows ``start:stop`` of C."""
+        return np.full((stop - start, self.shape[1]), self.cost)
+
+    def shifted(self, delta: float) -> ConstantCost:
+        """Return the geometry of C + delta."""
+        return ConstantCost(self.shape, self.cost + delta)
+
+    def lse_rows(self, g: Vector, eta: float) -> Vector:
+        """Return log sum_j exp((g_j - c) / η)."""
+        return np.full(self.shape[0], log_total((g - self.cost) / eta))
+
+    def lse_cols(self, f: Vector, eta: float) -> Vector:
+        """Return log sum_i exp((f_i - c) / η)."""
+        return np.full(self.shape[1], log_total((f - self.cost) / eta))
+
+    def ctransform_rows(self, g: Vector) -> Vector:
+        """Return c - max g."""
+        return np.full(self.shape[0], self.cost - g.max())
+
+    def ctransform_cols(self, f: Vector) -> Vector:
+        """Return c - max f."""
+        return np.full(self.shape[1], self.cost - f.max())
+
+
+class UnsavedCost(Geometry):
+    """A cost whose entries are unknown; only its shape is.
+
+    Parameters
+    ----------
+    shape
+        (n, m).
+    path
+        The file, for messages.
+    """
+
+    def __init__(self, shape: tuple[int, int], path: str) -> None:
+        self.shape = shape
+        self._path = path
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Raise InvalidProblem: the costs are needed."""
+        raise InvalidProblem(
+            f"{self._path} does not hold the costs, which this needs; pass the problem to "
+            "Result.load(path, M, a, b)."
+        )
+
+    def shifted(self, delta: float) -> Geometry:
+        """Return the geometry itself."""
+        return self

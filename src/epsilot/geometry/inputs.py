@@ -1,4 +1,4 @@
-"""Choose whether the cost between two point clouds is stored or computed in every pass."""
+"""Make geometries of what users pass: costs, points and grids."""
 
 from __future__ import annotations
 
@@ -19,8 +19,27 @@ from .dense import Dense
 from .grid import Grid
 from .metric_cloud import MetricCloud
 from .points import PointCloud
+from .sparse import Sparse, least_forbidden
 from .tree_index import Embedding
 from .tuning import TUNING
+
+
+def as_geometry(M: ArrayLike | Geometry) -> Geometry:
+    """Return a geometry unchanged; wrap a cost in :class:`Dense`, or in :class:`Sparse`.
+
+    Sparse costs are SciPy's sparse arrays, and matrices with forbidden entries: inf, the largest
+    float, or masked ones.
+    """
+    if isinstance(M, Geometry):
+        return M
+    given: Any = M
+    if hasattr(given, "tocsr"):
+        return Sparse.of_scipy(given)
+    if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
+        return Sparse.of_array(given)
+    stored = Dense(given)
+    is_sparse = stored.bounds[1] >= least_forbidden(getattr(given, "dtype", None))
+    return Sparse.of_array(given) if is_sparse else stored
 
 
 def cloud_geometry(
