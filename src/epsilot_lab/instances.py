@@ -230,18 +230,18 @@ def weights(n: int, rng: np.random.Generator, concentration: float = 1.0) -> tup
     return a, b
 
 
-def points(n: int, seed: int, law: Law = "uniform", concentration: float = 1.0) -> Instance:
+def points(n: int, seed: int, law: Law = "uniform") -> Instance:
     """Return squared distances of clouds in the plane, and random weights."""
     rng = np.random.default_rng(seed)
     M = squared(*clouds(n, rng, 2, law))
-    return M, *weights(n, rng, concentration)
+    return M, *weights(n, rng)
 
 
-def random(n: int, seed: int, concentration: float = 1.0) -> Instance:
+def random(n: int, seed: int) -> Instance:
     """Return independent costs, uniform on [0, 1], and random weights."""
     rng = np.random.default_rng(seed)
     M = rng.random((n, n))
-    return M, *weights(n, rng, concentration)
+    return M, *weights(n, rng)
 
 
 # -- the families of the benchmark -----------------------------------------------------------

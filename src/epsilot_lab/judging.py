@@ -182,10 +182,10 @@ class JudgedClaim:
         return united(test.verdict for test in self.tests)
 
 
-def statement_table(statements: Iterable[JudgedClaim], caption: str = "") -> Table:
+def statement_table(statements: Iterable[JudgedClaim]) -> Table:
     """Return the claims, each once."""
     rows = tuple((s.text, s.where, _outcomes(s.tests), s.verdict) for s in statements)
-    return Table(("claim of the paper", "where", "tests", "verdict"), rows, caption)
+    return Table(("claim of the paper", "where", "tests", "verdict"), rows)
 
 
 def _outcomes(tests: Sequence[Claim]) -> str:

@@ -4,7 +4,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import epsilot
-from epsilot.barycenters.methods import METHODS
+from epsilot.barycenters.execute import METHODS
 from epsilot.cli import app
 
 

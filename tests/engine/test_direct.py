@@ -8,7 +8,7 @@ from epsilot import InvalidProblem
 from epsilot.engine.one_line import solve_one_line
 from epsilot.engine.scaled_entropic import TUNING, solve_by_scaling
 from epsilot.geometry.inputs import cloud_geometry
-from epsilot.kernels.scaling import scale
+from epsilot.kernels.sinkhorn import scale
 
 
 def problem(n=30, m=40, mass=1.0):

@@ -5,7 +5,7 @@ from scipy.spatial.distance import cdist
 import epsilot
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud, points
-from epsilot.kernels import network, sinkhorn32
+from epsilot.kernels import network, sinkhorn
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import arc_simplex, restricted_simplex
 from epsilot.solvers.arc_simplex import negative_arcs
@@ -30,9 +30,9 @@ def test_sweep_is_a_relaxed_row_update_and_the_columns_after_it(rng):
     f += np.float32(eta) * (np.log(p) - reference.lse_rows(C, g, eta) + rng.normal(size=7) / 4)
     for omega in (1.0, 1.6):
         new, parts = f.copy(), np.zeros((2, 9), np.float32)
-        sinkhorn32.sweep(C, new, g, np.float32(1 / eta), np.log(p), omega, parts, 0, 2)
+        sinkhorn.sweep(C, new, g, np.float32(1 / eta), np.log(p), omega, parts, 0, 2)
         move = np.log(p) - np.log(np.exp((f[:, None] + g - C) / eta).sum(axis=1))
-        assert np.abs(move).max() < sinkhorn32.MAX_RELAXED_MOVE
+        assert np.abs(move).max() < sinkhorn.MAX_RELAXED_MOVE
         np.testing.assert_allclose(new, f + omega * eta * move, atol=1e-5)
         columns = np.exp((new[:, None] + g - C) / eta).sum(axis=0)
         np.testing.assert_allclose(parts.sum(axis=0), columns, rtol=1e-4)
@@ -41,7 +41,7 @@ def test_sweep_is_a_relaxed_row_update_and_the_columns_after_it(rng):
 def test_a_row_out_of_range_is_brought_back(rng):
     C = np.full((1, 4), 500.0, np.float32)
     f, parts = np.zeros(1, np.float32), np.zeros((1, 4), np.float32)
-    sinkhorn32.sweep(C, f, np.zeros(4, np.float32), np.float32(1.0), np.zeros(1), 1.0, parts, 0, 1)
+    sinkhorn.sweep(C, f, np.zeros(4, np.float32), np.float32(1.0), np.zeros(1), 1.0, parts, 0, 1)
     np.testing.assert_allclose(f, 500.0 - np.log(4), rtol=1e-6)
     np.testing.assert_allclose(parts, 0.25, rtol=1e-5)
 

@@ -80,10 +80,10 @@ def command(text: str) -> str:
     return f"<pre><code>{words}</code></pre>"
 
 
-def image(content: bytes, kind: str, alt: str, more: str = "") -> str:
-    """Return an image embedded in the page; ``kind`` is its MIME subtype, ``more`` attributes."""
+def image(content: bytes, kind: str, alt: str) -> str:
+    """Return an image embedded in the page; ``kind`` is its MIME subtype."""
     data = base64.b64encode(content).decode()
-    return f'<img src="data:image/{kind};base64,{data}" alt="{html.escape(alt)}"{more}>'
+    return f'<img src="data:image/{kind};base64,{data}" alt="{html.escape(alt)}">'
 
 
 def figure(picture: str, caption: str) -> str:

@@ -87,7 +87,7 @@ def is_quick(plan: Plan, limits: FigureLimits) -> bool:
     """Tell whether a product with the plan reads no more entries than figures may."""
     arcs = plan.core.arcs()
     n_read = math.prod(plan.shape) if arcs is None else arcs.flow.size
-    return n_read <= limits.entries_read
+    return n_read <= LIMITS.entries_read
 
 
 def listed_entries(plan: Plan) -> sparse.coo_array | None:
@@ -282,17 +282,17 @@ class Entry(NamedTuple):
     mass: float
 
 
-def largest_entries(plan: Plan, limits: FigureLimits = LIMITS) -> list[Entry]:
+def largest_entries(plan: Plan) -> list[Entry]:
     """Return the largest entries of a plan, in descending order; none if they are too many."""
     found: list[Entry] = []
     if (listed := listed_entries(plan)) is not None:
-        top = np.argsort(-listed.data, kind="stable")[: limits.rows]
+        top = np.argsort(-listed.data, kind="stable")[: LIMITS.rows]
         parts = zip(listed.row[top], listed.col[top], listed.data[top], strict=True)
         found = [Entry(int(i), int(j), float(x)) for i, j, x in parts]
-    elif math.prod(plan.shape) <= limits.entries_read:
+    elif math.prod(plan.shape) <= LIMITS.entries_read:
         for start, X in plan.blocks():
-            found = _largest([*found, *_top(X, start, limits.rows)], limits.rows)
-    return _largest(found, limits.rows)
+            found = _largest([*found, *_top(X, start, LIMITS.rows)], LIMITS.rows)
+    return _largest(found, LIMITS.rows)
 
 
 def _top(X: Matrix, start: int, most: int) -> list[Entry]:

@@ -13,7 +13,7 @@ import numpy as np
 from .._types import Matrix, Potentials, Vector
 from ..geometry import Geometry
 from ..kernels.dense import gibbs
-from ..kernels.scaling import scale
+from ..kernels.sinkhorn import scale
 from ..kernels.vectors import log
 from ..problems.balanced import EntropicObjective
 from ..problems.plan import Explicit, Plan

@@ -20,11 +20,20 @@ from .run_state import RunState
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleTuning:
-    """Tuning parameters of the continuation in η."""
+    """Tuning parameters of schedules; an η is a share of max C."""
 
-    min_eta: float = 1e-7  # share of max C below which exponents (f + g - C) / η lose accuracy
-    warm_eta: float = 0.002  # first η as a share of max C, with given potentials and without an ε
+    min_eta: float = 1e-7  # below, exponents (f + g - C) / η lose accuracy
+    warm_eta: float = 0.002  # first η, with given potentials and without an ε
     warm_ratio: float = 16.0  # with an ε: multiple of the η that is proved to suffice
+    min_entropy: float = 0.5  # of marginals, in the η that is proved to suffice
+    # A marginal with zeros is mixed with a uniform one, which gets the share
+    # min(max_smoothing, η / smoothing_ratio).
+    max_smoothing: float = 0.01
+    smoothing_ratio: float = 8.0
+    first_epsilon: float = 0.25  # share of the first gap
+    # Shares of all operations between certificates; the latter with stop="paper".
+    evaluate_after: float = 0.1
+    record_after: float = 0.5
 
 
 TUNING = ScheduleTuning()
@@ -71,7 +80,7 @@ def make_schedule(
     """Return the schedule of a method for the unregularised problem."""
     if is_published:
         target, tolerance = solver.published(inner, goal.allowed(-goal.offset))
-        return ConstantSchedule(target, tolerance, 0.5)  # evaluated for the record only
+        return ConstantSchedule(target, tolerance, TUNING.record_after)
     if solver.about.exactness == "exact":
         target = Additive(inner.geometry, goal.allowed(-goal.offset), inner.p, inner.q)
         return ConstantSchedule(target, evaluate_after=solver.pace.evaluate_after)
@@ -104,7 +113,7 @@ class ConstantSchedule(ByWork, Generic[T]):
 
     target: T
     tolerance: float | None = None
-    evaluate_after: float | None = 0.1
+    evaluate_after: float | None = TUNING.evaluate_after
 
     def first(self) -> T:
         """Return the target."""
@@ -137,7 +146,7 @@ class EtaContinuation(ByWork):
     pace: Pace
     is_warm: bool = False
     tolerance: None = field(default=None, init=False)
-    evaluate_after: float = field(default=0.1, init=False)
+    evaluate_after: float = field(default=TUNING.evaluate_after, init=False)
 
     @property
     def _unit(self) -> float:
@@ -148,7 +157,8 @@ class EtaContinuation(ByWork):
         """Return the problem with this η; smooth its marginals only if a mass is zero."""
         p, q = self.problem.p, self.problem.q
         if p.min() == 0 or q.min() == 0:
-            weight = min(0.01, level / (8 * self._unit))
+            longest = TUNING.smoothing_ratio * self._unit
+            weight = min(TUNING.max_smoothing, level / longest)
             p, q = smooth(p, weight), smooth(q, weight)
         return Entropic(self.problem.geometry, level, p, q)
 
@@ -183,11 +193,13 @@ class EtaContinuation(ByWork):
         limit = TUNING.min_eta * self._unit
         if self.goal.rtol is not None and not math.isfinite(lower):
             return limit
-        return float(max(limit, self.goal.allowed(lower) / (2 * max(self._entropy, 0.5))))
+        return float(max(limit, self.goal.allowed(lower) / (2 * self._entropy)))
 
     @cached_property
     def _entropy(self) -> float:
-        return min(entropy(self.problem.p), entropy(self.problem.q))
+        """The smaller entropy of the marginals, and at least a constant."""
+        least = min(entropy(self.problem.p), entropy(self.problem.q))
+        return max(least, TUNING.min_entropy)
 
 
 @dataclass(frozen=True)
@@ -220,7 +232,7 @@ class EpsilonRefinement(ByWork):
             return self.at(self.goal.allowed(-math.inf))
         upper = dot(problem.p, problem.geometry.matvec(problem.q))
         lower = dot(problem.q, problem.geometry.ctransform_cols(np.zeros_like(problem.p)))
-        return self.at(self._bounded((start or 0.25) * (upper - lower), lower))
+        return self.at(self._bounded((start or TUNING.first_epsilon) * (upper - lower), lower))
 
     def after(self, target: Additive, signal: Signal, run: RunState) -> Additive | None:
         """Move to a smaller ε when the method has finished, or the gap is below ε."""

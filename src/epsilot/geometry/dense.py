@@ -15,7 +15,7 @@ from .._types import FloatArray, Index, Matrix, Vector
 from ..arguments import cost_matrix
 from ..kernels import dense as kernels
 from ..kernels.grid import differs
-from ..kernels.sinkhorn32 import to_single
+from ..kernels.sinkhorn import to_single
 from ..kernels.vectors import log
 from ..metrics import METRICS
 from .base import Geometry, Lattice, Places

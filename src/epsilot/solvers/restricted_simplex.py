@@ -22,7 +22,7 @@ from ..geometry import Geometry
 from ..geometry.sweeps import ByRow, ColumnSums
 from ..geometry.tuning import TUNING as GEOMETRY_TUNING
 from ..kernels import k_least
-from ..kernels import sinkhorn32 as kernels
+from ..kernels import sinkhorn as kernels
 from ..kernels.vectors import log
 from ..metrics import metric_of
 from ..problems.plan import Arcs, Core, Gibbs

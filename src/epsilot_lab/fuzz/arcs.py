@@ -22,10 +22,10 @@ from .kinds import (
     at_total,
     draw_accuracy,
     draw_masses,
+    draw_prices,
     is_near,
     judged,
 )
-from .prices import draw_prices
 from .problems import COSTS, METRICS, Array, CallRecord, CaseOutcome, Rng, ask, number, pick
 from .proofs import ROUND_OFF, TINY, FuzzKind, largest_cost
 

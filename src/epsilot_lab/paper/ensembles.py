@@ -39,9 +39,9 @@ class Ensemble:
     tolerance: float
 
     @classmethod
-    def of_images(cls, side: int, pairs: int, eps: float, data: str = "synthetic") -> Ensemble:
+    def of_images(cls, side: int, pairs: int, eps: float) -> Ensemble:
         """Stack pairs of images with Appendix C's η, p', q' and ε'/2."""
-        made = [Settings.of(*images(side, k, data), eps, 1, 1.0) for k in range(pairs)]
+        made = [Settings.of(*images(side, k, "synthetic"), eps, 1, 1.0) for k in range(pairs)]
         C, p, q = (np.stack([getattr(x, name) for x in made]) for name in ("C", "p", "q"))
         return cls(C, p, q, made[0].eta, made[0].tolerance)
 

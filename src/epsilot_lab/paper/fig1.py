@@ -388,9 +388,7 @@ def _growth(fit: Fit, where: str) -> Claim:
     return Claim(text, where, f"slope {fit}", within(fit, *SLOPE_N))
 
 
-def _comparisons(
-    lines: Sequence[Line], series: Series, every: Iterable[str], largest: int = PAPER_N
-) -> Iterator[Claim]:
+def _comparisons(lines: Sequence[Line], series: Series, every: Iterable[str]) -> Iterator[Claim]:
     """Compare on every pair, for both constants, and for both rules where they differ."""
     rules = {"one criterion": series, "own rule": OWN.get(series, series)}
     if rules["own rule"] == series:
@@ -400,11 +398,11 @@ def _comparisons(
             for constant, options in CONSTANTS.items():
                 other = Series("", "pdasmd", options)
                 pairs = paired(
-                    [x for x in series_lines(lines, own, data) if x["n"] <= largest],
+                    [x for x in series_lines(lines, own, data) if x["n"] <= PAPER_N],
                     series_lines(lines, other, data),
                     operations,
                 )
-                where = f"{_name(data)}, {constant}, {rule}, n ≤ {largest}"
+                where = f"{_name(data)}, {constant}, {rule}, n ≤ {PAPER_N}"
                 yield Claim(fewer(series), where, str(pairs), pairs.verdict)
 
 

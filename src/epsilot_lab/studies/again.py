@@ -29,7 +29,6 @@ from ..paper import (
     expectations,
     image_tasks,
     method_map,
-    momentum,
     two_moons,
 )
 from ..paper.numpy_pdasmd import NAME, NumpyTask
@@ -69,8 +68,8 @@ def _transfer(line: Line) -> Task:
 
 
 def _ablation(line: Line) -> Task:
-    if line["variant"].startswith(momentum.MOMENTUM):
-        return momentum.MomentumTask.of_line(line)
+    if line["variant"].startswith(ablation.MOMENTUM):
+        return ablation.MomentumTask.of_line(line)
     return ablation.AblationTask.of_line(line)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import ot
 
 import epsilot
-from epsilot.barycenters.methods import METHODS
+from epsilot.barycenters.execute import METHODS
 from epsilot.files.images import embedded_digits, grid_cost
 
 from ..measuring import forget_peak, in_turns, recent_peak, timed
@@ -57,9 +57,9 @@ def digits(count: int) -> np.ndarray:
     return np.asarray(A / A.sum(axis=(1, 2), keepdims=True))
 
 
-def random_images(k: int = 5, side: int = 10) -> np.ndarray:
-    """Return small images of random brightness."""
-    A = np.random.default_rng(0).random((k, side, side)) ** 4
+def random_images() -> np.ndarray:
+    """Return five small images of random brightness."""
+    A = np.random.default_rng(0).random((5, 10, 10)) ** 4
     return A / A.sum(axis=(1, 2), keepdims=True)
 
 

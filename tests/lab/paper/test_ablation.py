@@ -7,10 +7,9 @@ from rich.console import Console
 from epsilot.errors import InvalidProblem
 from epsilot.finite_sum import EntropicTransport
 from epsilot_lab.paper import ablation, expectations, method_map
-from epsilot_lab.paper.ablation import BASE, VARIANTS, AblationTask
+from epsilot_lab.paper.ablation import BASE, VARIANTS, AblationTask, MomentumTask
 from epsilot_lab.paper.ensembles import Ensemble, Variant, run
 from epsilot_lab.paper.expectations import ExpectationTask
-from epsilot_lab.paper.momentum import MomentumTask
 
 
 @pytest.fixture(scope="module")

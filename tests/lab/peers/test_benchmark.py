@@ -10,10 +10,10 @@ from rich.console import Console
 import epsilot
 from epsilot_lab.instances import FAMILIES
 from epsilot_lab.peers import benchmark
-from epsilot_lab.peers.analysis import Cells
 from epsilot_lab.peers.benchmark import SolverProcess, audit, run_bench, run_selection
 from epsilot_lab.peers.selection import KEY, QUICK
 from epsilot_lab.peers.solvers import SOLVERS, BenchmarkSolver, PeerAnswer, Tuning
+from epsilot_lab.peers.summary import Cells
 from epsilot_lab.store import Store
 
 CONSOLE = Console(stderr=True, force_terminal=False, quiet=True)

@@ -1,10 +1,11 @@
-"""Exponentials are accurate over their whole range, and the bounded one below it too."""
+"""Exponentials and logarithms are accurate over their whole range."""
 
 import numba
 import numpy as np
 import pytest
 from numba import njit
 
+from epsilot.kernels import exp_log
 from epsilot.kernels.compiling import KERNEL
 from epsilot.kernels.exp_log import exp, exp_below, larger
 
@@ -71,3 +72,22 @@ def test_maximum_with_infinities(size, rng):
     x = rng.normal(size=size)
     x[::2] = -np.inf
     assert largest(x) == x.max()
+
+
+@njit
+def each(x, out, is_rough):
+    for i in range(x.size):
+        out[i] = exp_log.rough_log(x[i]) if is_rough else exp_log.log(x[i])
+
+
+def test_logarithm(rng):
+    x = np.concatenate([np.exp(rng.uniform(-700, 700, 20_000)), np.linspace(0.5, 2, 20_001)])
+    out = np.empty_like(x)
+    each(x, out, False)
+    np.testing.assert_allclose(out, np.log(x), rtol=5e-16, atol=1e-300)
+    each(x, out, True)
+    np.testing.assert_allclose(out, np.log(x), rtol=1e-10, atol=1e-300)
+    special = np.array([0.0, np.inf, -1.0, np.nan, 1.0])
+    out = np.empty_like(special)
+    each(special, out, False)
+    np.testing.assert_array_equal(out, [-np.inf, np.inf, np.nan, np.nan, 0.0])

@@ -1,7 +1,7 @@
 import pytest
 from peer_lines import entropic, line
 
-from epsilot_lab.peers.analysis import Cells, accuracy_text, soundness
+from epsilot_lab.peers.summary import Cells, accuracy_text, soundness
 
 
 def test_a_ratio_is_the_median_of_the_problems_ratios():
