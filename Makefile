@@ -8,7 +8,7 @@
 #   make dist    build wheel and sdist, and check them
 #   make lint    check style and formatting
 #   make types   check the annotations
-#   make bench   time the kernels
+#   make bench   time solvers beside those of other libraries
 #   make docs    build the site, docs/_build/html/index.html
 #   make clean   remove the environment and every cache
 #
@@ -85,7 +85,7 @@ types: $(VENV)/.stamp-dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.stamp-plot
-	$(BIN)/python -m epsilot_lab kernels
+	$(BIN)/epsilot bench --quick
 
 docs: $(VENV)/.stamp-dev $(VENV)/.stamp-docs
 	@echo "Building the site: half a minute, and some minutes more for the gallery ..."

@@ -11,7 +11,6 @@ STUDIES = {
     "methods": "compare methods and options, in operations",
     "races": "time epsilot beside other libraries",
     "sparse": "time sparse costs beside POT, OR-tools and networkx",
-    "kernels": "time the kernels, and epochs of PDASMD",
     "batches": "time batches of small problems beside loops over POT and SciPy",
     "priced": "compare penalties per point with linear programs by HiGHS",
     "barycenters": "compare barycentres with POT",

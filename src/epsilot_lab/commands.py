@@ -171,7 +171,7 @@ def _command(out: Path) -> str:
 
 RESULTS = Path("results")
 
-#: Takes a folder, whether to be quick, seeds, jobs, a console, and the choices that it has.
+#: Takes a setup, and the choices that the experiment has.
 Experiment = Callable[..., "Page"]
 
 
@@ -229,6 +229,8 @@ def reproduce(
     """
     from rich.console import Console
 
+    from .runner import ExperimentSetup
+
     names = [each for each in EXPERIMENTS if each not in ALONE] if name == "all" else [name]
     if unknown := set(names) - set(EXPERIMENTS):
         raise InvalidProblem(
@@ -248,8 +250,9 @@ def reproduce(
         choices |= _settings(each, run, protocol, eps, sizes, batches, is_one=name != "all")
         folder = out / each
         folder.mkdir(parents=True, exist_ok=True)
+        setup = ExperimentSetup(folder, quick, seeds, jobs or os.cpu_count() or 1, console)
         with resumable(each, folder):
-            pages[each] = run(folder, quick, seeds, jobs or os.cpu_count() or 1, console, **choices)
+            pages[each] = run(setup, **choices)
     if name == "all":
         from .report import publish_all
 

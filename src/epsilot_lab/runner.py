@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from epsilot import parallel
@@ -48,6 +50,30 @@ def run_tasks(tasks: Sequence[E], store: Store, console: Console, way: Way[E]) -
             advance(task)
     store.arrange(tasks)
     return store.lines(tasks)
+
+
+@dataclass(frozen=True)
+class ExperimentSetup:
+    """Where an experiment of the paper writes, and how much it does at a time."""
+
+    out: Path
+    quick: bool
+    seeds: int | None  # repetitions; None: as many as the experiment has
+    jobs: int
+    console: Console
+
+    @property
+    def scale(self) -> str:
+        """The word of the command line for the size of the experiment."""
+        return "--quick" if self.quick else "--full"
+
+    def store(self, key: Sequence[str]) -> Store:
+        """Return the store of the experiment, whose lines have this key."""
+        return Store(self.out / "solves.jsonl", key)
+
+    def solve(self, tasks: Sequence[T], store: Store) -> list[Line]:
+        """Solve the tasks that the store lacks, and return the lines of all."""
+        return run_tasks(tasks, store, self.console, in_processes(self.jobs))
 
 
 def in_processes(jobs: int) -> Way[T]:

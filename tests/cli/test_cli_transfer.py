@@ -107,8 +107,8 @@ def test_stopping_early_is_exit_code_1_and_still_writes(run, folder):
     ("arguments", "message"),
     [
         (["none.png", "warm.png", "-o", "o.png"], "none.png does not exist"),
-        (["broken.png", "warm.png", "-o", "o.png"], "broken.png cannot be read as a picture"),
-        (["M.npy", "warm.png", "-o", "o.png"], "M.npy cannot be read as a picture"),
+        (["broken.png", "warm.png", "-o", "o.png"], "broken.png cannot be read as an image"),
+        (["M.npy", "warm.png", "-o", "o.png"], "M.npy cannot be read as an image"),
         (["RGB.png", ".", "-o", "o.png"], ". is a directory"),
         (["RGB.png", "warm.png", "-o", "none/o.png"], "none/o.png cannot be written"),
         (["RGB.png", "warm.png", "-o", "o.docx"], "cannot be written; choose .png"),

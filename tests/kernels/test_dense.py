@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
+import numpy_kernels as reference
 from epsilot import parallel
 from epsilot.geometry import Dense, Geometry
 from epsilot.kernels import dense
-from epsilot_lab import numpy_kernels as reference
 from tuning import tuned
 
 

@@ -1,10 +1,11 @@
-"""Products and Cholesky factors: right to round-off, and the same bits on any number of threads."""
+"""Products and squared distances: accurate, and the same bits on any threads."""
 
 import numpy as np
 import pytest
 
 from epsilot import parallel
 from epsilot.kernels import products
+from epsilot.kernels.products import squared_distances
 
 SHAPES = [(1, 1, 1), (6, 5, 8), (5, 0, 3), (7, 9, 17), (13, 70, 7), (103, 131, 103), (250, 300, 90)]
 
@@ -54,4 +55,37 @@ def test_threads_do_not_change_a_bit(rng):
         with parallel.limit(n_threads):
             L = products.cholesky(S)
             found.add((products.product(A, B).tobytes(), np.tril(L).tobytes()))
+    assert len(found) == 1
+
+
+#: points of both clouds, coordinates, how far from the origin
+CASES = [(1, 1, 1, 0.0), (5, 7, 16, 0.0), (33, 17, 300, 1e6), (200, 16, 520, -1e3)]
+
+
+def by_differences(x, y):
+    x, y = np.asarray(x, np.longdouble), np.asarray(y, np.longdouble)
+    return ((x[:, None] - y) ** 2).sum(axis=2)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(("n", "m", "d", "shift"), CASES)
+def test_squared_distances(n, m, d, shift, dtype, rng):
+    shift = min(max(shift, -1e4), 1e4) if dtype is np.float16 else shift
+    x, y = ((rng.normal(size=(k, d)) + shift).astype(dtype) for k in (n, m))
+    found, expected = np.empty((n, m)), by_differences(x, y)
+    squared_distances(x, y, found)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * expected.max())
+    itself = np.empty((n, n))
+    squared_distances(x, x, itself)
+    assert (itself >= 0).all()
+
+
+def test_threads_do_not_change_a_bit_of_distances(rng):
+    x, y = rng.normal(size=(2, 150, 300))
+    found = set()
+    for n_threads in (1, 2, 3):
+        out = np.empty((150, 150))
+        with parallel.limit(n_threads):
+            squared_distances(x, y, out)
+        found.add(out.tobytes())
     assert len(found) == 1

@@ -36,7 +36,6 @@ RUNS = [
     ("batches", "--toy", ["| points in 20-d | 8 |", "uniform weights | 8 |", "| 120 pairs |"]),
     ("calibrate", "--quick", ["n = 256:", '"restricted_simplex": {']),
     ("gradients", "--toy", ["| 2 | 16 | epsilot |", "| 64 | 16 | ot.emd2 |"]),
-    ("kernels", "--size 64 --rounds 1", ["row c-transform", "float32 in cache"]),
     ("limits", "--scale 0.001 --only KL --limit 0.2 --signal 0.2",
      ["| KL cloud | max_seconds | 0.2 |", "| dense KL | SIGINT |"]),
     ("priced", "--problems 40", ["or with a negative gap: 0 []", "largest difference from HiGHS"]),

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from accelerated_listings import small, states
 
+import numpy_kernels as reference
 from epsilot.geometry import Dense
 from epsilot.solvers.entropic_dual import mix, moments
-from epsilot_lab import numpy_kernels as reference
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 40.0])

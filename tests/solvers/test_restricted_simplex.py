@@ -3,6 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import epsilot
+import numpy_kernels as reference
 from epsilot.files.images import grid_cost, synthetic_pair
 from epsilot.geometry import Dense, PointCloud, points
 from epsilot.kernels import network, sinkhorn
@@ -15,7 +16,6 @@ from epsilot.solvers.restricted_simplex import (
     mixed,
     staircase,
 )
-from epsilot_lab import numpy_kernels as reference
 from tuning import tune
 
 

@@ -15,7 +15,7 @@ from .._types import Array
 from ..display.charts import rgb_png
 from ..errors import InvalidProblem, MissingExtra
 from ..files import StrPath, check_writable, opened_image, write_atomically
-from ..wording import first_line, named
+from ..wording import named
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -57,19 +57,10 @@ def read_picture(path: StrPath) -> ProfiledImage:
     spaces become RGB. Of an animation the first frame is read. Pillow reduces RGB of 16 bits per
     channel to 8.
     """
-    Image = pillow("Image")
     ImageOps = pillow("ImageOps")
-    try:
-        with opened_image(path) as file:
-            profile = {k: v for k, v in file.info.items() if k == "icc_profile" and v}
-            array = _array(ImageOps.exif_transpose(file))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        if isinstance(error, InvalidProblem):
-            raise
-        raise InvalidProblem(
-            f"{named(path)} cannot be read as a picture ({first_line(error)}); a complete image "
-            "file is required (check the path, or save it again in an image editor)."
-        ) from error
+    with opened_image(path) as file:
+        profile = {k: v for k, v in file.info.items() if k == "icc_profile" and v}
+        array = _array(ImageOps.exif_transpose(file))
     return ProfiledImage(array, profile)
 
 

@@ -250,20 +250,8 @@ def read_image(path: StrPath) -> Matrix:
             f"{named(path)} has the file type {path.suffix[:9] or '(none)'}; an image is required, "
             f"one of {', '.join(IMAGE_SUFFIXES)} (convert it, or pass numbers as a cost or points)"
         )
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingExtra(f"reading the image {named(path)}", "pillow", "plot") from error
-    try:
-        with opened_image(path) as image:
-            mass = _mass_of_image(image)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        if isinstance(error, InvalidProblem):
-            raise
-        raise InvalidProblem(
-            f"{named(path)} cannot be read as an image ({first_line(error)}); a complete image "
-            "file is required (open and save it again in an image editor)"
-        ) from error
+    with opened_image(path) as image:
+        mass = _mass_of_image(image)
     if not np.isfinite(mass).all() or mass.min() < 0:
         raise InvalidProblem(
             f"{named(path)} holds negative or non-finite pixels; masses must be nonnegative and "
@@ -274,17 +262,27 @@ def read_image(path: StrPath) -> Matrix:
 
 @contextmanager
 def opened_image(path: StrPath) -> Iterator[Image]:
-    """Open an image whose pixels fit in memory; pillow reads them on first access."""
-    from PIL import Image
-
-    with warnings.catch_warnings():  # the next lines check the size themselves
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        image = Image.open(existing(path))
-    with image:
-        pixels = image.width * image.height
-        check_unpacked(path, 8 * pixels)
-        memory.ask(BYTES_OF_PIXEL * pixels, f"reading {named(path)}", "use a smaller image")
-        yield image
+    """Open an image whose pixels fit in memory; pillow reads them inside the block."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtra(f"reading the image {named(path)}", "pillow", "plot") from error
+    try:
+        with warnings.catch_warnings():  # the next lines check the size themselves
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            image = Image.open(existing(path))
+        with image:
+            pixels = image.width * image.height
+            check_unpacked(path, 8 * pixels)
+            memory.ask(BYTES_OF_PIXEL * pixels, f"reading {named(path)}", "use a smaller image")
+            yield image
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        if isinstance(error, InvalidProblem):
+            raise
+        raise InvalidProblem(
+            f"{named(path)} cannot be read as an image ({first_line(error)}); a complete image "
+            "file is required (open and save it again in an image editor)"
+        ) from error
 
 
 def _read_npz(path: Path, key: str | None) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: name -> module:function; each function is ``run(out, quick, seeds, jobs, console)`` and
-#: returns the page it wrote.
+#: name -> module:function; each function takes a ``runner.ExperimentSetup`` and its own
+#: choices, and returns the page it wrote.
 EXPERIMENTS: dict[str, str] = {
     "fig1": "fig1:run",
     "table1": "table1:run",

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -19,15 +19,11 @@ from ..document import Block, Command, Heading, Paragraph, Table, environment_ta
 from ..environment import machine, versions
 from ..judging import interval
 from ..report import Page, publish
-from ..runner import in_processes, run_tasks
-from ..store import KeyedTask, Line, Store
+from ..runner import ExperimentSetup
+from ..store import KeyedTask, Line
 from .ensembles import Ensemble, Variant
 from .ensembles import run as run_ensemble
 from .method_map import ACCURACIES, PROBLEMS
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 #: The name of these tasks among the variants of the ablation.
 MOMENTUM = "momentum of accelerated Sinkhorn: "
@@ -231,29 +227,24 @@ def tasks_of(sides: Sequence[int], eps: float, pairs: int) -> list[AblationTask]
 
 
 def run(
-    out: Path,
-    quick: bool,
-    seeds: int | None,
-    jobs: int,
-    console: Console,
+    setup: ExperimentSetup,
     eps: Sequence[float] = (),
     sizes: Sequence[int] = (),
 ) -> Page:
     """Run what is missing, then tabulate."""
     from .fig1 import side_of
 
-    sides = tuple(map(side_of, sizes)) or (SIDES[:1] if quick else SIDES)
+    sides = tuple(map(side_of, sizes)) or (SIDES[:1] if setup.quick else SIDES)
     tasks: list[AblationTask | MomentumTask] = [
         task
         for e in (eps or (EPS,))
-        for task in tasks_of(sides, e, seeds or (5 if quick else PAIRS))
+        for task in tasks_of(sides, e, setup.seeds or (5 if setup.quick else PAIRS))
     ]
     if not sizes:
-        shown = eps or (ACCURACIES[:1] if quick else ACCURACIES)
-        tasks += momentum_tasks_of(shown, seeds or (1 if quick else 5))
-    store = Store(out / "solves.jsonl", KEY)
-    lines = run_tasks(tasks, store, console, in_processes(jobs))
-    return write(out, lines, f"epsilot reproduce ablation --{'quick' if quick else 'full'}")
+        shown = eps or (ACCURACIES[:1] if setup.quick else ACCURACIES)
+        tasks += momentum_tasks_of(shown, setup.seeds or (1 if setup.quick else 5))
+    lines = setup.solve(tasks, setup.store(KEY))
+    return write(setup.out, lines, f"epsilot reproduce ablation {setup.scale}")
 
 
 def write(out: Path, lines: Sequence[Line], command: str) -> Page:

@@ -30,14 +30,13 @@ from ..document import (
 from ..environment import machine, versions
 from ..judging import JudgedClaim, count, statement_table, table_of_tests
 from ..report import Page, publish
-from ..runner import in_processes, run_tasks
-from ..store import KeyedTask, Line, Store, refuse_interrupted
+from ..runner import ExperimentSetup
+from ..store import KeyedTask, Line, refuse_interrupted
 from .numpy_pdasmd import Iterate, Settings, outer_loop
 from .two_moons import one, scikit_learn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import Console
 
     from epsilot.applications.color_transfer import ColorTransfer
 
@@ -212,11 +211,7 @@ class ScriptTask(TransferTask):
 
 
 def run(
-    out: Path,
-    quick: bool,
-    seeds: int | None,
-    jobs: int,
-    console: Console,
+    setup: ExperimentSetup,
     protocol: str = "authors",
     eps: Sequence[float] = (),
     sizes: Sequence[int] = (),
@@ -233,29 +228,29 @@ def run(
             f"{option} was given with --protocol extended, which certifies its plan to 1 %; it "
             "goes with --protocol authors (leave it out)"
         )
-    own_size, script_size = (N_COLORS // 10, 100) if quick else (N_COLORS, 500)
+    own_size, script_size = (N_COLORS // 10, 100) if setup.quick else (N_COLORS, 500)
     own = [
         TransferTask(m, one(sizes, "--sizes", own_size) if is_extended else own_size)
         for m in METHODS
     ]
     script = ScriptTask(
         n_colors=script_size if is_extended else one(sizes, "--sizes", script_size),
-        is_small=quick,
+        is_small=setup.quick,
         eps=one(eps, "--eps", SCRIPT_EPS),
         batch_size=one(batches, "--batches", 1),
     )
-    store = Store(out / "solves.jsonl", KEY)
+    store = setup.store(KEY)
     tasks = own if is_extended else [script]
-    run_tasks(tasks, store, console, in_processes(jobs))
+    setup.solve(tasks, store)
     if script in store:
-        _save(draw_script(script), out / SCRIPT_FIGURE)
+        _save(draw_script(script), setup.out / SCRIPT_FIGURE)
     if own[0] in store:
-        _save(draw({task.method: task for task in own}), out / FIGURE)
-    arguments = f"--protocol {protocol} --{'quick' if quick else 'full'}"
+        _save(draw({task.method: task for task in own}), setup.out / FIGURE)
+    arguments = f"--protocol {protocol} {setup.scale}"
     given = (("eps", eps), ("sizes", sizes), ("batches", batches))
     arguments += "".join(f" --{name} {x[0]:g}" for name, x in given if x)
     lines = store.lines([script, *own])
-    return write(out, lines, f"epsilot reproduce color-transfer {arguments}")
+    return write(setup.out, lines, f"epsilot reproduce color-transfer {arguments}")
 
 
 def draw_script(task: ScriptTask) -> Figure:

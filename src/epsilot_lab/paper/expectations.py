@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -16,13 +15,10 @@ from epsilot._types import Matrix, Vector
 from ..document import Block, Command, Heading, Paragraph, Table, environment_table
 from ..environment import machine, versions
 from ..report import Page, publish
-from ..runner import in_processes, run_tasks
-from ..store import KeyedTask, Line, Store
+from ..runner import ExperimentSetup
+from ..store import KeyedTask, Line
 from .ensembles import Ensemble, Variant
 from .ensembles import run as run_ensemble
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 #: The fields that identify a line.
 KEY = ("statement", "side", "eps", "runs", "loops", "version")
@@ -123,14 +119,13 @@ def _drawn(sums: Matrix, masses: Vector, rng: Generator) -> np.ndarray:
     return np.asarray(np.minimum(drawn, masses.size - 1))
 
 
-def run(out: Path, quick: bool, seeds: int | None, jobs: int, console: Console) -> Page:
+def run(setup: ExperimentSetup) -> Page:
     """Run what is missing, then tabulate."""
-    runs = seeds or (50 if quick else RUNS)
+    runs = setup.seeds or (50 if setup.quick else RUNS)
     tasks = [ExpectationTask("Theorem 1", loops, runs=runs) for loops in LOOPS]
     tasks.append(ExpectationTask("Theorem 3", runs=runs))
-    store = Store(out / "solves.jsonl", KEY)
-    lines = run_tasks(tasks, store, console, in_processes(jobs))
-    return write(out, lines, f"epsilot reproduce expectations --{'quick' if quick else 'full'}")
+    lines = setup.solve(tasks, setup.store(KEY))
+    return write(setup.out, lines, f"epsilot reproduce expectations {setup.scale}")
 
 
 def write(out: Path, lines: Sequence[Line], command: str) -> Page:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,15 +42,11 @@ from ..judging import (
     within,
 )
 from ..report import Page, publish
-from ..runner import in_processes, run_tasks
-from ..store import Line, Store, read_lines
+from ..runner import ExperimentSetup
+from ..store import Line, read_lines
 from . import authors, figure1
 from .image_tasks import KEY, ImageTask, operations, priced, soundness, source_name
 from .numpy_pdasmd import NAME, NumpyTask
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 # -- panels, and the solves they need ----------------------------------------------------------
 
@@ -634,11 +630,7 @@ FIGURE_CAPTION = (
 
 
 def run(
-    out: Path,
-    quick: bool,
-    seeds: int | None,
-    jobs: int,
-    console: Console,
+    setup: ExperimentSetup,
     data: Sequence[str] = ("synthetic", "mnist"),
     panel: Sequence[str] = (),
     protocol: str = "authors",
@@ -652,7 +644,7 @@ def run(
     sides = tuple(map(side_of, sizes))
     if len(eps) > 1:
         raise InvalidProblem(f"eps names {len(eps)} accuracies; Figure 1 has one.")
-    scale = scale or Fig1Scale.of(quick)
+    scale = scale or Fig1Scale.of(setup.quick)
     if protocol == "extended":
         changes: dict[str, Any] = {
             "eps": eps[0] if eps else None,
@@ -662,7 +654,7 @@ def run(
         if sides:
             changes["batch_sides"] = changes["numpy_sides"] = sides
         scale = replace(scale, **{k: v for k, v in changes.items() if v})
-        tasks: list[Fig1Task] = list(tasks_of(scale, panels, seeds or scale.seeds))
+        tasks: list[Fig1Task] = list(tasks_of(scale, panels, setup.seeds or scale.seeds))
     else:
         kinds = {each: {kind_of(k) for k, d in panels.items() if d == each} for each in data}
         tasks = [
@@ -675,16 +667,16 @@ def run(
                     eps=eps[0] if eps else None,
                     sides=sides,
                     batches=batches,
-                    pairs=seeds or (2 if quick else None),
+                    pairs=setup.seeds or (2 if setup.quick else None),
                 ),
                 "".join(kinds[each]),
             )
         ]
-    store = Store(out / "solves.jsonl", KEY)
-    run_tasks(tasks, store, console, in_processes(jobs))
+    store = setup.store(KEY)
+    setup.solve(tasks, store)
     lines = read_lines(store.path)
     arguments = "".join(
-        [f" --protocol {protocol}", " --quick" if quick else " --full"]
+        [f" --protocol {protocol}", f" {setup.scale}"]
         + ([f" --data {','.join(Path(d).name for d in data)}"] if len(data) == 1 else [])
         + ([f" --panel {','.join(panel)}"] if panel else [])
         + [
@@ -692,10 +684,12 @@ def run(
             for name, given in (("eps", eps), ("sizes", sizes), ("batches", batches))
             if given
         ]
-        + ([f" --pairs {seeds}"] if seeds else [])
+        + ([f" --pairs {setup.seeds}"] if setup.seeds else [])
     )
     has_extended = any(not authors.is_from(line) for line in lines)
-    return write(out, lines, panels if has_extended else {}, f"epsilot reproduce fig1{arguments}")
+    return write(
+        setup.out, lines, panels if has_extended else {}, f"epsilot reproduce fig1{arguments}"
+    )
 
 
 def side_of(n: int) -> int:

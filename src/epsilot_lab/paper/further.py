@@ -6,30 +6,27 @@ import io
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..document import Paragraph, Picture
 from ..report import Page
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from ..runner import ExperimentSetup
 
 
-def section6(out: Path, quick: bool, seeds: int | None, jobs: int, console: Console) -> Page:
+def section6(setup: ExperimentSetup) -> Page:
     """Measure the suggestions of Section 6."""
     from ..studies.methods import main
 
-    words = ["section6", "--out", str(out), "--jobs", str(jobs)]
-    words += ["--seeds", str(seeds)] if seeds else []
-    return _page("Suggestions of Section 6", main, words + ["--toy"] * quick, out)
+    words = ["section6", "--out", str(setup.out), "--jobs", str(setup.jobs)]
+    words += ["--seeds", str(setup.seeds)] if setup.seeds else []
+    return _page("Suggestions of Section 6", main, words + ["--toy"] * setup.quick, setup.out)
 
 
-def barycenters(out: Path, quick: bool, seeds: int | None, jobs: int, console: Console) -> Page:
+def barycenters(setup: ExperimentSetup) -> Page:
     """Measure barycentres of digits and shapes, which Section 6 names among other problems."""
     from ..studies.barycenters import main
 
-    words = ["--out", str(out)]
-    return _page("Wasserstein barycentres", main, words + ["--toy"] * quick, out)
+    words = ["--out", str(setup.out)]
+    return _page("Wasserstein barycentres", main, words + ["--toy"] * setup.quick, setup.out)
 
 
 def _page(title: str, main: Callable[[Sequence[str]], None], words: list[str], out: Path) -> Page:

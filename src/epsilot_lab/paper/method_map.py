@@ -27,12 +27,11 @@ from ..figures import write_figure
 from ..fitting import fit_power
 from ..instances import FAMILIES, Instance, clouds, images
 from ..report import Page, publish
-from ..runner import in_processes, run_tasks
-from ..store import KeyedTask, Line, Store, refuse_interrupted
+from ..runner import ExperimentSetup
+from ..store import KeyedTask, Line, refuse_interrupted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import Console
 
 #: The fields that identify a line.
 KEY = ("family", "n", "eps", "seed", "method", "version")
@@ -170,23 +169,19 @@ ACCURACIES = (0.2, 0.05, 0.02, 0.005, 0.002)
 
 
 def run(
-    out: Path,
-    quick: bool,
-    seeds: int | None,
-    jobs: int,
-    console: Console,
+    setup: ExperimentSetup,
     eps: Sequence[float] = (),
     sizes: Sequence[int] = (),
 ) -> Page:
     """Solve what is missing, then draw the map from all lines there are."""
-    sizes = tuple(sizes) or ((64,) if quick else SIZES)
-    accuracies = tuple(eps) or ((0.05, 0.005) if quick else ACCURACIES)
-    tasks = list(tasks_of(sizes, accuracies, seeds or (2 if quick else None)))
-    store = Store(out / "solves.jsonl", KEY)
-    run_tasks(tasks, store, console, in_processes(jobs))
+    sizes = tuple(sizes) or ((64,) if setup.quick else SIZES)
+    accuracies = tuple(eps) or ((0.05, 0.005) if setup.quick else ACCURACIES)
+    tasks = list(tasks_of(sizes, accuracies, setup.seeds or (2 if setup.quick else None)))
+    store = setup.store(KEY)
+    setup.solve(tasks, store)
     every = tasks_of(SIZES + tuple(set(sizes) - set(SIZES)), sorted({*ACCURACIES, *accuracies}), 20)
     lines = store.lines(every)
-    return write(out, lines, f"epsilot reproduce map --{'quick' if quick else 'full'}")
+    return write(setup.out, lines, f"epsilot reproduce map {setup.scale}")
 
 
 # -- winners read from the lines -----------------------------------------------------------------

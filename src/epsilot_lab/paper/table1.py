@@ -47,14 +47,13 @@ from ..judging import (
     within,
 )
 from ..report import Page, publish
-from ..runner import in_processes, run_tasks
-from ..store import Line, Store
+from ..runner import ExperimentSetup
+from ..store import Line
 from .fig1 import SLOPE_N, Measure, seconds
 from .image_tasks import KEY, STOPS, ImageTask, operations, priced, soundness, source_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import Console
 
     from epsilot.solvers.method_info import MethodInfo
 
@@ -473,17 +472,13 @@ def _name(row: Row, several: bool) -> str:
 
 
 def run(
-    out: Path,
-    quick: bool,
-    seeds: int | None,
-    jobs: int,
-    console: Console,
+    setup: ExperimentSetup,
     data: Sequence[str] = ("synthetic",),
     panel: Sequence[str] = AXES,
     scale: Table1Scale | None = None,
 ) -> Page:
     """Solve what is missing, then fit, tabulate and draw."""
-    scale = scale or Table1Scale.of(quick)
+    scale = scale or Table1Scale.of(setup.quick)
     if unknown := [axis for axis in panel if axis not in AXES]:
         raise InvalidProblem(f"panel is {unknown[0]!r}; it must be n or eps.")
     tasks = [
@@ -491,17 +486,16 @@ def run(
         for each in data
         for method in any_cost()
         for stop in STOPS
-        for task in tasks_of(scale, each, method.name, stop, panel, seeds or scale.seeds)
+        for task in tasks_of(scale, each, method.name, stop, panel, setup.seeds or scale.seeds)
     ]
-    store = Store(out / "solves.jsonl", KEY)
-    lines = run_tasks(tasks, store, console, in_processes(jobs))
+    lines = setup.solve(tasks, setup.store(KEY))
     arguments = "".join(
-        [" --quick" if quick else " --full"]
+        [f" {setup.scale}"]
         + ([f" --data {','.join(Path(d).name for d in data)}"] if data != ("synthetic",) else [])
         + ([f" --panel {','.join(panel)}"] if panel != AXES else [])
-        + ([f" --seeds {seeds}"] if seeds else [])
+        + ([f" --seeds {setup.seeds}"] if setup.seeds else [])
     )
-    return write(out, lines, data, f"epsilot reproduce table1{arguments}")
+    return write(setup.out, lines, data, f"epsilot reproduce table1{arguments}")
 
 
 def write(out: Path, lines: Sequence[Line], data: Sequence[str], command: str) -> Page:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,8 +30,8 @@ from ..judging import (
     table_of_tests,
 )
 from ..report import Page, publish
-from ..runner import in_processes, run_tasks
-from ..store import Line, Store, read_lines
+from ..runner import ExperimentSetup
+from ..store import Line, read_lines
 from .two_moons import (
     ANGLES,
     AUTHORS_KINDS,
@@ -49,10 +48,6 @@ from .two_moons import (
     goal_text,
     one,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 # -- errors and claims -------------------------------------------------------------------------
 
@@ -235,11 +230,7 @@ def _better(lines: Sequence[Line]) -> Claim:
 
 
 def run(
-    out: Path,
-    quick: bool,
-    seeds: int | None,
-    jobs: int,
-    console: Console,
+    setup: ExperimentSetup,
     protocol: str = "authors",
     eps: Sequence[float] = (),
     sizes: Sequence[int] = (),
@@ -251,22 +242,22 @@ def run(
     """
     n_moon = one(sizes, "--sizes", N_MOON)
     if protocol == "extended":
-        n_seeds = seeds or (3 if quick else 10)
+        n_seeds = setup.seeds or (3 if setup.quick else 10)
         accuracy = one(eps, "--eps", PUBLISHED[1])
         tasks = list(tasks_of(n_seeds, n_moon=n_moon, eps=accuracy))
     else:
         accuracy = one(eps, "--eps", SCRIPT_GOAL[1])
-        tasks = list(script_tasks(seeds or (10 if quick else 100), n_moon, accuracy))
-    store = Store(out / "solves.jsonl", KEY)
-    lines = run_tasks(tasks, store, console, in_processes(jobs))
-    arguments = f"--protocol {protocol} --{'quick' if quick else 'full'}"
+        tasks = list(script_tasks(setup.seeds or (10 if setup.quick else 100), n_moon, accuracy))
+    store = setup.store(KEY)
+    lines = setup.solve(tasks, store)
+    arguments = f"--protocol {protocol} {setup.scale}"
     if eps or sizes:
         arguments += f" --eps {accuracy:g}" if eps else ""
         arguments += f" --sizes {n_moon}" if sizes else ""
     else:
         lines = [x for x in read_lines(store.path) if _is_of_the_page(x)]
-    arguments += f" --pairs {seeds}" if seeds else ""
-    return write(out, lines, f"epsilot reproduce table2 {arguments}")
+    arguments += f" --pairs {setup.seeds}" if setup.seeds else ""
+    return write(setup.out, lines, f"epsilot reproduce table2 {arguments}")
 
 
 def _is_of_the_page(line: Line) -> bool:

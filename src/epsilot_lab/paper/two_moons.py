@@ -31,13 +31,12 @@ from ..document import (
 from ..environment import machine, versions
 from ..judging import JudgedClaim, count, statement_table, table_of_tests
 from ..report import Page, publish
-from ..runner import in_processes, run_tasks
-from ..store import KeyedTask, Line, Store, refuse_interrupted
+from ..runner import ExperimentSetup
+from ..store import KeyedTask, Line, refuse_interrupted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.console import Console
 
     from epsilot.applications.domain_adaptation import DomainAdapter
 
@@ -299,11 +298,7 @@ def one(values: Sequence[T], option: str, default: T) -> T:
 
 
 def run(
-    out: Path,
-    quick: bool,
-    seeds: int | None,
-    jobs: int,
-    console: Console,
+    setup: ExperimentSetup,
     protocol: str = "authors",
     eps: Sequence[float] = (),
     sizes: Sequence[int] = (),
@@ -316,15 +311,17 @@ def run(
     is_extended = protocol == "extended"
     own = figure_tasks(one(eps, "--eps", PUBLISHED[1]) if is_extended else PUBLISHED[1], n_moon)
     theirs = script_tasks(SCRIPT_GOAL[1] if is_extended else one(eps, "--eps", 0.005), n_moon)
-    store = Store(out / "solves.jsonl", KEY)
-    run_tasks(own if is_extended else theirs, store, console, in_processes(jobs))
+    store = setup.store(KEY)
+    setup.solve(own if is_extended else theirs, store)
     lines = store.lines(own + theirs)
     if any(task in store for task in theirs):
         figure = draw(theirs)
-        write_atomically(out / DENSITY, lambda file: figure.savefig(file, format="png", dpi=_DPI))
+        write_atomically(
+            setup.out / DENSITY, lambda file: figure.savefig(file, format="png", dpi=_DPI)
+        )
     words = [f" --protocol {protocol}" if is_extended else ""]
     words += [f" --eps {eps[0]:g}" if eps else "", f" --sizes {n_moon}" if sizes else ""]
-    return write(out, lines, f"epsilot reproduce two-moons{''.join(words)}")
+    return write(setup.out, lines, f"epsilot reproduce two-moons{''.join(words)}")
 
 
 def write(out: Path, lines: Sequence[Line], command: str) -> Page:

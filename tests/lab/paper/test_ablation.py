@@ -10,6 +10,7 @@ from epsilot_lab.paper import ablation, expectations, method_map
 from epsilot_lab.paper.ablation import BASE, VARIANTS, AblationTask, MomentumTask
 from epsilot_lab.paper.ensembles import Ensemble, Variant, run
 from epsilot_lab.paper.expectations import ExpectationTask
+from epsilot_lab.runner import ExperimentSetup
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,9 @@ def test_averages_are_plans_and_those_of_one_problem_have_its_gradients(problems
 
 
 def test_every_variant_is_tabulated(tmp_path):
-    page = ablation.run(tmp_path, True, 2, 1, Console(stderr=True), eps=(0.5,), sizes=(4,))
+    page = ablation.run(
+        ExperimentSetup(tmp_path, True, 2, 1, Console(stderr=True)), eps=(0.5,), sizes=(4,)
+    )
     assert "outer loops" in page.blocks[0].text
     text = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in text for name in VARIANTS)
@@ -111,11 +114,11 @@ def test_the_map_is_drawn_from_lines_and_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(
         method_map, "PROBLEMS", {k: method_map.PROBLEMS[k] for k in ("images", "random", "refined")}
     )
-    method_map.run(tmp_path, True, 1, 1, console, eps=(0.2,), sizes=(64,))
+    method_map.run(ExperimentSetup(tmp_path, True, 1, 1, console), eps=(0.2,), sizes=(64,))
     before = (tmp_path / "solves.jsonl").read_text(encoding="utf-8")
     assert before.count("\n") == 6
     monkeypatch.delattr(method_map, "solve")
-    page = method_map.run(tmp_path, True, 1, 1, console, eps=(0.2,), sizes=(64,))
+    page = method_map.run(ExperimentSetup(tmp_path, True, 1, 1, console), eps=(0.2,), sizes=(64,))
     assert (tmp_path / "solves.jsonl").read_text(encoding="utf-8") == before
     assert (tmp_path / "map.svg").exists()
     assert "6 solves of 3 problems" in page.blocks[2].text

@@ -4,6 +4,7 @@ from rich.console import Console
 
 from epsilot.errors import InvalidProblem
 from epsilot_lab.paper import color_transfer
+from epsilot_lab.runner import ExperimentSetup
 from epsilot_lab.store import read_lines
 
 
@@ -36,12 +37,12 @@ def test_the_authors_script_at_toy_size(tmp_path):
 def test_settings_of_the_script_can_be_chosen(tmp_path, monkeypatch):
     """η, colours and batches; a line says which of them are not the script's."""
     monkeypatch.setattr(color_transfer, "_save", lambda figure, path: None)
-    words = tmp_path, True, None, 1, Console(stderr=True)
-    color_transfer.run(*words, eps=(0.05,), sizes=(30,), batches=(3,))
+    setup = ExperimentSetup(tmp_path, True, None, 1, Console(stderr=True))
+    color_transfer.run(setup, eps=(0.05,), sizes=(30,), batches=(3,))
     (line,) = read_lines(tmp_path / "solves.jsonl")
     assert line["method"] == f"{color_transfer.SCRIPT}, η = 0.05, B = 3"
     assert line["n_colors"] == 30
     text = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "--protocol authors --quick --eps 0.05 --sizes 30 --batches 3" in text
     with pytest.raises(InvalidProblem, match="--batches was given with --protocol extended"):
-        color_transfer.run(*words, protocol="extended", batches=(3,))
+        color_transfer.run(setup, protocol="extended", batches=(3,))

@@ -29,6 +29,7 @@ from epsilot_lab.paper.fig1 import (
 )
 from epsilot_lab.paper.image_tasks import operations, soundness
 from epsilot_lab.paper.numpy_pdasmd import NAME
+from epsilot_lab.runner import ExperimentSetup
 
 TOY = Fig1Scale((2, 3), (4,), (1, 2, 4), (4,), seeds=1, eps=0.5)
 BOTH = ("synthetic", "mnist")
@@ -41,7 +42,7 @@ VERDICTS = ("holds |", "does not hold |", "undecided |")
 def folder(tmp_path_factory):
     """A toy-size run of every panel."""
     out = tmp_path_factory.mktemp("fig1")
-    fig1.run(out, True, None, 1, CONSOLE, protocol="extended", scale=TOY)
+    fig1.run(ExperimentSetup(out, True, None, 1, CONSOLE), protocol="extended", scale=TOY)
     return out
 
 
@@ -104,7 +105,12 @@ def test_one_criterion_is_appendix_c_for_every_method():
 def test_drawing_reads_lines_and_never_solves(folder, tmp_path, monkeypatch):
     monkeypatch.delattr("epsilot_lab.paper.image_tasks.solve")
     shutil.copy(folder / "solves.jsonl", tmp_path)
-    fig1.run(tmp_path, True, None, 1, CONSOLE, panel=("c",), protocol="extended", scale=TOY)
+    fig1.run(
+        ExperimentSetup(tmp_path, True, None, 1, CONSOLE),
+        panel=("c",),
+        protocol="extended",
+        scale=TOY,
+    )
     assert (tmp_path / "figure1.svg").exists()
     assert (tmp_path / "solves.jsonl").stat().st_size == (folder / "solves.jsonl").stat().st_size
 

@@ -9,6 +9,7 @@ from epsilot import theory
 from epsilot.errors import InvalidProblem
 from epsilot_lab.paper import table1
 from epsilot_lab.paper.table1 import FULL, QUICK, Table1Scale, rows_of, statements, tasks_of
+from epsilot_lab.runner import ExperimentSetup
 
 TOY = Table1Scale(
     sides=(2, 3),
@@ -28,7 +29,7 @@ NAMES = [method.name for method in epsilot.methods() if method.costs == "any"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("table1")
-    table1.run(out, True, None, 1, CONSOLE, scale=TOY)
+    table1.run(ExperimentSetup(out, True, None, 1, CONSOLE), scale=TOY)
     return out
 
 
@@ -56,7 +57,7 @@ def test_every_method_has_a_row_for_each_stop(folder):
 def test_drawing_reads_lines_and_never_solves(folder, monkeypatch):
     before = (folder / "summary.md").read_text()
     monkeypatch.delattr("epsilot_lab.paper.image_tasks.solve")
-    table1.run(folder, True, None, 1, CONSOLE, scale=TOY)
+    table1.run(ExperimentSetup(folder, True, None, 1, CONSOLE), scale=TOY)
     assert (folder / "summary.md").read_text() == before
 
 
@@ -162,4 +163,4 @@ def test_some_methods_may_do_better_than_their_proofs(a, expected):
 
 def test_an_unknown_axis_is_refused(tmp_path):
     with pytest.raises(InvalidProblem, match="panel is 'm'; it must be n or eps"):
-        table1.run(tmp_path, True, None, 1, CONSOLE, panel=("m",))
+        table1.run(ExperimentSetup(tmp_path, True, None, 1, CONSOLE), panel=("m",))

@@ -9,7 +9,7 @@ from rich.console import Console
 from epsilot.errors import InvalidProblem
 from epsilot_lab.paper import table2, two_moons
 from epsilot_lab.paper.two_moons import CHOSEN, KEY, PAPER, PUBLISHED, MoonTask, rotated, sample
-from epsilot_lab.runner import in_processes, run_tasks
+from epsilot_lab.runner import ExperimentSetup, in_processes, run_tasks
 from epsilot_lab.store import Store
 
 
@@ -160,8 +160,8 @@ def test_the_authors_script_tests_two_classifiers():
 
 def test_epsilon_and_points_of_the_script_can_be_chosen(tmp_path, console):
     """A page of other settings has these solves alone; they solve the entropic problem."""
-    words = tmp_path, True, 1, 1, console, "authors"
-    table2.run(*words, eps=(0.05,), sizes=(12,))
+    setup = ExperimentSetup(tmp_path, True, 1, 1, console)
+    table2.run(setup, eps=(0.05,), sizes=(12,))
     page = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "authors' script, ε = 0.05" in page
     assert "epsilot reproduce table2 --protocol authors --quick --eps 0.05 --sizes 12" in page
@@ -172,7 +172,7 @@ def test_epsilon_and_points_of_the_script_can_be_chosen(tmp_path, console):
     assert not any(table2._is_of_the_page(x) for x in lines)
     assert table2._is_of_the_page(line | {"goal": ["script", 0.005], "n_moon": 150})
     with pytest.raises(InvalidProblem, match="--eps names 2 values"):
-        table2.run(*words, eps=(0.05, 0.1))
+        table2.run(setup, eps=(0.05, 0.1))
 
 
 def test_the_figure_judges_the_fit_up_to_50_degrees():
