@@ -63,7 +63,7 @@ class RestrictedSimplexTuning:
     cached_copies: int = 1 << 22  # in float32, of the entries of a stored cost
     uncached_seconds: float = 1.5e-8  # per entry beyond
     slower_apart: float = 3.0  # to the optimum, times the distance of the clouds: see the handicap
-    slower_by_ties: float = 8.0  # times the measure of ties: see cost_features
+    slower_by_ties: float = 8.0  # times the measure of ties: see cost_models
     entry_bytes: int = 4  # predicted bytes per entry of a stored cost
     node_bytes: int = 600  # predicted bytes per row and column
 
