@@ -170,6 +170,26 @@ def geometries() -> set[str]:
     return {cls.__name__ for cls in found} - {"Geometry"}
 
 
+#: Modules beside solvers that take steps, and why. One of them has the loop of every run.
+STEPPING = {
+    "engine/driver.py": "the loop of a run",
+    "engine/warming.py": "compiles a method on a tiny problem",
+    "engine/one_line.py": "takes the one step of a problem on a line",
+    "barycenters/column_generation.py": "a solver that starts by the steps of another one",
+}
+
+
+def test_one_loop_takes_the_steps_of_every_solver():
+    found = set()
+    for module in (m for m in MODULES if layer(m) not in ("solvers", "finite_sum")):
+        for node in ast.walk(ast.parse((SOURCE / module).read_text(encoding="utf-8"))):
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            if is_call and node.func.attr == "step":
+                found.add(module.as_posix())
+    assert "engine/driver.py" in found
+    assert found <= STEPPING.keys(), "let engine/driver run the solver"
+
+
 @pytest.mark.parametrize("module", [m for m in MODULES if layer(m) in ASKING], ids=str)
 def test_no_solver_and_no_driver_names_a_geometry(module):
     named = {

@@ -18,9 +18,8 @@ from ..problems.work import Work
 from ..solvers.base import SolverState
 from ..solvers.method_info import MethodInfo
 from ..wording import shown
-from .base import FamilySolver
 from .family import Family
-from .stages import FamilyTarget
+from .stages import FamilySolver, FamilyTarget
 
 
 class Projected(NamedTuple):

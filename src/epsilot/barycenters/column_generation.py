@@ -19,10 +19,9 @@ from ..problems.problem import Problem
 from ..problems.work import Work
 from ..solvers.base import ResizableState
 from ..solvers.method_info import MethodInfo
-from .base import FamilySolver
 from .bregman import Bregman, BregmanState
 from .family import Family, FamilyCore
-from .stages import FamilySchedule, FamilySignal, FamilyTarget, Stage
+from .stages import FamilySchedule, FamilySignal, FamilySolver, FamilyTarget, Stage
 
 
 @dataclass(frozen=True)

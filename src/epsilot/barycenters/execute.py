@@ -29,12 +29,12 @@ from ..problems.plan import Core
 from ..solvers.base import AnySolver
 from ..solvers.options import converted
 from ..wording import LONGEST_SHOWN, shown
-from .base import FamilySolver
 from .bregman import Bregman
 from .column_generation import ColumnGeneration
 from .family import Family, FamilyCore, onto
 from .result import BarycenterResult
 from .semi_dual import LBFGS, BlockPDASMD
+from .stages import FamilySolver
 
 #: Names, each with a sentence for users who choose.
 METHODS = {

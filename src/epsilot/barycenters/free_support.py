@@ -15,6 +15,7 @@ from numpy.random import Generator
 from .. import deadline, parallel
 from .._types import Matrix, Potentials, Vector
 from ..deadline import OutOfTime
+from ..display.text import outward
 from ..engine.clock import Clock, started
 from ..engine.execute import drive, execute
 from ..engine.goal import Goal
@@ -117,7 +118,6 @@ class SampleBarycenterResult:
     def _repr_html_(self) -> str:
         """Return the value, its bounds and the points for a notebook."""
         from ..display.notebook import card, points_picture
-        from ..display.text import outward
 
         lower, upper = outward(self.lower_bound, self.value)
         return card(

@@ -32,9 +32,8 @@ from ..solvers import stochastic_steps as loops
 from ..solvers.base import SolverState
 from ..solvers.method_info import MethodInfo
 from ..solvers.pdasmd import TUNING
-from .base import FamilySolver
 from .family import Family
-from .stages import FamilyTarget
+from .stages import FamilySolver, FamilyTarget
 
 
 class Evaluated(NamedTuple):
