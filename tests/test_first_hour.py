@@ -150,3 +150,5 @@ def test_mistakes_of_the_first_hour_are_answered_by_the_remedy(rng):
             epsilot.solve_sample(rng.random((3, 2)), rng.random((3, 2)), metric=metric)
     with pytest.raises(AttributeError, match=r"are in epsilot\.pot"):
         _ = epsilot.emd
+    with pytest.raises(epsilot.InvalidProblem, match=r"read that with numpy\.loadtxt"):
+        epsilot.solve_sample("x.csv", "y.csv")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, TypeGuard, TypeVar, cast
@@ -55,9 +56,14 @@ def numeric(x: object, name: str) -> Vector:
                 f"{name} has the column {shown(text)}, whose entries are not all numbers (leave "
                 f"the column out, as {name}[[...]] does, or convert it)."
             ) from None
+        remedy = (
+            "if it names a file, read that with numpy.loadtxt"
+            if isinstance(x, str | os.PathLike)
+            else "convert it with numpy.asarray(..., dtype=float)"
+        )
         raise InvalidProblem(
             f"{name} is of type {named(kind)}; it must be a rectangular array of real numbers "
-            "(convert it with numpy.asarray(..., dtype=float))."
+            f"({remedy})."
         ) from None
 
 

@@ -15,6 +15,9 @@ COST = ["--cost", "M.npy"]
 BAD = [
     (["solve"], "no problem was given; exactly one of --cost"),
     (["solve", *COST, "--points", "x.csv", "y.txt"], "--cost and --points were given"),
+    (["solve", "x.csv", "y.txt"], "x.csv and y.txt were given without an option; pass points as"),
+    (["compare", "M.npy"], "M.npy was given without an option"),
+    (["certify", *COST, "--plan", "M.npy", "b.csv"], "b.csv was given without an option"),
     (["solve", "--cost", "none.npy"], "none.npy does not exist"),
     (["solve", "--cost", "."], ". is a directory"),
     (["solve", "--cost", "empty.csv"], "empty.csv is empty"),

@@ -18,6 +18,7 @@ WRONG = [
     ["solve", "--cost", "M.npy", "--eps", LONG],
     ["solve", "--cost", "M.npy", f"--{LONG}"],
     ["solve", "--cost", "M.npy", LONG],
+    ["solve", LONG, LONG],
     ["solve", "--cost", "M.npy", "--seed", LONG],
     ["solve", "--cost", "M.npy", "--method", LONG],
     ["solve", "--cost", "M.npy", "--option", LONG],

@@ -19,7 +19,7 @@ from epsilot.cli.options import (
 from epsilot.engine.request import DECLARED, Request
 from epsilot.problems import kinds
 
-SOURCE = "cost points images metric power max_distance k_neighbors a b normalize"
+SOURCE = "cost points images metric power max_distance k_neighbors a b normalize files"
 REACH = "eps rtol reg tol max_iter max_seconds seed"
 DECLARED_WITH_HELP = [name for name, word in DECLARED.items() if word.help is not None]
 RUN = " ".join(STYLES.get(name, OptionStyle()).flag or name for name in DECLARED_WITH_HELP)

@@ -70,6 +70,18 @@ def test_formulas_are_drawn_by_the_browser_itself(site):
     assert min(heights) > 5
 
 
+def test_formulas_fit_a_phone(site):
+    pages = [x for x in SITE.rglob("*.html") if 'class="formula' in x.read_text(encoding="utf-8")]
+    assert len(pages) > 30
+    site.look(390)
+    too_wide = "[...document.querySelectorAll('.formula')].map(d => d.scrollWidth - d.clientWidth)"
+    found = {}
+    for page in pages:
+        site.open(page)
+        found[page.name] = max(site.evaluate(too_wide))
+    assert not {name: width for name, width in found.items() if width > 0}
+
+
 def test_no_formula_has_marks_of_its_source():
     pages = {str(page): page.read_text(encoding="utf-8") for page in SITE.rglob("*.html")}
     formulas = [

@@ -20,6 +20,7 @@ from ..errors import ClusterError, InvalidProblem, MissingExtra, UnknownMethod, 
 from ..version import __version__
 from ..wording import named
 from . import barycenter, batch, certify, compare, demo, gromov, solve, transfer, warmup
+from .options import settings_of
 
 LAB = "epsilot_lab"
 #: Commands of the lab package: functions of ``epsilot_lab.commands``.
@@ -100,7 +101,7 @@ for command in (
     gromov.gromov,
     warmup.warmup,
 ):
-    app.command()(command)
+    app.command(context_settings=settings_of(command))(command)
 
 
 def main() -> None:

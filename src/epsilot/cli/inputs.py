@@ -13,7 +13,7 @@ from ..errors import InvalidProblem
 from ..files import IMAGE_SUFFIXES, column_names, read_array, read_image
 from ..labels import order_of
 from ..metrics import METRICS, PIXEL_METRICS, POINT_METRICS, nearest_name
-from ..wording import named, shown
+from ..wording import LONGEST_SHOWN, named, shorter, shown
 
 if TYPE_CHECKING:
     from ..geometry import Geometry
@@ -42,6 +42,13 @@ class Inputs:
 
 def load_problem(source: Source) -> Inputs:
     """Read a problem from the files that the options name."""
+    if source.files:
+        were = "was" if len(source.files) == 1 else "were"
+        raise InvalidProblem(
+            f"{shorter(' and '.join(source.files), LONGEST_SHOWN)} {were} given without an option; "
+            "pass points as --points X Y, images as --images A B, costs as --cost FILE, weights as "
+            "--a FILE and --b FILE"
+        )
     cost, points, images, metric = source.cost, source.points, source.images, source.metric
     sources = {"--cost": cost, "--points": points, "--images": images}
     given = [name for name, value in sources.items() if value is not None]

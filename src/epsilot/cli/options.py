@@ -115,6 +115,7 @@ class Source:
     a: WeightsA = None
     b: WeightsB = None
     normalize: Normalize = False
+    files: tuple[str, ...] = ()  # those without an option
 
 
 # -- options that follow from declarations --------------------------------------------------------
@@ -236,7 +237,7 @@ def _option(
 
 def _source_options() -> dict[str, inspect.Parameter]:
     """Return the options of the source of a problem."""
-    hints = get_type_hints(Source, include_extras=True)
+    hints = get_type_hints(Source, include_extras=True) | {"files": typer.Context}
     return {f.name: _parameter(f.name, f.default, hints[f.name]) for f in fields(Source)}
 
 
@@ -272,7 +273,12 @@ def _penalty(text: str) -> object:
 
 
 def _source(given: dict[str, Any]) -> Source:
-    return Source(**given)
+    return Source(**{**given, "files": tuple(given["files"].args)})
+
+
+def settings_of(command: Command) -> dict[str, Any]:
+    """Return typer's settings: commands that read a problem refuse files themselves."""
+    return {"allow_extra_args": "files" in inspect.signature(command).parameters}
 
 
 def parse_options(pairs: Sequence[str]) -> dict[str, Value]:
