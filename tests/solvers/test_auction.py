@@ -205,7 +205,7 @@ def test_the_gap_that_is_expected_is_proved(rng, weights, monkeypatch):
         if state.is_over and state.round == 0:
             expected.append(solver._gap(arrays, state) if state.is_open else arrays.gap(state))
             bracket = objective.evaluate(*solver.candidates(target, state)[0])
-            proved.append(1 - bracket.lower / bracket.upper)
+            proved.append(bracket.upper / bracket.lower - 1)
     expected, proved = np.array(expected), np.array(proved)
     is_feasible = np.isfinite(expected)
     assert is_feasible[0]
@@ -220,6 +220,18 @@ def test_a_loose_goal_is_met_before_the_first_optimum(rng, monkeypatch):
     loose, exact = (epsilot.solve(cloud, rtol=x, method="auction") for x in (1e-2, EXACT))
     assert loose.converged
     assert loose.n_iter < exact.n_iter - 5
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+def test_a_coarse_level_meets_a_loose_goal(rng, metric):
+    """The cells of two clouds are small beside the distance of the clouds."""
+    X, Y = rng.random((3000, 2)), rng.normal(size=(3000, 2)) + 4.0
+    cloud, a, b = PointCloud(X, Y, metric), random(rng, 3000), random(rng, 3000)
+    loose, exact = (epsilot.solve(cloud, a, b, rtol=x, method="auction") for x in (0.05, EXACT))
+    assert loose.gap <= 0.05 * loose.lower_bound
+    assert loose.lower_bound <= exact.value <= loose.value
+    assert 4 * loose.work.operations < exact.work.operations
+    assert loose.plan_operator.tosparse().nnz <= 2 * 6000
 
 
 def test_pieces_make_room(rng, monkeypatch):
@@ -278,6 +290,24 @@ def test_corners_place_everything(rng):
     np.testing.assert_allclose(np.bincount(i, flow, 50), left, atol=1e-14)
     np.testing.assert_allclose(np.bincount(j, flow, 70), right, atol=1e-14)
     assert flow.min() > 0
+
+
+def test_flows_between_cells_are_divided_among_their_points(rng):
+    n, m, n_cells, m_cells = 41, 57, 8, 16
+    p, q = uneven(rng, n), sparse(rng, m)
+    row_cells = np.repeat(np.arange(n_cells), np.diff(n * np.arange(n_cells + 1) // n_cells))
+    col_cells = np.repeat(np.arange(m_cells), np.diff(m * np.arange(m_cells + 1) // m_cells))
+    P, Q = np.bincount(row_cells, p), np.bincount(col_cells, q)
+    flow = np.outer(P, Q)
+    arcs = np.nonzero(flow)
+    i, j, mass = kernels.divided(*arcs, flow[arcs], n_cells, m_cells, p.copy(), q.copy(), 1e-19)
+    assert mass.min() > 0
+    assert mass.size <= n + m + arcs[0].size
+    np.testing.assert_allclose(np.bincount(i, mass, n), p, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(np.bincount(j, mass, m), q, rtol=1e-9, atol=1e-15)
+    between = np.zeros((n_cells, m_cells))
+    np.add.at(between, (row_cells[i], col_cells[j]), mass)
+    np.testing.assert_allclose(between, flow, rtol=1e-9, atol=1e-15)
 
 
 def test_memory_is_known(rng):

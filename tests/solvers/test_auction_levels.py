@@ -6,7 +6,8 @@ import pytest
 
 from epsilot.geometry import PointCloud
 from epsilot.kernels import network
-from epsilot.problems.problem import Additive
+from epsilot.problems.balanced import Transport
+from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import arc_simplex
 from epsilot.solvers import auction as markets
 from epsilot.solvers.auction import Auction, _basic_plan, _levels
@@ -79,6 +80,33 @@ def test_a_coarse_level_ends_with_prices_that_are_optimal_to_its_eps(target, rng
     while not (state.is_over and arrays.is_finest(state)):
         solver.step(target, state, rng)
     assert n_levels == len(arrays.depths(state)) - 1 >= 2
+
+
+def test_the_gap_of_the_points_is_proved_at_every_coarse_level(target, rng, monkeypatch):
+    solver, arrays = Auction(), _levels(target)
+    state, _ = solver.init(target, rng)
+    objective = Transport(make_problem(target.geometry, target.p, target.q))
+    gaps = []
+    found = markets.CloudAuctionLevels.gap_of_points
+
+    def observed(self, state, flow):
+        state.certified_gap = np.inf  # so that the gap is computed, and a certificate asked for
+        gaps.append(found(self, state, flow))
+        return gaps[-1]
+
+    monkeypatch.setattr(markets.CloudAuctionLevels, "gap_of_points", observed)
+    while not (state.is_over and arrays.is_finest(state)):
+        solver.step(target, state, rng)
+        if state.is_promising and not arrays.is_finest(state):
+            assert solver.signal(target, state).wants_certificate
+            assert not solver.signal(target, state).is_finished
+            (candidate,) = solver.candidates(target, state)
+            bounds = objective.evaluate(*candidate)
+            proved = markets.relative_gap(bounds.upper, bounds.lower)
+            assert proved <= gaps[-1] * (1 + 1e-9)
+            assert gaps[-1] <= 2 * proved or proved > 1
+    assert len(gaps) == len(arrays.depths(state)) - 1 >= 2
+    assert gaps[-1] < gaps[0]
 
 
 def test_every_basis_has_a_feasible_plan(target, rng):

@@ -381,3 +381,38 @@ def corner(left, right, least):
         size += 1
         a -= moved
         b -= moved
+
+
+@njit(**KERNEL)
+def divided(i, j, flow, n_cells, m_cells, left, right, least):
+    """Divide flows between cells among their points, in the order of the points.
+
+    ``left`` and ``right`` hold the masses of the points, and what is left of them afterwards.
+    """
+    n, m = left.size, right.size
+    row_at, col_at = empty(n_cells, np.int64), empty(m_cells, np.int64)
+    for t in range(n_cells):
+        row_at[t] = n * t // n_cells
+    for t in range(m_cells):
+        col_at[t] = m * t // m_cells
+    capacity = n + m + i.size
+    rows, cols, moved = empty(capacity, np.int64), empty(capacity, np.int64), empty(capacity)
+    size = 0
+    for a in range(i.size):
+        r, c, rest = row_at[i[a]], col_at[j[a]], flow[a]
+        row_end, col_end = n * (i[a] + 1) // n_cells, m * (j[a] + 1) // m_cells
+        while rest > least:
+            while r < row_end and not left[r] > least:
+                r += 1
+            while c < col_end and not right[c] > least:
+                c += 1
+            if r == row_end or c == col_end:
+                break
+            mass = min(left[r], right[c], rest)
+            rows[size], cols[size], moved[size] = r, c, mass
+            size += 1
+            left[r] -= mass
+            right[c] -= mass
+            rest -= mass
+        row_at[i[a]], col_at[j[a]] = r, c
+    return rows[:size], cols[:size], moved[:size]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -80,8 +80,7 @@ class AuctionTuning:
     rounding: float = 1e-13  # share of costs and prices that is round-off
     assumed_spacing: float = 1e-3  # share of costs and prices, where a list has equal values
     # Relative gaps from which a plan on the way is worth a certificate.
-    first_certified_gap: float = 0.1
-    second_certified_gap: float = 0.01
+    certified_gaps: tuple[float, ...] = (0.1, 0.01, 0.001)
     # The simplex that follows.
     tolerance: float = 1e-13  # reduced costs that count as negative, as a share of max C
     coarse_tolerance: float = 1e-2  # the same on coarse levels, as a share of the last ε
@@ -98,7 +97,6 @@ class AuctionTuning:
     separated_pair_seconds: float = 3e-8
     far_separation: float = 8.0
     stored_entry_seconds: float = 1.5e-9  # of the passes over a stored cost, with recovered points
-    max_cells: int = 1 << 18  # of a grid; filters need less memory
     node_bytes: int = 1200  # bytes per row and column, at most
 
 
@@ -120,7 +118,7 @@ class LevelState:
     is_selling: bool = False  # whether a phase has begun and not ended
     is_promising: bool = False  # whether the last phase may satisfy a loose goal
     # Relative gap from which an intermediate plan is worth a certificate.
-    certified_gap: float = TUNING.first_certified_gap
+    certified_gap: float = TUNING.certified_gaps[0]
     is_over: bool = False  # whether the last phase of the level has ended
     eps: float = 0.0
     last_eps: float = 0.0
@@ -192,9 +190,7 @@ class LevelState:
         """Record the relative gap of a plan, and whether it is worth a certificate."""
         self.is_promising = gap <= self.certified_gap
         if self.is_promising:
-            self.certified_gap = (
-                TUNING.second_certified_gap if gap > TUNING.second_certified_gap else 0.0
-            )
+            self.certified_gap = next((x for x in TUNING.certified_gaps if x < gap), 0.0)
 
     def is_arranged(self, n: int, m: int) -> bool:
         """Tell whether saved rows, columns, masses and points have consistent sizes."""
@@ -236,6 +232,17 @@ class LevelState:
             (self.counts[: kernels.BIDS], n + size + 1),
         )
         return all(x.size == 0 or -1 <= x.min() <= x.max() < end for x, end in places)
+
+
+#: Rows, columns and masses of a flow.
+Flow: TypeAlias = tuple[Index, Index, Vector]
+
+
+def completed(state: LevelState, flow: Flow) -> Flow:
+    """Complete a flow between the points by a north-west corner plan."""
+    rest = _left(state.weights, state.quotas, *flow)
+    i, j, mass = (np.concatenate(pair) for pair in zip(flow, rest, strict=True))
+    return i, j, mass
 
 
 class AuctionLevels:
@@ -339,9 +346,20 @@ class AuctionLevels:
         i, s = np.nonzero(costs - f[:, None] - g[place[cols]] < bar)
         return i, place[cols[i, s]]
 
-    def rough_row(self, state: LevelState) -> Vector:
-        """Return a row potential for all bidding rows from the current level."""
-        return state.leasts.copy()
+    def potentials(self, state: LevelState) -> Potentials:
+        """Return potentials of the rows and columns with mass from the current level.
+
+        Either one proves a bound; those of a coarse level are not feasible together.
+        """
+        return state.leasts.copy(), -state.prices
+
+    def gap_of_points(self, state: LevelState, between_cells: Flow) -> float:
+        """Return the relative gap of a coarse level's plan and prices, as those of the points."""
+        return math.inf  # there are no coarse levels
+
+    def divided(self, state: LevelState, i: Index, j: Index, flow: Vector) -> Flow:
+        """Divide a flow between the cells of the level among their points."""
+        return i, j, flow
 
     # -- levels and phases -----------------------------------------------------------------
 
@@ -459,7 +477,7 @@ class AuctionLevels:
         arrays = state.arrays
         i, j, flow = kernels.corner(arrays.excess, arrays.unsold, TUNING.negligible_mass)
         cost = dot(arrays.piece_cost, arrays.mass) + dot(self.costs(state, i, j), flow)
-        return gap_per_cost(cost, self.dual(state))
+        return relative_gap(cost, self.dual(state))
 
 
 class CloudAuctionLevels(AuctionLevels):
@@ -539,11 +557,16 @@ class CloudAuctionLevels(AuctionLevels):
         if state.level == 0:
             prices = self._first_prices(X, Y, p, q)
         else:
-            rows = Tree.ordered(self._points(state)[0])
-            prices = -self.embedding.ctransform(rows.priced(-state.leasts, metric, shift), Y)
+            prices = -self._column_potential(state, Y)
         nodes = Tree.ordered(Y).priced(prices, metric, shift).nodes
         state.x, state.y, state.nodes = X.ravel(), Y.ravel(), nodes.ravel()
         return p, q, prices
+
+    def _column_potential(self, state: LevelState, Y: Matrix) -> Vector:
+        """Return the c-transform of the level's row potential at any points."""
+        rows = Tree.ordered(self._points(state)[0])
+        priced = rows.priced(-state.leasts, self.embedding.metric, self.embedding.shift)
+        return self.embedding.ctransform(priced, Y)
 
     def _first_prices(self, X: Matrix, Y: Matrix, p: Vector, q: Vector) -> Vector:
         """Return first prices: zero, or with squared distances those of a translation."""
@@ -590,11 +613,39 @@ class CloudAuctionLevels(AuctionLevels):
         i, s = np.nonzero(found.costs - f[:, None] - g[found.cols] < bar)
         return i, found.cols[i, s].astype(np.int64)
 
-    def rough_row(self, state: LevelState) -> Vector:
-        """Return a row potential for all bidding rows from the current level."""
+    def potentials(self, state: LevelState) -> Potentials:
+        """Return potentials of the rows and columns with mass from the current level."""
         if self.is_finest(state):
-            return state.leasts.copy()
+            return super().potentials(state)
+        fine = self._fine(state)
+        return self._row_potential(state), self._column_potential(state, fine.Y)
+
+    def _row_potential(self, state: LevelState) -> Vector:
+        """Return the c-transform of the level's prices at the points of the rows."""
         return self.embedding.ctransform(self._priced(state), self._fine(state).X)
+
+    def gap_of_points(self, state: LevelState, between_cells: Flow) -> float:
+        """Return the relative gap of a coarse level's plan and prices, as those of the points.
+
+        It is not computed if the plan alone shows that it is too large for a certificate.
+        """
+        fine = self._fine(state)
+        i, j, flow = completed(state, self.divided(state, *between_cells))
+        cost = dot(pair_costs(fine, i, j), flow)
+        if relative_gap(cost, self.dual(state)) > state.certified_gap:
+            return math.inf
+        f = self._row_potential(state)
+        rows = Tree.ordered(fine.X).priced(-f, fine.metric, fine.shift)
+        g = self.embedding.ctransform(rows, fine.Y)
+        return relative_gap(cost, dot(state.weights, f) + dot(state.quotas, g))
+
+    def divided(self, state: LevelState, i: Index, j: Index, flow: Vector) -> Flow:
+        """Divide a flow between the cells of the level among their points."""
+        left, right = state.weights.copy(), state.quotas.copy()
+        n_cells, m_cells = state.leasts.size, state.prices.size
+        least = TUNING.negligible_mass
+        found: Flow = kernels.divided(i, j, flow, n_cells, m_cells, left, right, least)
+        return found
 
 
 class RecoveredAuctionLevels(CloudAuctionLevels):
@@ -637,9 +688,9 @@ def _places(order: Index, size: int) -> Index:
     return place
 
 
-def gap_per_cost(cost: float, dual: float) -> float:
-    """Return the gap between a plan's cost and a lower bound, divided by the cost."""
-    return (cost - dual) / cost if cost > 0 else math.inf
+def relative_gap(cost: float, dual: float) -> float:
+    """Return the gap between a plan's cost and a lower bound, divided by the bound."""
+    return (cost - dual) / dual if dual > 0 else math.inf
 
 
 def _grow(state: LevelState) -> None:
@@ -697,7 +748,7 @@ class Auction(DirectSolver[AuctionState]):
         if embedding is None:
             return None
         is_square = metric_of(embedding.metric).square == 1
-        if geometry.is_separable and not (is_square and max(n, m) <= TUNING.max_cells):
+        if geometry.is_separable and not is_square:
             return None
         # The auction leaves out rows and columns without mass; images may have many.
         n, m = int((problem.p > 0).sum()), int((problem.q > 0).sum())
@@ -732,7 +783,7 @@ class Auction(DirectSolver[AuctionState]):
         if not state.is_over:
             return levels.step(state)
         is_finest = levels.is_finest(state)
-        if state.is_between_rounds and not is_finest and self._is_settled(levels, state):
+        if not is_finest and (state.is_promising or self._is_settled(levels, state)):
             return _leave_level(levels, state)
         work, unit = Work(), problem.geometry.cost_unit
         tolerance = TUNING.tolerance if is_finest else TUNING.coarse_tolerance * state.eps / unit
@@ -747,6 +798,8 @@ class Auction(DirectSolver[AuctionState]):
 
     def _is_settled(self, levels: AuctionLevels, state: AuctionState) -> bool:
         """Set a coarse level's prices from the simplex; tell whether they are accurate enough."""
+        if not state.is_between_rounds:
+            return False
         arcs, flow = basic_arcs(state)
         off = dot(state.arc_costs[arcs], flow) - levels.adopt(state, state.lam)
         return off <= state.eps or state.round >= TUNING.max_coarse_rounds
@@ -759,11 +812,11 @@ class Auction(DirectSolver[AuctionState]):
         cost = dot(state.arc_costs[arcs], flow)
         dual = dot(state.weights, state.row) + dot(state.quotas, state.lam)
         missing = network.shortage(state.tree, 0.0)
-        expected = gap_per_cost(cost + missing * state.far, dual)
+        expected = relative_gap(cost + missing * state.far, dual)
         if missing <= ROUND_OFF or expected > state.certified_gap:
             return expected if missing <= ROUND_OFF else math.inf
         plan = _basic_plan(state)
-        return gap_per_cost(dot(levels.costs(state, plan.i, plan.j), plan.flow), dual)
+        return relative_gap(dot(levels.costs(state, plan.i, plan.j), plan.flow), dual)
 
     def _open(
         self, levels: AuctionLevels, state: AuctionState, unit: float, tolerance: float
@@ -791,8 +844,12 @@ class Auction(DirectSolver[AuctionState]):
 
     def signal(self, problem: Additive, state: AuctionState) -> Signal:
         """Request certificates of promising plans, and after every round."""
-        is_between = state.is_between_rounds and _levels(problem).is_finest(state)
-        return Signal(is_finished=state.is_done, wants_certificate=is_between or state.is_promising)
+        is_finest = state.rows.size == 0 or _levels(problem).is_finest(state)
+        is_between = is_finest and state.is_between_rounds
+        return Signal(
+            is_finished=is_finest and state.is_done,
+            wants_certificate=is_between or state.is_promising,
+        )
 
     def candidates(self, problem: Additive, state: AuctionState) -> list[tuple[Core, Vector]]:
         """Return the plan of the basis, or the auction's flow completed by a corner plan."""
@@ -810,15 +867,16 @@ class Auction(DirectSolver[AuctionState]):
         return [(Arcs(problem.shape, state.rows[i], state.cols[j], flow), row)]
 
     def _sold(self, levels: AuctionLevels, state: AuctionState) -> tuple[Index, Index, Vector]:
-        """Return the flow of the finest level, completed by a north-west corner plan."""
+        """Return the flow of the level between the points."""
         none = np.zeros(0, dtype=np.int64)
         i, j, flow = none, none, np.zeros(0)
         if levels.is_finest(state):
             i, j, flow = kernels.arcs(*state.arrays.for_arcs)
             held = flow > 0
             i, j, flow = i[held], j[held], flow[held]
-        rest = _left(state.weights, state.quotas, i, j, flow)
-        i, j, flow = (np.concatenate(pair) for pair in zip((i, j, flow), rest, strict=True))
+        elif state.has_basis:
+            i, j, flow = levels.divided(state, *basic_flow(state))
+        i, j, flow = completed(state, (i, j, flow))
         keys, place = np.unique(i * state.cols.size + j, return_inverse=True)
         i, j = np.divmod(keys, state.cols.size)
         return i, j, np.bincount(place, flow, keys.size).astype(np.float64, copy=False)
@@ -830,10 +888,7 @@ class Auction(DirectSolver[AuctionState]):
         if state.has_basis and levels.is_finest(state):
             is_first = state.round == 0
             return (state.row, state.lam) if is_first else duals(state, problem.geometry.cost_unit)
-        f = levels.rough_row(state)
-        if not levels.is_finest(state):
-            return f, np.zeros(state.cols.size)
-        return f, -state.prices
+        return levels.potentials(state)
 
     def potentials(self, problem: Additive, state: AuctionState) -> Potentials:
         """Return the current duals; columns and rows without mass have -inf."""
@@ -865,7 +920,12 @@ def _levels(problem: Additive) -> AuctionLevels:
 
 
 def _leave_level(levels: AuctionLevels, state: AuctionState) -> Work:
-    """Discard the simplex of a coarse level, and open the next level."""
+    """Open the next level, unless the plan of the coarse one is worth a certificate first."""
+    if not state.is_promising and state.certified_gap > 0:
+        state.record_gap(levels.gap_of_points(state, basic_flow(state)))
+        if state.is_promising:
+            return Work.of(arc_tested=state.rows.size + state.cols.size)
+    state.is_promising = False
     fresh = AuctionState(row=state.row, lam=state.lam)
     for part in fields(RoundState):
         setattr(state, part.name, getattr(fresh, part.name))
