@@ -87,7 +87,7 @@ def is_quick(plan: Plan, limits: FigureLimits) -> bool:
     """Tell whether a product with the plan reads no more entries than figures may."""
     arcs = plan.core.arcs()
     n_read = math.prod(plan.shape) if arcs is None else arcs.flow.size
-    return n_read <= LIMITS.entries_read
+    return n_read <= limits.entries_read
 
 
 def listed_entries(plan: Plan) -> sparse.coo_array | None:
