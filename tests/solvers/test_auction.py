@@ -14,7 +14,7 @@ from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import arc_simplex
 from epsilot.solvers import auction as markets
-from epsilot.solvers.auction import Auction, LevelState, _levels
+from epsilot.solvers.auction import Auction, AuctionLevels, LevelState, _levels
 from tuning import tune
 from weights import even, random, sparse, uneven
 
@@ -147,8 +147,58 @@ def test_threads_do_not_matter(rng, weights, monkeypatch):
     assert same(results[0], results[2])
 
 
+def opened(monkeypatch):
+    """Return a list that gets the number of columns of every level that opens."""
+    found, begin = [], AuctionLevels._open
+
+    def watched(self, state, given=None):
+        begin(self, state, given)
+        found.append(state.heads.size)
+
+    monkeypatch.setattr(AuctionLevels, "_open", watched)
+    return found
+
+
+START_COSTS = {
+    "cloud": lambda cloud: cloud,
+    "recovered": lambda cloud: Dense(cloud.block(0, cloud.shape[0])),
+    "any cost": lambda cloud: Dense(cloud.block(0, cloud.shape[0]) ** 1.7),
+}
+
+
+@pytest.mark.parametrize("cost", START_COSTS)
+@pytest.mark.parametrize(("n", "m", "weights"), [(900, 900, even), (700, 500, random)])
+def test_good_potentials_spare_the_coarse_levels(rng, monkeypatch, n, m, weights, cost):
+    tune(monkeypatch, markets, max_coarsest_cells=64)
+    geometry = START_COSTS[cost](PointCloud(rng.random((n, 2)), rng.random((m, 2))))
+    keywords = {"rtol": EXACT, "method": "auction"}
+    a, b = weights(rng, n), weights(rng, m)
+    cold = epsilot.solve(geometry, a, b, **keywords)
+    levels = opened(monkeypatch)
+    warm = epsilot.solve(geometry, a, b, potentials_init=cold.potentials, **keywords)
+    assert len(levels) == 1
+    assert warm.gap <= EXACT * warm.value
+    assert warm.value == pytest.approx(cold.value, rel=2 * EXACT)
+    assert warm.work.operations < 0.9 * cold.work.operations
+
+
+def test_poor_potentials_are_left_for_the_coarse_levels(rng, monkeypatch):
+    tune(monkeypatch, markets, max_coarsest_cells=64)
+    cloud = PointCloud(rng.random((900, 2)), rng.random((900, 2)))
+    keywords = {"rtol": EXACT, "method": "auction"}
+    levels = opened(monkeypatch)
+    cold = epsilot.solve(cloud, **keywords)
+    from_the_coarsest = list(levels)
+    levels.clear()
+    poor = epsilot.solve(cloud, potentials_init=(np.zeros(900), rng.random(900)), **keywords)
+    assert levels == [900, *from_the_coarsest]
+    assert poor.value == cold.value
+    assert poor.work.operations < 1.5 * cold.work.operations
+
+
+@pytest.mark.parametrize("is_started", [False, True])
 @pytest.mark.parametrize("is_dense", [False, True])
-def test_a_run_goes_on_where_it_stopped(rng, tmp_path, monkeypatch, is_dense):
+def test_a_run_goes_on_where_it_stopped(rng, tmp_path, monkeypatch, is_dense, is_started):
     tune(monkeypatch, markets, max_bids_per_step=50)
     tune(monkeypatch, markets, max_coarsest_cells=16)
     tune(monkeypatch, arc_simplex, pivots_per_step=20)
@@ -156,6 +206,8 @@ def test_a_run_goes_on_where_it_stopped(rng, tmp_path, monkeypatch, is_dense):
     geometry = Dense(cloud.block(0, 400)) if is_dense else cloud
     a, b = random(rng, 400), random(rng, 300)
     keywords = {"rtol": EXACT, "method": "auction"}
+    if is_started:
+        keywords["potentials_init"] = np.zeros(400), 0.1 * rng.random(300)
     whole_run = epsilot.solve(geometry, a, b, **keywords)
     path, limit = tmp_path / "run.npz", 0
     while True:

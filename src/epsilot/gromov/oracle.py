@@ -32,8 +32,11 @@ from .problem import ROUND_OFF, GromovProblem, centred
 #: Points up to which an assignment starts without prices, and the ratio of coarser problems.
 COARSEST, COARSER = 64, 4
 #: Entries from which an assignment is solved as transport between clouds, unless known prices are
-#: near: at most this share of the columns is cheapest for no row.
-MIN_CLOUD_ENTRIES, MAX_WARM_ENTRIES, NEAR_SHARE = 1_500 * 1_500, 10_000 * 10_000, 0.35
+#: near, and those up to which that is tested.
+MIN_CLOUD_ENTRIES, MAX_WARM_ENTRIES = 1_500 * 1_500, 10_000 * 10_000
+#: Columns that are cheapest for no row, as a share of all: prices are near up to the first, and a
+#: start of the transport between clouds up to the second.
+NEAR_SHARE, START_SHARE = 0.26, 0.42
 #: Least gap of a transport problem that is solved by a run, as a share of the costs.
 TRANSPORT_GAP = 1e-12
 #: Points of a sample: at least so many, and this share of all; and the least clouds that have one.
@@ -128,9 +131,10 @@ class TransportOracle:
         """
         deadline.check()
         if not self.is_compiled:
-            if prices is not None and self._are_near(c, prices):
+            share = 1.0 if prices is None else self._unclaimed(c, prices)
+            if prices is not None and share <= NEAR_SHARE:
                 return self._match(c[None], prices[None])[0]
-            return self._run(c, gap)
+            return self._run(c, gap, prices if share <= START_SHARE else None)
         if prices is None:
             prices = self.cold_prices(c) if self.is_matching else self._no_prices()
         return self.answers(c[None], prices[None])[0]
@@ -185,14 +189,13 @@ class TransportOracle:
             found.append(self._made(lower, largest, linear, Z[k], plan, held[k]))
         return found
 
-    def _are_near(self, c: Vector, prices: Vector) -> bool:
-        """Tell whether augmenting paths from prices are faster than a run."""
+    def _unclaimed(self, c: Vector, prices: Vector) -> float:
+        """Return the share of columns that prices make cheapest for no row; 1 if unknown."""
         problem = self.problem
         if not problem.is_matching or self.entries > MAX_WARM_ENTRIES:
-            return False
+            return 1.0
         self.n_entries += self.entries
-        n_left = kernels.unclaimed(*self.clouds, c, prices)
-        return bool(n_left <= NEAR_SHARE * problem.q.size)
+        return float(kernels.unclaimed(*self.clouds, c, prices) / problem.q.size)
 
     def rough_prices(self, c: Vector) -> Vector:
         """Return prices of all columns from those of some points, which large clouds have."""
@@ -272,14 +275,17 @@ class TransportOracle:
         square = float((Z * Z).sum())
         return Answer(self._value(lower, size), Z, linear - 8 * square, plan, prices)
 
-    def _run(self, c: Vector, gap: float) -> Answer:
-        """Solve a large problem by the run of ``solve``."""
+    def _run(self, c: Vector, gap: float, prices: Vector | None = None) -> Answer:
+        """Solve a large problem by the run of ``solve``, from prices of the columns if given."""
         problem = self.problem
         p, q = problem.p, problem.q
         geometry, unit, extra = self._geometry(c)
         size = float(np.abs(geometry.bounds).max())
         eps = max(gap / unit, TRANSPORT_GAP * (problem.scale / unit + size))
-        request = Request(eps=eps or None, on_limit="ignore")
+        start = None
+        if prices is not None:
+            start = np.zeros(p.size), (prices - extra) / unit
+        request = Request(eps=eps or None, on_limit="ignore", potentials_init=start)
         result = execute(make_problem(geometry, p, q, normalize=True), request)
         if result.status in (Status.MAX_SECONDS, Status.INTERRUPTED):
             raise OutOfTime
@@ -319,7 +325,8 @@ class TransportOracle:
         U, W = U[:, kept] * share, W[:, kept] / share
         for w in W.T:
             extra -= w * w / 2
-        return cloud_geometry(U, W, lazy=True), 0.5, extra
+        # The largest of all costs would take longer to find than a good part of a run.
+        return cloud_geometry(U, W, lazy=True).roughly, 0.5, extra
 
 
 def line_prices(x: Vector, y: Vector, p: Vector, q: Vector) -> Vector:

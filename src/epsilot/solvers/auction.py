@@ -77,6 +77,8 @@ class AuctionTuning:
     # Bids.
     max_bids_per_step: int = 1_000_000
     max_bids_per_row: int = 25  # per step; a level ends after four times as many
+    # In the first phase from given prices: those that need more are worse than coarse levels.
+    max_trial_bids_per_row: int = 10
     rounding: float = 1e-13  # share of costs and prices that is round-off
     assumed_spacing: float = 1e-3  # share of costs and prices, where a list has equal values
     # Relative gaps from which a plan on the way is worth a certificate.
@@ -120,6 +122,7 @@ class LevelState:
     # Relative gap from which an intermediate plan is worth a certificate.
     certified_gap: float = TUNING.certified_gaps[0]
     is_over: bool = False  # whether the last phase of the level has ended
+    is_trial: bool = False  # whether the phase began from given prices, which may be poor
     eps: float = 0.0
     last_eps: float = 0.0
     early: float = 0.0  # mass that may be unsold when a phase ends
@@ -307,9 +310,10 @@ class AuctionLevels:
         """Return the masses of the rows and columns of the current level."""
         return state.weights, state.quotas
 
-    def _level(self, state: LevelState) -> tuple[Vector, Vector, Vector]:
+    def _level(self, state: LevelState, given: Vector | None) -> tuple[Vector, Vector, Vector]:
         """Return the masses of the next level's rows and columns, and its first prices."""
-        return state.weights, state.quotas, np.zeros(state.cols.size)
+        prices = np.zeros(state.cols.size) if given is None else given
+        return state.weights, state.quotas, prices
 
     def search(self, state: LevelState, rows: Integers) -> None:
         """Write new lists for some rows."""
@@ -363,10 +367,20 @@ class AuctionLevels:
 
     # -- levels and phases -----------------------------------------------------------------
 
-    def _open(self, state: LevelState) -> None:
+    def start_at(self, state: LevelState, potentials: Potentials) -> None:
+        """Open the finest level with the prices of given potentials.
+
+        The coarse levels follow if the first phase shows that these prices are poor.
+        """
+        self.arrange(state)
+        g = potentials[0 if state.is_flipped else 1]
+        state.level, state.is_trial = len(self.depths(state)) - 1, True
+        self._open(state, -g[state.cols])
+
+    def _open(self, state: LevelState, given: Vector | None = None) -> None:
         """Open a level: masses, prices, lists and the first ε."""
-        before = self.dual(state) if state.level else None
-        p, q, prices = self._level(state)
+        before = self.dual(state) if state.level and given is None else None
+        p, q, prices = self._level(state, given)
         n, m = p.size, q.size
         k = min(
             m,
@@ -419,7 +433,8 @@ class AuctionLevels:
                 TUNING.unsold_early,
                 TUNING.unsold_weighted,
             )
-        first = k * spread if state.level == 0 else max(TUNING.first_eps * spread, off)
+        is_cold = state.level == 0 and not state.is_trial
+        first = k * spread if is_cold else max(TUNING.first_eps * spread, off)
         state.eps = TUNING.eps_factor * first
         state.last_eps = last * spread
 
@@ -429,6 +444,9 @@ class AuctionLevels:
         n = state.leasts.size
         until = counts[kernels.BIDS] + min(TUNING.max_bids_per_step, self.max_bids_per_row * n)
         is_hopeless = until > 4 * self.max_bids_per_row * n
+        if state.is_trial:
+            most = TUNING.max_trial_bids_per_row * n
+            until, is_hopeless = min(until, most), until >= most
         bids, n_idle = -1, 0  # bids at the last search; rows searched since the last bid
         while True:
             why, state.small = self._bid(state, until)
@@ -443,8 +461,13 @@ class AuctionLevels:
                 kernels.rejoin(arrays.queue, arrays.waiting, arrays.counts)
             else:
                 break
-        if why != kernels.ENOUGH or is_hopeless:
+        if why == kernels.ENOUGH and not is_hopeless:
+            return
+        if why == kernels.ENOUGH and state.is_trial:
+            state.level, state.is_selling = 0, False  # the next step opens the coarsest level
+        else:
             self._end(state)
+        state.is_trial = False
 
     def _end(self, state: LevelState) -> None:
         """End a phase: compute the least value of every row under its last prices."""
@@ -548,13 +571,15 @@ class CloudAuctionLevels(AuctionLevels):
         state.nodes = Tree.ordered(Y).priced(-g, metric, shift).nodes.ravel()
         return super().adopt(state, g)
 
-    def _level(self, state: LevelState) -> tuple[Vector, Vector, Vector]:
+    def _level(self, state: LevelState, given: Vector | None) -> tuple[Vector, Vector, Vector]:
         """Set the next level's points; return its masses, and prices from the previous level."""
         metric, shift = self.embedding.metric, self.embedding.shift
         X, Y, *_ = self._fine(state)
         depth = self.depths(state)[state.level]
         (X, p), (Y, q) = cells(X, state.weights, depth), cells(Y, state.quotas, depth)
-        if state.level == 0:
+        if given is not None:
+            prices = given
+        elif state.level == 0:
             prices = self._first_prices(X, Y, p, q)
         else:
             prices = -self._column_potential(state, Y)
@@ -773,9 +798,13 @@ class Auction(DirectSolver[AuctionState]):
     def init(
         self, problem: Additive, rng: Generator, potentials: Potentials | None = None
     ) -> tuple[AuctionState, Work]:
-        """Return an empty state: the first step opens the coarsest level."""
-        none = np.zeros(0)
-        return AuctionState(row=none, lam=none), Work()
+        """Return an empty state, or one at the finest level if there are potentials."""
+        none, work = np.zeros(0), Work()
+        state = AuctionState(row=none, lam=none)
+        if potentials is not None:
+            _levels(problem).start_at(state, potentials)
+            work.record(Work.of(arc_tested=state.list_cols.size))
+        return state, work
 
     def step(self, problem: Additive, state: AuctionState, rng: Generator) -> Work:
         """Bid; when the auction of a level has ended, pivot."""
