@@ -365,7 +365,7 @@ def clouds_drawing(result: CoupledClouds) -> str:
     centre = np.array([SIDE / 2, height / 2])
     X, Y = (centre + 0.9 * SIDE * (Z - middle) / reach for Z in (X, Y))
     arcs = result.arcs
-    largest = min(4.0, 0.25 * SIDE / np.sqrt(max(len(X), len(Y))))
+    largest = min(4.0, 0.06 * SIDE / np.sqrt(max(len(X), len(Y))))  # lines stay visible
     parts = charts.arcs(X[arcs.i], Y[arcs.j], arcs.flow)
     for Z, places, kind in ((X, arcs.i, "from"), (Y, arcs.j, "to")):
         parts += charts.dots(Z, _masses(places, arcs.flow, len(Z)), largest, kind)
