@@ -79,6 +79,21 @@ def test_every_pivot_leaves_a_strongly_feasible_tree(rng, kind, big):
         assert (C + y[:n, None] - y[n:-1]).min() > -1e-11
 
 
+def test_the_first_cheapest_arc_of_a_block_is_found(rng):
+    n_arcs = 40
+    sources, targets = rng.integers(0, 9, (2, n_arcs)).astype(np.uint32)
+    y, costs = rng.integers(0, 3, 9) * 1.0, rng.integers(0, 3, n_arcs) * 1.0
+    reduced = costs + y[sources] - y[targets]
+    for start in range(n_arcs):
+        for stop in range(start + 1, n_arcs + 1):
+            ends = np.uint32(start), np.uint32(stop)
+            least, arc = network._cheapest(
+                sources, targets, costs, y, *ends, np.inf, np.uint32(n_arcs)
+            )
+            assert arc == start + np.argmin(reduced[start:stop])
+            assert least == reduced[arc]
+
+
 def test_arcs_that_cannot_carry_all_leave_a_shortage_at_any_price():
     sources, targets = np.array([0, 1], np.uint32), np.array([2, 3], np.uint32)
     costs, supply, tree = np.array([0.5, 0.5]), np.array([0.7, 0.3, -0.4, -0.6]), fresh_tree(4)

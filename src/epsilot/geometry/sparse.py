@@ -65,7 +65,13 @@ class Sparse(Geometry):
                 f"rows, cols and costs have shapes {i.shape}, {j.shape} and {values.shape}; they "
                 "must be three vectors of one length, with one entry for each arc."
             )
-        kept = ~is_forbidden(values, getattr(costs, "dtype", None))
+        forbidden = least_forbidden(getattr(costs, "dtype", None))
+        owned, starts = np.array(values, dtype=np.float64), np.empty(n + 1, dtype=np.int64)
+        others = j.astype(np.uint32)
+        if kernels.are_in_order(i.astype(np.uint32), others, owned, forbidden, starts):
+            self._take((n, m), ArcLists(starts, others, owned))
+            return
+        kept = ~(values >= forbidden)  # with NaN
         if not kept.all():
             i, j, values = i[kept], j[kept], values[kept]
         bad = ~np.isfinite(values)
@@ -73,19 +79,14 @@ class Sparse(Geometry):
             k = int(np.argmax(bad))
             raise InvalidProblem(describe_bad_cost(int(i[k]), int(j[k]), float(values[k])))
         keys = i * m + j
-        is_sorted = bool((keys[1:] > keys[:-1]).all())
-        if not is_sorted:
-            order = np.argsort(values, kind="stable")
-            order = order[np.argsort(keys[order], kind="stable")]
-            keys = keys[order]
-            first = np.ones(keys.size, dtype=np.bool_)
-            first[1:] = keys[1:] > keys[:-1]
-            order = order[first]
-            i, j, values = i[order], j[order], values[order]
-        counts = np.bincount(i, minlength=n)
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        owned = np.array(values, dtype=np.float64)
-        self._take((n, m), ArcLists(starts, j.astype(np.uint32), owned))
+        order = np.argsort(values, kind="stable")
+        order = order[np.argsort(keys[order], kind="stable")]
+        keys = keys[order]
+        first = np.ones(keys.size, dtype=np.bool_)
+        first[1:] = keys[1:] > keys[:-1]
+        order = order[first]
+        lists = _in_order((n, m), i[order], j[order], values[order].astype(np.float64)).by_rows
+        self._take((n, m), lists)
 
     def _take(self, shape: tuple[int, int], by_rows: ArcLists) -> None:
         self.shape, self.by_rows = shape, by_rows
@@ -142,25 +143,25 @@ class Sparse(Geometry):
         return np.repeat(np.arange(self.shape[0]), np.diff(self.by_rows.starts))
 
     @cached_property
-    def _columns(self) -> tuple[Index, Index]:
+    def _columns(self) -> tuple[Index, Index, NDArray[np.uint32]]:
         starts, cols, _ = self.by_rows
-        m = self.shape[1]
+        m, rows = self.shape[1], np.empty(self.n_arcs, dtype=np.uint32)
         places, first = np.empty(cols.size, dtype=np.int64), np.empty(m + 1, dtype=np.int64)
-        kernels.by_columns(starts, cols, m, places, first)
-        return places, first
+        kernels.by_columns(starts, cols, m, places, first, rows)
+        return places, first, rows
 
     @cached_property
     def by_cols(self) -> ArcLists:
         """The arcs of each column."""
-        places, first = self._columns
-        return ArcLists(first, self.rows[places].astype(np.uint32), self.by_rows.costs[places])
+        places, first, rows = self._columns
+        return ArcLists(first, rows, self.by_rows.costs[places])
 
     @cached_property
     def allowed(self) -> AllowedArcs:  # type: ignore[override]
         """The arcs that plans may use."""
         starts, cols, costs = self.by_rows
-        places, first = self._columns
-        return AllowedArcs(starts, cols, first, places, self.by_cols.others, self.rows, costs)
+        places, first, others = self._columns
+        return AllowedArcs(starts, cols, first, places, others, self.rows, costs)
 
     # -- changes ---------------------------------------------------------------------------
 

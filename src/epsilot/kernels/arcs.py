@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import accumulate
 from .compiling import KERNEL, njit
 from .exp_log import exp, log
 
@@ -162,14 +163,34 @@ def negative(starts, others, costs, f, g, bar, k, rows, places):
 
 
 @njit(**KERNEL)
-def by_columns(starts, cols, m, places, first):
-    """Write the places of all arcs by columns, rows rising, and the first place of each column."""
+def are_in_order(rows, cols, costs, forbidden, starts):
+    """Tell whether arcs are sorted by rows, then columns, each once, and write the first of rows.
+
+    Costs must be finite and below ``forbidden``, too.
+    """
+    starts[:] = 0
+    row, col = 0, -1
+    for arc in range(rows.size):
+        is_next = rows[arc] > row or (rows[arc] == row and cols[arc] > col)
+        if not (is_next and -np.inf < costs[arc] < forbidden):
+            return False
+        row, col = rows[arc], cols[arc]
+        starts[row + 1] += 1
+    accumulate(starts)
+    return True
+
+
+@njit(**KERNEL)
+def by_columns(starts, cols, m, places, first, rows):
+    """Write the places and rows of all arcs by columns, rows rising, and the first of columns."""
     first[:] = 0
     for arc in range(cols.size):
         first[cols[arc] + 1] += 1
     for j in range(m):
         first[j + 1] += first[j]
     free = first[:-1].copy()
-    for arc in range(cols.size):
-        places[free[cols[arc]]] = arc
-        free[cols[arc]] += 1
+    for i in range(starts.size - 1):
+        for arc in range(starts[i], starts[i + 1]):
+            place = free[cols[arc]]
+            places[place], rows[place] = arc, i
+            free[cols[arc]] += 1

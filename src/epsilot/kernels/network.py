@@ -21,7 +21,7 @@ from .arrays import accumulate, empty, zeros
 from .compiling import KERNEL, njit
 
 ARTIFICIAL = np.uint32(0xFFFFFFFF)
-ZERO, ONE = np.uint32(0), np.uint32(1)
+ZERO, ONE, TWO, THREE, FOUR = (np.uint32(k) for k in range(5))
 #: Pivots over which the walk length is averaged; fewest and most arcs priced per block.
 AVERAGED_PIVOTS, MIN_PRICED_ARCS, MAX_PRICED_ARCS = 64, 50, 1 << 40
 
@@ -193,6 +193,39 @@ def lower_to_costs(sources, targets, costs, potentials, sweeps):
 
 
 @njit(**KERNEL)
+def _cheapest(sources, targets, costs, y, at, end, least, cheapest):
+    """Return the least reduced cost of the arcs ``at`` to ``end``, and the first arc that has it.
+
+    ``least`` and ``cheapest`` are those so far. Four arcs are compared at once, because few are
+    cheaper than all before.
+    """
+    arc = at
+    while arc + FOUR <= end:
+        b, c, d = arc + ONE, arc + TWO, arc + THREE
+        first = costs[arc] + y[sources[arc]] - y[targets[arc]]
+        second = costs[b] + y[sources[b]] - y[targets[b]]
+        third = costs[c] + y[sources[c]] - y[targets[c]]
+        fourth = costs[d] + y[sources[d]] - y[targets[d]]
+        of_two, of_others = min(first, second), min(third, fourth)
+        if min(of_two, of_others) < least:
+            if first < least:
+                least, cheapest = first, np.uint32(arc)
+            if second < least:
+                least, cheapest = second, np.uint32(b)
+            if third < least:
+                least, cheapest = third, np.uint32(c)
+            if fourth < least:
+                least, cheapest = fourth, np.uint32(d)
+        arc = np.uint32(arc + FOUR)
+    while arc < end:
+        reduced = costs[arc] + y[sources[arc]] - y[targets[arc]]
+        if reduced < least:
+            least, cheapest = reduced, arc
+        arc = np.uint32(arc + ONE)
+    return least, cheapest
+
+
+@njit(**KERNEL)
 def pivots(
     sources,
     targets,
@@ -216,22 +249,17 @@ def pivots(
     at, average = np.uint32(start), math.sqrt(n_arcs)
     priced, walked = 0, 0
     for done in range(most):
-        entering, least, left, block = (
-            n_arcs,
-            -tolerance,
-            int(n_arcs),
-            min(max(int(average), fewest), largest),
-        )
-        while left > 0 and entering == n_arcs:
-            for _ in range(min(block, left)):
-                reduced = costs[at] + y[sources[at]] - y[targets[at]]
-                if reduced < least:
-                    least, entering = reduced, at
-                at = np.uint32(at + ONE)
-                if at == n_arcs:
-                    at = ZERO
-            priced += min(block, left)
-            left -= block
+        entering, least, left = n_arcs, -tolerance, n_arcs
+        block = np.uint32(min(max(int(average), fewest), largest, n_arcs))
+        while left > ZERO and entering == n_arcs:
+            n_new = min(block, left)
+            left -= n_new
+            priced += n_new
+            while n_new > ZERO:
+                end = np.uint32(min(n_arcs, at + n_new))
+                least, entering = _cheapest(sources, targets, costs, y, at, end, least, entering)
+                n_new -= np.uint32(end - at)
+                at = ZERO if end == n_arcs else end
         if entering == n_arcs:
             return done, at, priced, walked
         i, j = sources[entering], targets[entering]

@@ -111,11 +111,12 @@ def round_on_arcs(
         excess = np.maximum(r - p, 0).sum() + np.maximum(c - q, 0).sum()
         error = float(excess) + abs(float(r.sum()) - share)
     few = core.arcs()
-    if few is not None and share is None and np.isfinite(geometry.entries(few.i, few.j)).all():
-        vertex = few.settled(p, q)
-        if vertex is not None:
-            plan = Plan(vertex)
-            return Rounded(plan, plan.cost(geometry), error)
+    vertex = None if few is None or share is not None else few.settled(p, q)
+    if vertex is not None:
+        plan = Plan(vertex)
+        cost = plan.cost(geometry)
+        if cost < np.inf:  # on allowed arcs only
+            return Rounded(plan, cost, error)
     cols = arcs.cols.astype(np.int64)
     flow = np.maximum(core.at(arcs.rows, cols), 0.0)
     s, t = np.empty(n), np.empty(m)

@@ -26,10 +26,12 @@ from .cost_models import median_arc_cost
 class ArcMatchingTuning:
     """Tuning parameters of assignments on arcs."""
 
-    first_eps: float = 0.25  # share of the largest cost
+    first_eps: float = 0.05  # share of the largest cost
     eps_factor: float = 5.0  # by which ε falls from phase to phase
     last_eps: float = 0.01  # in units of the median cost
-    left_rows: float = 0.0003  # share of the rows that may be unmatched when a phase ends
+    # Rows that may be unmatched when a phase ends: a share of all rows, and a number.
+    left_rows: float = 0.0003
+    few_rows: int = 3
     max_bids_per_row: int = 100  # and phase
     bids_per_step: int = 500_000  # so that limits are checked in time
     reduction_passes: int = 2  # that match rows without a search
@@ -60,6 +62,7 @@ class MatchingState:
     n_waiting: int = 0
     bids: int = 0  # in this phase
     bid_eps: float = 0.0  # ε of the phase
+    last_eps: float = 0.0  # below which no phase begins
     n_read: int = 0  # arcs read by searches
 
     @property
@@ -91,6 +94,7 @@ def open_matching(problem: Additive) -> dict[str, Any]:
     n = problem.shape[0]
     return {
         "is_matching": True,
+        "last_eps": TUNING.last_eps * median_arc_cost(problem.geometry),
         "matched": np.full(n, -1),
         "owners": np.full(n, -1, dtype=np.int32),
         "waiting": np.arange(n, dtype=np.int32),
@@ -115,14 +119,14 @@ def match(problem: Additive, state: MatchingState) -> tuple[Work, bool]:
     assert arcs is not None
     held = arcs.starts, arcs.cols, arcs.costs, state.lam, state.matched, state.owners, state.waiting
     if state.stage == BIDS:
-        enough = int(TUNING.left_rows * n)
+        enough = max(TUNING.few_rows, int(TUNING.left_rows * n))
         limits = state.bid_eps, enough, TUNING.bids_per_step
         state.first, state.n_waiting, bids = kernels.bid(
             *held, state.first, state.n_waiting, *limits
         )
         state.bids += bids
         if state.n_waiting <= enough or state.bids >= TUNING.max_bids_per_row * n:
-            _end_phase(problem, state)
+            _end_phase(state)
         return Work.of(arc_tested=bids * arcs.costs.size // n), True
     if state.stage == REDUCTION:
         rounds = TUNING.reduction_passes, TUNING.evictions_per_row
@@ -138,12 +142,12 @@ def match(problem: Additive, state: MatchingState) -> tuple[Work, bool]:
     return Work.of(arc_tested=n_read), done >= 0 and is_quick
 
 
-def _end_phase(problem: Additive, state: MatchingState) -> None:
+def _end_phase(state: MatchingState) -> None:
     """Begin a phase with a smaller ε, in which all rows bid again, or end the bids."""
-    n = problem.shape[0]
+    n = state.waiting.size
     state.bid_eps /= TUNING.eps_factor
     state.bids, state.first = 0, 0
-    if state.bid_eps < TUNING.last_eps * median_arc_cost(problem.geometry):
+    if state.bid_eps < state.last_eps:
         state.stage = REDUCTION
         return
     state.matched[:] = state.owners[:] = -1

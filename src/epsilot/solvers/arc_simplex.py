@@ -239,8 +239,8 @@ def raise_price(state: RoundState) -> None:
 
 
 def duals(state: RoundState, unit: float) -> Potentials:
-    """Return the current potentials."""
-    if not state.has_basis:
+    """Return the current potentials; between rounds, prices of nodes are 0."""
+    if not state.is_open:
         return state.row, state.lam
     n = state.row.size
     y = (state.node_prices - np.median(state.node_prices)) * unit

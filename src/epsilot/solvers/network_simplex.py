@@ -72,8 +72,10 @@ class NetworkSimplexTuning:
     max_whole_nodes: int = 4000
     whole_artificial_price: float = 1.0  # first price of artificial arcs then, in the same unit
     sorted_arcs: int = 3  # per node, from which the first basis is built
-    #: Fewest and most arcs that are priced together, in units of the root of their number.
-    block: tuple[float, float] = (4.0, 16.0)
+    # Arcs that are priced together, in units of the root of their number: in a first round with all
+    # arcs, and otherwise.
+    whole_block: float = 5.0
+    block: float = 16.0
     arc_seconds: float = 1e-6  # predicted time per arc
     arc_bytes: int = 60  # predicted memory per arc
     node_bytes: int = 1200  # predicted memory per row and column
@@ -253,20 +255,12 @@ class NetworkSimplex(DirectSolver[NetworkState]):
             elif state.round == 0:
                 open_round(levels, state, unit)
             else:
-                bar = -2 * TUNING.tolerance * unit
-                k = auction.TUNING.min_list_columns
-                arcs = levels.geometry.allowed
-                assert arcs is not None
-                found = arcs.negative(state.row, state.lam, bar, k)
-                reopen(state, *found, unit, TUNING.tolerance)
-                if state.is_done and is_short(state) and may_raise_price(state):
-                    raise_price(state)
-                    state.is_open, state.is_done = True, False
+                open_next(levels, state, unit)
             work.record(Work.of(arc_tested=state.sources.size))
         if state.is_open:
-            root = math.sqrt(state.sources.size)
-            fewest, most = (math.ceil(share * root) for share in TUNING.block)
-            work.record(pivot(state, unit, TUNING.tolerance, (fewest, most), True))
+            share = TUNING.whole_block if _is_whole(problem) else TUNING.block
+            block = math.ceil(share * math.sqrt(state.sources.size))
+            work.record(pivot(state, unit, TUNING.tolerance, (block, block), True))
         return work
 
     def candidates(self, problem: Additive, state: NetworkState) -> list[tuple[Core, Vector]]:
@@ -282,19 +276,22 @@ class NetworkSimplex(DirectSolver[NetworkState]):
             i = j = np.zeros(0, dtype=np.int64)
             flow = np.zeros(0)
         core = Arcs(problem.shape, levels.kept_rows[i], levels.kept_cols[j], flow)
-        return [(core, self.potentials(problem, state)[0])]
+        return [(core, _whole_potentials(problem, levels, state)[0])]
 
     def potentials(self, problem: Additive, state: NetworkState) -> Potentials:
         """Return the current duals; rows and columns without mass have 0."""
         if state.is_matching:
             return matching_row(problem, state), state.lam
-        if not state.has_basis:
-            return state.row, state.lam
-        levels, (n, m) = ArcLevels(problem), problem.shape
-        f, g = duals(state, problem.geometry.cost_unit)
-        row, lam = np.zeros(n), np.zeros(m)
-        row[levels.kept_rows], lam[levels.kept_cols] = f, g
-        return row, lam
+        return _whole_potentials(problem, ArcLevels(problem), state)
+
+
+def _whole_potentials(problem: Additive, levels: ArcLevels, state: NetworkState) -> Potentials:
+    """Return the duals of the simplex, or the first ones; nodes without mass have 0."""
+    if not state.has_basis:
+        return state.row, state.lam
+    row, lam = (np.zeros(size) for size in problem.shape)
+    row[levels.kept_rows], lam[levels.kept_cols] = duals(state, problem.geometry.cost_unit)
+    return row, lam
 
 
 def crude_potentials(problem: Additive) -> tuple[Potentials, Work]:
@@ -356,6 +353,22 @@ def open_round(levels: ArcLevels, state: NetworkState, unit: float) -> None:
     first = np.flatnonzero(rank <= most)  # with all ties, whose order depends on the processor
     state.big = TUNING.artificial_price
     crash(state, levels.masses(state), first[np.argsort(rank[first], kind="stable")])
+
+
+def open_next(levels: ArcLevels, state: NetworkState, unit: float) -> None:
+    """Open a round with arcs of negative reduced cost, or at a higher price, or end the run."""
+    arcs = levels.geometry.allowed
+    assert arcs is not None
+    bar, k = -2 * TUNING.tolerance * unit, auction.TUNING.min_list_columns
+    found = arcs.negative(state.row, state.lam, bar, k)
+    may_rise = is_short(state) and may_raise_price(state)
+    if found[0].size == 0 and not may_rise:
+        state.is_done = True
+        return
+    reopen(state, *found, unit, TUNING.tolerance)
+    if state.is_done and may_rise:
+        raise_price(state)
+        state.is_open, state.is_done = True, False
 
 
 def ranks(x: Vector) -> NDArray[np.uint16]:
