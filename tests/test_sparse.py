@@ -9,8 +9,10 @@ from scipy.spatial.distance import cdist
 
 import epsilot
 from epsilot import deadline
+from epsilot.problems.kinds import UserProblem
 from epsilot.problems.plan import Arcs
 from epsilot.problems.rounding import round_on_arcs
+from epsilot.problems.unbalanced import Unbalanced
 from epsilot.solvers import network_simplex
 from epsilot.solvers.network_simplex import TUNING
 from epsilot_lab.studies.sparse import agrees, is_cut
@@ -25,6 +27,7 @@ def test_random_problems_equal_highs_or_are_cut(first):
 
 
 BASE = np.array([[1.0, 4.0, np.inf], [np.inf, 2.0, 1.0]])
+ARCS = [0, 0, 1, 1], [0, 1, 1, 2], [1.0, 4.0, 2.0, 1.0]
 A, B = [0.5, 0.5], [0.4, 0.3, 0.3]
 STORED = sparse.csr_array(np.where(np.isfinite(BASE), BASE, 0.0))
 LARGEST32 = np.finfo(np.float32).max
@@ -46,6 +49,13 @@ def test_all_forms_are_the_same_cost(name):
     result = epsilot.solve(FORMS[name], A, B)
     assert (result.value, result.lower_bound) == pytest.approx((1.5, 1.5))
     assert result.method == "network_simplex"
+
+
+@pytest.mark.parametrize("costs", [[2.0, 1.0, 3.0], [1.0, 2.0, 3.0]])
+def test_of_parallel_arcs_in_order_the_cheapest_counts(costs):
+    M = epsilot.Sparse([0, 0, 1], [0, 0, 1], costs, (2, 2))
+    assert M.n_arcs == 2
+    assert epsilot.solve(M).value == pytest.approx(2.0)
 
 
 def test_explicit_zeros_are_arcs():
@@ -94,6 +104,80 @@ def test_penalties_on_arcs_are_those_beside_pairs_too_expensive_to_use(name):
     assert full.lower_bound <= result.value
     assert not result.plan[np.isinf(ALONE)].any()
     assert all(np.isfinite(x).all() for x in result.potentials)
+
+
+ONE_SIDED = {
+    "kl rows": {"unbalanced": (np.inf, 1.0)},
+    "kl columns": {"unbalanced": ([1.0, 2.0, 0.5], np.inf)},
+    "kl rows with entropy": {"unbalanced": (np.inf, 1.0), "reg": 0.1},
+    "tv rows": {"unbalanced": (np.inf, 2.0), "unbalanced_type": "tv"},
+    "tv columns": {"unbalanced": (200.0, np.inf), "unbalanced_type": "tv"},
+    "tv columns with entropy": {"unbalanced": (2.0, np.inf), "unbalanced_type": "tv", "reg": 0.1},
+}
+
+
+@pytest.mark.parametrize("max_iter", [None, 0])
+@pytest.mark.parametrize("name", ONE_SIDED)
+def test_one_side_may_keep_its_masses_if_all_of_it_has_arcs(name, max_iter):
+    keywords = ONE_SIDED[name]
+    a, b = np.array([0.5, 0.7, 0.0]), np.array([0.4, 0.3, 0.6, 0.0])
+    goal = {"tol": 1e-9} if "reg" in keywords else {"rtol": 1e-7}
+    full = epsilot.solve(np.minimum(ALONE, 4000.0), a, b, **keywords, **goal)
+    limits = {"max_iter": max_iter, "on_limit": "ignore"}
+    result = epsilot.solve(ALONE, a, b, **keywords, **goal, **limits)
+    assert result.lower_bound <= full.value
+    assert full.lower_bound <= result.value < np.inf
+    assert not result.plan[np.isinf(ALONE)].any()
+    axis, weights = (0, b) if "columns" in name else (1, a)
+    np.testing.assert_allclose(result.plan.sum(axis=axis), weights, atol=1e-12)
+    if max_iter is None:
+        assert result.converged
+        assert result.value == pytest.approx(full.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("divergence", ["kl", "tv"])
+@pytest.mark.parametrize("prices", [(np.inf, 1.0), (1.0, np.inf)])
+def test_points_that_a_plan_leaves_out_take_their_cheapest_arc(prices, divergence):
+    kind = Unbalanced(*prices, divergence)
+    a, b = np.array([0.5, 0.7]), np.array([0.4, 0.3, 0.3])
+    problem = kind.problem(UserProblem(epsilot.Sparse(*ARCS, BASE.shape), a, b))
+    found = kind.objective(problem, None).rounded(Arcs.none(BASE.shape))
+    axis, weights = (1, a) if prices[0] == np.inf else (0, b)
+    plan = problem.mass * found.plan.toarray()
+    np.testing.assert_allclose(plan.sum(axis=axis), weights, atol=1e-15)
+    expected = 0.5 * 1 + 0.7 * 1 if prices[0] == np.inf else 0.4 * 1 + 0.3 * 2 + 0.3 * 1
+    assert problem.mass * problem.unit * found.cost == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("divergence", ["kl", "tv"])
+def test_exact_points_without_arcs_are_cut(divergence):
+    a, b = [0.5, 0.7, 0.2], [0.4, 0.3, 0.3, 0.1]
+    with pytest.raises(epsilot.Infeasible, match=r"sources must keep a mass of 0\.2") as rows:
+        epsilot.solve(ALONE, a, b, unbalanced=(np.inf, 1.0), unbalanced_type=divergence)
+    assert rows.value.sources.tolist() == [2]
+    assert rows.value.targets.size == 0
+    assert rows.value.excess == pytest.approx(0.2)
+    with pytest.raises(epsilot.Infeasible, match=r"targets must keep a mass of 0\.1") as cols:
+        epsilot.solve(ALONE, a, b, unbalanced=(1.0, np.inf), unbalanced_type=divergence)
+    assert cols.value.targets.tolist() == [0, 1, 2]
+    assert cols.value.excess == pytest.approx(0.1)
+
+
+def test_targets_without_mass_take_none_under_kl():
+    M = np.array([[1.0, np.inf], [np.inf, 1.0]])
+    with pytest.raises(epsilot.Infeasible, match="no arc to a target with mass"):
+        epsilot.solve(M, [0.5, 0.5], [1.0, 0.0], unbalanced=(np.inf, 1.0))
+    assert epsilot.solve(
+        M, [0.5, 0.5], [1.0, 0.0], unbalanced=(np.inf, 1.0), unbalanced_type="tv"
+    ).value == pytest.approx(2.0)
+
+
+def test_high_penalties_on_separate_arcs_are_certified():
+    """Each part misses some mass, at a penalty far above the costs."""
+    M = np.array([[0.3, np.inf], [np.inf, 0.5]])
+    result = epsilot.solve(M, [0.6, 0.4], [0.3, 0.7], unbalanced=300.0, unbalanced_type="tv")
+    assert result.converged
+    assert result.value == pytest.approx(0.3 * 0.3 + 0.4 * 0.5 + 300 * 0.6, rel=1e-12)
 
 
 def weighted_arcs(n, degree):
@@ -214,9 +298,9 @@ REFUSED = {
     "method": (lambda: epsilot.solve(BASE, A, B, method="pdasmd"), "needs a cost for every pair"),
     "dense": (lambda: epsilot.solve(np.eye(2), method="network_simplex"), "needs a sparse cost"),
     "partial entropy": (lambda: epsilot.solve(BASE, A, B, mass=0.1, reg=1.0), "leave out reg"),
-    "one side": (
-        lambda: epsilot.solve(BASE, A, B, unbalanced=(1, np.inf), unbalanced_type="tv"),
-        "finite penalties",
+    "exact points": (
+        lambda: epsilot.solve(BASE, A, B, unbalanced=([1, np.inf], 1), unbalanced_type="tv"),
+        "inf for one whole side",
     ),
     "barycentre": (lambda: epsilot.barycenter([A, A], BASE), "forbids some pairs"),
     "pairwise": (lambda: epsilot.pairwise([A, A], sparse.eye_array(2).tocsr()), "sparse matrix"),

@@ -282,9 +282,13 @@ def penalised_softmin(log_mass: Vector, lse: Vector, eta: float, price: Price) -
 
 
 def bounded_gains(f: Vector, price: Price) -> Vector:
-    """Return potentials, finite at points without arcs: their mass vanishes at the full price."""
+    """Return potentials, finite at points without arcs: their mass vanishes at the full price.
+
+    Exact points without arcs have no mass, and any potential.
+    """
     is_alone = f == np.inf
-    return np.where(is_alone, VANISHED * price, f) if is_alone.any() else f
+    vanished = VANISHED * np.where(np.isinf(price), 0.0, price)
+    return np.where(is_alone, vanished, f) if is_alone.any() else f
 
 
 def rounding_factor(f: Vector, g: Vector, eta: float) -> float:

@@ -130,7 +130,7 @@ class TotalVariation(UnbalancedObjective):
         Methods see lower prices where they are much above the costs: potentials near the prices
         have then to be raised or lowered by as much.
         """
-        excess = price_excess(self.price_a, self.price_b, self.cost_size)
+        excess = price_excess(self.problem.geometry, self.price_a, self.price_b, self.cost_size)
         shifts = (0.0, excess, -excess) if excess > 0 else (0.0,)
         found = [self._dual(f + shift) for shift in shifts]
         return max(found, key=lambda pair: pair[1])
@@ -209,21 +209,26 @@ def cheapest_cols(geometry: Geometry, price: Price) -> Vector:
     return price + geometry.ctransform_cols(np.zeros(geometry.shape[0]))
 
 
-def price_excess(price_a: Price, price_b: Price, cost: float) -> float:
+def price_excess(geometry: Geometry, price_a: Price, price_b: Price, cost: float) -> float:
     """Return the excess of the penalties over those that already make all mass move.
 
     Where all exceed half of all costs, no mass vanishes while other mass appears on the other side,
     or on the same one, so that optimal plans do not depend on how large they are; methods keep the
-    digits of costs.
+    digits of costs. On arcs there is no excess: a way between two points may have many of them, or
+    there may be none.
     """
+    if geometry.allowed is not None:
+        return 0.0
     lowest = min(least(price_a), least(price_b))
     is_high = 0 < TUNING.high_penalty_ratio * cost < lowest
     return lowest - TUNING.lowered_penalty_ratio * cost if is_high else 0.0
 
 
-def lowered_prices(price_a: Price, price_b: Price, cost: float) -> tuple[Price, Price]:
+def lowered_prices(
+    geometry: Geometry, price_a: Price, price_b: Price, cost: float
+) -> tuple[Price, Price]:
     """Lower all penalties by the same amount, without a change of the optimal plans."""
-    if not price_excess(price_a, price_b, cost) > 0:
+    if not price_excess(geometry, price_a, price_b, cost) > 0:
         return price_a, price_b
     lowest, lowered = min(least(price_a), least(price_b)), TUNING.lowered_penalty_ratio * cost
     return lowered + (price_a - lowest), lowered + (price_b - lowest)
@@ -244,7 +249,7 @@ class Detours:
     def of(cls, geometry: Geometry, price_a: Price, price_b: Price) -> Detours:
         """Return the cheapest ways to remove and to create mass."""
         size = max(abs(x) for x in geometry.bounds)
-        price_a, price_b = lowered_prices(price_a, price_b, size)
+        price_a, price_b = lowered_prices(geometry, price_a, price_b, size)
         over_rows, over_cols = cheapest_rows(geometry, price_b), cheapest_cols(geometry, price_a)
         rows, cols = np.flatnonzero(over_rows < price_a), np.flatnonzero(over_cols < price_b)
         # An arc to a dummy that costs this much has no flow if any plan does without it.

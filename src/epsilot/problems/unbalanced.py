@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Vector
 from ..arguments import as_numpy, check_choice, is_real, numeric, plain
-from ..errors import InvalidProblem
+from ..errors import Infeasible, InvalidProblem
 from ..geometry import Geometry, as_geometry
 from ..wording import shown
 from .balanced import objective_of
@@ -116,9 +116,9 @@ class Unbalanced:
             return make_problem(*given[:3], **given.options)
         geometry = as_geometry(given.M)
         self._check_lengths(geometry)
-        self._check_arcs(geometry)
         p, q = checked_weights(geometry, given.a, given.b, normalize=given.normalize)
         self._check_exact(p, q)
+        self._check_arcs(geometry, p, q)
         totals = float(p.sum()), float(q.sum())
         unit = sum(totals)
         if not min(totals) / unit > NEGLIGIBLE_MASS:
@@ -158,15 +158,41 @@ class Unbalanced:
                     "penalty for more points)."
                 )
 
-    def _check_arcs(self, geometry: Geometry) -> None:
-        """Reject forbidden arcs with exact marginals."""
-        if geometry.allowed is None:
+    def _check_arcs(self, geometry: Geometry, p: Vector, q: Vector) -> None:
+        """Reject an exact side with points that have mass and no arc.
+
+        The other side takes any mass then. Between single exact points, arcs may be too few.
+        """
+        arcs = geometry.allowed
+        are_exact = [bool(np.isinf(price).any()) for price in (self.price_a, self.price_b)]
+        if arcs is None or not any(are_exact):
             return
-        if np.isinf(self.price_a).any() or np.isinf(self.price_b).any():
+        if all(are_exact) or not np.isinf(self.price_a if are_exact[0] else self.price_b).all():
             raise InvalidProblem(
-                "unbalanced holds inf and the cost forbids some pairs; arcs may be unable to take "
-                "an exact marginal (pass finite penalties for both sides)."
+                "unbalanced holds inf for some points, and the cost forbids some pairs; arcs may "
+                "be unable to take exact masses of single points (pass inf for one whole side, or "
+                "finite penalties)."
             )
+        ends = [(arcs.rows, p), (arcs.cols.astype(np.int64), q)]
+        (mine, mass), (others, other) = ends if are_exact[0] else ends[::-1]
+        usable = other[others] > 0 if self.divergence == "kl" else np.ones(others.size, np.bool_)
+        is_alone = (mass > 0) & (np.bincount(mine[usable], minlength=mass.size) == 0)
+        if not is_alone.any():
+            return
+        alone, excess = np.flatnonzero(is_alone), float(mass[is_alone].sum())
+        n = p.size
+        cut = (alone, np.zeros(0, dtype=np.int64))
+        if not are_exact[0]:  # all sources together cannot reach these targets
+            cut = (np.arange(n), np.flatnonzero(~is_alone))
+        side, there = ("sources", "target") if are_exact[0] else ("targets", "source")
+        weighed = " with mass" if self.divergence == "kl" else ""
+        raise Infeasible(
+            f"no plan exists on the allowed arcs: {alone.size} of the {side} must keep a mass of "
+            f"{excess:.6g}, but have no arc to a {there}{weighed} (allow more arcs, or pass a "
+            "finite penalty).",
+            *cut,
+            excess,
+        )
 
     def objective(self, problem: Problem, reg: float | None) -> Objective:
         """Return cost and marginal penalties as an objective, with an entropy for ``reg``."""

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from .._types import Potentials, Vector
 from ..errors import InvalidProblem
+from ..geometry.base import AllowedArcs
 from ..kernels.auction import corner
 from ..kernels.proof import FEASIBLE, LARGEST, SMALLEST, scaling_power
 from ..kernels.vectors import log
 from .objective import Objective
-from .plan import Arcs, Core, Correction, Plan
+from .plan import Arcs, Core, Correction, Plan, add_arcs
 from .prices import Price, highest, least, typical
 from .problem import Problem
 from .rounding import Rounded, round_onto
@@ -201,7 +202,7 @@ class UnbalancedObjective(Objective):
         """Round diag(s) K diag(t) to the exact marginals, and price it.
 
         For one exact side its rows, or columns, are scaled. An empty one that needs mass is spread
-        over the other side.
+        over the other side, or sent along its cheapest arc.
         """
         p, q = self.problem.p, self.problem.q
         if self.is_partly_exact:
@@ -213,10 +214,29 @@ class UnbalancedObjective(Objective):
         elif least(self.price_b) == math.inf:
             t, d, error = _to_marginal(core.cols(s), q)
             e = p / p.sum() if d.any() else e
+        arcs = self.problem.geometry.allowed
+        if arcs is not None and e.any() and d.any():
+            lacking = e if least(self.price_a) == math.inf else d
+            core = add_arcs(core, self._cheapest_arcs(arcs, lacking, s, t))
+            e, d = np.zeros_like(p), np.zeros_like(q)
         correction = Correction(s, t, e, d)
         _, cost, shipped = core.price(self.problem.geometry, correction.t, correction.d)
         plan = Plan(core, correction)
         return Rounded(plan, plan.priced(cost, shipped), error)
+
+    def _cheapest_arcs(self, arcs: AllowedArcs, lacking: Vector, s: Vector, t: Vector) -> Arcs:
+        """Return the cheapest arcs of the points of an exact side that lack mass, with that mass.
+
+        The other ends are those that the scalings ``s`` and ``t`` keep.
+        """
+        rows, cols = arcs.rows, arcs.cols.astype(np.int64)
+        is_rows = least(self.price_a) == math.inf
+        mine, usable = (rows, t[cols] > 0) if is_rows else (cols, s[rows] > 0)
+        used = np.flatnonzero((lacking[mine] > 0) & usable)
+        used = used[np.argsort(arcs.costs[used], kind="stable")]
+        points, first = np.unique(mine[used], return_index=True)
+        chosen = used[first]
+        return Arcs(self.problem.shape, rows[chosen], cols[chosen], lacking[points])
 
     def _keeping_points(self, core: Core, s: Vector, t: Vector) -> Rounded:
         """Round to the masses of exact points, and to nearly those of the plan at the others.

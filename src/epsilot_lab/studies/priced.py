@@ -22,7 +22,10 @@ HIGHS_TOLERANCE = 1e-7
 
 
 class Priced(NamedTuple):
-    """A problem with total variation penalties per point; inf keeps the mass of a point."""
+    """A problem with total variation penalties per point; inf keeps the mass of a point.
+
+    Costs of inf are forbidden pairs. Then inf keeps all points of one side, or none.
+    """
 
     M: Matrix
     a: Vector
@@ -34,7 +37,8 @@ class Priced(NamedTuple):
     def size(self) -> float:
         """The largest cost or penalty, times the total mass."""
         prices = np.append(self.price_a, self.price_b)
-        largest = float(np.max(prices, where=np.isfinite(prices), initial=np.abs(self.M).max()))
+        costs = np.abs(self.M).max(where=np.isfinite(self.M), initial=0.0)
+        largest = float(np.max(prices, where=np.isfinite(prices), initial=costs))
         return largest * float(self.a.sum() + self.b.sum())
 
 
@@ -52,6 +56,11 @@ def drawn(seed: int) -> Priced:
     if rng.random() < 0.5:
         for price in prices:
             price[rng.random(price.size) < rng.choice([0.0, 0.5])] = np.inf
+    if rng.random() < 0.4:
+        M[rng.random(M.shape) < rng.choice([0.2, 0.5, 0.8])] = np.inf
+        prices = [np.where(np.isinf(price), 1.0, price) for price in prices]
+        if rng.random() < 0.5:
+            prices[rng.integers(2)][:] = np.inf
     return Priced(M, a, b, *prices)
 
 
@@ -63,9 +72,10 @@ def optimum(problem: Priced) -> float | None:
     marginals = [np.kron(np.eye(n), np.ones((1, m))), np.kron(np.ones((1, n)), np.eye(m))]
     most = np.where(np.isinf(paid), 0.0, np.inf)
     paid = np.where(np.isinf(paid), 0.0, paid)
-    limits = np.concatenate([np.full(n * m, np.inf), most, most])
+    is_allowed = np.isfinite(M).ravel()
+    limits = np.concatenate([np.where(is_allowed, np.inf, 0.0), most, most])
     found = linprog(
-        np.concatenate([M.ravel(), paid, paid]),
+        np.concatenate([np.where(is_allowed, M.ravel(), 0.0), paid, paid]),
         A_eq=np.hstack([np.vstack(marginals), -identity, identity]),
         b_eq=np.append(a, b),
         bounds=list(zip(np.zeros(limits.size), limits, strict=True)),
