@@ -110,6 +110,22 @@ def test_the_solver_clock_stands_still_while_kernels_compile():
     assert solver == pytest.approx(real - compiled, abs=1e-3)
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing compiles")
+def test_writing_the_cache_counts_as_compiling(monkeypatch):
+    @compiling.njit()
+    def double(x):
+        return 2 * x
+
+    # Numba writes the cache after its event of compilation.
+    monkeypatch.setattr(double._cache, "save_overload", lambda *_: time.sleep(0.2), raising=False)
+    compiled = compile_watch.compile_seconds()
+    assert double(2) == 4
+    assert compile_watch.compile_seconds() - compiled > 0.2
+    compiled = compile_watch.compile_seconds()
+    assert double(3) == 6
+    assert compile_watch.compile_seconds() == compiled
+
+
 def test_a_full_disk_while_saving_is_a_warning_only(tmp_path, monkeypatch):
     monkeypatch.setattr(compiling, "_has_warned", False)
     monkeypatch.setattr(compile_watch, "_watch", _Watch())

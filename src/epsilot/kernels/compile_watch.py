@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 
 #: Shows the seconds of the compilation under way.
 ShowCompiling: TypeAlias = Callable[[float], None]
@@ -22,6 +23,7 @@ class _Watch(event.Listener):  # type: ignore[misc]
         self.seconds = 0.0  # of finished compilations
         self.began = 0.0  # of the outermost compilation under way
         self.depth = 0
+        self.block: tuple[float, float] | None = None  # began, seconds before: counted_whole
         self.shows: list[ShowCompiling] = []  # of the live lines on the terminal
         self.is_kept = True  # whether compiled kernels are kept on disk
         self.is_announced = False
@@ -65,12 +67,31 @@ event.register("numba:compile", _watch)
 
 def compile_seconds() -> float:
     """Return the seconds that this process has spent in the compiler."""
+    block = _watch.block
+    if block is not None:
+        return block[1] + time.perf_counter() - block[0]
     return _watch.seconds + (time.perf_counter() - _watch.began if _watch.depth else 0.0)
 
 
 def solver_clock() -> float:
     """Return the time in seconds on a clock that stands still while kernels compile."""
     return time.perf_counter() - compile_seconds()
+
+
+@contextmanager
+def counted_whole() -> Iterator[None]:
+    """Count all of the block if it compiles: also loading, linking and writing the cache."""
+    with global_compiler_lock:
+        if _watch.depth > 0 or _watch.block is not None:
+            yield
+            return
+        _watch.block = began, before = time.perf_counter(), _watch.seconds
+        try:
+            yield
+        finally:
+            if _watch.seconds > before:
+                _watch.seconds = before + time.perf_counter() - began
+            _watch.block = None
 
 
 @contextmanager

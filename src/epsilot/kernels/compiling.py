@@ -84,6 +84,11 @@ class Kernel(registry.CPUDispatcher):  # type: ignore[misc]
                 gc.enable()
 
     def _compile_for_args(self, *args: Any, **keywords: Any) -> Any:
+        with compile_watch.counted_whole():
+            return self._compile_writable(*args, **keywords)
+
+    def _compile_writable(self, *args: Any, **keywords: Any) -> Any:
+        """Compile for writable arrays, whether the arguments are or not."""
         given = tuple(self.typeof_pyval(x) for x in args)
         wanted = tuple(_writable(kind) for kind in given)
         if wanted == given:
