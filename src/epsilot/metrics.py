@@ -75,6 +75,9 @@ class Metric:
     inner: float = 1.0  # exponent of terms
     outer: float = 1.0  # exponent of the cost
     factor: float = 1.0  # of the cost
+    # Whether points may have a negative first coordinate, and then stand for the boundary, where
+    # the first coordinate is 0: the cost of such a point is that of its nearest point.
+    has_boundary: bool = False
 
     def __post_init__(self) -> None:
         if self.degree == 0 and self.square != 0.5:
@@ -96,7 +99,8 @@ class Metric:
         inner = () if self.inner == 1 else (float(self.inner),)
         is_plain = self.outer == self.factor == 1
         outer = () if is_plain else (float(self.outer), float(self.factor))
-        return (0.0,) * self.code, inner, outer
+        key = (0.0,) * self.code, inner, outer
+        return (*key, (0.0,)) if self.has_boundary else key
 
     @property
     def is_root(self) -> bool:
@@ -130,14 +134,21 @@ class Metric:
         """Return the p-th power of a metric that has a degree."""
         return replace(
             self, outer=p * self.outer, degree=p * self.degree,
-            power=max(self.power, p * self.degree), is_convex=self.is_convex and p >= 1, bound=None,
+            power=max(self.power, p * self.degree), is_convex=self.is_convex and p >= 1,
             float32_error=None, is_separable=False, square=0.0, tension=None, slope=None,
         )  # fmt: skip
 
     def scaled(self, factor: float) -> Metric:
         """Return a multiple of the metric."""
         return replace(
-            self, factor=factor * self.factor, bound=None, float32_error=None, is_separable=False,
+            self, factor=factor * self.factor, float32_error=None, is_separable=False, square=0.0,
+            tension=None, slope=None,
+        )  # fmt: skip
+
+    def to_boundary(self) -> Metric:
+        """Return the metric of points of which some may stand for a boundary."""
+        return replace(
+            self, has_boundary=True, is_convex=False, float32_error=None, is_separable=False,
             square=0.0, tension=None, slope=None,
         )  # fmt: skip
 
@@ -168,11 +179,11 @@ def _root(total: float) -> float:
 # -- bounds of trees: see kernels.metrics ------------------------------------------------------
 
 
-def _square_bound(weight: float) -> Compiled:
-    """Return the lower bound of weight |x - y|² - s·(y - c), the minimum of a parabola per axis."""
+def _square_bound(factor: float) -> Compiled:
+    """Return the bound of a multiple of |x - y|², by the minimum of a parabola per axis."""
 
-    def bound(low, size, x, node, axes):  # type: ignore[no-untyped-def]
-        d = len(axes)
+    def bound(weight, low, size, x, node, axes):  # type: ignore[no-untyped-def]
+        d, weight = len(axes), factor * weight
         for a in range(d):
             left, right, slope = node[a] - x[a], x[a] - node[d + a], node[2 * d + a]
             h = slope * (0.5 / weight)
@@ -180,14 +191,14 @@ def _square_bound(weight: float) -> Compiled:
             reach = max(abs(left), abs(right)) + abs(h)
             middle = 0.5 * (node[a] + node[d + a])
             low += weight * (t * t - h * h) - slope * (x[a] - middle)
-            size += reach * reach
+            size += weight * reach * reach
         return low, size
 
     return bound
 
 
-def _euclidean_bound(low, size, x, node, axes):  # type: ignore[no-untyped-def]
-    """Bound |x - y| - s·(y - c) by the tangent at the box's centre, and by its nearest point."""
+def _euclidean_bound(weight, low, size, x, node, axes):  # type: ignore[no-untyped-def]
+    """Bound weight |x - y| - s·(y - c) by the tangent at the centre, and by the nearest point."""
     d = len(axes)
     square = outside = 0.0
     for a in range(d):
@@ -196,32 +207,53 @@ def _euclidean_bound(low, size, x, node, axes):  # type: ignore[no-untyped-def]
         t = max(node[a] - x[a], x[a] - node[d + a], 0.0)
         outside += t * t
     distance = math.sqrt(square)
-    inverse = 1 / distance if distance > 0 else 0.0
-    tangent, nearest = distance, math.sqrt(outside)
-    size += distance
+    inverse = weight / distance if distance > 0 else 0.0
+    tangent, nearest = weight * distance, weight * math.sqrt(outside)
+    size += tangent
     for a in range(d):
         middle, slope = 0.5 * (node[a] + node[d + a]), node[2 * d + a]
         radius = max(node[d + a] - middle, middle - node[a])
         tangent -= abs((middle - x[a]) * inverse - slope) * radius
         nearest -= abs(slope) * radius
-        size += (1 + abs(slope)) * radius
+        size += (weight + abs(slope)) * radius
     return low + max(tangent, nearest), size
 
 
-def _cityblock_bound(low, size, x, node, axes):  # type: ignore[no-untyped-def]
-    """Bound Σ |x_a - y_a| - s·(y - c), minimal at an end of each axis or at its kink."""
+def _cityblock_bound(weight, low, size, x, node, axes):  # type: ignore[no-untyped-def]
+    """Bound weight Σ |x_a - y_a| - s·(y - c), minimal at an end of each axis or at its kink."""
     d = len(axes)
     for a in range(d):
         left, right, slope = node[a] - x[a], node[d + a] - x[a], node[2 * d + a]
         middle = 0.5 * (node[a] + node[d + a])
         value = min(
-            abs(left) - slope * (node[a] - middle), abs(right) - slope * (node[d + a] - middle)
+            weight * abs(left) - slope * (node[a] - middle),
+            weight * abs(right) - slope * (node[d + a] - middle),
         )
         if left < 0 < right:
             value = min(value, -slope * (x[a] - middle))
         low += value
-        size += (1 + abs(slope)) * max(abs(left), abs(right))
+        size += (weight + abs(slope)) * max(abs(left), abs(right))
     return low, size
+
+
+def _chebyshev_bound(weight, low, size, x, node, axes):  # type: ignore[no-untyped-def]
+    """Bound weight max |x_a - y_a| - s·(y - c) by the tangents of each axis at the centre."""
+    d = len(axes)
+    slack = nearest = best = 0.0
+    for a in range(d):
+        middle, slope = 0.5 * (node[a] + node[d + a]), node[2 * d + a]
+        radius = max(node[d + a] - middle, middle - node[a])
+        slack += abs(slope) * radius
+        nearest = max(nearest, weight * max(node[a] - x[a], x[a] - node[d + a], 0.0))
+        size += (2 * weight + abs(slope)) * radius + weight * abs(middle - x[a])
+    best = nearest - slack
+    for a in range(d):
+        middle, slope = 0.5 * (node[a] + node[d + a]), node[2 * d + a]
+        radius = max(node[d + a] - middle, middle - node[a])
+        way = weight if middle > x[a] else -weight
+        tangent = way * (middle - x[a]) - slack + (abs(slope) - abs(way - slope)) * radius
+        best = max(best, tangent)
+    return low + best, size
 
 
 # -- errors of float32 ----------------------------------------------------------------------------
@@ -332,6 +364,7 @@ METRICS = {
         power=1,
         term=_absolute,
         join=_larger,
+        bound=_chebyshev_bound,
         is_convex=True,
         is_distance=True,
     ),
@@ -341,7 +374,9 @@ METRICS = {
 @lru_cache(maxsize=256)
 def metric_of(key: MetricKey) -> Metric:
     """Return the metric of a key; raise ValueError for an unknown one."""
-    code, inner, outer = key
+    code, inner, outer, *boundary = key
+    if boundary:
+        return metric_of((code, inner, outer)).to_boundary()
     for metric in METRICS.values():
         if metric.code == len(code):
             metric = metric.of_order(*inner) if inner else metric

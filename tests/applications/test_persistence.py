@@ -150,17 +150,61 @@ def test_large_components_are_solved_alone(monkeypatch, batched, stored):
     assert found.gap <= 1e-9
 
 
-@pytest.mark.parametrize("key", persistence.CLOUD_METRICS)
-def test_diagrams_with_too_many_arcs_are_solved_to_a_tolerance(monkeypatch, key):
-    A, B = drawn(0, 40), drawn(1, 45)
-    wanted = persistence_distance(A, B, *key)
+def searched(monkeypatch):
+    """Let the auction solve diagrams of any size."""
+    tune(monkeypatch, persistence, max_arcs_per_point=0, min_searched_arcs=0)
+
+
+def tied(seed, n):
+    """Return a diagram on a coarse grid, with equal points and points on the diagonal."""
+    rng = np.random.default_rng(seed)
+    births = rng.integers(0, 4, n) / 4
+    return np.column_stack([births, births + rng.integers(0, 5, n) / 4])
+
+
+@pytest.mark.parametrize("p", persistence.CLOUD_METRICS)
+@pytest.mark.parametrize("order", [1, 2, 2.5])
+def test_the_auction_finds_the_distances_of_the_assignment(monkeypatch, p, order):
+    searched(monkeypatch)
+    for seed, (n, m) in enumerate([(1, 1), (1, 7), (6, 1), (5, 5), (12, 9), (25, 40)]):
+        for A, B in (
+            (drawn(seed, n, 0.3), drawn(seed + 50, m, 0.3)),
+            (tied(seed, n), tied(seed + 50, m)),
+            (tied(seed, n), tied(seed, n)),
+        ):
+            found = persistence_distance(A, B, order, p)
+            wanted = by_assignment(A, B, order, p)
+            assert found == pytest.approx(wanted, rel=1e-12, abs=1e-15)
+            assert found.lower <= wanted * (1 + 1e-12)
+            assert found.lower**order == pytest.approx(wanted**order, rel=1e-8, abs=1e-12)
+            i, j = found.matching.T
+            assert sorted(i[i >= 0]) == list(range(len(A)))
+            assert sorted(j[j >= 0]) == list(range(len(B)))
+
+
+@pytest.mark.parametrize("p", persistence.CLOUD_METRICS)
+def test_diagrams_in_general_position_are_searched(p):
+    A, B = drawn(0, 1200, 2.0), drawn(1, 1000, 2.0)
+    for order in (1, 2):
+        found = persistence_distance(A, B, order, p)
+        rough = persistence_distance(A, B, order, p, rtol=0.05)
+        assert found.gap <= 1e-9 * found
+        assert found.lower <= rough
+        assert rough.lower <= found * (1 + 1e-12)
+        assert rough.upper**order - rough.lower**order <= 0.0501 * rough.upper**order
+
+
+def test_points_of_very_different_sizes_are_solved_by_components(monkeypatch):
+    searched(monkeypatch)
+    found = persistence_distance(*HUGE, order=2)
+    assert found == pytest.approx(21.455667863335233, rel=1e-14)
+    assert found.gap <= 1e-12
+
+
+def test_other_norms_need_few_arcs(monkeypatch):
     tune(monkeypatch, persistence, max_arcs=10)
-    found = persistence_distance(A, B, *key, rtol=0.01)
-    assert found.lower <= wanted * (1 + 1e-12)
-    assert wanted <= found.upper * (1 + 1e-12)
-    assert found.gap <= 0.0101 * found.upper
-    with pytest.raises(InvalidProblem, match=r"pass rtol=0\.01"):
-        persistence_distance(A, B, *key)
+    with pytest.raises(InvalidProblem, match=r"internal_p is 2\.5; such diagrams need 1, 2"):
+        persistence_distance(drawn(0, 40), drawn(1, 45), 2, 2.5)
 
 
 @pytest.mark.parametrize(

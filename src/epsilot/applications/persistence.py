@@ -5,12 +5,15 @@ r"""Distances between persistence diagrams: points may vanish into the diagonal 
 
 An arc between x and y is of use only if it costs less than both their prices, so that most arcs of
 most diagrams can be left out. Those that are left join points in components, which are solved one
-by one, each in its own scale.
+by one, each in its own scale. If too many arcs are left, as between points far from the diagonal,
+an auction searches them in trees instead. There the diagonal is a boundary, at a distance that is
+a coordinate of each point.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -25,9 +28,10 @@ from .._types import Index, Matrix, Vector
 from ..api.batch import solve_batch
 from ..api.solve import solve
 from ..arguments import numeric
-from ..errors import InvalidProblem
+from ..errors import ConvergenceWarning, InvalidProblem
 from ..geometry import Geometry, PointCloud, Sparse
-from ..geometry.extended import extended
+from ..geometry.extended import WithBoundary, extended
+from ..metrics import MetricLike, NamedMetric, as_named
 from ..wording import shown
 
 
@@ -35,22 +39,26 @@ from ..wording import shown
 class PersistenceTuning:
     """Sizes at which distances of diagrams change how they are computed, and their accuracy."""
 
-    # Most arcs that are listed; beyond, costs are computed when they are needed.
+    # Most arcs that are listed, and per point in large diagrams; beyond, an auction searches them.
     max_arcs: int = 5_000_000
+    max_arcs_per_point: int = 60
+    min_searched_arcs: int = 500_000  # fewer are always listed
+    sampled_points: int = 200  # whose arcs are counted first
     # Most rows, and columns, of a component that is solved in a batch of small problems.
     max_batched: int = 120
     max_stored: int = 4_000_000  # most entries of a component that is solved with a stored cost
     rtol: float = 1e-11  # relative gap to reach by default
+    proved_gap: float = 1e-8  # of an auction's matching, which is optimal up to round-off
 
 
 TUNING = PersistenceTuning()
 
-#: Metrics of clouds, by order and internal norm, and whether diagrams are rotated for them.
+#: By internal norm: the metric of diagrams, the metric of rotated diagrams, whose first coordinate
+#: is the distance to the diagonal, and the factor of the rotation.
 CLOUD_METRICS = {
-    (1.0, 1.0): ("cityblock", False),
-    (1.0, 2.0): ("euclidean", False),
-    (2.0, 2.0): ("sqeuclidean", False),
-    (1.0, math.inf): ("cityblock", True),
+    1.0: ("cityblock", "chebyshev", 1.0),
+    2.0: ("euclidean", "euclidean", math.sqrt(0.5)),
+    math.inf: ("chebyshev", "cityblock", 0.5),
 }
 
 
@@ -287,31 +295,63 @@ def _finite(X: Matrix, Y: Matrix, order: float, internal_p: float, rtol: float |
     if len(X) == 0 or len(Y) == 0:
         paid = np.concatenate(prices).tolist()
         return _Answer(paid, paid, [])
-    arcs = _arcs(X, Y, prices, order, internal_p)
+    is_searchable = internal_p in CLOUD_METRICS
+    few = max(TUNING.max_arcs_per_point * (len(X) + len(Y)), TUNING.min_searched_arcs)
+    most = min(few, TUNING.max_arcs) if is_searchable else TUNING.max_arcs
+    arcs = _arcs(X, Y, prices, order, internal_p, most)
+    if arcs is None and is_searchable:
+        found, is_reached = _by_auction(X, Y, prices, order, internal_p, rtol)
+        if is_reached:
+            return found
+        # One scale does not suit all points, but may suit each component.
+        arcs = _arcs(X, Y, prices, order, internal_p, TUNING.max_arcs)
+        if arcs is None:
+            return found
     if arcs is None:
-        return _lazily(X, Y, prices, order, internal_p, rtol)
+        raise InvalidProblem(
+            f"the diagrams of {len(X):,} and {len(Y):,} points have more than {TUNING.max_arcs:,} "
+            f"pairs that may be matched, and internal_p is {internal_p:g}; such diagrams need 1, 2 "
+            "or math.inf."
+        )
     return _by_components(*arcs, prices, rtol)
 
 
 def _arcs(
-    X: Matrix, Y: Matrix, prices: tuple[Vector, Vector], order: float, internal_p: float
+    X: Matrix,
+    Y: Matrix,
+    prices: tuple[Vector, Vector],
+    order: float,
+    internal_p: float,
+    most: int,
 ) -> tuple[Index, Index, Vector] | None:
-    """Return the arcs that cost less than both ends, and their costs; None if they are too many.
+    """Return the arcs that cost less than both ends, and their costs; None beyond ``most``.
 
     Targets are taken by the powers of two of their prices, so that one radius fits all of them.
     """
     levels = np.frexp(prices[1])[1]
+    groups = [np.flatnonzero(levels == level) for level in np.unique(levels)]
+    trees = [cKDTree(Y[group]) for group in groups]
+    largest = [float(prices[1][group].max()) for group in groups]
+
+    def radii(rows: Index | slice, k: int) -> Vector:
+        return (prices[0][rows] + largest[k]) ** (1 / order) * (1 + 1e-9)
+
+    def counts_of(rows: Index | slice, k: int) -> Index:
+        found = trees[k].query_ball_point(X[rows], radii(rows, k), internal_p, return_length=True)
+        return np.asarray(found)
+
+    sample = np.arange(0, len(X), max(1, len(X) // TUNING.sampled_points))
+    seen = sum(int(counts_of(sample, k).sum()) for k in range(len(groups)))
+    if seen * len(X) > most * sample.size:
+        return None
+    every, total = slice(None), 0
     parts: list[tuple[Index, Index]] = []
-    total = 0
-    for level in np.unique(levels):
-        group = np.flatnonzero(levels == level)
-        tree = cKDTree(Y[group])
-        radius = (prices[0] + float(prices[1][group].max())) ** (1 / order) * (1 + 1e-9)
-        counts = tree.query_ball_point(X, radius, p=internal_p, return_length=True)
+    for k, group in enumerate(groups):
+        counts = counts_of(every, k)
         total += int(counts.sum())
-        if total > TUNING.max_arcs:
+        if total > most:
             return None
-        near = tree.query_ball_point(X, radius, p=internal_p, return_sorted=False)
+        near = trees[k].query_ball_point(X, radii(every, k), internal_p, return_sorted=False)
         cols = np.fromiter((j for js in near for j in js), np.int64, int(counts.sum()))
         parts.append((np.repeat(np.arange(len(X)), counts), group[cols]))
     i, j = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
@@ -468,25 +508,44 @@ def _add(
 # -- too many arcs to list ------------------------------------------------------------------------
 
 
-def _lazily(
+def _by_auction(
     X: Matrix,
     Y: Matrix,
     prices: tuple[Vector, Vector],
     order: float,
     internal_p: float,
     rtol: float | None,
-) -> _Answer:
-    """Solve to a tolerance on a point cloud whose costs are not stored."""
-    if rtol is None or (order, internal_p) not in CLOUD_METRICS:
-        raise InvalidProblem(
-            f"the diagrams of {len(X):,} and {len(Y):,} points have more than {TUNING.max_arcs:,} "
-            "pairs that may be matched; such diagrams are solved to a tolerance, with order=1 and "
-            "internal_p 1, 2 or inf, or order=2 and internal_p=2 (pass rtol=0.01)."
-        )
-    metric, is_rotated = CLOUD_METRICS[order, internal_p]
-    if is_rotated:  # the larger of two steps is half the sum of the steps of sum and difference
-        X, Y = (np.stack([D.sum(axis=1), D[:, 1] - D[:, 0]], axis=1) / 2 for D in (X, Y))
-    geometry = extended(PointCloud(X, Y, metric), *prices, 0.0)
+) -> tuple[_Answer, bool]:
+    """Solve on point clouds with the diagonal as a boundary; tell whether the goal was reached."""
+    own, rotated, factor = CLOUD_METRICS[internal_p]
+    turned_x, turned_y = (
+        np.stack([D[:, 1] - D[:, 0], D.sum(axis=1)], axis=1) * factor for D in (X, Y)
+    )
+    metric = as_named(_power(rotated, order)).compiled()
+    assert metric is not None
+    points = WithBoundary.placed(turned_x, turned_y, metric)
+    geometry = WithBoundary(PointCloud(X, Y, _power(own, order)), *prices, points)
     n, m = len(X), len(Y)
-    found = solve(geometry, np.append(np.ones(n), m), np.append(np.ones(m), n), rtol=rtol)
-    return _Answer([found.value], [found.lower_bound], None)
+    masses = np.append(np.ones(n), m), np.append(np.ones(m), n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = solve(geometry, *masses, method="auction", rtol=rtol or TUNING.rtol)
+    # A point that sends more than half of its mass to another one is matched with it.
+    i, j = (np.asarray(k) for k in found.plan_operator.tosparse(0.5).tocoo().coords)
+    is_pair = (i < n) & (j < m)
+    i, j = i[is_pair], j[is_pair]
+    costs = _costs(X[i], Y[j], order, internal_p)
+    is_useful = costs < prices[0][i] + prices[1][j]
+    i, j, costs = i[is_useful], j[is_useful], costs[is_useful]
+    paid = [*costs.tolist(), *np.delete(prices[0], i).tolist(), *np.delete(prices[1], j).tolist()]
+    value, lower = math.fsum(paid), found.lower_bound
+    if value - lower <= (rtol or TUNING.proved_gap) * value:
+        return _Answer(paid, [min(lower, value)], [(i, j)]), True
+    return _Answer([found.value], [lower], None), found.gap <= (rtol or 0.0) * found.value
+
+
+def _power(name: str, order: float) -> MetricLike:
+    """Return a power of a metric."""
+    if (name, order) == ("euclidean", 2.0):
+        return "sqeuclidean"
+    return name if order == 1 else NamedMetric(name, order)

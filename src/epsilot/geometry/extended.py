@@ -11,8 +11,10 @@ import numpy as np
 from .. import memory
 from .._types import Index, Matrix, Vector
 from ..kernels.vectors import dot, exp, logaddexp
+from ..metrics import Metric
 from .base import EitherLogSums, Geometry, LogSums, log_total
 from .dense import Dense
+from .tree_index import Embedding
 
 
 def extended(inner: Geometry, to_rows: Vector, to_cols: Vector, corner: float) -> Geometry:
@@ -247,6 +249,52 @@ class Extended(Geometry):
     def ctransform_error(self, f: Vector, g: Vector) -> float:
         """Bound the error of f = min_j C_ij - g_j beyond the rounding of each difference."""
         return self.inner.ctransform_error(f[:-1], g[:-1])
+
+
+class WithBoundary(Extended):
+    """A cost of points, which may also go to a boundary at the cost of the nearest way to it.
+
+    The dummies stand for the boundary; from one to the other costs nothing.
+
+    Parameters
+    ----------
+    inner
+        The cost between n sources and m targets.
+    to_rows : (n,) array
+        Costs from each source to the boundary.
+    to_cols : (m,) array
+        Costs from the boundary to each target.
+    points
+        Points and a metric that give all these costs: see :meth:`placed`.
+    """
+
+    def __init__(
+        self, inner: Geometry, to_rows: Vector, to_cols: Vector, points: Embedding
+    ) -> None:
+        super().__init__(inner, to_rows, to_cols, points.shift)
+        self.points = points
+
+    @staticmethod
+    def placed(X: Matrix, Y: Matrix, metric: Metric) -> Embedding:
+        """Return points, whose first coordinates are distances to the boundary, and the dummies.
+
+        A dummy is far on the other side, so that it stands for the boundary with any neighbours
+        that are in its cell on coarse levels.
+        """
+        far = -max(float(Z[:, 0].max()) for Z in (X, Y))
+        dummy = np.append(far, np.median(np.concatenate([X, Y])[:, 1:], axis=0))
+        X, Y = (np.vstack([Z, dummy]) for Z in (X, Y))
+        return Embedding(X, Y, metric.to_boundary().key, 0.0)
+
+    def _on(self, inner: Geometry, delta: float = 0.0) -> WithBoundary:
+        """Return an extension of another cost whose dummy costs are higher by delta."""
+        points = self.points._replace(shift=self.points.shift + delta)
+        return WithBoundary(inner, self.to_rows + delta, self.to_cols + delta, points)
+
+    @property
+    def embedding(self) -> Embedding:
+        """The points, with the dummies."""
+        return self.points
 
 
 def _bordered_lse(

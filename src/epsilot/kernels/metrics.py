@@ -3,9 +3,10 @@
 The type of a key names the metric and tells whether it has exponents
 (:data:`epsilot.metrics.MetricKey`). Every kernel is compiled for one metric, on its first use.
 
-The bound of a metric is ``bound(low, size, x, node, axes)``. For a point x and a node of a tree
-(:mod:`.tree`) with the box of its points y, the centre c of the box and a slope s, it returns
-``low`` plus a lower bound of cost(x, y) - s·(y - c), and ``size`` plus the magnitudes of its terms.
+The bound of a metric is ``bound(weight, low, size, x, node, axes)``. For a point x and a node of a
+tree (:mod:`.tree`) with the box of its points y, the centre c of the box and a slope s, it returns
+``low`` plus a lower bound of weight cost(x, y) - s·(y - c), without the exponent of the cost, and
+``size`` plus the magnitudes of its terms.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 from numba.extending import overload
 
 from ..metrics import METRICS, Metric
@@ -35,14 +37,15 @@ class Form(NamedTuple):
     metric: Metric
     has_inner: bool
     has_outer: bool
+    has_boundary: bool
 
     @classmethod
     def of(cls, key: Any) -> Form:
         """Return the form of a key, or of the type of one."""
-        code, inner, outer = map(len, key)
+        code, inner, outer, *boundary = map(len, key)
         if code not in _ROWS:
             raise ValueError(f"no metric has the code {code}; see epsilot.metrics.METRICS.")
-        return cls(_ROWS[code], inner > 0, outer > 0)
+        return cls(_ROWS[code], inner > 0, outer > 0, len(boundary) > 0)
 
     def parts(self) -> tuple[Function, Function, Function]:
         """Return term(key, x, y), join(total, term) and finish(key, total), compiled."""
@@ -59,7 +62,8 @@ class Form(NamedTuple):
             return finish(total)
 
         def power_finish(key, total):
-            return key[2][1] * power(finish(total), key[2][0])
+            t, exponent = finish(total), key[2][0]
+            return key[2][1] * (t * t if exponent == 2 else power(t, exponent))
 
         return (
             njit(**_PART)(power_term if self.has_inner else own_term),
@@ -71,6 +75,7 @@ class Form(NamedTuple):
 def _fill(form: Form) -> Function:
     """Return the function that fills a row of costs."""
     term, join, finish = form.parts()
+    has_boundary = form.has_boundary
 
     def fill(key, x, Y, row, lo, hi):
         x0, y0 = x[0], Y[0, lo:hi]
@@ -82,6 +87,10 @@ def _fill(form: Form) -> Function:
                 row[j] = join(row[j], term(key, xk, y[j]))
         for j in range(row.size):
             row[j] = finish(key, row[j])
+        if has_boundary:
+            for j in range(row.size):
+                if min(x0, y0[j]) < 0:
+                    row[j] = finish(key, term(key, max(x0, y0[j], 0.0), 0.0))
 
     return fill
 
@@ -96,19 +105,73 @@ def _cost(form: Form) -> Function:
             total = join(total, term(key, x[a], y[a]))
         return finish(key, total)
 
-    return cost
+    if not form.has_boundary:
+        return cost
+    between = njit(**_PART)(cost)
+
+    def boundary_cost(key, x, y, axes):
+        if min(x[0], y[0]) >= 0:
+            return between(key, x, y, axes)
+        return finish(key, term(key, max(x[0], y[0], 0.0), 0.0))
+
+    return boundary_cost
 
 
 def _bound(form: Form) -> Function:
-    """Return the metric's own bound, or one by the box."""
-    if form.metric.bound is None or form.has_outer:
-        return _box_bound(form)
-    own = njit(**_PART)(form.metric.bound)
+    """Return the bound of a metric, also where points or boxes may stand for the boundary."""
+    own = _own_bound(form)
+    if not form.has_boundary:
+        return own
+    own = njit(**_PART)(own)
+    term, _, finish = form.parts()
 
     def bound(key, low, size, x, node, axes):
-        return own(low, size, x, node, axes)
+        d = len(axes)
+        held = np.inf, 0.0
+        if x[0] >= 0:
+            held = own(key, low, size, x, node, axes)
+            if node[0] >= 0:
+                return held
+        # Points on both sides of the boundary cost at least what the nearer one does.
+        away = max(node[0], 0.0) if x[0] < 0 else x[0]
+        nearest = finish(key, term(key, away, 0.0))
+        size += nearest
+        for a in range(d):
+            middle, slope = 0.5 * (node[a] + node[d + a]), node[2 * d + a]
+            radius = max(node[d + a] - middle, middle - node[a])
+            nearest -= abs(slope) * radius
+            size += (1 + abs(slope)) * radius
+        return min(held[0], low + nearest), max(held[1], size)
 
     return bound
+
+
+def _own_bound(form: Form) -> Function:
+    """Return the metric's own bound, or one by the box."""
+    if form.metric.bound is None or form.has_inner:
+        return _box_bound(form)
+    own, by_box = (njit(**_PART)(f) for f in (form.metric.bound, _box_bound(form)))
+    term, join, finish = form._replace(has_outer=False).parts()
+
+    def bound(key, low, size, x, node, axes):
+        return own(1.0, low, size, x, node, axes)
+
+    def power_bound(key, low, size, x, node, axes):
+        # A power p >= 1 of the distance t is above its tangent at the centre of the box.
+        at_box, box_size = by_box(key, low, size, x, node, axes)
+        d, (p, factor) = len(axes), key[2]
+        total = term(key, 0.5 * (node[0] + node[d]), x[0])
+        for a in range(1, d):
+            total = join(total, term(key, 0.5 * (node[a] + node[d + a]), x[a]))
+        t = finish(key, total)
+        if p < 1 or not t > 0:
+            return at_box, box_size
+        cost = factor * (t * t if p == 2 else power(t, p))
+        weight = p * cost / t
+        value, own_size = own(weight, (1 - p) * cost, p * cost, x, node, axes)
+        return max(at_box, low + value), max(box_size, size + (1 + p) * own_size)
+
+    return power_bound if form.has_outer else bound
 
 
 def _box_bound(form: Form) -> Function:
