@@ -132,6 +132,30 @@ def test_bounds_of_nodes_are_below_all_values(name, with_own_bound):
             assert found <= inside.min() + 1e-12
 
 
+@pytest.mark.parametrize("exponent", [0.5, 1, 1.5, 2, 3])
+@pytest.mark.parametrize("name", ["euclidean", "cityblock", "chebyshev"])
+@pytest.mark.parametrize("has_boundary", [False, True])
+def test_searches_find_the_least_of_powers_and_beside_a_boundary(name, exponent, has_boundary):
+    rng = np.random.default_rng(5)
+    X, Y = rng.random((30, 2)), rng.random((200, 2))
+    row = METRICS[name].raised(exponent).scaled(3.0) if exponent != 1 else METRICS[name]
+    if has_boundary:
+        row = row.to_boundary()
+        X[:2, 0] = Y[7:9, 0] = -1.0
+    assert metric_of(row.key).has_boundary is has_boundary
+    order = {"euclidean": 2, "cityblock": 1, "chebyshev": np.inf}[name]
+    apart = np.linalg.norm(X[:, None] - Y, order, axis=2)
+    x, y = X[:, None, 0], Y[:, 0]
+    apart = np.where(np.minimum(x, y) < 0, np.maximum(np.maximum(x, y), 0), apart)
+    costs = row.factor * apart**exponent
+    tree, prices = Tree.of(Y), Y @ (0.5, -0.7) + 0.1 * rng.random(200)
+    priced = tree.priced(prices[tree.order], row.key, 0.0)
+    np.testing.assert_allclose(priced.ctransform(X), (costs + prices).min(axis=1), rtol=1e-13)
+    block = np.empty((30, 200))
+    kernels.cost_rows(X, np.ascontiguousarray(Y.T), row.key, 0.0, block, 0, 30)
+    np.testing.assert_allclose(block, costs, rtol=1e-13)
+
+
 def test_an_unknown_code_is_refused():
     X = np.random.default_rng(0).random((4, 2))
     tree = Tree.of(X)

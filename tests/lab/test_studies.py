@@ -28,6 +28,7 @@ RUNS = [
     ("races", "line grid-or-matrix --toy", ["| 300 | euclidean | random |", "| Shapes | 9 |"]),
     ("races", "metrics wasserstein-1d --toy", ["| canberra | 20 |", "| 30 | 3 |"]),
     ("races", "partial unbalanced --toy", ["| images, l1 | 36 |", "| random costs | 16 | 5 |"]),
+    ("races", "diagrams --toy", ["| noise | 30 | 1 | inf |", "| clusters | 30 | 2 | 2 |"]),
     ("races", "pot-names --toy", ["| emd2, random weights | 20 |", "| sinkhorn, reg 0.01 | 20 |"]),
     ("races", "updates --toy", ["| Greenkhorn update | 20 |", "| log-domain Sinkhorn"]),
     ("again", "docs/results fig1 --sample 1 --most 0.02 --untimed",

@@ -13,7 +13,6 @@ a coordinate of each point.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -28,7 +27,7 @@ from .._types import Index, Matrix, Vector
 from ..api.batch import solve_batch
 from ..api.solve import solve
 from ..arguments import numeric
-from ..errors import ConvergenceWarning, InvalidProblem
+from ..errors import InvalidProblem
 from ..geometry import Geometry, PointCloud, Sparse
 from ..geometry.extended import WithBoundary, extended
 from ..metrics import MetricLike, NamedMetric, as_named
@@ -527,9 +526,8 @@ def _by_auction(
     geometry = WithBoundary(PointCloud(X, Y, _power(own, order)), *prices, points)
     n, m = len(X), len(Y)
     masses = np.append(np.ones(n), m), np.append(np.ones(m), n)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = solve(geometry, *masses, method="auction", rtol=rtol or TUNING.rtol)
+    goal = rtol or TUNING.rtol
+    found = solve(geometry, *masses, method="auction", rtol=goal, on_limit="ignore")
     # A point that sends more than half of its mass to another one is matched with it.
     i, j = (np.asarray(k) for k in found.plan_operator.tosparse(0.5).tocoo().coords)
     is_pair = (i < n) & (j < m)
@@ -539,9 +537,10 @@ def _by_auction(
     i, j, costs = i[is_useful], j[is_useful], costs[is_useful]
     paid = [*costs.tolist(), *np.delete(prices[0], i).tolist(), *np.delete(prices[1], j).tolist()]
     value, lower = math.fsum(paid), found.lower_bound
-    if value - lower <= (rtol or TUNING.proved_gap) * value:
-        return _Answer(paid, [min(lower, value)], [(i, j)]), True
-    return _Answer([found.value], [lower], None), found.gap <= (rtol or 0.0) * found.value
+    is_near = value - lower <= (rtol or TUNING.proved_gap) * value
+    if is_near or not rtol:
+        return _Answer(paid, [min(lower, value)], [(i, j)]), is_near
+    return _Answer([found.value], [lower], None), found.gap <= rtol * found.value
 
 
 def _power(name: str, order: float) -> MetricLike:

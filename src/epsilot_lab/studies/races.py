@@ -29,6 +29,7 @@ from scipy.stats import wasserstein_distance
 
 import epsilot
 from epsilot import parallel
+from epsilot._types import Matrix
 from epsilot.geometry import Grid, PointCloud
 from epsilot.metrics import CDIST_METRICS
 from epsilot.problems.problem import Entropic, make_problem
@@ -237,6 +238,64 @@ def unbalanced(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
                     *(name, f"{n}", f"{price:g}", f"{theirs:.3g}", f"{max(excess):.2%}"),
                     *(f"{ours:.3g}", f"{max(gaps):.2%}"),
                     *(f"{theirs / ours:.1f}", f"{median(sweeps):g}"),
+                )
+
+
+# -- persistence diagrams ----------------------------------------------------------------------
+
+
+def _persistence(kind: str, n: int, seed: int) -> Matrix:
+    """Return a diagram with births in [0, 1], or in clusters."""
+    rng = np.random.default_rng(seed)
+    if kind == "clusters":
+        centres = np.random.default_rng(7).random((20, 2)) + np.array([0.0, 0.2])
+        near = centres[rng.integers(20, size=n)] + 0.03 * rng.normal(size=(n, 2))
+        births, lives = near[:, 0], np.abs(near[:, 1])
+    else:
+        births = rng.random(n)
+        lives = rng.random(n) if kind == "uniform" else rng.exponential(LIVES[kind], n)
+    return np.column_stack([births, births + lives])
+
+
+#: Mean persistence of the points of a kind of diagram.
+LIVES = {"noise": 0.01, "exponential": 1.0}
+#: Most points of diagrams that GUDHI solves here, by its auction or by a cost matrix.
+MAX_GUDHI = 10_000
+
+
+def diagrams(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
+    """Yield rows: exact distances of persistence diagrams, beside GUDHI."""
+    from epsilot.applications import persistence_distance
+
+    has_gudhi = importlib.util.find_spec("gudhi") is not None
+    for n in sizes:
+        for kind in ("noise", "uniform", "exponential", "clusters"):
+            is_small = n <= MAX_GUDHI
+            for order, p in ((1, math.inf), (2, 2)) if is_small else ((1, math.inf),):
+                one, two = (_persistence(kind, n, seed) for seed in (0, 1))
+                goal: dict[str, Any] = {"order": order, "internal_p": p}
+                persistence_distance(one[:1500], two[:1500], **goal)  # compiles
+                calls: Calls = {"ours": partial(persistence_distance, one, two, **goal)}
+                if has_gudhi and is_small:
+                    hera, gudhi = (
+                        importlib.import_module(f"gudhi.{name}").wasserstein_distance
+                        for name in ("hera", "wasserstein")
+                    )
+                    calls["hera"] = partial(hera, one, two, delta=0.01, **goal)
+                    calls["gudhi"] = partial(gudhi, one, two, **goal)
+                found = {name: timed(call) for name, call in calls.items()}
+                seconds = [
+                    f"{found[name][0].processor:.2f}" if name in found else ""
+                    for name in ("ours", "hera", "gudhi")
+                ]
+                value = found["ours"][1]
+                if "gudhi" in found:
+                    assert math.isclose(value, found["gudhi"][1], rel_tol=1e-11)
+                gap = 1 - (value.lower / value.upper) ** order
+                matched = int((value.matching >= 0).all(axis=1).sum())
+                yield (
+                    *(kind, f"{n:,}", f"{order}", f"{p:g}", f"{matched:,}", *seconds),
+                    f"{gap:.0e}",
                 )
 
 
@@ -452,6 +511,12 @@ RACES: dict[str, Race] = {
         "KL-unbalanced, beside ot.unbalanced.mm_unbalanced",
         ("problem", "n", "λ", "s POT", "gap of POT", "s ours", "our gap", "times faster", "sweeps"),
         unbalanced, (256,), (16,),
+    ),
+    "diagrams": Race(
+        "Wasserstein distances of persistence diagrams, beside GUDHI",
+        ("points", "n", "order", "internal p", "matched pairs", "ours, s", "hera, delta 0.01, s",
+         "gudhi, s", "proved gap of ours"),
+        diagrams, (1000, 100_000), (30,),
     ),
     "pot-names": Race(
         "One call of a function of POT, and of ours by the same name",
