@@ -208,6 +208,10 @@ TRIANGULATIONS = {
         "potentials of another problem": lambda r: with_cover(
             r, prices=changed(r.cover.prices, 0, r.cover.prices[5])
         ),
+        # A constant on all prices changes no bound, nor may it hide a wrong value in round-off.
+        "prices so high that their round-off would hide all": lambda r: with_cover(
+            r, prices=r.cover.prices + 1e12, values=r.cover.values - 0.1
+        ),
     },
     "the lower bound is ": {
         "places are somewhere else": lambda r: with_cover(r, places=r.cover.places + 0.1),
