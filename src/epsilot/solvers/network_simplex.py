@@ -101,7 +101,9 @@ class ArcLevels(AuctionLevels):
         """Bids per row and step; the auction ends after four times as many."""
         return TUNING.max_bids_per_row
 
-    def _level(self, state: NetworkState) -> tuple[Vector, Vector, Vector]:  # type: ignore[override]
+    def _level(  # type: ignore[override]
+        self, state: NetworkState, given: Vector | None
+    ) -> tuple[Vector, Vector, Vector]:
         """Return the masses and the first prices; rows without arcs cannot bid."""
         arcs = self.geometry.allowed
         assert arcs is not None
