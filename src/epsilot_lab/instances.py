@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from math import isqrt
+from math import isqrt, sqrt
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsilot._types import Matrix, Vector
+from epsilot._types import Array, Matrix, Vector
 from epsilot.arguments import numeric
 from epsilot.errors import InvalidProblem
 from epsilot.files.images import (
@@ -371,3 +371,67 @@ def _built(name: str, n: int, seed: int) -> Instance:
 ODD_COSTS: dict[str, Callable[[int, int], Instance]] = {
     name: partial(_built, name) for name in _ODD
 }
+
+
+# -- clouds of many shapes -----------------------------------------------------------------------
+
+Rng: TypeAlias = np.random.Generator
+
+SHAPES: dict[str, Callable[[Rng, int, int, int], tuple[Array, Array]]] = {
+    "uniform": lambda rng, n, m, d: _both(lambda k: rng.random((k, d)), n, m),
+    "Gaussians": lambda rng, n, m, d: (rng.normal(size=(n, d)), rng.normal(size=(m, d)) + 1),
+    "clusters": lambda rng, n, m, d: _clusters(rng, n, m, d),
+    "apart": lambda rng, n, m, d: _moved(rng, n, m, d, 5.0),
+    "near": lambda rng, n, m, d: _moved(rng, n, m, d, 1.2),
+    "circle to Gaussian": lambda rng, n, m, d: (_circle(rng, n), 0.3 * rng.normal(size=(m, 2))),
+    "collinear": lambda rng, n, m, d: _both(
+        lambda k: rng.random((k, 1)) * np.arange(1, d + 1), n, m
+    ),
+    "duplicates": lambda rng, n, m, d: _both(lambda k: _duplicated(rng, k, d), n, m),
+    "ties": lambda rng, n, m, d: _both(lambda k: 1.0 * rng.integers(0, 12, (k, d)), n, m),
+    "decaying": lambda rng, n, m, d: _both(
+        lambda k: rng.normal(size=(k, d)) / np.arange(1, d + 1), n, m
+    ),
+    "mixture": lambda rng, n, m, d: _mixture(rng, n, m, d),
+}
+WEIGHTS: dict[str, Callable[[Rng, int], Array | None]] = {
+    "equal": lambda rng, n: None,
+    "random": lambda rng, n: unit(rng.random(n) + 0.01),
+    "heavy": lambda rng, n: unit(rng.pareto(1.2, n) + 1e-3),
+}
+
+
+def unit(x: Array) -> Array:
+    """Return nonnegative numbers divided by their sum."""
+    return np.asarray(x / x.sum())
+
+
+def _both(draw: Callable[[int], Array], n: int, m: int) -> tuple[Array, Array]:
+    return draw(n), draw(m)
+
+
+def _moved(rng: Rng, n: int, m: int, d: int, by: float) -> tuple[Array, Array]:
+    """Return uniform clouds, the second one moved along the first axis."""
+    return rng.random((n, d)), rng.random((m, d)) + by * (np.arange(d) < 1)
+
+
+def _duplicated(rng: Rng, k: int, d: int) -> Array:
+    return rng.random((k // 20 + 1, d))[rng.integers(0, k // 20 + 1, k)]
+
+
+def _clusters(rng: Rng, n: int, m: int, d: int) -> tuple[Array, Array]:
+    centres = rng.random((20, d))
+    X, Y = (centres[rng.integers(20, size=k)] + 0.02 * rng.normal(size=(k, d)) for k in (n, m))
+    return X, Y
+
+
+def _mixture(rng: Rng, n: int, m: int, d: int) -> tuple[Array, Array]:
+    """Return mixtures of eight Gaussians with correlated features."""
+    centres, mixing = 2 * rng.normal(size=(8, d)), rng.normal(size=(d, d)) / sqrt(d)
+    X, Y = (centres[rng.integers(8, size=k)] + rng.normal(size=(k, d)) @ mixing for k in (n, m))
+    return X, Y
+
+
+def _circle(rng: Rng, n: int) -> Array:
+    angle = 2 * np.pi * rng.random(n)
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.01 * rng.normal(size=(n, 2))

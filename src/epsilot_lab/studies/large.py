@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -29,12 +29,11 @@ from epsilot._types import Array
 from .. import document
 from ..dotmark import CLASSES, pair
 from ..environment import machine, versions
-from ..instances import images
+from ..instances import SHAPES, images, unit
 from ..measuring import peak, timed
 from ..paper import color_transfer
 from ..runner import in_own_processes, run_tasks
 from ..store import KeyedTask, Line, Store
-from .regret import SHAPES
 
 TARGETS = (1e-2, 1e-9)
 
@@ -115,11 +114,11 @@ def drawn(case: LargeProblem, seed: int, rtol: float, scale: float) -> Callable[
         return partial(epsilot.solve, *images(size, seed), rtol=rtol, on_limit="ignore")
     if case.is_image:
         both = photographs(size) if case.kind == "photographs" else pair(case.kind, size, seed)
-        return partial(epsilot.solve_grid, *map(_unit, both), **keywords)
+        return partial(epsilot.solve_grid, *map(unit, both), **keywords)
     rng = np.random.default_rng([seed, size, case.d])
     has_weights = case.kind == "weighted"
     X, Y = SHAPES["uniform" if has_weights else case.kind](rng, size, size, case.d)
-    a, b = (_unit(rng.random(size) + 0.01) if has_weights else None for _ in "ab")
+    a, b = (unit(rng.random(size) + 0.01) if has_weights else None for _ in "ab")
     return partial(epsilot.solve_sample, X, Y, a, b, **keywords)
 
 
@@ -127,11 +126,7 @@ def photographs(side: int) -> list[Array]:
     """Return scikit-learn's two photographs in grey, the middle square resized to ``side``."""
     grey = (x.mean(axis=2).astype(np.float32) for x in color_transfer.photographs())
     squares = (Image.fromarray(x[:, 106:533]) for x in grey)  # 427 x 427 of 427 x 640 pixels
-    return [1.0 + np.asarray(x.resize((side, side))) for x in squares]
-
-
-def _unit(x: Any) -> Any:
-    return x / x.sum()
+    return [1.0 + np.asarray(x.resize((side, side), Image.Resampling.BILINEAR)) for x in squares]
 
 
 @dataclass(frozen=True)

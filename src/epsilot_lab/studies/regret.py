@@ -31,7 +31,7 @@ from epsilot.errors import InvalidProblem
 
 from .. import document
 from ..environment import machine, versions
-from ..instances import ODD_COSTS, images
+from ..instances import ODD_COSTS, SHAPES, WEIGHTS, images, unit
 from ..measuring import repeated, timed
 from ..store import Line, Store
 
@@ -55,64 +55,6 @@ EXACT = (
 )
 ENTROPIC = ("sinkhorn_newton", "sinkhorn", "box_newton", "aam")
 UNBALANCED = ("unbalanced_sinkhorn", "clipped_sinkhorn", "unbalanced_pdasmd")
-
-SHAPES: dict[str, Callable[[Rng, int, int, int], tuple[Array, Array]]] = {
-    "uniform": lambda rng, n, m, d: _both(lambda k: rng.random((k, d)), n, m),
-    "Gaussians": lambda rng, n, m, d: (rng.normal(size=(n, d)), rng.normal(size=(m, d)) + 1),
-    "clusters": lambda rng, n, m, d: _clusters(rng, n, m, d),
-    "apart": lambda rng, n, m, d: _moved(rng, n, m, d, 5.0),
-    "near": lambda rng, n, m, d: _moved(rng, n, m, d, 1.2),
-    "circle to Gaussian": lambda rng, n, m, d: (_circle(rng, n), 0.3 * rng.normal(size=(m, 2))),
-    "collinear": lambda rng, n, m, d: _both(
-        lambda k: rng.random((k, 1)) * np.arange(1, d + 1), n, m
-    ),
-    "duplicates": lambda rng, n, m, d: _both(lambda k: _duplicated(rng, k, d), n, m),
-    "ties": lambda rng, n, m, d: _both(lambda k: 1.0 * rng.integers(0, 12, (k, d)), n, m),
-    "decaying": lambda rng, n, m, d: _both(
-        lambda k: rng.normal(size=(k, d)) / np.arange(1, d + 1), n, m
-    ),
-    "mixture": lambda rng, n, m, d: _mixture(rng, n, m, d),
-}
-WEIGHTS: dict[str, Callable[[Rng, int], Array | None]] = {
-    "equal": lambda rng, n: None,
-    "random": lambda rng, n: _unit(rng.random(n) + 0.01),
-    "heavy": lambda rng, n: _unit(rng.pareto(1.2, n) + 1e-3),
-}
-
-
-def _unit(x: Array) -> Array:
-    return np.asarray(x / x.sum())
-
-
-def _both(draw: Callable[[int], Array], n: int, m: int) -> tuple[Array, Array]:
-    return draw(n), draw(m)
-
-
-def _moved(rng: Rng, n: int, m: int, d: int, by: float) -> tuple[Array, Array]:
-    """Return uniform clouds, the second one moved along the first axis."""
-    return rng.random((n, d)), rng.random((m, d)) + by * (np.arange(d) < 1)
-
-
-def _duplicated(rng: Rng, k: int, d: int) -> Array:
-    return rng.random((k // 20 + 1, d))[rng.integers(0, k // 20 + 1, k)]
-
-
-def _clusters(rng: Rng, n: int, m: int, d: int) -> tuple[Array, Array]:
-    centres = rng.random((20, d))
-    X, Y = (centres[rng.integers(20, size=k)] + 0.02 * rng.normal(size=(k, d)) for k in (n, m))
-    return X, Y
-
-
-def _mixture(rng: Rng, n: int, m: int, d: int) -> tuple[Array, Array]:
-    """Return mixtures of eight Gaussians with correlated features."""
-    centres, mixing = 2 * rng.normal(size=(8, d)), rng.normal(size=(d, d)) / math.sqrt(d)
-    X, Y = (centres[rng.integers(8, size=k)] + rng.normal(size=(k, d)) @ mixing for k in (n, m))
-    return X, Y
-
-
-def _circle(rng: Rng, n: int) -> Array:
-    angle = 2 * np.pi * rng.random(n)
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.01 * rng.normal(size=(n, 2))
 
 
 class CloudCase(NamedTuple):
@@ -180,7 +122,7 @@ class ImageCase(NamedTuple):
         """Return the solve of a share of the size."""
         power = 1 / len(self.shape)
         shape = tuple(max(3, round(share**power * k)) for k in self.shape)
-        A, B = (_unit(_field(rng, shape, self.law)) for _ in "AB")
+        A, B = (unit(_field(rng, shape, self.law)) for _ in "AB")
         return _bound(epsilot.solve_grid, (A, B), {"metric": self.metric}, self.keywords)
 
 
@@ -251,7 +193,7 @@ def _image_cost(rng: Rng, n: int) -> Any:
 
 
 def _random(rng: Rng, n: int) -> Any:
-    return rng.random((n, n)), _unit(rng.random(n)), _unit(rng.random(n))
+    return rng.random((n, n)), unit(rng.random(n)), unit(rng.random(n))
 
 
 def _clouds() -> Iterator[tuple[str, CloudCase]]:
