@@ -308,6 +308,10 @@ REFUSED = {
     "lengths": (lambda: epsilot.Sparse([0, 1], [0], [1.0], (2, 3)), "one entry for each arc"),
     "shape": (lambda: epsilot.Sparse([0], [0], [1.0], 3), "two numbers"),
     "types": (lambda: epsilot.Sparse([0.5], [0], [1.0], (2, 3)), "integers"),
+    "nan beside inf": (
+        lambda: epsilot.solve([[np.inf, 1.0], [2.0, np.nan]]),
+        "row 1, column 1 is nan",
+    ),
     "cost": (lambda: epsilot.Sparse([0], [0], [np.nan], (2, 3)), "is nan"),
 }
 

@@ -283,13 +283,15 @@ def read_only(x: Vector) -> Vector:
 
 
 def describe_infinite_cost(geometry: Geometry) -> str:
-    """Return the sentence that names the first cost that is not finite."""
-    for start, _, C in geometry.blocks():
-        for i, j in np.argwhere(~np.isfinite(C))[:1]:
-            return (
-                f"the cost of row {start + i}, column {j} is {C[i, j]}; costs must be finite, "
-                "or inf where a pair is forbidden (replace it by the right one)."
-            )
+    """Return the sentence that names the first cost that is NaN or -inf, or else inf."""
+    for may_be_forbidden in (True, False):
+        for start, _, C in geometry.blocks():
+            is_wrong = ~(-np.inf < C) if may_be_forbidden else ~np.isfinite(C)
+            for i, j in np.argwhere(is_wrong)[:1]:
+                return (
+                    f"the cost of row {start + i}, column {j} is {C[i, j]}; costs must be finite, "
+                    "or inf where a pair is forbidden (replace it by the right one)."
+                )
     return (
         "the costs span more than float64 can hold; their range must be finite "
         "(divide them by their largest absolute value)."
