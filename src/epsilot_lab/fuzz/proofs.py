@@ -149,7 +149,9 @@ class FuzzKind:
         with np.errstate(invalid="ignore"):
             exponents = (f[..., :, None] + g[..., None, :] - C) / reg
         top = exponents.max(axis=(-1, -2))
-        log_sum = top + np.log(np.exp(exponents - top[..., None, None]).sum(axis=(-1, -2)))
+        top = np.where(top > -np.inf, top, 0)  # no pair is allowed
+        with np.errstate(divide="ignore"):
+            log_sum = top + np.log(np.exp(exponents - top[..., None, None]).sum(axis=(-1, -2)))
         if self.is_hard:
             total = np.longdouble(self.mass) if self.name == "partial" else a.sum(axis=-1)
             constant = reg * total * (np.log(total) - log_sum)
