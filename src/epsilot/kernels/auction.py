@@ -387,7 +387,7 @@ def corner(left, right, least):
 def divided(i, j, flow, n_cells, m_cells, left, right, least):
     """Divide flows between cells among their points, in the order of the points.
 
-    ``left`` and ``right`` hold the masses of the points, and what is left of them afterwards.
+    ``left`` and ``right`` hold the masses of the points. The kernel subtracts what it assigns.
     """
     n, m = left.size, right.size
     row_at, col_at = empty(n_cells, np.int64), empty(m_cells, np.int64)
