@@ -44,7 +44,7 @@ from ..judging import (
 from ..report import Page, publish
 from ..runner import ExperimentSetup
 from ..store import Line, read_lines
-from . import authors, figure1
+from . import authors, fig1_drawing
 from .image_tasks import KEY, ImageTask, operations, priced, soundness, source_name
 from .numpy_pdasmd import NAME, NumpyTask
 
@@ -712,13 +712,13 @@ def write(out: Path, lines: Sequence[Line], panels: dict[str, str], command: str
         Paragraph(count(found)),
         statement_table(found),
     ]
-    file = write_figure(figure1.draw(lines), out, "figure1")
+    file = write_figure(fig1_drawing.draw(lines), out, "figure1")
     blocks += [Heading("Figure 1"), Picture(file, FIGURE_CAPTION)]
     if theirs:
         blocks += [Heading("By the authors' settings"), Paragraph(AUTHORS_EXPLAINED)]
         blocks += authors.blocks(theirs)
         examples = [(m, authors_synthetic(m, 0)[0]) for m in (7, 9, 11, 12)]
-        file = write_figure(figure1.draw_examples(examples), out, "figure1-images")
+        file = write_figure(fig1_drawing.draw_examples(examples), out, "figure1-images")
         blocks.append(Picture(file, "Synthetic images, made as in the authors' code."))
     blocks += [Heading("Every test"), *_tests(out, own, panels, found)]
     if own:
@@ -749,7 +749,7 @@ def _tests(
         yield Paragraph(_crossing_text(lines))
         ratios = {_name(data): crossover_pairs(lines, data) for data in shown}
         if drawn := {name: own for name, own in ratios.items() if own}:
-            file = write_figure(figure1.draw_crossover(drawn), out, "crossover")
+            file = write_figure(fig1_drawing.draw_crossover(drawn), out, "crossover")
             yield Picture(file, "Where Stochastic Sinkhorn needs more operations than PDASMD.")
         yield crossover(lines, shown)
     if _data_of(panels, "c"):
