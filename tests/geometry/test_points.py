@@ -123,6 +123,17 @@ def test_a_cloud_is_pickled_without_what_it_derived(metric):
     np.testing.assert_array_equal(again.block(0, 40), cloud.block(0, 40))
 
 
+@pytest.mark.parametrize(("fewest", "searches"), [(1, True), (10_000, False)])
+def test_a_tiny_cloud_computes_as_the_cloud_does(rng, monkeypatch, fewest, searches):
+    cloud = PointCloud(rng.random((40, 2)), rng.random((30, 2)))
+    tune(monkeypatch, tree_index, min_searched_entries=fewest)
+    tiny = cloud.miniature()
+    assert tiny.shape == (2, 2)
+    assert tiny.bounds == cloud.bounds
+    assert (tiny._index is not None) == (cloud._index is not None) == searches
+    np.testing.assert_array_equal(tiny.ctransform_rows(np.zeros(2)), tiny.block(0, 2).min(axis=1))
+
+
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cosine"])
 @pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 4), (50, 33, 4), (49, 64, 7), (130, 95, 20)])
 def test_products_are_rough_costs(rng, metric, n, m, d):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import pytest
+from numba.core.compiler import Flags
 
 import epsilot
 from epsilot.kernels import vectors
@@ -208,3 +209,16 @@ def test_a_function_that_kernels_call_is_compiled_once_and_not_for_python():
     assert len(scaled_sum._part.signatures) == 1  # a literal is an integer
     assert scaled_sum(np.ones(3), 2) == 6
     assert len(scaled_sum.signatures) == 1
+
+
+@needs_compiler
+def test_the_flags_of_kernels_equal_those_of_numba():
+    flags = Flags()
+    flags.nrt, flags.error_model = True, "numpy"
+    quick = scaled_sum._compiler._customize_flags(flags)
+    for x in (quick, quick.copy()):
+        assert x.values() == flags.values()
+        assert x == flags == x
+        assert hash(x) == hash(flags)
+    quick.nrt = False
+    assert quick != flags

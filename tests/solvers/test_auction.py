@@ -14,7 +14,7 @@ from epsilot.problems.balanced import Transport
 from epsilot.problems.problem import Additive, make_problem
 from epsilot.solvers import arc_simplex
 from epsilot.solvers import auction as markets
-from epsilot.solvers.auction import Auction, AuctionLevels, LevelState, _levels
+from epsilot.solvers.auction import Auction, AuctionLevels, LevelState, _levels, cell_edges
 from tuning import tune
 from weights import even, random, sparse, uneven
 
@@ -347,12 +347,12 @@ def test_corners_place_everything(rng):
 def test_flows_between_cells_are_divided_among_their_points(rng):
     n, m, n_cells, m_cells = 41, 57, 8, 16
     p, q = uneven(rng, n), sparse(rng, m)
-    row_cells = np.repeat(np.arange(n_cells), np.diff(n * np.arange(n_cells + 1) // n_cells))
-    col_cells = np.repeat(np.arange(m_cells), np.diff(m * np.arange(m_cells + 1) // m_cells))
+    edges = cell_edges(n, n_cells), cell_edges(m, m_cells)
+    row_cells, col_cells = (np.repeat(np.arange(x.size - 1), np.diff(x)) for x in edges)
     P, Q = np.bincount(row_cells, p), np.bincount(col_cells, q)
     flow = np.outer(P, Q)
     arcs = np.nonzero(flow)
-    i, j, mass = kernels.divided(*arcs, flow[arcs], n_cells, m_cells, p.copy(), q.copy(), 1e-19)
+    i, j, mass = kernels.divided(*arcs, flow[arcs], *edges, p.copy(), q.copy(), 1e-19)
     assert mass.min() > 0
     assert mass.size <= n + m + arcs[0].size
     np.testing.assert_allclose(np.bincount(i, mass, n), p, rtol=1e-9, atol=1e-15)

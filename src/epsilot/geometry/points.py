@@ -170,14 +170,25 @@ class PointCloud(Geometry):
 
     @cached_property
     def _index(self) -> TreeSearch | Line | None:
-        """Return the search structure of c-transforms, or None where a pass is faster.
+        """Return the search structure of c-transforms, or None where a pass is faster."""
+        if self._searched is not None:
+            return TreeSearch.of(self._searched)
+        if self.line is None or self._named.square > 0:
+            return None
+        least = TUNING.min_searched_entries if self._named.degree == 1 else TUNING.min_power_entries
+        return self.line if self.pass_entries >= least else None
+
+    @property
+    def _searched(self) -> Embedding | None:
+        """The points, if c-transforms search trees.
 
         Trees prune little of distances on a line, and of their powers, which are sorted instead.
         """
-        if self.line is None or self._named.square > 0:
-            return TreeSearch.of(self.embedding)
-        least = TUNING.min_searched_entries if self._named.degree == 1 else TUNING.min_power_entries
-        return self.line if self.pass_entries >= least else None
+        embedding = self.embedding
+        is_sorted = self.line is not None and not self._named.square > 0
+        if embedding is None or is_sorted or not embedding.is_searched:
+            return None
+        return embedding
 
     @property
     def certificate_share(self) -> float:  # type: ignore[override]
@@ -202,6 +213,18 @@ class PointCloud(Geometry):
     def restricted(self, rows: Index, cols: Index) -> PointCloud:
         """Return the geometry of some of the points."""
         return self._copy(self.X[rows], self.Y[cols], self.shift)
+
+    def miniature(self) -> Geometry:
+        """Return a tiny cloud with the bounds of this one, and trees if this one searches them.
+
+        So no kernel is compiled for it that this one does not need.
+        """
+        rows, cols = (np.arange(min(2, size)) for size in self.shape)
+        out = self.restricted(rows, cols)
+        out.bounds = self.bounds
+        if self._searched is not None and out.embedding is not None:
+            out._index = TreeSearch.of(out.embedding)
+        return out
 
     def _copy(
         self,

@@ -60,6 +60,12 @@ class Embedding(NamedTuple):
     backend: SearchBackend | None = None  # None: the threads of this process
     trees: TreePair | None = None  # of the cost's own points, which X and Y may be a part of
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether c-transforms search trees; a full pass is faster if the cost is small."""
+        is_large = len(self.X) * len(self.Y) >= TUNING.min_searched_entries
+        return is_large and self.X.shape[1] <= TUNING.max_searched_axes
+
     def tree_of(self, points: Matrix) -> Tree:
         """Return the tree of points; trees of the cost's own points are built once."""
         if self.trees is not None and points is self.trees.X:
@@ -211,12 +217,15 @@ class PricedTree:
 
     def ctransform(self, X: Matrix) -> Vector:
         """Return min_j C_ij + price_j for points."""
-        out = np.empty(len(X))
-        parallel.share(
-            kernels.ctransform, len(X), TUNING.entries_per_search * len(X),
-            X, self.points, self.prices, *self.args, out,
-        )  # fmt: skip
-        return out
+        out = LeastColumns.empty(len(X), 1)
+        self.least_columns(X, np.arange(len(X), dtype=np.int32), out)
+        return out.leasts
+
+    def visits(self, X: Matrix) -> int:
+        """Return the number of nodes that a c-transform at points visits."""
+        rows, out = np.arange(len(X), dtype=np.int32), LeastColumns.empty(len(X), 1)
+        args = rows, self.points, self.prices, *self.args, *out
+        return int(kernels.least_columns(X, *args, 0, len(X)))
 
 
 @dataclass(frozen=True)
@@ -259,15 +268,9 @@ class TreeSearch:
     embedding: Embedding
 
     @classmethod
-    def of(cls, embedding: Embedding | None) -> TreeSearch | None:
-        """Return the trees of an embedding, or None where a full pass is fast enough."""
-        if embedding is None or embedding.X.shape[1] > TUNING.max_searched_axes:
-            return None
-        X, Y = embedding.X, embedding.Y
-        is_large = len(X) * len(Y) >= TUNING.min_searched_entries
-        if not is_large:
-            return None
-        rows, cols = (TreeIndex.of(embedding.tree_of(Z)) for Z in (X, Y))
+    def of(cls, embedding: Embedding) -> TreeSearch:
+        """Return the trees of an embedding."""
+        rows, cols = (TreeIndex.of(embedding.tree_of(Z)) for Z in (embedding.X, embedding.Y))
         return cls(rows, cols, embedding)
 
     def error(self, f: Vector, g: Vector) -> float:
@@ -284,11 +287,7 @@ class TreeSearch:
         priced = cols.tree.priced(least, self.embedding.metric, self.embedding.shift)
         points = rows.tree.points
         sample = np.ascontiguousarray(points[:: max(1, len(points) // TUNING.sample_rows)])
-        out = np.empty(len(sample))
-        visits = kernels.ctransform(
-            sample, priced.points, priced.prices, *priced.args, out, 0, len(sample)
-        )
-        if visits * TUNING.entries_per_visit > len(sample) * cols.order.size:
+        if priced.visits(sample) * TUNING.entries_per_visit > len(sample) * cols.order.size:
             return None
         return rows.spread(self.embedding.ctransform(priced, points))
 

@@ -140,17 +140,15 @@ def stale_rows(prices, cols, costs, thresholds, leasts, stale):
 
 
 @njit(**KERNEL)
-def begin(arrays, leasts, eps):
-    """Release the pieces that violate ε-complementary slackness, and queue rows with excess.
+def keep(
+    prices, unsold, heads, excess, child, sibling, piece_row, piece_col, piece_cost, mass, limit,
+    leasts, eps,
+):  # fmt: skip
+    """Release the pieces that violate ε-complementary slackness; return the number of the others.
 
-    ``leasts`` are the rows' least values under the prices. Pieces are moved to the front.
+    ``leasts`` are the rows' least values under the prices. Pieces are moved to the front, and the
+    heaps are built anew.
     """
-    (
-        prices, base, unsold, _, heads, excess, dust, child, sibling, piece_row, piece_col,
-        piece_cost, mass, limit, _, _, _, queue, is_queued, _, counts,
-    ) = arrays  # fmt: skip
-    copy_to(prices, base)
-    heads[:] = -1
     kept = 0
     for a in range(mass.size):
         amount = mass[a]
@@ -166,16 +164,27 @@ def begin(arrays, leasts, eps):
         mass[kept], limit[kept] = amount, prices[j]
         _add(np.int32(kept), j, heads, child, sibling, limit)
         kept += 1
-    for a in range(kept, mass.size):
-        sibling[a] = a + 1 if a + 1 < mass.size else -1
-    counts[FREE] = kept if kept < mass.size else -1
-    length = 0
-    for i in range(excess.size):
-        is_queued[i] = excess[i] > dust[i]
-        if is_queued[i]:
-            queue[length] = i
-            length += 1
-    counts[HEAD], counts[LENGTH], counts[TURN], counts[WAITING] = 0, length, 0, 0
+    return kept
+
+
+def begin(arrays: AuctionArrays, leasts: Vector, eps: float) -> None:
+    """Release the pieces that violate ε-complementary slackness, and queue rows with excess."""
+    x, size = arrays, arrays.mass.size
+    x.base[:] = x.prices
+    x.heads[:] = -1
+    kept = keep(
+        x.prices, x.unsold, x.heads, x.excess, x.child, x.sibling, x.piece_row, x.piece_col,
+        x.piece_cost, x.mass, x.limit, leasts, eps,
+    )  # fmt: skip
+    x.counts[FREE] = -1
+    if kept < size:
+        x.counts[FREE] = kept
+        x.sibling[kept:-1] = np.arange(kept + 1, size)
+        x.sibling[-1] = -1
+    x.is_queued[:] = x.excess > x.dust
+    queued = np.flatnonzero(x.is_queued)
+    x.queue[: queued.size] = queued
+    x.counts[[HEAD, LENGTH, TURN, WAITING]] = 0, queued.size, 0, 0
 
 
 @njit(**KERNEL)
@@ -332,7 +341,8 @@ def arcs(cols, piece_row, piece_col, mass):
         if mass[a] > 0:
             starts[piece_row[a] + 1] += 1
     accumulate(starts)
-    free, held = starts[:-1].copy(), empty(starts[n], np.int64)
+    free, held = empty(n, np.int64), empty(starts[n], np.int64)
+    copy_to(starts, free)
     for a in range(mass.size):
         if mass[a] > 0:
             held[free[piece_row[a]]] = a
@@ -384,23 +394,21 @@ def corner(left, right, least):
 
 
 @njit(**KERNEL)
-def divided(i, j, flow, n_cells, m_cells, left, right, least):
+def divided(i, j, flow, row_edges, col_edges, left, right, least):
     """Divide flows between cells among their points, in the order of the points.
 
-    ``left`` and ``right`` hold the masses of the points. The kernel subtracts what it assigns.
+    Cell t of the rows has the points ``row_edges[t]`` to ``row_edges[t + 1]``. ``left`` and
+    ``right`` hold the masses of the points. The kernel subtracts what it assigns.
     """
-    n, m = left.size, right.size
-    row_at, col_at = empty(n_cells, np.int64), empty(m_cells, np.int64)
-    for t in range(n_cells):
-        row_at[t] = n * t // n_cells
-    for t in range(m_cells):
-        col_at[t] = m * t // m_cells
-    capacity = n + m + i.size
+    row_at, col_at = empty(row_edges.size, np.int64), empty(col_edges.size, np.int64)
+    copy_to(row_edges, row_at)
+    copy_to(col_edges, col_at)
+    capacity = left.size + right.size + i.size
     rows, cols, moved = empty(capacity, np.int64), empty(capacity, np.int64), empty(capacity)
     size = 0
     for a in range(i.size):
         r, c, rest = row_at[i[a]], col_at[j[a]], flow[a]
-        row_end, col_end = n * (i[a] + 1) // n_cells, m * (j[a] + 1) // m_cells
+        row_end, col_end = row_edges[i[a] + 1], col_edges[j[a] + 1]
         while rest > least:
             while r < row_end and not left[r] > least:
                 r += 1

@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numba import config, types
 from numba.core import registry
 from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 
 from . import compile_watch
 
@@ -63,6 +63,7 @@ class Kernel(registry.CPUDispatcher):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any], **keywords: Any) -> None:
         super().__init__(function, **keywords)
+        self._compiler._customize_flags = _QuickFlags
         self._part = Part(function, pipeline_class=_PartCompiler, **keywords)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
@@ -126,9 +127,22 @@ class Part(registry.CPUDispatcher):  # type: ignore[misc]
         self.overloads[tuple(compiled.signature.args)] = compiled
 
 
+class _QuickFlags(Flags):  # type: ignore[misc]
+    """Numba's flags of a compilation, which are compared for every operation that is typed.
+
+    Numba looks up each of the 25 flags by a property, a twentieth of the time of a first call.
+    """
+
+    _DEFAULTS: ClassVar = {name: option.default for name, option in Flags.options.items()}
+
+    def values(self) -> dict[str, Any]:
+        """Return all flags."""
+        return {**self._DEFAULTS, **self._values}
+
+
 def _for_kernels_only(flags: Any) -> Any:
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
-    return flags
+    return _QuickFlags(flags)
 
 
 class _PartCompiler(Compiler):  # type: ignore[misc]

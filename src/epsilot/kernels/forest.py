@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import accumulate, copy_to, empty, zeros
+from .arrays import copy_to, empty, zeros
 from .compiling import KERNEL, njit
 from .sums import total
 
@@ -73,22 +73,14 @@ def settle(i, j, p, q, flow):
     left, rest = empty(n_nodes), zeros(n_nodes)
     copy_to(p, left[:n])
     copy_to(q, left[n:])
-    starts = zeros(n_nodes + 1, np.int64)
-    for k in range(n_arcs):
-        starts[i[k] + 1] += 1
-        starts[n + j[k] + 1] += 1
-    degrees = starts[1:].copy()
-    accumulate(starts)
-    free = starts[:-1].copy()
-    incident = empty(2 * n_arcs, np.int64)
+    # Number and sum of the arcs that are open at each node: the sum at a leaf is its only arc.
+    degrees, sums = zeros(n_nodes, np.int64), zeros(n_nodes, np.int64)
     for k in range(n_arcs):
         u, v = i[k], n + j[k]
-        incident[free[u]] = k
-        free[u] += 1
-        incident[free[v]] = k
-        free[v] += 1
-    is_open = empty(n_arcs, np.bool_)
-    is_open[:] = True
+        degrees[u] += 1
+        degrees[v] += 1
+        sums[u] += k
+        sums[v] += k
     queue = empty(n_nodes, np.int64)
     head, tail = 0, 0
     for u in range(n_nodes):
@@ -101,18 +93,16 @@ def settle(i, j, p, q, flow):
         head += 1
         if degrees[u] != 1:
             continue  # its neighbour has already used its last arc
-        arc = -1
-        for place in range(starts[u], starts[u + 1]):
-            if is_open[incident[place]]:
-                arc = incident[place]
+        arc = sums[u]
         v = n + j[arc] if i[arc] == u else i[arc]
         carried = max(left[u] + rest[u], 0.0)
-        flow[arc], is_open[arc] = carried, False
+        flow[arc] = carried
         n_done += 1
         left[u], rest[u] = take(left[u], rest[u], carried)
         left[v], rest[v] = take(left[v], rest[v], carried)
         degrees[u] -= 1
         degrees[v] -= 1
+        sums[v] -= arc
         if degrees[v] == 1:
             queue[tail] = v
             tail += 1

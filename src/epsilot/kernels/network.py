@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from .arrays import accumulate, empty, zeros
+from .arrays import accumulate, copy_to, empty, zeros
 from .compiling import KERNEL, njit
 
 ARTIFICIAL = np.uint32(0xFFFFFFFF)
@@ -99,7 +99,8 @@ def crash(sources, targets, costs, order, supply, big, tree):
     parents, preds, after, before, last, sizes, is_up, flow, y = tree
     root = supply.size
     queue = _rooted(sources, targets, _forest(sources, targets, order, root), parents, preds)
-    surplus = supply.copy()
+    surplus = empty(root)
+    copy_to(supply, surplus)
     sizes[:] = 1
     for u in queue[::-1]:
         up = parents[u] != root and sources[preds[u]] == u
@@ -120,9 +121,10 @@ def crash(sources, targets, costs, order, supply, big, tree):
         free[u], nodes[place] = place + 1, u
         cost = costs[preds[u]] if preds[u] != ARTIFICIAL else (0.0 if is_up[u] else big)
         y[u] = y[parent] - cost if is_up[u] else y[parent] + cost
-    for place in range(root + 1):
-        u, v = nodes[place], nodes[(place + 1) % (root + 1)]
-        after[u], before[v], last[u] = v, u, nodes[free[u] - 1]
+    u = nodes[root]
+    for v in nodes:
+        after[u], before[v], last[v] = v, u, nodes[free[v] - 1]
+        u = v
 
 
 @njit(**KERNEL)
@@ -141,18 +143,6 @@ def shortage(tree, rise):
                 u = after[u]
         child = after[last[child]]
     return total
-
-
-@njit(**KERNEL)
-def release(tree):
-    """Reverse and empty the root's outgoing arcs, so that they bound every cycle."""
-    _, _, after, _, last, _, is_up, flow, _ = tree
-    root = after.size - 1
-    child = after[root]
-    while child != root:
-        if not is_up[child]:
-            is_up[child], flow[child] = True, 0.0
-        child = after[last[child]]
 
 
 @njit(**KERNEL)

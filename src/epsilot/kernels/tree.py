@@ -262,30 +262,19 @@ def least_columns(
     """Write the k least columns of the named rows at their rows of ``cols`` and ``costs``.
 
     ``leasts`` gets the least value of each, ``thresholds`` the k-th: no other column is below it.
+    Return the number of nodes visited.
     """
     k = cols.shape[1]
     values, bounds, stack = empty(k), empty(MAX_DEPTH), empty(MAX_DEPTH, np.int64)
+    count = 0
     for at in range(start, stop):
         i = rows[at]
-        search(
+        count += search(
             X[i], Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols[i], costs[i],
             values,
         )  # fmt: skip
         leasts[i] = values[0]
         thresholds[i] = values[k - 1] if k < Y.shape[0] else np.inf
-
-
-@njit(**KERNEL)
-def ctransform(X, Y, prices, shift, metric, nodes, depth, axes, out, start, stop):
-    """Write out_i = min_j C_ij + price_j; return the number of nodes visited."""
-    values, bounds, stack = empty(1), empty(MAX_DEPTH), empty(MAX_DEPTH, np.int64)
-    cols, costs = empty(1, np.int32), empty(1)
-    count = 0
-    for i in range(start, stop):
-        count += search(
-            X[i], Y, prices, shift, metric, nodes, depth, axes, stack, bounds, cols, costs, values
-        )
-        out[i] = values[0]
     return count
 
 

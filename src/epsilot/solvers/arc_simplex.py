@@ -199,7 +199,7 @@ def pivot(
             state.row, state.lam = duals(state, unit)
             state.node_prices[:] = 0
             if not (is_stuck and keep_short):
-                network.release(state.tree)
+                _release(state)
             state.round, state.is_open = state.round + 1, False
             state.is_done = is_endless or state.round >= TUNING.max_rounds
     return Work.of(arc_tested=priced, vector=walked)
@@ -217,6 +217,13 @@ def _tops(state: RoundState) -> Index:
     """Return the nodes that artificial arcs join to the root, one for each part of the basis."""
     parents = state.links.reshape(6, -1)[0]
     return np.flatnonzero(parents[:-1] == parents.size - 1)
+
+
+def _release(state: RoundState) -> None:
+    """Reverse and empty the root's outgoing arcs, so that they bound every cycle."""
+    tops = _tops(state)
+    tops = tops[~state.is_up[tops]]
+    state.is_up[tops], state.flow[tops] = True, 0.0
 
 
 def _refresh_prices(state: RoundState) -> None:

@@ -667,9 +667,8 @@ class CloudAuctionLevels(AuctionLevels):
     def divided(self, state: LevelState, i: Index, j: Index, flow: Vector) -> Flow:
         """Divide a flow between the cells of the level among their points."""
         left, right = state.weights.copy(), state.quotas.copy()
-        n_cells, m_cells = state.leasts.size, state.prices.size
-        least = TUNING.negligible_mass
-        found: Flow = kernels.divided(i, j, flow, n_cells, m_cells, left, right, least)
+        edges = cell_edges(left.size, state.leasts.size), cell_edges(right.size, state.prices.size)
+        found: Flow = kernels.divided(i, j, flow, *edges, left, right, TUNING.negligible_mass)
         return found
 
 
@@ -704,6 +703,11 @@ class RecoveredAuctionLevels(CloudAuctionLevels):
         i, j = negative_arcs(self.geometry, *potentials, k, bar)
         i, j = _places(rows, n)[i], _places(cols, m)[j]
         return (j, i) if state.is_flipped else (i, j)
+
+
+def cell_edges(n_points: int, n_cells: int) -> Index:
+    """Return the first point of every cell, and the number of points."""
+    return n_points * np.arange(n_cells + 1, dtype=np.int64) // n_cells
 
 
 def _places(order: Index, size: int) -> Index:
