@@ -155,6 +155,10 @@ def test_wrong_usage_is_exit_code_2(run, arguments):
     assert "Traceback" not in done.err
 
 
+def test_an_argument_of_a_command_that_takes_only_options_is_named(run):
+    assert "x was given without an option" in run("demo", "x").err
+
+
 def test_output_paths_are_checked_before_the_solve(run, monkeypatch):
     monkeypatch.setattr("epsilot.api.solve.run_request", lambda *_, **__: pytest.fail("solved"))
     assert run("solve", *COST, "--out", "none/r.npz").code == 2

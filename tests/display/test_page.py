@@ -114,7 +114,7 @@ def test_points_can_be_passed_to_the_report(tmp_path, rng):
     result = epsilot.solve(MATRIX["M"])
     X, Y = rng.random((12, 2)), rng.random((9, 2))
     assert "x and y: sources blue (12 of 12 drawn)" in page.page_of(result, (X, Y))
-    assert "Sources above" in page.page_of(result, (X[:, 0], Y[:, 0]))
+    assert "sources above" in page.page_of(result, (X[:, 0], Y[:, 0]))
     for wrong, words in (
         ((X, X), "must have 12 and 9 rows"),
         ((X, np.ones((9, 3))), "must have the same number"),
@@ -271,10 +271,17 @@ def test_bitmaps_are_valid_png_files():
     assert picture[0, 2, 2] > picture[0, 2, 0]
 
 
+#: Sizes of the text of charts on the screen, in pixels.
+TEXT_SIZES = """[...document.querySelectorAll("svg text")].map(x => {
+    const svg = x.ownerSVGElement;
+    return parseFloat(getComputedStyle(x).fontSize) * svg.clientWidth / svg.viewBox.baseVal.width;
+})"""
+
+
 @pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium is installed (package chromium)")
 def test_pages_load_in_a_browser_without_requests(tmp_path):
     with Browser(tmp_path / "profile") as browser:
-        for name in ("images", "partial", "entropic", "matrix"):
+        for name in ("images", "partial", "entropic", "matrix", "line"):
             made(name).report(tmp_path / f"{name}.html")
             browser.open(tmp_path / f"{name}.html")
             papers = set()
@@ -283,6 +290,7 @@ def test_pages_load_in_a_browser_without_requests(tmp_path):
                 assert browser.evaluate("document.documentElement.scrollWidth") <= width
                 widths = "[...document.querySelectorAll('svg, img')].map(x => x.clientWidth)"
                 assert min(browser.evaluate(widths)) > 250
+                assert min(browser.evaluate(TEXT_SIZES)) >= 10
                 papers.add(browser.evaluate("getComputedStyle(document.body).backgroundColor"))
             assert len(papers) == 2, "dark is not light"
             loaded = "[...document.images].every(x => x.complete && x.naturalWidth > 0)"

@@ -94,6 +94,10 @@ def test_info_is_the_certificate_of_a_solve(draw):
     for mine, theirs in zip(info.potentials, result.potentials, strict=True):
         np.testing.assert_array_equal(mine.numpy(), theirs)
         assert not mine.requires_grad
+    shown = repr(info)
+    assert f"gap={info.gap}" in shown
+    assert "shapes (300,) and (280,)" in shown
+    assert len(shown) < 120
 
 
 def test_a_divergence_is_made_of_three_solves(draw):

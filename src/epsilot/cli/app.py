@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -39,9 +40,9 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except UsageError as error:
-            message = getattr(error, "message", "")
-            if len(message) > MAX_USAGE_CHARACTERS:
-                vars(error)["message"] = f"{message[:MAX_USAGE_CHARACTERS]}..."
+            message = _plain_usage(getattr(error, "message", ""))
+            is_long = len(message) > MAX_USAGE_CHARACTERS
+            vars(error)["message"] = f"{message[:MAX_USAGE_CHARACTERS]}..." if is_long else message
             raise
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -56,6 +57,14 @@ class Commands(TyperGroup):
         alone = typer.Typer(add_completion=False)
         alone.command()(function)
         return typer.main.get_command(alone)
+
+
+def _plain_usage(message: str) -> str:
+    """Return a usage error; say what to do where a command takes no arguments."""
+    extra = re.fullmatch(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message, re.DOTALL)
+    if extra is None:
+        return message
+    return f"{extra[1]} was given without an option; this command takes only options (see --help)."
 
 
 app = typer.Typer(

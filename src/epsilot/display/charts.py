@@ -102,13 +102,13 @@ def axes(x: AxisScale, y: AxisScale, x_label: str, y_label: str) -> list[str]:
     return parts
 
 
-def line_axis(x: AxisScale, foot: float, label: str) -> list[str]:
-    """Return a horizontal axis with ticks and its label."""
+def line_axis(x: AxisScale, foot: float, label: str, spacing: float = 17.0) -> list[str]:
+    """Return a horizontal axis with ticks and its label, in lines of text with a spacing."""
     parts = [_line(x.start, foot, x.stop, foot, "axis")]
     for at, value in zip(x(np.array(x.ticks())), x.ticks(), strict=True):
         parts.append(_line(at, foot, at, foot + 4, "axis"))
-        parts.append(_text(at, foot + 17, _label(value, x), "middle"))
-    return [*parts, _text((x.start + x.stop) / 2, foot + 34, label, "middle")]
+        parts.append(_text(at, foot + spacing, _label(value, x), "middle"))
+    return [*parts, _text((x.start + x.stop) / 2, foot + 2 * spacing, label, "middle")]
 
 
 def _label(value: float, scale: AxisScale) -> str:

@@ -185,7 +185,8 @@ def _allowed_gap(result: CertifiedResult, units: str) -> str:
     )
     foot, bar = 66.0, 12.0
     at = float(x(gap))
-    parts = charts.line_axis(x, foot, f"excess over the lower bound ({units})")
+    name = f"excess over the lower bound ({units})"
+    parts = charts.line_axis(x, foot, name, plan_figures.LINE_SPACING)
     allowed = x(np.array([0.0, target]))
     parts.append(charts.band(allowed, np.full(2, 28.0), np.full(2, foot)))
     zero, middle = float(x(0.0)), foot - 8.0 - bar / 2
@@ -198,7 +199,7 @@ def _allowed_gap(result: CertifiedResult, units: str) -> str:
         "The bounds were computed once, at the end of the run. The optimum is between the lower "
         "bound, at 0, and this plan, the orange dot. The shaded range is within the target."
     )
-    height = foot + charts.BOTTOM
+    height = foot + plan_figures.LINE_BOTTOM
     figure = html.figure(charts.drawing(parts, alt, plan_figures.LINE_WIDTH, height), caption)
     return figure.replace("<figure>", '<figure class="wide">', 1)
 

@@ -33,11 +33,14 @@ STYLE = """
 .pictures .scroll { margin: 0 } .pictures table { width: 100% }
 .pictures td { text-align: right } .wide { grid-column: 1 / -1; overflow-x: auto }
 .wide svg { min-width: 38rem }
-@media (max-width: 40rem) { .wide svg { min-width: 0 } .wide svg text { font-size: 19px } }
+@media (max-width: 40rem) { .pictures svg text { font-size: 14px } .wide svg { min-width: 0 }
+  .wide svg text { font-size: 26px } }
 svg .arrows { fill: none; stroke: #111; stroke-width: 1.1; stroke-linecap: round }
 """
 #: Width of a picture of points on a line, which has the page to itself, in SVG units.
 LINE_WIDTH = 2 * charts.WIDTH
+#: Between its lines of text, and below its axis: text is larger on narrow screens.
+LINE_SPACING, LINE_BOTTOM = 27.0, 62.0
 #: Side of a thumbnail, in SVG units.
 THUMBNAIL_SIDE = 180.0
 
@@ -287,14 +290,15 @@ def _line(moved: MovedMass, x: Vector, y: Vector) -> str:
         arcs.times,
     )
     foot = feet[1] + tall + 4.0
-    parts += charts.line_axis(scale, foot, "position")
-    parts.append(charts.label(scale.start, 14.0, "sources: mass per length, upwards"))
-    parts.append(charts.label(scale.start, foot - 6.0, "targets: mass per length, downwards"))
+    parts += charts.line_axis(scale, foot, "position", LINE_SPACING)
+    parts.append(charts.label(scale.start, 20.0, "sources"))
+    parts.append(charts.label(scale.start, foot - 6.0, "targets"))
     caption = (
-        f"Sources above, targets below, on one scale; {arcs.i.size:,} arcs, sampled by their mass."
+        "Mass per length on one scale: sources above, targets below, downwards; "
+        f"{arcs.i.size:,} arcs, sampled by their mass."
     )
     alt = "Masses along a line, and arcs from sources to targets"
-    figure = html.figure(charts.drawing(parts, alt, LINE_WIDTH, foot + charts.BOTTOM), caption)
+    figure = html.figure(charts.drawing(parts, alt, LINE_WIDTH, foot + LINE_BOTTOM), caption)
     return figure.replace("<figure>", '<figure class="wide">', 1)
 
 

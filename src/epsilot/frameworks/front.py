@@ -113,6 +113,11 @@ class Info(NamedTuple, Generic[T]):
     gap: T
     potentials: tuple[T, T]  # dual feasible, in units of the cost
 
+    def __repr__(self) -> str:
+        """Return gaps, and the shapes of the potentials: these have a number for each point."""
+        f, g = map(_shape, self.potentials)
+        return f"Info(gap={self.gap}, potentials of shapes {f} and {g})"
+
 
 class Front(ABC, Generic[T]):
     """The loss functions on the arrays of one framework."""
