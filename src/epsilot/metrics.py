@@ -2,7 +2,7 @@
 
 To add a compiled metric, add a row to :data:`METRICS`, and above it the functions that no other
 row has. They are plain functions of numbers, which :mod:`epsilot.kernels.metrics` compiles. Every
-other metric is computed in blocks by :mod:`epsilot.geometry.metric_cloud`.
+other metric is computed in blocks by :mod:`epsilot.geometry.metric_costs`.
 """
 
 from __future__ import annotations

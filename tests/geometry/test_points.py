@@ -10,20 +10,20 @@ import epsilot
 from epsilot.engine import starts
 from epsilot.geometry import PointCloud, tree_index
 from epsilot.geometry import points as points_module
-from epsilot.geometry.metric_cloud import MetricCloud
+from epsilot.geometry.points import KernelCloud
 from tuning import tune
 
 
 @pytest.mark.parametrize(
     ("metric", "kind"),
-    [("sqeuclidean", PointCloud), ("canberra", MetricCloud), (lambda u, v: u @ v, MetricCloud)],
+    [("sqeuclidean", KernelCloud), ("canberra", PointCloud), (lambda u, v: u @ v, PointCloud)],
 )
 def test_the_metric_decides_the_class_of_a_cloud(rng, metric, kind):
     cloud = PointCloud(rng.random((4, 2)), rng.random((5, 2)), metric, single=True)
     for made in (cloud, cloud.shifted(1.0), cloud.restricted(np.arange(2), np.arange(3))):
         assert type(made) is kind
-        assert made.is_blockwise == (kind is MetricCloud)
-        assert (made.rough is made) == (kind is MetricCloud)
+        assert made.is_blockwise == (kind is PointCloud)
+        assert (made.rough is made) == (kind is PointCloud)
 
 
 def test_float32_sweeps_lead_to_a_float64_certificate(rng):

@@ -85,7 +85,7 @@ def PointCloud(
     return (RemoteCloud if is_remote else ClusterCloud)(sides, metric, single)
 
 
-class ClusterCloud(local.PointCloud):
+class ClusterCloud(local.KernelCloud):
     """A cloud whose points this process holds, and workers too.
 
     Parameters

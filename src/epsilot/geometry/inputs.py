@@ -17,7 +17,6 @@ from .base import Geometry, Lattice, Places, PublicCall
 from .coordinates import as_metric, as_pair, metric_keywords, reach
 from .dense import Dense
 from .grid import Grid
-from .metric_cloud import MetricCloud
 from .points import PointCloud
 from .sparse import Sparse, least_forbidden
 from .tree_index import Embedding
@@ -69,7 +68,7 @@ def cloud_geometry(
 
 def forms_of(M: ArrayLike | Geometry) -> list[ArrayLike | Geometry]:
     """Return a cost, and for points the other forms in which :func:`cloud_geometry` holds them."""
-    if not isinstance(M, (PointCloud, MetricCloud)):
+    if not isinstance(M, PointCloud):
         return [M]
     return [M, StoredCloud(M), PointCloud.of_points(M.X, M.Y, M.metric, single=True)]
 
@@ -95,7 +94,7 @@ def grid_geometry(
     keywords = metric_keywords(metric) | steps.call().keywords
     keywords["metric"] = metric_keywords(metric)["metric"]
     cloud = geometry.cloud if isinstance(geometry, StoredCloud) else geometry
-    assert isinstance(cloud, (PointCloud, MetricCloud))
+    assert isinstance(cloud, PointCloud)
     cloud.public_call = steps.call()._replace(keywords=keywords)
     return geometry
 
@@ -132,11 +131,11 @@ class StoredCloud(Dense):
 
     Parameters
     ----------
-    cloud : PointCloud or MetricCloud
+    cloud : PointCloud
         Points and a metric.
     """
 
-    def __init__(self, cloud: PointCloud | MetricCloud) -> None:
+    def __init__(self, cloud: PointCloud) -> None:
         self.cloud = cloud
         self.shape, self.dimension = cloud.shape, cloud.dimension
         self.is_shared = False
@@ -227,7 +226,7 @@ class StoredCloud(Dense):
             moved.C.setflags(write=False)
         return moved
 
-    def _with(self, cloud: PointCloud | MetricCloud, costs: Callable[[], Matrix]) -> StoredCloud:
+    def _with(self, cloud: PointCloud, costs: Callable[[], Matrix]) -> StoredCloud:
         """Return the geometry of other points; keep costs that are slow to compute again."""
         out = StoredCloud(cloud)
         if cloud.is_blockwise:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import parallel
+from .. import memory, parallel
 from .._types import Array, Index, Matrix, Vector
+from ..errors import InvalidProblem
 from ..kernels import points as kernels
 from ..metrics import (
     Metric,
@@ -37,7 +39,7 @@ from .coordinates import (
 )
 from .float32 import Float32Points, square_blocks
 from .line import Line
-from .metric_cloud import MetricCloud
+from .metric_costs import CdistCosts, Costs, costs_of
 from .sweeps import Block, row_blocks
 from .tree_index import (
     COMPILED_DIMENSIONS,
@@ -55,8 +57,8 @@ Precision = type[np.float64] | type[np.float32]
 class PointCloud(Geometry):
     """The cost between the points of two clouds, never stored.
 
-    Metrics of ``epsilot.metrics.METRICS`` run in compiled kernels. For every other one the result
-    is a geometry that computes blocks of rows by SciPy or by the function.
+    Blocks of rows are computed by SciPy or by the function. For the metrics of
+    ``epsilot.metrics.METRICS`` the object is a :class:`KernelCloud`, whose passes are compiled.
 
     Parameters
     ----------
@@ -78,10 +80,13 @@ class PointCloud(Geometry):
     """
 
     noun = "a point cloud"
-    is_blockwise = False
-    can_coarsen = True
     public_call: PublicCall | None = None  # None: on points
-    has_float32_points = True  # whether this process may hold float32 copies of all points
+    X: Matrix
+    Y: Matrix
+    metric: MetricLike
+    shift: float
+    factor: float
+    _costs: Costs
 
     def __new__(
         cls,
@@ -93,20 +98,104 @@ class PointCloud(Geometry):
         metric_params: Mapping[str, Any] | None = None,
         single: bool = False,
     ) -> PointCloud:
-        """Check the arguments; return a :class:`MetricCloud` if the metric has no kernels."""
+        """Check the arguments; return a :class:`KernelCloud` if the metric has kernels."""
         pair, metric = as_pair(X_a, X_b), as_metric(metric, p, metric_params)
-        return cls.of_points(*pair, metric, single=single)  # type: ignore[return-value]
+        return cls.of_points(*pair, metric, single=single)
 
-    @classmethod
-    def of_points(
-        cls, X: Matrix, Y: Matrix, metric: MetricLike, *, single: bool = False
-    ) -> PointCloud | MetricCloud:
+    @staticmethod
+    def of_points(X: Matrix, Y: Matrix, metric: MetricLike, *, single: bool = False) -> PointCloud:
         """Return the cost between points that ``as_points`` has checked."""
-        if compiled_metric(metric) is None:
-            return MetricCloud(X, Y, as_named(metric))
-        out: PointCloud = object.__new__(cls)
+        kind = PointCloud if compiled_metric(metric) is None else KernelCloud
+        out: PointCloud = object.__new__(kind)
         out._check_and_set(X, Y, metric, single)
         return out
+
+    def _check_and_set(self, X: Matrix, Y: Matrix, metric: MetricLike, single: bool) -> None:
+        """Check that points and metric fit together, and store them."""
+        check_space(X.shape, Y.shape)
+        self.X, self.Y, self.metric = X, Y, as_named(metric)
+        self.shape, self.dimension = (len(X), len(Y)), X.shape[1]
+        self.shift, self.factor = 0.0, 1.0
+        what = f"the metric {self.metric} on {len(X):,} x {len(Y):,} points"
+        memory.ask(self.workspace, what, "use a metric with compiled kernels, or fewer points")
+        self._costs = costs_of(self.cost_metric, X, Y)
+
+    def __repr__(self) -> str:
+        return f"PointCloud({self.shape[0]} x {self.shape[1]}, {self.X.shape[1]}-d, {self.metric})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the points and the metric, and nothing derived from them."""
+        state = vars(self._scaled_copy(self.X, self.Y, self.factor, self.shift))
+        return object.__new__, (type(self),), state
+
+    @property
+    def places(self) -> Places | None:
+        """The points."""
+        if not isinstance(self._costs, CdistCosts):
+            return Places(self.X, self.Y, None)
+        return Places(self.X, self.Y, replace(self.cost_metric, params=self._costs.params))
+
+    @property
+    def cost_metric(self) -> NamedMetric:
+        """The metric."""
+        return as_named(self.metric)
+
+    def call(self) -> PublicCall:
+        """Return the call on points, or another that made them."""
+        keywords = metric_keywords(self.metric)
+        return self.public_call or PublicCall("solve_sample", ("X_a", "X_b"), keywords)
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """Compute rows ``start:stop`` of C."""
+        costs, p = self._costs(self.X[start:stop], self.Y, start), self.cost_metric.p
+        is_right = np.isfinite(costs) if p == 1 else (costs >= 0) & (costs < np.inf)
+        if not is_right.all():
+            i, j = np.argwhere(~is_right)[0]
+            needed = "finite" if p == 1 else "finite, and at least 0 for a power"
+            raise InvalidProblem(
+                f"the metric returned {costs[i, j]} for source {start + i} and target {j}; costs "
+                f"must be {needed}."
+            )
+        return np.asarray(self.factor * (costs if p == 1 else costs**p) + self.shift)
+
+    def shifted(self, delta: float) -> PointCloud:
+        """Return the geometry of C + delta."""
+        return self._scaled_copy(self.X, self.Y, self.factor, self.shift + delta)
+
+    def rescaled(self, power: int) -> PointCloud | None:
+        """Return the geometry of 2**power C."""
+        factor, shift = np.ldexp([self.factor, self.shift], power)
+        return self._scaled_copy(self.X, self.Y, float(factor), float(shift))
+
+    def restricted(self, rows: Index, cols: Index) -> PointCloud:
+        """Return the geometry of some of the points."""
+        return self._scaled_copy(self.X[rows], self.Y[cols], self.factor, self.shift)
+
+    def _scaled_copy(self, X: Matrix, Y: Matrix, factor: float, shift: float) -> PointCloud:
+        """Return the cost ``factor`` C + ``shift`` between some of the points, or all."""
+        out = object.__new__(PointCloud)
+        out.X, out.Y, out.metric, out._costs = X, Y, self.metric, self._costs
+        out.shape, out.dimension = (len(X), len(Y)), self.dimension
+        out.factor, out.shift, out.public_call = factor, shift, self.public_call
+        return out
+
+    def digest(self) -> str:
+        """Return a hash of points, metric and shift; of the costs if the metric is a function."""
+        if callable(self.cost_metric.name):
+            return super().digest()
+        arrays = (self.X, self.Y, *map(np.asarray, self.cost_metric.params.values()))
+        h = hashlib.sha256(f"{self.metric} {self.factor!r} {self.shift!r} {self.shape}".encode())
+        for array in arrays:
+            h.update(np.ascontiguousarray(array).data)
+        return h.hexdigest()[:16]
+
+
+class KernelCloud(PointCloud):
+    """The cost between two clouds, by a metric with compiled kernels."""
+
+    is_blockwise = False
+    can_coarsen = True
+    has_float32_points = True  # whether this process may hold float32 copies of all points
 
     def _check_and_set(self, X: Matrix, Y: Matrix, metric: MetricLike, single: bool) -> None:
         """Check that points and metric fit together, and store them."""
@@ -127,9 +216,6 @@ class PointCloud(Geometry):
         self.X, self.Y, self.metric, self.key, self.single = X, Y, metric, key, single
         self.shape, self.dimension, self.shift = (len(X), len(Y)), X.shape[1], shift
 
-    def __repr__(self) -> str:
-        return f"PointCloud({self.shape[0]} x {self.shape[1]}, {self.X.shape[1]}-d, {self.metric})"
-
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the points, the metric and the shift, and nothing derived from them."""
         names = {"X", "Y", "metric", "key", "single", "shape", "dimension", "shift"}
@@ -142,16 +228,6 @@ class PointCloud(Geometry):
     def places(self) -> Places | None:
         """The points."""
         return Places(self.X, self.Y, self.metric)
-
-    @property
-    def cost_metric(self) -> NamedMetric:
-        """The metric."""
-        return as_named(self.metric)
-
-    def call(self) -> PublicCall:
-        """Return the call on points, or another that made them."""
-        keywords = metric_keywords(self.metric)
-        return self.public_call or PublicCall("solve_sample", ("X_a", "X_b"), keywords)
 
     @property
     def _named(self) -> Metric:
@@ -195,7 +271,7 @@ class PointCloud(Geometry):
         """Fraction of the costs that a certificate looks at."""
         return 1.0 if self._index is None else min(1.0, TUNING.searched_columns / self.shape[1])
 
-    def rescaled(self, power: int) -> PointCloud | None:
+    def rescaled(self, power: int) -> KernelCloud | None:
         """Return the geometry of 2**power C, by scaling the points if that is exact."""
         shift, degree = float(np.ldexp(self.shift, power)), self._named.degree
         if self._named.key[2]:  # a cost with an exponent is not rounded alike at another scale
@@ -206,11 +282,11 @@ class PointCloud(Geometry):
         X, Y = (np.ldexp(points, step) for points in (self.X, self.Y))
         return self._copy(X, Y, shift)
 
-    def shifted(self, delta: float) -> PointCloud:
+    def shifted(self, delta: float) -> KernelCloud:
         """Return the geometry of C + delta."""
         return self._copy(self.X, self.Y, self.shift + delta, moved=delta)
 
-    def restricted(self, rows: Index, cols: Index) -> PointCloud:
+    def restricted(self, rows: Index, cols: Index) -> KernelCloud:
         """Return the geometry of some of the points."""
         return self._copy(self.X[rows], self.Y[cols], self.shift)
 
@@ -235,12 +311,12 @@ class PointCloud(Geometry):
         key: MetricKey | None = None,
         is_single: bool | None = None,
         moved: float | None = None,
-    ) -> PointCloud:
+    ) -> KernelCloud:
         """Return a cloud of the same class, which shares the trees if it has the same points.
 
         ``moved`` tells that costs differ from these by a constant, so that known bounds carry over.
         """
-        out: PointCloud = object.__new__(type(self))
+        out: KernelCloud = object.__new__(type(self))
         is_single = self.single if is_single is None else is_single
         out._set_points(X, Y, self.metric, self.key if key is None else key, is_single, shift)
         out.public_call = self.public_call
@@ -257,9 +333,9 @@ class PointCloud(Geometry):
         from_rows, from_cols = self._between(self.X, cells.Y), self._between(self.Y, cells.X)
         return Coarsening(cells, p, q, from_rows, from_cols, self.shift)
 
-    def _between(self, X: Matrix, Y: Matrix, is_single: bool = True) -> PointCloud:
+    def _between(self, X: Matrix, Y: Matrix, is_single: bool = True) -> KernelCloud:
         """Return the same cost between other points, without shift."""
-        out: PointCloud = object.__new__(PointCloud)
+        out: KernelCloud = object.__new__(KernelCloud)
         out._check_and_set(X, Y, self.metric, is_single)
         out.key = self.key
         return out

@@ -1,21 +1,17 @@
-"""Costs between points by any metric without compiled kernels: SciPy's names, and functions."""
+"""Compute blocks of costs by metrics without compiled kernels: SciPy's names, and functions."""
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from .. import memory
-from .._types import Index, Matrix
+from .._types import Matrix
 from ..arguments import numeric
 from ..errors import InvalidProblem
 from ..metrics import BOOLEAN_METRICS, MetricFunction, NamedMetric
 from ..wording import first_line
-from .base import Geometry, Places, PublicCall
-from .coordinates import check_space, metric_keywords
 
 
 class Costs(Protocol):
@@ -25,99 +21,11 @@ class Costs(Protocol):
         """Return the costs; ``start`` is the index of the first source."""
 
 
-class MetricCloud(Geometry):
-    """The cost between the points of two clouds by a metric, computed in blocks of rows.
-
-    Parameters
-    ----------
-    X, Y : (n, d), (m, d) arrays
-        Sources and targets, checked.
-    metric : NamedMetric
-        A name of SciPy with its parameters, or a function.
-    """
-
-    noun = "a point cloud"
-    public_call: PublicCall | None = None  # None: on points
-
-    def __init__(self, X: Matrix, Y: Matrix, metric: NamedMetric) -> None:
-        check_space(X.shape, Y.shape)
-        self.X, self.Y, self.metric = X, Y, metric
-        self.shape, self.dimension = (len(X), len(Y)), X.shape[1]
-        self.shift, self.factor = 0.0, 1.0
-        what = f"the metric {metric} on {len(X):,} x {len(Y):,} points"
-        memory.ask(self.workspace, what, "use a metric with compiled kernels, or fewer points")
-        self._costs: Costs = (
-            _function_costs(metric.name, X, Y)
-            if callable(metric.name)
-            else _cdist_costs(metric.name, metric.params, X, Y)
-        )
-
-    def __repr__(self) -> str:
-        return f"PointCloud({self.shape[0]} x {self.shape[1]}, {self.X.shape[1]}-d, {self.metric})"
-
-    def __getstate__(self) -> dict[str, object]:
-        """Pickle the points and the metric, and nothing derived from them."""
-        return vars(self._copy(self.X, self.Y, self.factor, self.shift))
-
-    @property
-    def places(self) -> Places | None:
-        """The points."""
-        if not isinstance(self._costs, CdistCosts):
-            return Places(self.X, self.Y, None)
-        return Places(self.X, self.Y, replace(self.metric, params=self._costs.params))
-
-    @property
-    def cost_metric(self) -> NamedMetric:
-        """The metric."""
-        return self.metric
-
-    def call(self) -> PublicCall:
-        """Return the call on points, or another that made them."""
-        keywords = metric_keywords(self.metric)
-        return self.public_call or PublicCall("solve_sample", ("X_a", "X_b"), keywords)
-
-    def block(self, start: int, stop: int) -> Matrix:
-        """Compute rows ``start:stop`` of C."""
-        costs, p = self._costs(self.X[start:stop], self.Y, start), self.metric.p
-        is_right = np.isfinite(costs) if p == 1 else (costs >= 0) & (costs < np.inf)
-        if not is_right.all():
-            i, j = np.argwhere(~is_right)[0]
-            needed = "finite" if p == 1 else "finite, and at least 0 for a power"
-            raise InvalidProblem(
-                f"the metric returned {costs[i, j]} for source {start + i} and target {j}; costs "
-                f"must be {needed}."
-            )
-        return np.asarray(self.factor * (costs if p == 1 else costs**p) + self.shift)
-
-    def shifted(self, delta: float) -> MetricCloud:
-        """Return the geometry of C + delta."""
-        return self._copy(self.X, self.Y, self.factor, self.shift + delta)
-
-    def rescaled(self, power: int) -> MetricCloud:
-        """Return the geometry of 2**power C."""
-        factor, shift = np.ldexp([self.factor, self.shift], power)
-        return self._copy(self.X, self.Y, float(factor), float(shift))
-
-    def restricted(self, rows: Index, cols: Index) -> MetricCloud:
-        """Return the geometry of some of the points."""
-        return self._copy(self.X[rows], self.Y[cols], self.factor, self.shift)
-
-    def _copy(self, X: Matrix, Y: Matrix, factor: float, shift: float) -> MetricCloud:
-        out = object.__new__(MetricCloud)
-        out.X, out.Y, out.metric, out._costs = X, Y, self.metric, self._costs
-        out.shape, out.dimension = (len(X), len(Y)), self.dimension
-        out.factor, out.shift, out.public_call = factor, shift, self.public_call
-        return out
-
-    def digest(self) -> str:
-        """Return a hash of points, metric and shift; of the costs if the metric is a function."""
-        if callable(self.metric.name):
-            return super().digest()
-        arrays = (self.X, self.Y, *map(np.asarray, self.metric.params.values()))
-        h = hashlib.sha256(f"{self.metric} {self.factor!r} {self.shift!r} {self.shape}".encode())
-        for array in arrays:
-            h.update(np.ascontiguousarray(array).data)
-        return h.hexdigest()[:16]
+def costs_of(metric: NamedMetric, X: Matrix, Y: Matrix) -> Costs:
+    """Return what computes a metric between points; refuse parameters that do not fit them."""
+    if callable(metric.name):
+        return _function_costs(metric.name, X, Y)
+    return _cdist_costs(metric.name, metric.params, X, Y)
 
 
 # -- names -----------------------------------------------------------------------------------------
