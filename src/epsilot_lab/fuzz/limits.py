@@ -146,15 +146,8 @@ def ended(
     ask(call, max_seconds=0.3, n_threads=n_threads)  # compiles what a large problem needs
     limit = {"max_seconds": seconds} if way == "max_seconds" else {}
     forget_interrupts()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return overshoot(
-            lambda: ask(call, n_threads=n_threads, **limit),
-            seconds,
-            signal.SIGINT if way == "SIGINT" else 0,
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
+    number = signal.SIGINT if way == "SIGINT" else 0
+    return overshoot(lambda: ask(call, n_threads=n_threads, **limit), seconds, number)
 
 
 def rough_defects(result: Any) -> list[str]:
@@ -168,24 +161,30 @@ def rough_defects(result: Any) -> list[str]:
 def overshoot(call: Callable[[], Any], seconds: float, number: int) -> tuple[float | None, Any]:
     """Return the processor seconds a call spends after a moment, and what it returns.
 
-    The seconds are None if it ends before; the answer is None if the signal ended it.
+    The seconds are None if it ends before; the answer is None if the signal ended it. A signal that
+    comes when the call has just ended is ignored.
     """
     command = [sys.executable, "-S", "-c", WATCHER, str(os.getpid()), str(seconds), str(number)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipes) as watcher:
-        assert watcher.stdout is not None
-        assert watcher.stdin is not None
-        watcher.stdout.readline()
-        watcher.stdin.write("\n")
-        watcher.stdin.flush()
-        began, answer = time.perf_counter(), None
-        try:
-            answer = call()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with subprocess.Popen(command, **pipes) as watcher:
+            assert watcher.stdout is not None
+            assert watcher.stdin is not None
+            watcher.stdout.readline()
+            began, answer = time.perf_counter(), None
+            try:
+                watcher.stdin.write("\n")
+                watcher.stdin.flush()
+                answer = call()
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+            except KeyboardInterrupt:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
             spent, elapsed = time.process_time(), time.perf_counter() - began
             if elapsed < seconds:
                 watcher.kill()
                 return None, answer
-        except KeyboardInterrupt:
-            spent = time.process_time()
-        text = watcher.stdout.readline()
+            text = watcher.stdout.readline()
+    finally:
+        signal.signal(signal.SIGINT, before)
     return (max(0.0, spent - float(text)) if text else None), answer
