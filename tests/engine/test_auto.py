@@ -7,7 +7,9 @@ import pytest
 
 import epsilot
 from epsilot import solvers
-from epsilot.engine.run_plan import choose
+from epsilot.engine.goal import Goal
+from epsilot.engine.request import Request
+from epsilot.engine.run_plan import choose, make_run_plan
 from epsilot.geometry import Dense, Grid, PointCloud
 from epsilot.problems.balanced import objective_of
 from epsilot.problems.problem import make_problem
@@ -43,8 +45,8 @@ def test_auto_suits_the_geometry():
         ("euclidean", 6000, 2, 0, "auction"),
         ("cityblock", 6000, 2, 0, "auction"),
         ("cityblock", 12_000, 2, 0, "auction"),
-        ("euclidean", 6000, 2, 5, "restricted_simplex"),
-        ("euclidean", 20_000, 2, 5, "restricted_simplex"),
+        ("euclidean", 1000, 2, 5, "restricted_simplex"),
+        ("euclidean", 20_000, 2, 5, "auction"),
         ("sqeuclidean", 20_000, 2, 5, "auction"),
         ("sqeuclidean", 20_000, 4, 0, "auction"),
         ("sqeuclidean", 5000, 8, 0, "restricted_simplex"),
@@ -58,13 +60,39 @@ def test_the_shape_of_clouds_decides(metric, n, d, apart, method):
     assert choose(objective_of(make_problem(PointCloud(X, Y, metric)))).method == method
 
 
-@pytest.mark.parametrize("is_exact", [True, False])
-def test_distant_clouds_are_auctioned_if_the_optimum_is_asked_for(is_exact):
-    X, Y = np.random.default_rng(0).random((2, 10_000, 2))
+@pytest.mark.parametrize(
+    ("n", "d", "apart", "rtol", "method"),
+    [
+        (2000, 2, 5, 1e-2, "restricted_simplex"),
+        (2000, 2, 5, 1e-3, "restricted_simplex"),
+        (2000, 2, 2, 1e-3, "auction"),
+        (2000, 2, 5, 1e-4, "auction"),
+        (2000, 2, 20, 1e-4, "restricted_simplex"),
+        (2000, 2, 20, 1e-9, "auction"),
+        (2000, 3, 5, 1e-9, "restricted_simplex"),
+        (20_000, 2, 5, 1e-2, "auction"),
+        (20_000, 2, 5, 1e-9, "auction"),
+        (20_000, 3, 5, 1e-9, "auction"),
+    ],
+)
+def test_the_goal_decides_between_distant_clouds(n, d, apart, rtol, method):
+    """Coarse plans have a gap that falls with the distance; finer ones take longer."""
+    X, Y = np.random.default_rng(0).random((2, n, d))
+    Y[:, 0] += apart
+    cost = PointCloud(X, Y, "euclidean")
+    objective = objective_of(make_problem(cost))
+    choice = choose(objective, rtol)
+    assert choice.method == method
+    reached = make_run_plan(objective, Goal(eps=rtol * objective.scale), Request()).choice
+    assert reached == choice
+
+
+@pytest.mark.parametrize(("rtol", "method"), [(1e-2, "auction"), (1e-3, "restricted_simplex")])
+def test_coarse_plans_of_cityblock_distances_do_not_improve_with_the_distance(rtol, method):
+    X, Y = np.random.default_rng(0).random((2, 3000, 2))
     Y[:, 0] += 5
-    objective = objective_of(make_problem(PointCloud(X, Y, "euclidean")))
-    wanted = "auction" if is_exact else "restricted_simplex"
-    assert choose(objective, is_exact=is_exact).method == wanted
+    objective = objective_of(make_problem(PointCloud(X, Y, "cityblock")))
+    assert choose(objective, rtol).method == method
 
 
 @pytest.mark.parametrize(
@@ -141,14 +169,14 @@ CHOICES = [
     (cloud(5000, 5000, 2, "sqeuclidean"), "auction", "0.142"),
     (cloud(6, 6, 2, "euclidean"), "restricted_simplex", "0.000659"),
     (cloud(300, 300, 2, "euclidean"), "restricted_simplex", "0.00253"),
-    (cloud(5000, 5000, 2, "euclidean"), "auction", "0.264"),
+    (cloud(5000, 5000, 2, "euclidean"), "auction", "0.258"),
     (cloud(6, 6, 2, "cityblock"), "restricted_simplex", "0.000659"),
     (cloud(300, 300, 2, "cityblock"), "restricted_simplex", "0.00253"),
-    (cloud(5000, 5000, 2, "cityblock"), "auction", "0.264"),
+    (cloud(5000, 5000, 2, "cityblock"), "auction", "0.258"),
     (cloud(300, 300, 3, "sqeuclidean"), "restricted_simplex", "0.00253"),
     (cloud(5000, 5000, 3, "sqeuclidean"), "auction", "0.202"),
-    (cloud(300, 300, 3, "euclidean"), "restricted_simplex", "0.00253"),
-    (cloud(5000, 5000, 3, "euclidean"), "auction", "0.341"),
+    (cloud(300, 300, 3, "euclidean"), "restricted_simplex", "0.00263"),
+    (cloud(5000, 5000, 3, "euclidean"), "auction", "0.378"),
     (cloud(300, 300, 4, "sqeuclidean"), "restricted_simplex", "0.00253"),
     (cloud(5000, 5000, 4, "sqeuclidean"), "auction", "0.287"),
     (cloud(300, 300, 4, "euclidean"), "restricted_simplex", "0.00253"),
@@ -163,8 +191,9 @@ CHOICES = [
     (cloud(300, 300, 10, "cityblock"), "restricted_simplex", "0.00253"),
     (cloud(5000, 5000, 10, "cityblock"), "restricted_simplex", "0.395"),
     (cloud(40_000, 10, 2, "euclidean"), "restricted_simplex", "0.331"),
-    (cloud(12_000, 12_000, 2, "cityblock"), "auction", "0.811"),
-    (cloud(12_000, 11_000, 2, "cityblock"), "auction", "0.772"),
+    (cloud(1000, 20_000, 2, "euclidean"), "auction", "0.258"),
+    (cloud(12_000, 12_000, 2, "cityblock"), "auction", "0.804"),
+    (cloud(12_000, 11_000, 2, "cityblock"), "auction", "0.76"),
     (cloud(50_000, 50_000, 10), "restricted_simplex", "36.6"),
     (cloud(50_000, 50_000, 2), "auction", "2.81"),
     (Grid(50), "monotone", "8.53e-05"),

@@ -36,6 +36,10 @@ class Goal:
         """Whether the plan must be exact, with mass on tight arcs only."""
         return self.rtol is not None and self.rtol <= EXACT_RTOL
 
+    def relative_to(self, size: float) -> float:
+        """Return ``rtol``, or else the absolute gap as a share of the size of the costs."""
+        return (self.eps or 0.0) / (size or 1.0) if self.rtol is None else self.rtol
+
     def allowed(self, lower: float) -> float:
         """Return the largest gap that reaches the goal, given the best lower bound."""
         if not math.isfinite(lower):

@@ -21,7 +21,7 @@ from ..solvers import auto_methods, make_solver
 from ..solvers.base import AnySolver
 from ..solvers.cost_models import Offer
 from ..solvers.exact import OnePoint
-from .goal import Goal
+from .goal import RTOL, Goal
 from .request import Request, meant_keywords
 from .schedules import AnySchedule, ConstantSchedule, make_schedule
 from .starts import COLD, Start, wants_start
@@ -44,21 +44,18 @@ class Choice:
         )
 
 
-def choose(objective: Objective, *, is_exact: bool = False) -> Choice:
-    """Return the method for an objective: its own, or the fastest exact one that serves it.
-
-    ``is_exact`` tells that the plan must be exact, not just within a gap.
-    """
+def choose(objective: Objective, rtol: float = RTOL) -> Choice:
+    """Return the method for an objective: its own, or the fastest exact one to a relative gap."""
     if objective.default_method is not None:
         return Choice(*objective.default_method, 0.0, 0)
     problem = objective.problem
     offers = _offers(problem) or _offers(problem, is_fallback=True)
     if len(offers) > 1:
-        method = min(offers, key=lambda name: offers[name].compared(is_exact=is_exact))
+        method = min(offers, key=lambda x: offers[x].seconds_to(rtol) * offers[x].handicap)
     else:
         (method,) = offers
     offer = offers[method]
-    return Choice(method, offer.reason, offer.seconds, offer.bytes)
+    return Choice(method, offer.reason, offer.seconds_to(rtol), offer.bytes)
 
 
 def _offers(problem: Problem, *, is_fallback: bool = False) -> dict[str, Offer]:
@@ -89,7 +86,8 @@ def make_run_plan(objective: Objective, goal: Goal, request: Request) -> RunPlan
     support = Support.all(objective.problem) if is_published else objective.support()
     is_whole = support.problem is objective.problem
     restricted = objective if is_whole else objective.restricted_to(support)
-    choice = choose(restricted, is_exact=goal.is_exact) if request.method == "auto" else None
+    is_auto = request.method == "auto"
+    choice = choose(restricted, goal.relative_to(objective.scale)) if is_auto else None
     method = request.method if choice is None else choice.method
     options = request.options or {}
     made = make_solver(method, options, meant_keywords() if options else None)

@@ -90,14 +90,13 @@ class AuctionTuning:
     artificial_price: float = 16.0  # first price of artificial arcs, in units of the last ε
     min_artificial_price: float = 1e-10  # as a share of max C
     # Offers to "auto": the cost models are those of uniform points in the plane.
+    max_sides_ratio: int = 16  # of the larger side to the smaller one: beyond, times vary much
     # Growth of the seconds per dimension of the clouds beyond two.
     growth_of_squares: float = 1.42
     growth_of_distances: float = 1.28
-    # Distances that are not squared hardly differ along a ray, so lists are soon used up: seconds
-    # per node ** 1.3 where the means are a spread apart, and per pair where they are eight.
-    separated_node_seconds: float = 5e-7
-    separated_pair_seconds: float = 3e-8
-    far_separation: float = 8.0
+    # Distances that are not squared hardly differ along a ray, so the lists of points are soon used
+    # up: seconds per pair where the means are a spread apart.
+    separated_pair_seconds: float = 1.8e-8
     stored_entry_seconds: float = 1.5e-9  # of the passes over a stored cost, with recovered points
     node_bytes: int = 1200  # bytes per row and column, at most
 
@@ -782,18 +781,23 @@ class Auction(DirectSolver[AuctionState]):
         # The auction leaves out rows and columns without mass; images may have many.
         n, m = int((problem.p > 0).sum()), int((problem.q > 0).sum())
         model = cost_model("auction" if is_square else "auction of distances")
-        seconds = model.seconds(n, m)
+        # The smaller side bids: its time is that of a square problem of about as many pairs.
+        few, many = sorted((n, m))
+        side = math.isqrt(max(few, many // TUNING.max_sides_ratio) * many)
+        seconds, coarse_gap, fine_seconds = model.seconds(side, side), 0.0, 0.0
         if not geometry.is_separable:
             shape = cloud_features(embedding)
             growth = TUNING.growth_of_squares
             if not is_square:
-                growth = TUNING.growth_of_distances
-                seconds += _separated_seconds(n, m, shape.separation)
+                growth, coarse_gap = TUNING.growth_of_distances, shape.coarse_gap
+                pairs = min(shape.separation, 1.0) * n * m
+                fine_seconds = TUNING.separated_pair_seconds * pairs
             seconds *= growth ** max(shape.dimension - 2, 0.0)
         if geometry.embedding is None:
             seconds += TUNING.stored_entry_seconds * n * m
         reason = "an auction from coarse to fine needs few columns of each point"
-        return Offer(reason, seconds, int(model.bytes * (n + m)))
+        n_bytes = int(model.bytes * (n + m))
+        return Offer(reason, seconds, n_bytes, coarse_gap=coarse_gap, fine_seconds=fine_seconds)
 
     def memory(self, problem: Problem) -> int:
         """Return the bytes of trees, lists, pieces, arcs and the basis."""
@@ -932,14 +936,6 @@ class Auction(DirectSolver[AuctionState]):
         if state.is_flipped:
             return spread(g, state.cols, n, -np.inf), spread(f, state.rows, m, -np.inf)
         return spread(f, state.rows, n, -np.inf), spread(g, state.cols, m, -np.inf)
-
-
-def _separated_seconds(n: int, m: int, separation: float) -> float:
-    """Return the predicted seconds that distant clouds add, with distances that are not squared."""
-    of_nodes = TUNING.separated_node_seconds * float((n + m) ** 1.3)
-    of_pairs = TUNING.separated_pair_seconds * n * m
-    share = min(separation / TUNING.far_separation, 1.0)
-    return of_nodes * min(separation, 1.0) + of_pairs * share * share
 
 
 def _levels(problem: Additive) -> AuctionLevels:

@@ -27,6 +27,7 @@ from ..errors import InvalidProblem
 from ..geometry import Geometry
 from ..geometry.recovery import evenly_spread
 from ..geometry.tree_index import Embedding
+from ..metrics import metric_of
 from ..wording import first_line, shown
 
 
@@ -37,11 +38,12 @@ class Offer(NamedTuple):
     seconds: float  # predicted processor time
     bytes: int  # predicted peak memory beyond the inputs
     handicap: float = 1.0  # factor on the seconds when offers are compared; lower wins
-    exact_handicap: float = 1.0  # another factor where the plan must be exact
+    coarse_gap: float = 0.0  # relative gap that coarse plans reach
+    fine_seconds: float = 0.0  # predicted in addition if the goal is tighter than that
 
-    def compared(self, *, is_exact: bool) -> float:
-        """Return the seconds by which offers are compared."""
-        return self.seconds * self.handicap * (self.exact_handicap if is_exact else 1.0)
+    def seconds_to(self, rtol: float) -> float:
+        """Return the predicted seconds to a relative gap."""
+        return self.seconds + (self.fine_seconds if rtol < self.coarse_gap else 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +95,9 @@ def cost_model(name: str) -> CostModel:
 
 #: Rows and columns of the sample of costs, and points per cloud of the sample of points.
 SAMPLE_SIDE, SAMPLE_POINTS = 24, 256
+#: Relative gap of coarse plans between solid clouds whose separation is 1, and the separation up to
+#: which that between flat clouds does not fall.
+COARSE_GAP, FLAT_SEPARATION = 0.02, 2.5
 
 
 @dataclass(frozen=True)
@@ -101,19 +106,32 @@ class CloudFeatures:
 
     dimension: float  # (Σ √σ)² / Σ σ, with σ the standard deviations along independent axes
     separation: float  # distance of the means, by the root of the sum of all variances
+    is_separable: bool  # whether the cost is a sum over the coordinates
+
+    @property
+    def coarse_gap(self) -> float:
+        """The relative gap that coarse plans reach, with distances that are not squared.
+
+        Paths between distant clouds are nearly parallel: the costs of all plans differ by a share
+        of about 1 / separation², unless the cost is a sum over the coordinates. In few dimensions
+        coarse cells are small.
+        """
+        least = float(FLAT_SEPARATION ** max(3 - self.dimension, 0.0))
+        return COARSE_GAP / max(0.0 if self.is_separable else self.separation, least) ** 2
 
 
 def cloud_features(embedding: Embedding) -> CloudFeatures:
     """Return the features of the points of a cost."""
+    is_separable = metric_of(embedding.metric).is_separable
     (x, within_x), (y, within_y) = _moments(embedding.X), _moments(embedding.Y)
     covariance = within_x + within_y
     total = float(np.trace(covariance))
     if not 0 < total < np.inf:  # single points
-        return CloudFeatures(1.0, 0.0)
+        return CloudFeatures(1.0, 0.0, is_separable)
     deviations = [math.sqrt(variance) for variance in _pivots(covariance / total)]
     dimension = sum(map(math.sqrt, deviations)) ** 2 / sum(deviations)
     apart = float(((x - y) ** 2).sum())
-    return CloudFeatures(dimension, math.sqrt(apart / total))
+    return CloudFeatures(dimension, math.sqrt(apart / total), is_separable)
 
 
 def _pivots(covariance: Matrix) -> list[float]:

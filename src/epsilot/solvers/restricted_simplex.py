@@ -62,7 +62,7 @@ class RestrictedSimplexTuning:
     cached_entries: int = 1 << 21  # of the cost of a cloud: more take memory that is new
     cached_copies: int = 1 << 22  # in float32, of the entries of a stored cost
     uncached_seconds: float = 1.5e-8  # per entry beyond
-    slower_apart: float = 3.0  # to the optimum, times the distance of the clouds: see the handicap
+    max_slower_apart: float = 2.5  # times the seconds of a coarse plan: see _slower_apart
     slower_by_ties: float = 8.0  # times the measure of ties: see cost_models
     entry_bytes: int = 4  # predicted bytes per entry of a stored cost
     node_bytes: int = 600  # predicted bytes per row and column
@@ -160,7 +160,8 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         reason = (
             "a simplex on the arcs that crude entropic potentials select is fastest at this size"
         )
-        return Offer(reason, seconds, n_bytes, exact_handicap=_exact_handicap(geometry))
+        coarse_gap, slower = _slower_apart(geometry)
+        return Offer(reason, seconds, n_bytes, coarse_gap=coarse_gap, fine_seconds=slower * seconds)
 
     def resolved(self, stop: str, problem: Problem) -> RestrictedSimplex:
         """Fill in the regularisations."""
@@ -266,17 +267,20 @@ class RestrictedSimplex(DirectSolver[RestrictedState]):
         return duals(state, problem.geometry.cost_unit)
 
 
-def _exact_handicap(geometry: Geometry) -> float:
-    """Return how much longer the optimum takes than 1 % between distant clouds in the plane.
+def _slower_apart(geometry: Geometry) -> tuple[float, float]:
+    """Return the gap of coarse plans between distant clouds, and how much longer finer ones take.
 
-    Distances that are not squared hardly differ along a ray there: few selected arcs are useful.
+    Distances that are not squared hardly differ along a ray: few selected arcs are useful.
     """
     embedding = geometry.embedding or geometry.recovered
-    if geometry.is_separable or embedding is None or metric_of(embedding.metric).square > 0:
-        return 1.0
+    if embedding is None:
+        return 0.0, 0.0
+    metric = metric_of(embedding.metric)
+    if metric.is_separable or metric.square > 0:
+        return 0.0, 0.0
     shape = cloud_features(embedding)
-    flat = min(max(3 - shape.dimension, 0.0), 1.0)
-    return 1 + TUNING.slower_apart * min(shape.separation, 1.0) * flat
+    flat = min(max((4 - shape.dimension) / 2, 0.0), 1.0)
+    return shape.coarse_gap, min(shape.separation, TUNING.max_slower_apart) * flat
 
 
 def usual_cost(problem: Additive) -> float:

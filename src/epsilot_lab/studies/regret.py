@@ -27,6 +27,7 @@ import numpy as np
 import ot  # noqa: F401 -- loading it is no part of a solve
 
 import epsilot
+from epsilot.engine.interrupts import forget_interrupts
 from epsilot.errors import InvalidProblem
 
 from .. import document
@@ -161,6 +162,7 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.signal(signal.SIGPROF, before)
+        forget_interrupts()
 
 
 def _dense(shape: str, d: int = 2, metric: str = "sqeuclidean") -> Callable[..., Any]:
