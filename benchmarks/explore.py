@@ -24,7 +24,7 @@ TRYING = r"(?:Trying example|Test case): "
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=2.0, help="time for all rounds")
     parser.add_argument("--rounds", type=int, default=10**9, help="rounds at most")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first round")

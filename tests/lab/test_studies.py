@@ -92,6 +92,16 @@ def test_studies_are_listed(capsys):
     assert "study 'nonsense' is unknown" in printed.err
 
 
+@pytest.mark.parametrize("name", STUDIES)
+def test_studies_run_without_docstrings(name, monkeypatch, capsys):
+    folder = "fuzz" if name == "campaign" else "studies"
+    module = import_module(f"epsilot_lab.{folder}.{name.replace('-', '_')}")
+    monkeypatch.setattr(module, "__doc__", None)  # as under python -OO
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    assert "usage:" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["campaign", "same_bits", "limits", "first_calls"])
 def test_scripts_of_benchmarks_are_studies(name):
     command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]

@@ -101,7 +101,7 @@ def measure(call: str, source: str, warm: str | None) -> tuple[float, int, float
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the study with the words of a command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS))
     parser.add_argument("--warm", metavar="FOLDER")
     parser.add_argument("--against", metavar="FOLDER", help="src of another checkout")

@@ -111,7 +111,7 @@ def caption(n: int, result: epsilot.Result) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Solve and draw."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("path", type=Path)
     parser.add_argument("--points", type=int, default=100_000)
     options = parser.parse_args(argv)

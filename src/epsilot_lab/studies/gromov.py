@@ -609,7 +609,7 @@ def tasks_of(options: argparse.Namespace) -> list[GromovTask]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run what is missing, and write the page."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
     parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))

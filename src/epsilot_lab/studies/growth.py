@@ -156,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if argv[:1] == ["--child"]:
         print(json.dumps(GrowthTask(*json.loads(argv[1])).line()))
         return
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))
     parser.add_argument("--rivals", type=int, default=RIVALS, help="points that POT is given")

@@ -184,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if argv[:1] == ["--child"]:
         print(json.dumps(LargeTask(*json.loads(argv[1])).line()))
         return
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("path", type=Path)
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--seeds", type=int, default=N_SEEDS)

@@ -21,7 +21,7 @@ from ..fuzz.limits import CALLS, drawn, ended
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print a table of overruns."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", help="part of the names of the calls to run")
     parser.add_argument("--scale", type=float, default=1.0, help="multiple of the sizes")
     parser.add_argument("--limit", type=float, default=3.0, help="max_seconds")

@@ -630,7 +630,7 @@ def run(name: str, tables: Sequence[MethodComparison], out: Path, jobs: int, com
 def main(argv: Sequence[str] | None = None) -> None:
     """Print one study; with a folder, keep its solves there."""
     parser = argparse.ArgumentParser(
-        prog="python -m epsilot_lab methods", description=__doc__.splitlines()[0]
+        prog="python -m epsilot_lab methods", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("study", choices=list(STUDIES))
     parser.add_argument("--out", type=Path, help="folder of solves.jsonl and summary.md")

@@ -85,7 +85,7 @@ def optimum(problem: Priced) -> float | None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the study with the words of a command line; return 1 if an answer was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--problems", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)

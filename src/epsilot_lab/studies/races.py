@@ -543,11 +543,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run_races(
-    study: str, races: dict[str, Race], description: str, argv: Sequence[str] | None
+    study: str, races: dict[str, Race], description: str | None, argv: Sequence[str] | None
 ) -> None:
     """Run the races of a study that a command line names, all by default; print or write a page."""
     parser = argparse.ArgumentParser(
-        prog=f"python -m epsilot_lab {study}", description=description.partition("\n")[0]
+        prog=f"python -m epsilot_lab {study}", description=(description or "").partition("\n")[0]
     )
     needed = "+" if study == "races" else "*"
     parser.add_argument("races", nargs=needed, metavar="TABLE", help=", ".join(races))

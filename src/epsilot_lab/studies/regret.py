@@ -442,7 +442,7 @@ def report(lines: Sequence[Line]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run what is missing and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--cases", nargs="*", default=[""], help="words in the names of cases")
     parser.add_argument("--methods", nargs="*", default=[], help="measure only these now")

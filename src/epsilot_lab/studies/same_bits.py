@@ -365,7 +365,7 @@ def differences(settings: list[ProcessSetting], is_quick: bool, report=lambda li
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the study with the words of a command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="the table and settings of the tests")
     parser.add_argument("--child", type=int, nargs=2, metavar=("THREADS", "SEED"))
     chosen = parser.parse_args(arguments)

@@ -341,7 +341,7 @@ def check(n_problems: int) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Run the races, or check random problems."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--arcs", type=int, nargs="+", default=[10_000, 40_000, 100_000, 1_000_000])
     parser.add_argument("--grids", type=int, nargs="*", default=[64, 128], help="sides of grids")
     parser.add_argument("--out", type=Path, help="folder of lines and summary")

@@ -147,7 +147,7 @@ def shapes(n: int, seed: int, limit: float) -> Iterator[list[str]]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the study with the words of a command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--problems", nargs="+", default=["images", "points2-squared", "points2"])
     parser.add_argument("--sizes", nargs="+", type=int, default=[256, 1024, 4096, 8192])
     parser.add_argument("--rtol", nargs="+", type=float, default=[1e-2, 1e-6])
