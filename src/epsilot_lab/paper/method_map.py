@@ -163,7 +163,7 @@ def tasks_of(
 
 
 #: n -> pairs of the whole map: fewer where a solve takes longer.
-PAIRS = {64: 20, 256: 10, 576: 3, 1024: 3, 4096: 1}
+PAIRS = {64: 20, 256: 20, 576: 3, 1024: 3, 4096: 1}
 SIZES = tuple(PAIRS)
 ACCURACIES = (0.2, 0.05, 0.02, 0.005, 0.002)
 
