@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 from scipy.sparse import csr_array
 
 import epsilot
+from epsilot.engine import interrupts
 from epsilot.problems.plan import Explicit, Plan
 from epsilot_lab.fuzz import (
     arcs,
@@ -424,6 +425,19 @@ def test_a_call_that_returns_late_is_measured():
     assert 0.2 < late < 1.55
     early, _ = limits.overshoot(lambda: None, 30.0, 0)
     assert early is None
+
+
+def test_a_forked_run_knows_nothing_of_an_interrupt_of_its_parent(tmp_path, monkeypatch):
+    def drive(self):
+        with interrupts.graceful_interrupts() as has_come:
+            ends = time.monotonic() + 30
+            while not has_come() and time.monotonic() < ends:
+                time.sleep(0.01)
+
+    monkeypatch.setattr(resume.Forked, "again", drive)
+    monkeypatch.setattr(interrupts._last_interrupt, "at", time.monotonic() + 60)
+    run = resume.Forked(tmp_path, None, None, None, {})
+    assert run.killed(signal.SIGINT, 1.0) == []
 
 
 def test_a_signal_that_comes_when_its_call_has_ended_interrupts_nothing(monkeypatch):

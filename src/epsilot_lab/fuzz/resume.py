@@ -17,6 +17,7 @@ import numpy as np
 
 import epsilot
 from epsilot.engine import storage
+from epsilot.engine.interrupts import forget_interrupts
 
 from .arcs import draw_arc_weights, draw_cost
 from .arcs import draw_kind as draw_arc_kind
@@ -496,6 +497,7 @@ class Forked:
             os._exit(RUDE if "drive" in names else 0)
 
         try:
+            forget_interrupts()  # those of the parent
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, unhandled)
             self.again()
