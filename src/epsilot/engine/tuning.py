@@ -10,7 +10,7 @@ class EngineTuning:
     """Seconds, shares and ratios by which the engine ends, starts and divides runs."""
 
     grace_seconds: float = 0.2  # of a step that runs when the time is up
-    last_proof_seconds: float = 0.45  # from an interruption until a last certificate is abandoned
+    last_proof_seconds: float = 0.35  # from an interruption until a last certificate is abandoned
     # Share of the tolerated overrun after which a last certificate is abandoned.
     overrun_share: float = 0.3
     # Evaluations that take longer are proved at once, not at the end.
